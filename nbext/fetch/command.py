@@ -189,7 +189,7 @@ def _above_zero(text: str) -> float:
     return float(text)
 
 
-def read(args: argparse.Namespace) -> tuple[Request, Path | None]:
+def request_of(args: argparse.Namespace) -> tuple[Request, Path | None]:
     """Return what parsed arguments ask for, and the data folder that they name."""
     names = Request.__dataclass_fields__.keys() - {"contracts"}
     return Request(tuple(args.contract), **{name: getattr(args, name) for name in names}), args.data
@@ -207,7 +207,7 @@ def run(args: argparse.Namespace) -> int:
     urls = urls_of(args.rpc)
     ending = threading.Event()
     former = signal.signal(signal.SIGTERM, lambda *_: ending.set())
-    request, folder = read(args)
+    request, folder = request_of(args)
     try:
         with bar(quiet=args.quiet) as progress:
             output = Output(

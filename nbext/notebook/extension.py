@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
@@ -20,7 +20,7 @@ from nbext.notebook.line.options import Args, Grammar
 from nbext.notebook.results import tables
 from nbext.notebook.results.deliver import prepare
 from nbext.notebook.run import root
-from nbext.notebook.session import Session, begin, end, loaded_line
+from nbext.notebook.session import Session, loaded_line
 from nbext.settings import SETTINGS, Setting, Settings, share, unshare
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _magic(grammar: Grammar, run: Callable[[Session, Args], Any]) -> Any:
             print(grammar.help())
             return None
         args.cell = cell
-        prepare(grammar, args)
+        prepare(args)
         return run(self.session, args)
 
     magic.__name__, magic.__doc__ = grammar.magic.lstrip("%"), grammar.help()
@@ -116,19 +116,8 @@ class NbextMagics(Magics):
         self.session = session
 
 
-@dataclass
-class Loaded:
-    """What was put into one shell, so that all of it can be taken out again."""
-
-    session: Session
-    magics: NbextMagics
-    matcher: Any
-    formatters: tables.Formatters
-    configurable: Configurable
-    replaced: dict[tuple[str, str], Any] = field(default_factory=dict)
-
-
-_LOADED: WeakKeyDictionary[InteractiveShell, Loaded] = WeakKeyDictionary()
+# What takes out of each shell all that was put into it.
+_LOADED: WeakKeyDictionary[InteractiveShell, ExitStack] = WeakKeyDictionary()
 
 
 def load(shell: InteractiveShell) -> None:
@@ -145,55 +134,54 @@ def load(shell: InteractiveShell) -> None:
     except TraitError as error:
         raise ConfigError(f"IPython's configuration of nbext: {error}") from None
     configurable.settings = Settings(ipython=configurable.values)
-    made = Session(shell, configurable.settings)
-    magics = NbextMagics(shell, made)
-    loaded = Loaded(
-        made, magics, matcher.matcher(made), tables.install(shell, made.suspicious), configurable
-    )
+    session = Session(shell, configurable.settings)
+    magics = NbextMagics(shell, session)
+    undo = _LOADED[shell] = ExitStack()
+    undo.callback(session.end)
+    undo.callback(tables.install(shell, session.suspicious).remove)
     # A user may have a %token of their own: unloading brings it back.
     for kind, names in magics.magics.items():
         for name in names:
-            loaded.replaced[kind, name] = shell.magics_manager.magics[kind].get(name)
+            of_kind = shell.magics_manager.magics[kind]
+            undo.callback(_put_back, of_kind, name, of_kind.get(name))
     shell.register_magics(magics)
-    shell.Completer.custom_matchers.append(loaded.matcher)
+    undo.callback(shell.magics_manager.registry.pop, type(magics).__name__, None)
+    # IPython's Magics puts itself among the configurables.
     configurables: list[Any] = shell.configurables
-    configurables.append(configurable)
-    shell.input_transformers_cleanup.insert(0, with_a_body)
-    shell.events.register("post_run_cell", made.after_cell)
-    _LOADED[shell] = loaded
-    share(made.settings)
-    begin(made)
-    print(loaded_line(made.settings))
+    undo.callback(_remove, configurables, magics)
+    transformers = shell.input_transformers_cleanup
+    transformers.insert(0, with_a_body)
+    undo.callback(_remove, transformers, with_a_body)
+    for things, ours in (
+        (shell.Completer.custom_matchers, matcher.matcher(session)),
+        (configurables, configurable),
+    ):
+        things.append(ours)
+        undo.callback(_remove, things, ours)
+    shell.events.register("post_run_cell", session.after_cell)
+    undo.callback(shell.events.unregister, "post_run_cell", session.after_cell)
+    share(session.settings)
+    undo.callback(unshare, session.settings)
+    session.begin()
+    print(loaded_line(session.settings))
 
 
 def unload(shell: InteractiveShell) -> None:
     """Take all of it out again, and put back what was there before."""
     # Unloading twice, or without loading, is no error: %reload_ext does not ask.
-    loaded = _LOADED.pop(shell, None)
-    if loaded is None:
-        return
-    unshare(loaded.session.settings)
-    for (kind, name), old in loaded.replaced.items():
-        if old is None:
-            shell.magics_manager.magics[kind].pop(name, None)
-        else:
-            shell.magics_manager.magics[kind][name] = old
-    places: tuple[tuple[list[Any], Any], ...] = (
-        (shell.Completer.custom_matchers, loaded.matcher),
-        (cast("list[Any]", shell.configurables), loaded.configurable),
-        (
-            cast("list[Any]", shell.configurables),
-            loaded.magics,
-        ),  # IPython's Magics puts itself there
-        (shell.input_transformers_cleanup, with_a_body),
-    )
-    for things, ours in places:
-        if ours in things:
-            things.remove(ours)
-    shell.magics_manager.registry.pop(type(loaded.magics).__name__, None)
-    shell.events.unregister("post_run_cell", loaded.session.after_cell)
-    loaded.formatters.remove()
-    end(loaded.session)
+    if (undo := _LOADED.pop(shell, None)) is not None:
+        undo.close()
+
+
+def _remove(things: list[Any], ours: Any) -> None:
+    if ours in things:
+        things.remove(ours)
+
+
+def _put_back(magics: dict[str, Any], name: str, before: Any) -> None:
+    magics.pop(name, None)
+    if before is not None:
+        magics[name] = before
 
 
 def with_a_body(lines: list[str]) -> list[str]:

@@ -18,7 +18,7 @@ _KEYRING_NAME = "nbext"
 KEYRING_SECONDS = 1.5
 
 
-def find(base_url: str) -> tuple[Secret, str]:
+def find_key(base_url: str) -> tuple[Secret, str]:
     """Return the key for a service, and where it was found; `ConfigError` where there is none and nobody to ask."""
     # The environment first: servers and jobs set it, and reading it never waits.
     if value := os.environ.get(KEY_VARIABLE, "").strip():
@@ -62,7 +62,7 @@ def keep(base_url: str, secret: Secret) -> bool:
     )
 
 
-def forget(base_url: str) -> None:
+def forget_key(base_url: str) -> None:
     """Delete the key from the system's keyring."""
     # Deleting what is not there fails in some backends, without a common error for it.
     if from_keyring(base_url):

@@ -26,7 +26,7 @@ from nbext.errors import (
     did_you_mean,
 )
 from nbext.notebook import keys
-from nbext.notebook.cell.request import Query
+from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.completion.schema import Vocabulary
 from nbext.notebook.results.progress import Bar, view_for
 from nbext.notebook.results.tables import SuspiciousNames
@@ -55,11 +55,11 @@ _QUERY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
 @dataclass(frozen=True)
-class Run:
+class PastQuery:
     """One query that ran, and its result's provenance."""
 
     number: int
-    query: Query
+    query: SegmentQuery
     about: Provenance
 
 
@@ -67,9 +67,9 @@ class Run:
 class History:
     """The queries of one session, the first being number 1."""
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[PastQuery] = field(default_factory=list)
 
-    def add(self, query: Query, result: Any) -> None:
+    def add(self, query: SegmentQuery, result: Any) -> None:
         """Add a query, and its result's provenance."""
         # Imported here: a query that ran has loaded the client.
         from nbext.client.lists import remembered
@@ -77,9 +77,9 @@ class History:
         # Without the addresses of its lists: a session would hold all that it ever asked by.
         body = query.body and replace(query.body, value=None)
         light = replace(query, filters=remembered(query.filters), body=body)
-        self.runs.append(Run(len(self.runs) + 1, light, Provenance.of(result)))
+        self.runs.append(PastQuery(len(self.runs) + 1, light, Provenance.of(result)))
 
-    def number(self, number: int | None) -> Run:
+    def number(self, number: int | None) -> PastQuery:
         """Return the query of a number, or the last one."""
         if not self.runs:
             raise UsageError("%nbext: no query has run in this session yet.")
@@ -186,7 +186,9 @@ class Session:
         # An answer out of the client's cache may have named the data before: then nothing has changed.
         if data.get("fingerprint") != before.get("fingerprint"):
             self.vocabulary.learn_service(client, about, self.vocabulary.schema)
-            print(f"nbext: {new_data_in_words(data, before)}")
+            was_sample = before.get("synthetic") and not data.get("synthetic")
+            gone = " The synthetic sample is not served any more." if was_sample else ""
+            print(f"nbext: new data: {chains_in_words(data)}.{gone}")
 
     def connect(self, base_url: str | None = None, *, announce: bool = True) -> Client:
         """Connect to a service, by default the one that is set, and ``announce`` in one line which one answers."""
@@ -198,7 +200,12 @@ class Session:
             with self.bar("connecting"):
                 if self._warm_up is not None:
                     self._warm_up.wait()
-                client = self._new_client()
+                client = self.unasked_client()
+                self.about = None
+                if client.is_ours:
+                    # Learned now, because completion must not wait for the network.
+                    self.about = client.about()
+                    self.vocabulary.learn_service(client, self.about, client.schema())
         except (NbextError, KeyboardInterrupt) as error:
             # A typing error in a URL must not leave the notebook without the service that it had.
             self.settings.arguments["base_url"] = before
@@ -211,8 +218,9 @@ class Session:
             print(connected_line(self.about, client.base_url, answered=client.answered))
         return client
 
-    def warm_up(self) -> None:
-        """Prepare the first call in the background, unless the settings say no."""
+    def begin(self) -> None:
+        """Make this the current session, and prepare its first call in the background, unless the settings say no."""
+        _CURRENT.append(self)
         # A setting that cannot be read is an error of the first call.
         with suppress(ConfigError):
             if self.settings["warm_up"]:
@@ -240,7 +248,9 @@ class Session:
         self.client = self.vocabulary.client = None
 
     def end(self) -> None:
-        """Drop the client, and what is being prepared for it."""
+        """Make the session before this one current; drop the client, and what is being prepared for it."""
+        if self in _CURRENT:
+            _CURRENT.remove(self)
         self.disconnect()
         if self._warm_up is not None:
             self._warm_up.cancel()
@@ -264,19 +274,10 @@ class Session:
         self._typed_keys.clear()
         self.disconnect()
         if url := self.settings["base_url"]:
-            keys.forget(url)
+            keys.forget_key(url)
         print(
             "nbext: key removed from this session and the keyring. NBEXT_API_KEY is used as long as it is set."
         )
-
-    def _new_client(self) -> Client:
-        client = self.unasked_client()
-        self.about = None
-        if client.is_ours:
-            # Learned now, because completion must not wait for the network.
-            self.about = client.about()
-            self.vocabulary.learn_service(client, self.about, client.schema())
-        return client
 
     def unasked_client(self) -> Client:
         """Return a new client of the service that is set; a remote service is not asked anything for it."""
@@ -290,7 +291,7 @@ class Session:
             if url in self._typed_keys:
                 key, source = self._typed_keys[url], "prompt"
             else:
-                key, source = keys.find(url)
+                key, source = keys.find_key(url)
                 if source == "prompt":
                     self._typed_keys[url] = key
         self.key_source = source
@@ -304,7 +305,7 @@ def check_address(url: str, *, insecure: bool) -> None:
     Origin.of(url, insecure=insecure)
 
 
-def save_query(folder: Path, name: str, query: Query) -> None:
+def save_query(folder: Path, name: str, query: SegmentQuery) -> None:
     """Save a query under a name, for ``%%segment_query --from NAME``."""
     path = _query_path(folder, name)
     from nbext.client.lists import remembered
@@ -364,19 +365,6 @@ def current_session() -> Session | None:
     return _CURRENT[-1] if _CURRENT else None
 
 
-def begin(session: Session) -> None:
-    """Make a session the current one, and prepare its first call."""
-    _CURRENT.append(session)
-    session.warm_up()
-
-
-def end(session: Session) -> None:
-    """Remove a session."""
-    if session in _CURRENT:
-        _CURRENT.remove(session)
-    session.end()
-
-
 def loaded_line(settings: Settings) -> str:
     """Return the line that ``%load_ext`` prints, from the settings alone: nothing is started for it."""
     try:
@@ -423,29 +411,18 @@ def _data_of(about: Mapping[str, Any]) -> Mapping[str, Any]:
     return data if isinstance(data, Mapping) else {}
 
 
-def new_data_in_words(data: Mapping[str, Any], before: Mapping[str, Any]) -> str:
-    """Return the sentence that says which data is served now, and whether it was the sample until then."""
-    was_sample = before.get("synthetic") and not data.get("synthetic")
-    gone = " The synthetic sample is not served any more." if was_sample else ""
-    return f"new data: {chains_in_words(data)}.{gone}"
-
-
 def chains_in_words(data: Mapping[str, Any]) -> str:
     """Return each chain of the data, with its last block."""
-    chains = data.get("chains") or []
-    words = [
-        f"{visible(chain.get('chain'))} to block {_number(chain.get('lastBlock'))}"
-        for chain in chains
-    ]
+    words = []
+    for chain in data.get("chains") or []:
+        last = chain.get("lastBlock")
+        block = f"{last:,}" if isinstance(last, int) else visible(last)
+        words.append(f"{visible(chain.get('chain'))} to block {block}")
     return ", ".join(words) or "no chain yet"
 
 
 def _whole(value: Any) -> int | None:
     return value if is_whole(value) and abs(value) < 2**63 else None
-
-
-def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else visible(value)
 
 
 def _without_userinfo(url: str) -> str:

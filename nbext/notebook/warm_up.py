@@ -15,10 +15,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING
 
+from nbext.notebook.threads import in_background
 from nbext.settings import Settings
 
 if TYPE_CHECKING:
@@ -42,10 +43,8 @@ class WarmUp:
         self._shell, self._settings, self._learn = shell, settings, learn
         self._ready, self._cancelled, self._is_awaited = threading.Event(), False, False
         self._client: Client | None = None
-        # An executor and no bare thread: it keeps an error instead of printing it, and Python ends after its work.
-        pool = ThreadPoolExecutor(1, thread_name_prefix="nbext-warm-up")
-        future = pool.submit(self._run)
-        pool.shutdown(wait=False)
+        # No daemon: Python ends after its work.
+        future = in_background(self._run, "nbext-warm-up", daemon=False)
         _under_way.add(future)
         future.add_done_callback(_under_way.discard)
         future.add_done_callback(lambda _: self._ready.set())
@@ -64,9 +63,15 @@ class WarmUp:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            for step in (self._import, self._start, self._ask):
-                if self._is_wanted():
-                    step()
+            if self._is_wanted():
+                _import_pandas(self._shell)
+                import nbext.connect
+
+                _ = nbext.connect
+            if self._is_wanted():
+                self._start()
+            if self._is_wanted():
+                self._ask()
         finally:
             if collecting:
                 gc.enable()
@@ -74,12 +79,6 @@ class WarmUp:
     def _is_wanted(self) -> bool:
         # The main thread counts as ended as soon as Python begins to end, which then waits for the step under way.
         return not self._cancelled and threading.main_thread().is_alive()
-
-    def _import(self) -> None:
-        _import_pandas(self._shell)
-        import nbext.connect
-
-        _ = nbext.connect
 
     def _start(self) -> None:
         # A remote service is not ours to wake, and a cluster's engine is asked when somebody asks it.

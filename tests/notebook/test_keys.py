@@ -28,10 +28,10 @@ def nobody_types(monkeypatch):
 def test_the_environment_comes_before_the_keyring(ring, monkeypatch):
     ring(Ring({("nbext", URL): "from the ring"}))
     monkeypatch.setenv("NBEXT_API_KEY", " from the environment ")
-    secret, source = keys.find(URL)
+    secret, source = keys.find_key(URL)
     assert (secret.reveal(), source) == ("from the environment", "NBEXT_API_KEY")
     monkeypatch.delenv("NBEXT_API_KEY")
-    secret, source = keys.find(URL)
+    secret, source = keys.find_key(URL)
     assert (secret.reveal(), source) == ("from the ring", "keyring")
 
 
@@ -43,7 +43,7 @@ def test_a_keyring_that_fails_costs_one_line_of_advice_and_the_prompt_follows(
 ):
     ring(Ring(error=error))
     monkeypatch.setattr("getpass.getpass", lambda prompt: "typed")
-    secret, source = keys.find(URL)
+    secret, source = keys.find_key(URL)
     assert (secret.reveal(), source) == ("typed", "prompt")
     assert capsys.readouterr().out == (
         f"nbext: the keyring cannot be used ({type(error).__name__}). "
@@ -56,7 +56,7 @@ def test_a_keyring_that_does_not_answer_is_left_behind(ring, monkeypatch, nobody
     ring(Ring(seconds=3))
     start = time.monotonic()
     with pytest.raises(ConfigError) as caught:
-        keys.find(URL)
+        keys.find_key(URL)
     assert time.monotonic() - start < 2
     assert "it did not answer in time" in capsys.readouterr().out
     assert str(caught.value) == (

@@ -48,7 +48,7 @@ class Body:
     text: str
 
 
-def read(text: str, names: Mapping[str, Any]) -> Body:
+def read_json_body(text: str, names: Mapping[str, Any]) -> Body:
     """Read a cell; `UsageError` names the line and column of what is wrong, and shows it with a caret.
 
     Numbers keep their digits: a fraction that a float would change becomes a Decimal. Nothing is
@@ -101,7 +101,7 @@ def _not_python(token: Token) -> str:
     return f"{source!r} is not a Python expression, which {{{{ }}}} needs. Write a JSON object in single braces."
 
 
-def number(digits: str) -> float | Decimal:
+def exact_fraction(digits: str) -> float | Decimal:
     """Return a fraction as a float where that is exact to the digit, else as a Decimal."""
     exact = Decimal(digits)
     near = float(digits)
@@ -110,7 +110,7 @@ def number(digits: str) -> float | Decimal:
 
 def _parse(text: str, masked: str) -> Any:
     try:
-        return parse(masked, number)
+        return parse(masked, exact_fraction)
     except NotJson as error:
         fault, why = error.fault, str(error)
     if fault == "duplicate":
@@ -154,7 +154,7 @@ def _filled(
     if isinstance(value, str) and value in expressions:
         token = expressions[value]
         return evaluated(
-            token.text[2:-2].strip(), text, token.start, names, listed if many else None
+            token.text[2:-2].strip(), text, token.start, names, wallets_value if many else None
         )
     return value
 
@@ -205,7 +205,7 @@ def _is_the_users(name: str) -> bool:
     )
 
 
-def listed(value: Any, source: str) -> Any:
+def wallets_value(value: Any, source: str) -> Any:
     """Return many values as they are, for the client to send as whoever answers takes them; any other as JSON."""
     single = isinstance(value, str | bytes | Mapping) or getattr(value, "ndim", 1) == 0
     if single or not (isinstance(value, Iterable) or hasattr(value, "columns")):
@@ -269,7 +269,7 @@ def _object(value: Mapping[Any, Any]) -> dict[str, Any]:
         if not isinstance(key, str):
             raise NotJson("value", f"the key {key!r} is not a string")
     return {
-        key: listed(item, "the list") if key == LIST_KEY else json_value(item)
+        key: wallets_value(item, "the list") if key == LIST_KEY else json_value(item)
         for key, item in value.items()
     }
 

@@ -9,7 +9,14 @@ import re
 from collections.abc import Iterator
 
 from nbext.core.untrusted_text import visible
-from nbext.notebook.cell.json_source import Reading, Token, at, first_fault, line_and_column, tokens
+from nbext.notebook.cell.json_source import (
+    JsonReader,
+    Token,
+    at,
+    first_fault,
+    line_and_column,
+    tokens,
+)
 
 # A longer text is not printed again as JSON: the message would hide the fault.
 _SHOWN = 400
@@ -59,7 +66,7 @@ def explain(text: str) -> str | None:
     return f"{words}\n  {at(text, position)}{_as_json(text)}"
 
 
-def _fault(text: str, reading: Reading) -> tuple[int, str]:
+def _fault(text: str, reading: JsonReader) -> tuple[int, str]:
     position, here = reading.position, text[reading.position]
     # The caret points at the comma, which has to go, and not at the bracket, where reading stopped.
     if here in "}]" and reading.previous >= 0 and text[reading.previous] == ",":
@@ -82,7 +89,7 @@ def _fault(text: str, reading: Reading) -> tuple[int, str]:
     return position, _by_what_was_expected(text, reading, here)
 
 
-def _at_the_end(text: str, reading: Reading) -> tuple[int, str]:
+def _at_the_end(text: str, reading: JsonReader) -> tuple[int, str]:
     # Nothing is open only where nothing was read, and an empty cell was answered before.
     last = reading.levels[-1]
     opened = f"the {text[last.start]} at line %d, column %d is not closed." % line_and_column(
@@ -124,7 +131,7 @@ _MISSING_MARK = {
 }
 
 
-def _by_what_was_expected(text: str, reading: Reading, here: str) -> str:
+def _by_what_was_expected(text: str, reading: JsonReader, here: str) -> str:
     found = re.match(r"[\w.$-]+", text[reading.position : reading.position + 80])
     shown = visible(found.group() if found else here)
     if reading.expected == "nothing":

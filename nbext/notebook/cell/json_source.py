@@ -107,7 +107,7 @@ class Level:
 
 
 @dataclass
-class Reading:
+class JsonReader:
     """How far a text was read: what is expected next, what is still open, and where the last token started."""
 
     expected: Expected = "value"
@@ -164,9 +164,9 @@ def _text_of(token: Token) -> str:
         return token.text.strip('"')
 
 
-def first_fault(text: str) -> Reading | None:
+def first_fault(text: str) -> JsonReader | None:
     """Return the reading up to where the text stops being JSON; None where all of it is JSON."""
-    reading = Reading()
+    reading = JsonReader()
     for token in tokens(text):
         reading.position = token.start
         if not reading.allows(token):
@@ -176,9 +176,9 @@ def first_fault(text: str) -> Reading | None:
     return None if reading.expected == "nothing" else reading
 
 
-def places(text: str) -> Iterator[tuple[Path, int]]:
+def key_places(text: str) -> Iterator[tuple[Path, int]]:
     """Yield the path and the position of each key, and of each item of a list, of a text that is JSON."""
-    reading = Reading()
+    reading = JsonReader()
     for token in tokens(text):
         in_list = bool(reading.levels) and reading.levels[-1].closer == "]"
         if in_list and reading.expected in ("value", "value or ]") and token.text != "]":
@@ -191,7 +191,7 @@ def places(text: str) -> Iterator[tuple[Path, int]]:
 def second_of_a_key(text: str) -> tuple[str, int, int] | None:
     """Return the first key that appears twice in one object, and both positions."""
     seen: dict[Path, int] = {}
-    for path, position in places(text):
+    for path, position in key_places(text):
         if isinstance(path[-1], str) and path in seen:
             return path[-1], seen[path], position
         seen[path] = position
@@ -203,7 +203,7 @@ def place_of(text: str, pointer: str) -> int | None:
     parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
     # A field that is missing in the cell is shown at the object it is missing from.
     best, depth = None, 0
-    for path, position in places(text):
+    for path, position in key_places(text):
         length = len(path)
         if depth < length <= len(parts) and [str(part) for part in path] == parts[:length]:
             best, depth = position, length
@@ -229,7 +229,7 @@ def cursor_of(text: str) -> Cursor:
     # Two braces at the very beginning are two objects that somebody types, and no expression.
     if text.lstrip().startswith("{{"):
         text = text.replace("{{", "{ {", 1)
-    reading = Reading()
+    reading = JsonReader()
     last: Token | None = None
     chains: dict[int, str] = {}
     for token in tokens(text):

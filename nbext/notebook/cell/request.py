@@ -19,7 +19,7 @@ from nbext.notebook.line.options import Args
 
 
 @dataclass(frozen=True)
-class Query:
+class SegmentQuery:
     """One execute request. ``body`` is the cell it was read from; ``whole`` says that the cell is a request."""
 
     filters: Mapping[str, Any]
@@ -73,13 +73,13 @@ class Query:
         return " Did you mean 'filters'?" if key == "filter" else ""
 
 
-def query_of(given: str | body.Body, args: Args, limit: int) -> Query:
+def query_of(given: str | body.Body, args: Args, limit: int) -> SegmentQuery:
     """Read a query: the filters or a whole request, as text or read already; options of the line give the rest."""
     if isinstance(given, str) and args["run_corrected"]:
         given, faults = corrected(given)
         if faults:
             print(f"corrected: {', '.join(faults)}")
-    read = given if isinstance(given, body.Body) else body.read(given, args.names)
+    read = given if isinstance(given, body.Body) else body.read_json_body(given, args.names)
     if not isinstance(read.value, dict):
         begin = len(read.text) - len(read.text.lstrip())
         kind = "a list" if isinstance(read.value, list) else "a single value"
@@ -91,7 +91,7 @@ def query_of(given: str | body.Body, args: Args, limit: int) -> Query:
     request: dict[str, Any] = read.value if whole else {"filters": read.value}
     if whole:
         _check_request(request, read)
-    return Query(
+    return SegmentQuery(
         filters=_ordered(args, request["filters"]),
         operator=_one_of(args, "operator", request.get("operator"), "AND"),
         file_type=_one_of(args, "type", request.get("fileType"), "json"),
@@ -169,5 +169,5 @@ def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:
     if not given:
         raise _at_key("limit", checked, read)
     raise UsageError(
-        f"--{given[0]}: {checked}\n{excerpt(args.line, args.columns[given[0]], args.magic + ' ')}"
+        f"--{given[0]}: {checked}\n{excerpt(args.line, args.columns[given[0]], args.grammar.magic + ' ')}"
     )

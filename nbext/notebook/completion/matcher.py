@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _CELL = re.compile(r"%%(segment_query)\b")
 _LINE = re.compile(
-    rf"\s*(?:[\w.\[\]'\"]+\s*=\s*)?%({'|'.join(MAGICS.keys() - {'segment_query'})})\s"
+    rf"\s*(?:[\w.\[\]'\"]+\s*=\s*)?%({'|'.join(name for name in MAGICS if name != 'segment_query')})\s"
 )
 _SHOWN = 200
 # The keys of a whole request; a cell may be one.
@@ -128,7 +128,7 @@ def _in_body(session: Session, text: str) -> Offer:
 
 def _columns(session: Session, filters: str) -> list[str]:
     facts = schema.values(session.vocabulary.schema or {}, ("filters", "columns"))
-    return schema.columns(filters, facts)
+    return schema.row_columns(filters, facts)
 
 
 def _values(session: Session, path: tuple[str, ...], cursor: Cursor, text: str) -> list[str]:

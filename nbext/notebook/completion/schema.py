@@ -3,7 +3,7 @@
 The schema is read for completion, for the table of ``%nbext schema`` and for the builder's fields.
 
 One walker serves all three: `at_path` returns every schema that a place may follow, whatever references and
-alternatives lead to it. `keys`, `values` and `grammar_of` only pick out of what it returns.
+alternatives lead to it. `keys`, `values` and `segment_schema` only pick out of what it returns.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def values(root: Schema, path: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(one for one in listed if isinstance(one, str)))
 
 
-def columns(filters: str, facts: Iterable[str]) -> list[str]:
+def row_columns(filters: str, facts: Iterable[str]) -> list[str]:
     """Return the columns that the rows of some filters have, as far as these are written; ``facts`` are asked for."""
     held = [
         f"{symbol}_{'balance' if key == 'token' else 'count'}"
@@ -262,7 +262,7 @@ class FieldSpec:
     @property
     def label(self) -> str:
         """The field's name in words."""
-        return words(self.name)
+        return label_of(self.name)
 
     @property
     def takes_others(self) -> bool:
@@ -281,11 +281,11 @@ class ConditionSpec:
     @property
     def label(self) -> str:
         """The condition's name in words."""
-        return words(self.name)
+        return label_of(self.name)
 
 
 @dataclass(frozen=True)
-class Grammar:
+class SegmentSchema:
     """The conditions, the groups with their meaning, and the keys that belong at the top of filters only."""
 
     conditions: Mapping[str, ConditionSpec]
@@ -294,7 +294,7 @@ class Grammar:
     most: int = MAX_LIMIT
 
 
-def grammar_of(schema: Schema | None) -> Grammar:
+def segment_schema(schema: Schema | None) -> SegmentSchema:
     """Return what a builder can offer, from the schema that a service publishes."""
     root = schema or {}
     filters = keys(root, ["filters"])
@@ -309,7 +309,7 @@ def grammar_of(schema: Schema | None) -> Grammar:
     scope = [name for name in filters if name not in conditions and name not in groups]
     limit = keys(root, ()).get("limit", {})
     fields = tuple(_field(root, name, filters[name], required=False) for name in scope)
-    return Grammar(conditions, groups, fields, limit.get("maximum", MAX_LIMIT))
+    return SegmentSchema(conditions, groups, fields, limit.get("maximum", MAX_LIMIT))
 
 
 def encoded(text: str, accepts: Sequence[Schema]) -> Any:
@@ -330,10 +330,10 @@ def encoded(text: str, accepts: Sequence[Schema]) -> Any:
     )
 
 
-def words(name: str) -> str:
+def label_of(name: str) -> str:
     """Return a camel-case name in words.
 
-    >>> words("heldSince"), words("nft"), words("tokenIds")
+    >>> label_of("heldSince"), label_of("nft"), label_of("tokenIds")
     ('Held since', 'NFT', 'Token IDs')
     """
     # A name comes from the service, and front ends may typeset a label as maths: letters and digits only.

@@ -13,7 +13,7 @@ from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook import session
-from nbext.notebook.cell.request import Query
+from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.forms.widgets import table_html, text_field
 from nbext.notebook.results.deliver import checked_name
 
@@ -164,7 +164,7 @@ def variables() -> dict[str, Any]:
     return names
 
 
-def add_to_history(query: Query, frame: pd.DataFrame) -> None:
+def add_to_history(query: SegmentQuery, frame: pd.DataFrame) -> None:
     """Add a query that ran to the notebook's history, where nbext is loaded in it."""
     if here := session.current_session():
         here.history.add(query, frame)

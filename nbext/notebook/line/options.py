@@ -79,7 +79,7 @@ class Args:
     ``names`` are the variables that expressions may use, where the magic was called; ``cell`` the lines below it.
     """
 
-    magic: str
+    grammar: Grammar
     line: str
     words: list[Word] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
@@ -89,6 +89,18 @@ class Args:
 
     def __getitem__(self, name: str) -> Any:
         return self.options.get(name)
+
+    def given(self, *names: str) -> list[str]:
+        """Return the flags of those of some options that the line has."""
+        return [f"--{name.replace('_', '-')}" for name in names if self[name] is not None]
+
+    def error(self, message: str, word: Word | None = None) -> UsageError:
+        """Return the error of the line, with a caret under the word that is at fault."""
+        magic = self.grammar.magic
+        text = f"{magic}: {message}"
+        if word is not None and self.grammar.echo:
+            text += "\n" + excerpt(self.line, word.column, magic + " ")
+        return UsageError(text)
 
 
 # Of the session, which knows the words to offer: a grammar does not.
@@ -136,8 +148,8 @@ class Grammar:
 
     def parse(self, line: str, names: Mapping[str, Any] = MappingProxyType({})) -> Args:
         """Read a line into words and options; `UsageError` for an option that is unknown or has a wrong value."""
-        args = Args(self.magic, line, names=names)
-        rest = iter(words(line, self.magic))
+        args = Args(self, line, names=names)
+        rest = iter(split_line(line, self.magic))
         for word in rest:
             # First of all, so that no other error repeats what may be a key.
             if word.kind == "word" and _KEY.match(word.text):
@@ -153,29 +165,22 @@ class Grammar:
                 args.words.append(word)
         return args
 
-    def error(self, args: Args, message: str, word: Word | None = None) -> UsageError:
-        """Return the error of a line, with a caret under the word that is at fault."""
-        text = f"{self.magic}: {message}"
-        if word is not None and self.echo:
-            text += "\n" + excerpt(args.line, word.column, self.magic + " ")
-        return UsageError(text)
-
     def _take_option(self, args: Args, word: Word, rest: Iterator[Word]) -> None:
         flag, equals, value = word.text.partition("=")
         option = self.flags.get(flag)
         if option is None:
-            raise self.error(args, f"unknown option {flag!r}.{self._nearest(flag)}", word)
+            raise args.error(f"unknown option {flag!r}.{self._nearest(flag)}", word)
         if option.name in args.options:
-            raise self.error(args, f"{flag} is given twice.", word)
+            raise args.error(f"{flag} is given twice.", word)
         if option.kind == "flag":
             if equals:
-                raise self.error(args, f"{flag} takes no value.", word)
+                raise args.error(f"{flag} takes no value.", word)
             args.options[option.name] = True
             return
         given = Word(value, word.column + len(flag) + 1) if equals else next(rest, None)
         # A flag is never a value: `--limit --dry-run` lacks a number, and must not run.
         if given is None or (given.kind == "word" and given.text in self.flags):
-            raise self.error(args, f"{flag} needs a value: {option.spelling}.", word)
+            raise args.error(f"{flag} needs a value: {option.spelling}.", word)
         args.columns[option.name] = given.column
         # The value of an expression is known only when the line runs: `settle` reads it then.
         is_known = given.kind != "python" and "{{" not in given.text
@@ -217,8 +222,8 @@ class Grammar:
                     if given.text == "all" and "--all" in self.flags
                     else ""
                 )
-                raise self.error(
-                    args, f"{flag} takes a whole number, not {given.text!r}.{all_rows}", given
+                raise args.error(
+                    f"{flag} takes a whole number, not {given.text!r}.{all_rows}", given
                 )
             return int(digits)
         if not option.choices:
@@ -228,8 +233,8 @@ class Grammar:
             if choice.lower() == given.text.lower():
                 return choice
         near = did_you_mean(given.text, option.choices)
-        raise self.error(
-            args, f"{flag} takes {' or '.join(option.choices)}, not {given.text!r}.{near}", given
+        raise args.error(
+            f"{flag} takes {' or '.join(option.choices)}, not {given.text!r}.{near}", given
         )
 
 
@@ -279,14 +284,14 @@ def _interpolated(word: Word, args: Args) -> str:
         close = end_of_expression(word.text, start)
         if close is None:
             message = f"{{{{ in {word.text!r} does not begin a Python expression that ends in }}}}."
-            raise UsageError(f"{args.magic}: {message}")
+            raise args.error(message)
         source = word.text[start + 2 : close - 2].strip()
         pieces += [word.text[end:start], str(evaluated(source, args.line, word.column, args.names))]
         end = close
     return "".join([*pieces, word.text[end:]])
 
 
-def words(line: str, magic: str) -> list[Word]:
+def split_line(line: str, magic: str) -> list[Word]:
     """Split a magic's line into words."""
     found: list[Word] = []
     position = 0

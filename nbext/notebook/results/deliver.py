@@ -15,7 +15,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.rules import FILES, FRAMES, MAX_LIMIT
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
-from nbext.notebook.line.options import Args, Grammar, Option
+from nbext.notebook.line.options import Args, Option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,24 +63,22 @@ _NO_TABLE = {
 }
 
 
-def prepare(grammar: Grammar, args: Args) -> None:
+def prepare(args: Args) -> None:
     """Put Python values into the options, and check where the result is to go, before anything runs."""
     for option, what in _NO_TABLE.items():
         if args[option]:
             for other in ("to", "as", *_NO_TABLE):
                 if args[other] is not None and other != option:
                     message = f"--{other} has no effect with --{option}, which returns {what}. Use one of them."
-                    raise grammar.error(args, message)
+                    raise args.error(message)
     # A query may take minutes: a name or a file that cannot be used is refused before it.
-    grammar.settle(args)
+    args.grammar.settle(args)
     if args["out"] is not None:
         args.options["out"] = checked_name(args["out"], args.names)
     if args["to"] is not None:
         checked_file(args["to"], overwrite=bool(args["overwrite"]))
-    elif "--to" in grammar.flags and (args["overwrite"] or args["raw"]):
-        raise grammar.error(
-            args, f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE."
-        )
+    elif "--to" in args.grammar.flags and (args["overwrite"] or args["raw"]):
+        raise args.error(f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE.")
 
 
 def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
@@ -102,7 +100,7 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         writer.save_table(
             frame, checked_file(args["to"], overwrite=overwrite), overwrite=overwrite, raw=raw
         )
-        print(f"{args['to']}: {in_words(frame)}")
+        print(f"{args['to']}: {size_in_words(frame)}")
     # Converted last: files and provenance are made from the DataFrame.
     kind = args["as"] or session.settings["frame"]
     maker = FRAMES[kind]
@@ -129,7 +127,9 @@ def print_file(written: pd.DataFrame, args: Args) -> None:
     """Print what is in a file that the rows of a query were written to, and what its reader should know of them."""
     about = Provenance.of(written)
     print_notes(about, cut_in_words(about, args))
-    print(f"{args['to']}: {_size(int(written['rows'].iloc[0]), len(about.columns))}")
+    columns = len(about.columns)
+    rows = rows_in_words(written["rows"].iloc[0])
+    print(f"{args['to']}: {rows}, {columns} column{'s' * (columns != 1)}")
 
 
 def print_notes(about: Provenance, cut: str | None = None) -> None:
@@ -166,7 +166,7 @@ def put(session: Session, args: Args, value: Any) -> Any:
     if args["out"] is None:
         return value
     session.names[args["out"]] = value
-    print(f"{args['out']} = {in_words(value)}")
+    print(f"{args['out']} = {size_in_words(value)}")
     return None
 
 
@@ -183,16 +183,17 @@ def forms() -> Any:
     return import_module("nbext.notebook.forms")
 
 
-def in_words(value: Any) -> str:
+def size_in_words(value: Any) -> str:
     """Return the size of a table in words, or any other value as text."""
     shape = getattr(value, "shape", None)
     if shape is None or len(shape) != 2:
         return visible(value)
-    return _size(*shape)
+    return f"{rows_in_words(shape[0])}, {shape[1]} column{'s' * (shape[1] != 1)}"
 
 
-def _size(rows: int, columns: int) -> str:
-    return f"{rows:,} row{'s' * (rows != 1)}, {columns} column{'s' * (columns != 1)}"
+def rows_in_words(rows: int) -> str:
+    """Return a number of rows in words."""
+    return f"{rows:,} row{'' if rows == 1 else 's'}"
 
 
 def cut_in_words(about: Provenance, args: Args) -> str | None:

@@ -209,12 +209,10 @@ def of_query(session: Session, args: Args, segment: Any) -> Any:
     asked = "profile" if args["profile"] else "changes"
     if args["profile"] and args["changes"] is not None:
         raise UsageError("Use --changes or --profile, not both.")
-    for name in _OF_ROWS:
-        if args[name] is not None:
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{flag} has no effect with --{asked}, which compares all wallets. Leave it out."
-            )
+    for flag in args.given(*_OF_ROWS):
+        raise UsageError(
+            f"{flag} has no effect with --{asked}, which compares all wallets. Leave it out."
+        )
     if args["profile"]:
         return _shown(session, args, "profile", segment)
     return _shown(session, args, "changes", segment, since=args["changes"])

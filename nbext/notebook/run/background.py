@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nbext.core.provenance import Provenance
 from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled
-from nbext.notebook.cell.request import Query
+from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.line.options import Args
 from nbext.notebook.results.deliver import cut_in_words, print_notes
 from nbext.notebook.threads import in_background
@@ -29,7 +29,7 @@ Status = Literal["running", "completed", "failed", "cancelled"]
 class BackgroundSegment:
     """A handle on a segment: look at its ``status``, wait for its ``result()``, ``await`` it, ``cancel()`` it."""
 
-    def __init__(self, client: Client, query: Query, args: Args) -> None:
+    def __init__(self, client: Client, query: SegmentQuery, args: Args) -> None:
         self._client, self._query, self._args = client, query, args
         self._has_told = False
         self._cancelled = threading.Event()
@@ -104,7 +104,7 @@ class BackgroundSegment:
             raise QueryCancelled(_CANCELLED)
 
 
-def start(session: Session, query: Query, args: Args) -> BackgroundSegment | None:
+def start_segment(session: Session, query: SegmentQuery, args: Args) -> BackgroundSegment | None:
     """Run a query in a thread and return its handle, or store it under the name that the line gives."""
     # A remote service may be silent for half a minute: it is first asked by the thread. Only the key is asked for here.
     is_remote = session.client is None and session.settings["base_url"]

@@ -30,7 +30,7 @@ _OVERWRITE = Option(("--overwrite",), "replace files that differ", takers="examp
     ("%nbext examples", "%nbext examples --overwrite"),
 )
 def _examples(session: Session, args: Args, folder: str = FOLDER) -> None:
-    print(copied(folder, overwrite=bool(args["overwrite"])))
+    print(copy_notebooks(folder, overwrite=bool(args["overwrite"])))
 
 
 COMMANDS = (_examples,)
@@ -46,11 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Copy the notebooks, and print where they are."""
-    print(copied(args.folder, overwrite=args.overwrite))
+    print(copy_notebooks(args.folder, overwrite=args.overwrite))
     return 0
 
 
-def copied(folder: str, *, overwrite: bool = False) -> str:
+def copy_notebooks(folder: str, *, overwrite: bool = False) -> str:
     """Copy the notebooks and their helper files to a folder, and return a line that says so.
 
     A file that is there already with the same content stays; of others nothing is copied without ``overwrite``.

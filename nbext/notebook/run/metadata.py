@@ -80,32 +80,29 @@ NFT = Grammar(
 )
 
 
-def read_tokens(session: Session, args: Args) -> Any:
-    """Run ``%token``: read the metadata of ERC20 tokens."""
-    return _read(session, TOKEN, args)
-
-
-def read_or_search_nfts(session: Session, args: Args) -> Any:
-    """Run ``%nft``: read the metadata of collections, or search them by the words after ``search``."""
-    if not args.words or args.words[0].text != "search":
-        return _read(session, NFT, args)
+def read_or_search(session: Session, args: Args) -> Any:
+    """Run ``%token`` or ``%nft``: read metadata, or search collections by the words after ``search``."""
+    is_search = args.grammar is NFT and args.words and args.words[0].text == "search"
+    # Only our own service is known to list what it has; beside another, what is missing is said below.
+    lists = [_is_chain(word.text) for word in args.words] == [True] and session.connected().is_ours
+    if not (is_search or lists):
+        return _read(session, args)
     # `search ""` lists all that there is.
-    if len(args.words) == 1:
+    if is_search and len(args.words) == 1:
         raise UsageError(
             "%nft search: a search term is missing. Example: %nft search punk --chain ethereum"
         )
-    term = " ".join(str(value_of(word, args)) for word in args.words[1:])
-    limit = 20 if args["limit"] is None else args["limit"]
-    chain, kind = args["chain"] or session.settings["chain"], args["type"] or "nft"
-    return _search(session, args, term, chain=chain, kind=kind, limit=limit)
-
-
-def _search(session: Session, args: Args, term: str, *, chain: str, kind: str, limit: int) -> Any:
-    """Search contracts of a kind, and say how many others there are."""
     if args["card"]:
         raise UsageError(
             "--card shows one contract: give its chain and address, such as %nft ethereum BAYC --card"
         )
+    if is_search:
+        term = " ".join(str(value_of(word, args)) for word in args.words[1:])
+        chain, kind = args["chain"] or session.settings["chain"], args["type"] or "nft"
+        limit = 20 if args["limit"] is None else args["limit"]
+    else:
+        term, chain, limit = "", args.words[0].text, _LISTED
+        kind = "token" if args.grammar is TOKEN else "nft"
     client, offset = session.connected(), args["offset"] or 0
     with session.bar("search"):
         frame = client.search_nfts(term, chain, type=kind, limit=limit, offset=offset)
@@ -116,30 +113,25 @@ def _search(session: Session, args: Args, term: str, *, chain: str, kind: str, l
     return deliver(session, frame, args)
 
 
-def _read(session: Session, grammar: Grammar, args: Args) -> Any:
-    # Only our own service is known to list what it has; beside another, what is missing is said below.
-    if [_is_chain(word.text) for word in args.words] == [True] and session.connected().is_ours:
-        kind = "token" if grammar is TOKEN else "nft"
-        return _search(session, args, "", chain=args.words[0].text, kind=kind, limit=_LISTED)
-    chain, addresses = chain_and_addresses(grammar, args, session.settings["chain"])
-    if args["card"] and len(addresses) != 1:
-        raise grammar.error(
-            args, f"--card shows one contract, and {len(addresses):,} are asked for."
-        )
+def _read(session: Session, args: Args) -> Any:
+    chain, addresses = chain_and_addresses(args, session.settings["chain"])
+    is_one, is_nft = len(addresses) == 1, args.grammar is NFT
+    if args["card"] and not is_one:
+        raise args.error(f"--card shows one contract, and {len(addresses):,} are asked for.")
     client = session.connected()
-    look_up = client.tokens if grammar is TOKEN else client.nfts
+    look_up = client.nfts if is_nft else client.tokens
     # Of many, those that are found are an answer; of one alone, a row of nulls would hide the mistake.
-    strict, refresh = bool(args["strict"]) or len(addresses) == 1, bool(args["refresh"])
+    strict, refresh = bool(args["strict"]) or is_one, bool(args["refresh"])
     try:
-        with session.bar(grammar.magic[1:]):
+        with session.bar(args.grammar.magic[1:]):
             frame = look_up(chain, addresses, strict=strict, refresh=refresh)
     except NotFound as error:
-        if len(addresses) == 1:
-            error.args = (f"{error}{_hint(session, grammar, args, chain, addresses)}",)
+        if is_one:
+            error.args = (f"{error}{_hint(session, args, chain, addresses[0])}",)
         raise
     if args["card"]:
         put(session, args, frame)
-        return forms().show_contract(frame, is_nft=grammar is NFT, client=client)
+        return forms().show_contract(frame, is_nft=is_nft, client=client)
     if failures := failures_in_words(frame):
         goes_elsewhere = args["out"] is not None or args["to"] is not None
         if goes_elsewhere or (args["as"] or session.settings["frame"]) != "pandas":
@@ -149,90 +141,68 @@ def _read(session: Session, grammar: Grammar, args: Args) -> Any:
     return deliver(session, frame, args)
 
 
-def _hint(session: Session, grammar: Grammar, args: Args, chain: str, addresses: list[str]) -> str:
+def _hint(session: Session, args: Args, chain: str, name: str) -> str:
     """Return what to write instead of a symbol that the service does not know."""
     # A bare word is a symbol: UNI = [...] must not change what `%token ethereum UNI` means.
-    if _has_addresses(args.names.get(addresses[0])):
-        name = addresses[0]
-        return f" For the addresses in your variable, use braces: {grammar.magic} {chain} {{{{{name}}}}}"
+    value = args.names.get(name)
+    is_column = hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1
+    is_address = isinstance(value, str) and looks_like_address(value)
+    if is_column or is_address or isinstance(value, list | tuple | set):
+        magic = args.grammar.magic
+        return f" For the addresses in your variable, use braces: {magic} {chain} {{{{{name}}}}}"
     # One more question, only after an error, and only to a service that is known to answer it.
-    return (
-        _of_the_other_kind(session, grammar, chain, addresses)
-        if session.connected().is_ours
-        else ""
-    )
-
-
-def _of_the_other_kind(session: Session, grammar: Grammar, chain: str, addresses: list[str]) -> str:
-    """Return a hint where what is not a token is a collection, or the other way round."""
     client = session.connected()
-    other, look_up = (NFT, client.nfts) if grammar is TOKEN else (TOKEN, client.tokens)
+    if not client.is_ours:
+        return ""
+    kind, other, look_up = "a token", TOKEN, client.tokens
+    if args.grammar is TOKEN:
+        kind, other, look_up = "an NFT collection", NFT, client.nfts
     try:
-        look_up(chain, addresses, strict=True)
+        look_up(chain, [name], strict=True)
     except NbextError:
         # Our service looks symbols up, and a text with a space is a name.
-        return f' Search by name: %nft search "{addresses[0]}"' if " " in addresses[0] else ""
-    kind = "an NFT collection" if other is NFT else "a token"
-    return f" It is {kind}. Use: {other.magic} {chain} {addresses[0]}"
+        return f' Search by name: %nft search "{name}"' if " " in name else ""
+    return f" It is {kind}. Use: {other.magic} {chain} {name}"
 
 
-def chain_and_addresses(grammar: Grammar, args: Args, usual: str) -> tuple[str, list[str]]:
+def chain_and_addresses(args: Args, usual: str) -> tuple[str, list[str]]:
     """Return the chain and the addresses (or symbols) of a line; the ``usual`` chain is named where it is missing."""
-    example = f"Example: {grammar.examples[0]}"
+    grammar, example = args.grammar, f"Example: {args.grammar.examples[0]}"
     if not args.words:
-        raise grammar.error(
-            args, f"a chain and an address are missing. Usage: {grammar.usage}. {example}"
-        )
+        raise args.error(f"a chain and an address are missing. Usage: {grammar.usage}. {example}")
     for word in args.words:
         if word.kind == "json":
-            raise grammar.error(
-                args, f"write a Python value as {{{word.text}}}, not as {word.text}.", word
-            )
+            raise args.error(f"write a Python value as {{{word.text}}}, not as {word.text}.", word)
     first, *rest = args.words
-    _check_order(grammar, args, first, rest, usual)
-    if not rest:
-        if _is_chain(first.text):
-            raise grammar.error(
-                args, f"an address or a symbol is missing after the chain. {example}", first
-            )
-        raise grammar.error(
-            args,
-            f"the chain is missing. Write: {grammar.magic} {visible(usual)} {first.text}",
-            first,
-        )
-    chain = str(value_of(first, args))
-    # One list, whatever mixture of symbols, addresses and expressions was written: the order asked is kept.
-    return chain, [
-        one for word in rest for one in _addresses_of(grammar, args, word, value_of(word, args))
-    ]
-
-
-def _check_order(grammar: Grammar, args: Args, first: Word, rest: list[Word], usual: str) -> None:
+    is_chain = _is_chain(first.text)
     # Chain and address are swapped so often that the mended line is worth building.
-    if looks_like_address(first.text) or (
-        rest and _is_chain(rest[0].text) and not _is_chain(first.text)
-    ):
+    if looks_like_address(first.text) or (rest and _is_chain(rest[0].text) and not is_chain):
         chain = rest[0].text if rest else visible(usual)
         mended = f"{grammar.magic} {chain} {first.text}"
-        raise grammar.error(args, f"the chain goes before the address. Write: {mended}", first)
+        raise args.error(f"the chain goes before the address. Write: {mended}", first)
     is_search = difflib.get_close_matches(first.text.lower(), ["search"], cutoff=0.7)
-    if grammar is NFT and rest and is_search and not _is_chain(first.text):
+    if grammar is NFT and rest and is_search and not is_chain:
         term = args.line[rest[0].column :].strip()
-        raise grammar.error(
-            args, f"unknown chain {first.text!r}. Did you mean: %nft search {term}", first
-        )
+        raise args.error(f"unknown chain {first.text!r}. Did you mean: %nft search {term}", first)
+    if not rest and is_chain:
+        raise args.error(f"an address or a symbol is missing after the chain. {example}", first)
+    if not rest:
+        mended = f"{grammar.magic} {visible(usual)} {first.text}"
+        raise args.error(f"the chain is missing. Write: {mended}", first)
+    chain = str(value_of(first, args))
+    # One list, whatever mixture of symbols, addresses and expressions was written: the order asked is kept.
+    return chain, [one for word in rest for one in _addresses_of(args, word)]
 
 
-def _addresses_of(grammar: Grammar, args: Args, word: Word, value: Any) -> list[str]:
+def _addresses_of(args: Args, word: Word) -> list[str]:
+    value = value_of(word, args)
     items = value if isinstance(value, list) else [value]
     for item in items:
         if not isinstance(item, str):
             found = f"{word.text} contains {type(item).__name__} values, not addresses"
-            raise grammar.error(
-                args, f"{found}. An address is a string of 0x and 40 hex digits.", word
-            )
+            raise args.error(f"{found}. An address is a string of 0x and 40 hex digits.", word)
     if not items:
-        raise grammar.error(args, f"{word.text} is empty. Give at least one address.", word)
+        raise args.error(f"{word.text} is empty. Give at least one address.", word)
     # Commas between addresses are a habit from lists.
     return [
         one
@@ -240,15 +210,6 @@ def _addresses_of(grammar: Grammar, args: Args, word: Word, value: Any) -> list[
         for one in (item.split(",") if word.kind == "word" else [item.rstrip(",")])
         if one
     ]
-
-
-def _has_addresses(value: Any) -> bool:
-    """Return whether a variable holds addresses: a list or a column does, a string if it is one."""
-    if isinstance(value, str):
-        return looks_like_address(value)
-    return isinstance(value, list | tuple | set) or (
-        hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1
-    )
 
 
 def _is_chain(text: str) -> bool:

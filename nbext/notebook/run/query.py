@@ -12,7 +12,7 @@ from nbext.core.untrusted_text import visible
 from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.errors import NotFound, UsageError
 from nbext.notebook.cell.body import Body
-from nbext.notebook.cell.request import Query, query_of
+from nbext.notebook.cell.request import SegmentQuery, query_of
 from nbext.notebook.completion.schema import json_names
 from nbext.notebook.line.options import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results import deliver
@@ -136,7 +136,7 @@ SEGMENT = Grammar(
 
 def run_cell(session: Session, args: Args) -> Any:
     """Run ``%%segment_query``: the cell, or the query saved under ``--from``."""
-    grammar, text, saved = SEGMENT_QUERY, args.cell or "", args["from"]
+    text, saved = args.cell or "", args["from"]
     if args.cell is None and saved is None:
         raise UsageError(
             "%segment_query is a cell magic. Write %%segment_query as the first line of a cell, and the filters "
@@ -144,21 +144,21 @@ def run_cell(session: Session, args: Args) -> Any:
         )
     for place, word in enumerate(args.words):
         if word.kind == "json":
-            raise grammar.error(
-                args, "write the filters on the lines below. On one line: %segment {filters}", word
+            raise args.error(
+                "write the filters on the lines below. On one line: %segment {filters}", word
             )
         if place:
-            raise grammar.error(
-                args, f"unexpected argument {word.text!r}. Usage: {grammar.usage}", word
+            raise args.error(
+                f"unexpected argument {word.text!r}. Usage: {args.grammar.usage}", word
             )
         if args["out"] is not None:
             both = f"{word.text!r} and {args['out']!r}"
-            raise grammar.error(args, f"the result has two names, {both}. Use one of them.", word)
+            raise args.error(f"the result has two names, {both}. Use one of them.", word)
         args.options["out"] = deliver.checked_name(word.text, args.names)
     if saved is not None:
         if text.strip():
-            raise grammar.error(
-                args, "--from runs a saved query, but the cell has filters too. Use one of them."
+            raise args.error(
+                "--from runs a saved query, but the cell has filters too. Use one of them."
             )
         text = saved_query(session.data_dir, saved)
     elif not text.strip():
@@ -167,38 +167,32 @@ def run_cell(session: Session, args: Args) -> Any:
             'such as {"token": {"token": "USDC"}}'
         )
     # The magic's own line is the cell's first: lines are counted as the editor counts them.
-    return run(session, query_of("\n" + text, args, session.settings["limit"]), args)
+    return run_query(session, query_of("\n" + text, args, session.settings["limit"]), args)
 
 
 def run_line(session: Session, args: Args) -> Any:
     """Run ``%segment``: an id to read or export, or filters on the line."""
-    grammar = SEGMENT
     if len(args.words) > 1:
         surplus = args.words[1].text
         if args.words[0].kind == "json" and not surplus.strip("}]"):
-            raise grammar.error(
-                args, f"delete {surplus}. The filters end before it.", args.words[1]
-            )
+            raise args.error(f"delete {surplus}. The filters end before it.", args.words[1])
         if args.words[0].text.endswith(":"):
-            raise grammar.error(
-                args, "the filters have no braces. Write %segment {...}", args.words[0]
-            )
-        message = f"unexpected argument {args.words[1].text!r}. Usage: {grammar.usage}"
-        raise grammar.error(args, message, args.words[1])
+            raise args.error("the filters have no braces. Write %segment {...}", args.words[0])
+        message = f"unexpected argument {args.words[1].text!r}. Usage: {args.grammar.usage}"
+        raise args.error(message, args.words[1])
     if args.words:
         word = args.words[0]
         value = _segment_of(args, word) or (
             word.text if word.kind == "json" else value_of(word, args)
         )
         if word.kind == "word" and word.text.startswith("["):
-            raise grammar.error(args, "Filters are one JSON object, {...}, not a list.", word)
+            raise args.error("Filters are one JSON object, {...}, not a list.", word)
         if word.kind == "word" and "}}--" in word.text:
-            raise grammar.error(args, "a space is missing before the option.", word)
+            raise args.error("a space is missing before the option.", word)
         if word.kind != "json" and not isinstance(value, dict):
             return _read(session, args, str(value))
         if args["from"] is not None:
-            raise grammar.error(
-                args,
+            raise args.error(
                 "--from runs a saved query, but the line has filters too. Use one of them.",
                 word,
             )
@@ -207,50 +201,48 @@ def run_line(session: Session, args: Args) -> Any:
     elif args["from"] is not None:
         text = saved_query(session.data_dir, args["from"])
     else:
-        raise grammar.error(args, f"a segment id or filters are missing. Usage: {grammar.usage}")
-    for name in ("json", "csv"):
-        if args[name]:
-            instead = f"To write the rows of this query, use --to FILE.{name}."
-            raise grammar.error(args, f"--{name} exports a segment by its id. {instead}")
-    return run(session, query_of(text, args, session.settings["limit"]), args)
+        raise args.error(f"a segment id or filters are missing. Usage: {args.grammar.usage}")
+    for flag in args.given("json", "csv"):
+        instead = f"To write the rows of this query, use --to FILE.{flag.lstrip('-')}."
+        raise args.error(f"{flag} exports a segment by its id. {instead}")
+    return run_query(session, query_of(text, args, session.settings["limit"]), args)
 
 
 def _segment_of(args: Args, word: Word) -> str | None:
     """Return the id of the segment whose rows are in the table that a bare word or an expression names."""
     table = args.names.get(word.text) if word.kind in ("word", "python") else None
+    name, message = word.text, None
     if word.kind == "word" and isinstance(table, list | tuple | set | dict):
-        message = f"{word.text} is a {type(table).__name__}, not a segment's table. Python values need braces: "
-        raise SEGMENT.error(args, f"{message}%segment {{{{{word.text}}}}}", word)
-    if word.kind == "word" and isinstance(table, str) and table.startswith("sg_"):
-        message = f"{word.text} is a variable with an id. Python values need braces: %segment {{{{{word.text}}}}}"
-        raise SEGMENT.error(args, message, word)
-    if isinstance(table, str) and table.lstrip().startswith("{"):
-        # Not read as the line is: in a text from elsewhere, {{...}} would run.
-        message = f"{word.text} is a text, not filters. Parse it: %segment {{{{json.loads({word.text})}}}}"
-        raise SEGMENT.error(args, message, word)
-    if isinstance(table, background.BackgroundSegment):
-        message = f"{word.text} is a background run. Its table is {word.text}.result()."
-        raise SEGMENT.error(args, message, word)
-    if not hasattr(table, "columns"):
-        return None
-    about = Provenance.of(table)
-    found, rows = about.segment_id, about.returned
-    if found is None:
-        message = f"the table {visible(word.text)} does not say which segment it is from. Give the segment's id."
-        raise SEGMENT.error(args, message, word)
-    # pandas copies where a table is from to what is made of it, such as a part of its rows.
-    has, asks_for_rows = (
-        len(cast("Any", table)),
-        any(args[name] for name in ("json", "csv", "card")),
-    )
-    if asks_for_rows and isinstance(rows, int) and rows != has:
-        print(
-            f"note: {visible(word.text)} has {has:,} rows, and its segment {rows:,}. The segment's are returned."
+        message = (
+            f"{name} is a {type(table).__name__}, not a segment's table. Python values need braces: "
+            f"%segment {{{{{name}}}}}"
         )
-    return str(found)
+    elif word.kind == "word" and isinstance(table, str) and table.startswith("sg_"):
+        message = (
+            f"{name} is a variable with an id. Python values need braces: %segment {{{{{name}}}}}"
+        )
+    elif isinstance(table, str) and table.lstrip().startswith("{"):
+        # Not read as the line is: in a text from elsewhere, {{...}} would run.
+        message = f"{name} is a text, not filters. Parse it: %segment {{{{json.loads({name})}}}}"
+    elif isinstance(table, background.BackgroundSegment):
+        message = f"{name} is a background run. Its table is {name}.result()."
+    elif not hasattr(table, "columns"):
+        return None
+    elif Provenance.of(table).segment_id is None:
+        message = f"the table {visible(name)} does not say which segment it is from. Give the segment's id."
+    if message:
+        raise args.error(message, word)
+    about = Provenance.of(table)
+    # pandas copies where a table is from to what is made of it, such as a part of its rows.
+    has, rows = len(cast("Any", table)), about.returned
+    if args.given("json", "csv", "card") and isinstance(rows, int) and rows != has:
+        print(
+            f"note: {visible(name)} has {has:,} rows, and its segment {rows:,}. The segment's are returned."
+        )
+    return str(about.segment_id)
 
 
-def run(session: Session, query: Query, args: Args) -> Any:
+def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
     """Run a query as the options say, and deliver its result."""
     if args["changes"] is not None or args["profile"]:
         with query.located():
@@ -261,7 +253,7 @@ def run(session: Session, query: Query, args: Args) -> Any:
         show = print_request if args["dry_run"] else print_explanation
         return show(session.connected(), query)
     if args["bg"]:
-        return background.start(session, query, args)
+        return background.start_segment(session, query, args)
     if query.limit == 0 and args["to"] is not None:
         raise UsageError("--to has no rows to write: a limit of 0 only counts.")
     client = session.connected()
@@ -284,18 +276,15 @@ def run(session: Session, query: Query, args: Args) -> Any:
 
 def _read(session: Session, args: Args, segment_id: str) -> Any:
     """Read a segment by its id, or export its rows."""
-    for name in _OF_A_RUN:
-        if args[name] is not None:
-            flag = f"--{name.replace('_', '-')}"
-            raise SEGMENT.error(
-                args,
-                f"{flag} has no effect on a segment that has run. Use it with filters."
-                f"{_taken_for_an_id(args, segment_id)}",
-            )
+    for flag in args.given(*_OF_A_RUN):
+        raise args.error(
+            f"{flag} has no effect on a segment that has run. Use it with filters."
+            f"{_taken_for_an_id(args, segment_id)}"
+        )
     if args["changes"] is not None or args["profile"]:
         return analysis.of_query(session, args, segment_id)
     if args["json"] and args["csv"]:
-        raise SEGMENT.error(args, "use --json or --csv, not both.")
+        raise args.error("use --json or --csv, not both.")
     try:
         return _read_known(session, args, segment_id)
     except NotFound as error:
@@ -327,12 +316,13 @@ def _read_known(session: Session, args: Args, segment_id: str) -> Any:
         return deliver.deliver(session, made, args)
     about = Provenance.of(made)
     deliver.print_notes(about, deliver.cut_in_words(about, args))
-    rows, size = int(made["rows"].iloc[0]), int(made["bytes"].iloc[0])
-    print(f"{args['to']}: {rows:,} row{'s' * (rows != 1)}, {size:,} bytes")
+    print(
+        f"{args['to']}: {deliver.rows_in_words(made['rows'].iloc[0])}, {made['bytes'].iloc[0]:,} bytes"
+    )
     return None
 
 
-def print_request(client: Client, query: Query) -> None:
+def print_request(client: Client, query: SegmentQuery) -> None:
     """Print the request as it would be sent, what the service says of it, and a curl line; the key is in neither."""
     request = client.request_for(*query.request)
     # Another service has no operation that checks a segment without running it.
@@ -345,14 +335,14 @@ def print_request(client: Client, query: Query) -> None:
     )
     print(
         f"{request['method']} {visible(request['url'])}\n{_JSON_HEADER}\nx-api-key: (not shown)\n\n"
-        f"{_lines(compact(request['body']))}\n\n{listed}{checked}\n\n"
+        f"{_lines(compact_json(request['body']))}\n\n{listed}{checked}\n\n"
         # The key stays in the variable that the user's terminal has it in.
         f"curl -X {request['method']} {shlex.quote(request['url'])} -H '{_JSON_HEADER}' "
         f'-H "x-api-key: $NBEXT_API_KEY" -d {body}'
     )
 
 
-def print_explanation(client: Client, query: Query) -> None:
+def print_explanation(client: Client, query: SegmentQuery) -> None:
     """Print a segment in words, its SQL, and the engine's plan, which only a service of ours can give."""
     if not client.is_ours:
         raise UsageError(
@@ -364,7 +354,7 @@ def print_explanation(client: Client, query: Query) -> None:
         print(f"{title}\n{_lines(explanation.get(part))}\n")
 
 
-def _explanation(client: Client, query: Query) -> Mapping[str, Any]:
+def _explanation(client: Client, query: SegmentQuery) -> Mapping[str, Any]:
     with query.located():
         return client.explain(query.filters, query.operator, query.limit)
 
@@ -375,7 +365,7 @@ def _lines(value: Any) -> str:
     return "\n".join(visible(line, None) for line in text.splitlines())
 
 
-def compact(value: Any, name: str | None = None, indent: str = "") -> str:
+def compact_json(value: Any, name: str | None = None, indent: str = "") -> str:
     """Return JSON in which what fits on a line is on one line; after its name, where it has one."""
     start = f"{indent}{json.dumps(name, ensure_ascii=False)}: " if name is not None else indent
     line = start + json.dumps(value, default=str, ensure_ascii=False)
@@ -383,10 +373,10 @@ def compact(value: Any, name: str | None = None, indent: str = "") -> str:
         return line
     deeper = indent + "  "
     if isinstance(value, list):
-        items, (opening, closing) = [compact(item, None, deeper) for item in value], "[]"
+        items, (opening, closing) = [compact_json(item, None, deeper) for item in value], "[]"
     else:
         items, (opening, closing) = (
-            [compact(item, key, deeper) for key, item in value.items()],
+            [compact_json(item, key, deeper) for key, item in value.items()],
             "{}",
         )
     return f"{start}{opening}\n" + ",\n".join(items) + f"\n{indent}{closing}"

@@ -150,7 +150,7 @@ def _logout(session: Session, args: Args) -> None:
 def _history(session: Session, args: Args, number: str | None = None) -> Any:
     if number is not None:
         # With this line's options: `%nbext history 2 -o again` stores the new result.
-        return query.run(session, session.history.number(_number(number)).query, args)
+        return query.run_query(session, session.history.number(_number(number)).query, args)
     rows = session.history.rows()
     # Of another service a number may be missing, and the others stay whole.
     table = own_table(rows, HISTORY_COLUMNS).astype(
@@ -310,7 +310,7 @@ def _fetch(session: Session, args: Args, *words: str) -> None:
     check_installed()
     from nbext.fetch.run import fetch
 
-    request, folder = shell_fetch.read(parser.parse_args(words))
+    request, folder = shell_fetch.request_of(parser.parse_args(words))
     if request.follow:
         _print_now(
             "--follow holds this kernel until you interrupt it. `nbext fetch --follow` in a terminal leaves it free, "
@@ -345,7 +345,7 @@ COMMANDS = {
 }
 
 
-def run(session: Session, args: Args) -> Any:
+def run_command(session: Session, args: Args) -> Any:
     """Run the command that the first word names."""
     name = args.words[0].text if args.words else "help"
     if name in _ASKED_OF_A_SEGMENT:
@@ -358,8 +358,7 @@ def run(session: Session, args: Args) -> Any:
         )
     taken = {option.name for option in command.options}
     for option in NBEXT.options:
-        if args[option.name] is not None and option.name not in taken:
-            flag = f"--{option.name.replace('_', '-')}"
+        for flag in () if option.name in taken else args.given(option.name):
             raise UsageError(f"%nbext {name} has no option {flag}. Only {option.takers}.")
     given = args.words[1:]
     for word in given:
@@ -432,8 +431,8 @@ MAGICS = {
     for grammar, function in (
         (query.SEGMENT_QUERY, query.run_cell),
         (query.SEGMENT, query.run_line),
-        (metadata.TOKEN, metadata.read_tokens),
-        (metadata.NFT, metadata.read_or_search_nfts),
-        (NBEXT, run),
+        (metadata.TOKEN, metadata.read_or_search),
+        (metadata.NFT, metadata.read_or_search),
+        (NBEXT, run_command),
     )
 }

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from nbext.errors import UsageError
 from nbext.notebook.cell import body
 from nbext.notebook.cell.json_errors import corrected, explain
-from nbext.notebook.cell.json_source import first_fault, place_of, places
+from nbext.notebook.cell.json_source import first_fault, key_places, place_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
@@ -28,7 +28,7 @@ JSON = st.recursive(
 
 
 def read(text, **names):
-    return body.read(text, names).value
+    return body.read_json_body(text, names).value
 
 
 def refused(text, **names):
@@ -61,7 +61,7 @@ def test_a_text_is_read_exactly_when_the_json_module_reads_it(text):
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_refused_with_a_message(text):
     with contextlib.suppress(UsageError):
-        body.read(text, {})
+        body.read_json_body(text, {})
 
 
 def test_numbers_keep_their_digits():
@@ -287,23 +287,23 @@ def test_what_fails_says_which_error_and_where():
 def test_nothing_inside_a_text_is_ever_run():
     ran = []
     names = {"boom": lambda: ran.append(1)}
-    assert body.read('{"nft": "Bored {{boom()}} Ape $boom {boom()}"}', names).value == {
+    assert body.read_json_body('{"nft": "Bored {{boom()}} Ape $boom {boom()}"}', names).value == {
         "nft": "Bored {{boom()}} Ape $boom {boom()}"
     }
     for text in ('{"nft": "{{boom()}}"}', "{'nft': 'Bored {{boom()}} Ape'}", '{"nft": {{boom()}}'):
         with pytest.raises(UsageError):
-            body.read(text, names)
+            body.read_json_body(text, names)
     assert ran == []
 
 
 def test_a_pointer_is_found_in_the_cell():
     text = '{"token": [{"token": "UNI"},\n {"token": "A", "balance": {"min": {{x}}}}], "a/b": 1}'
-    read_body = body.read(text, {"x": "1"})
-    assert text[place_of(read_body.text, "/token/1/balance/min") :].startswith('"min"')
-    assert text[place_of(read_body.text, "/token/1") :].startswith('{"token": "A"')
-    assert text[place_of(read_body.text, "/token/0/chain") :].startswith('{"token": "UNI"}')
-    assert text[place_of(read_body.text, "/a~1b") :].startswith('"a/b"')
-    assert place_of(read_body.text, "/nowhere") is None
+    read_json_body = body.read_json_body(text, {"x": "1"})
+    assert text[place_of(read_json_body.text, "/token/1/balance/min") :].startswith('"min"')
+    assert text[place_of(read_json_body.text, "/token/1") :].startswith('{"token": "A"')
+    assert text[place_of(read_json_body.text, "/token/0/chain") :].startswith('{"token": "UNI"}')
+    assert text[place_of(read_json_body.text, "/a~1b") :].startswith('"a/b"')
+    assert place_of(read_json_body.text, "/nowhere") is None
 
 
 @given(st.dictionaries(st.text(max_size=4), JSON, max_size=4))
@@ -322,8 +322,8 @@ def test_every_key_and_item_has_its_place(value):
             yield (*path, step)
             yield from walk(item, (*path, step))
 
-    assert [path for path, _ in places(text)] == list(walk(value, ()))
-    for path, position in places(text):
+    assert [path for path, _ in key_places(text)] == list(walk(value, ()))
+    for path, position in key_places(text):
         if isinstance(path[-1], str):
             pointer = "".join(
                 "/" + str(part).replace("~", "~0").replace("/", "~1") for part in path

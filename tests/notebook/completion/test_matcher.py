@@ -188,11 +188,14 @@ def test_files_of_addresses_are_offered_in_a_list_of_wallets(session, tmp_path, 
 
 def test_saved_queries_are_offered_after_from(session):
     folder = session.data_dir / "queries"
-    folder.mkdir(parents=True)
-    for name in ("weekly", "whales"):
-        (folder / f"{name}.json").write_text("{}")
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{name}.json" for name in ("weekly", "whales")]
+    for file in files:
+        file.write_text("{}")
     assert offered(session, "%segment --from w|") == ("w", ["weekly", "whales"])
     assert offered(session, "%%segment_query --from wh|") == ("wh", ["whales"])
+    for file in files:
+        file.unlink()  # the folder is that of all tests
 
 
 def test_a_service_without_a_schema_has_its_symbols_offered_too(session):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.errors import UsageError
-from nbext.notebook.line.options import KEY_REFUSED, Grammar, Option, Word, words
+from nbext.notebook.line.options import KEY_REFUSED, Grammar, Option, Word, split_line
 from nbext.notebook.run.root import MAGICS
 
 GRAMMAR = Grammar(
@@ -68,7 +68,7 @@ def test_an_object_on_the_line_is_one_word_with_its_quotes_and_braces():
 
 
 def test_double_braces_are_a_python_expression():
-    assert words("ethereum {{ few['address'] }} x", "%try") == [
+    assert split_line("ethereum {{ few['address'] }} x", "%try") == [
         Word("ethereum", 0),
         Word("few['address']", 9, "python"),
         Word("x", 30),
@@ -139,7 +139,7 @@ def test_any_line_is_words_or_a_usage_error(line):
 )
 def test_quoted_words_come_back_as_they_were(texts):
     line = " ".join("'" + text.replace("'", "'\"'\"'") + "'" for text in texts)
-    assert [word.text for word in words(line + " end", "%try")] == [*texts, "end"]
+    assert [word.text for word in split_line(line + " end", "%try")] == [*texts, "end"]
 
 
 @pytest.mark.parametrize("grammar", [one for one, _ in MAGICS.values()], ids=MAGICS)

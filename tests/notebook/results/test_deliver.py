@@ -8,7 +8,8 @@ import pytest
 from nbext.core.provenance import Provenance
 from nbext.errors import UsageError
 from nbext.notebook.line.options import Args
-from nbext.notebook.results.deliver import checked_file, checked_name, cut_in_words, in_words
+from nbext.notebook.results.deliver import checked_file, checked_name, cut_in_words, size_in_words
+from nbext.notebook.run.query import SEGMENT
 
 
 @pytest.mark.parametrize("name", ["whales", "ÄpfelUndBirnen", "x1", "df_2", "USDC"])
@@ -107,10 +108,10 @@ CUT = {"truncated": True, "matched": 62_972, "returned": 1_000}
     ],
 )
 def test_a_limited_answer_says_what_was_cut(about, options, words):
-    assert cut_in_words(Provenance(**about), Args("%segment", "", options=options)) == words
+    assert cut_in_words(Provenance(**about), Args(SEGMENT, "", options=options)) == words
 
 
 def test_a_table_is_told_by_its_size():
-    assert in_words(pd.DataFrame({"a": [1]})) == "1 row, 1 column"
-    assert in_words(pd.DataFrame({"a": range(1000), "b": 1})) == "1,000 rows, 2 columns"
-    assert in_words(7) == "7"
+    assert size_in_words(pd.DataFrame({"a": [1]})) == "1 row, 1 column"
+    assert size_in_words(pd.DataFrame({"a": range(1000), "b": 1})) == "1,000 rows, 2 columns"
+    assert size_in_words(7) == "7"

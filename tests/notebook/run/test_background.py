@@ -9,9 +9,10 @@ import pytest
 
 from nbext.client import Client
 from nbext.errors import DeadlineExceeded, QueryCancelled
-from nbext.notebook.cell.request import Query
+from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.line.options import Args
 from nbext.notebook.run.background import BackgroundSegment
+from nbext.notebook.run.query import SEGMENT as GRAMMAR
 from tests.notebook.slow_service import SEGMENT, slow_service
 
 
@@ -26,7 +27,7 @@ def running():
         client = Client(service.url, "key")
         assert client.is_ours
         handle = BackgroundSegment(
-            client, Query({"token": {"token": "UNI"}}, "AND", "json", 10), Args("", "")
+            client, SegmentQuery({"token": {"token": "UNI"}}, "AND", "json", 10), Args(GRAMMAR, "")
         )
         until = time.monotonic() + 20
         while handle.segment_id is None and time.monotonic() < until:

@@ -14,7 +14,7 @@ from typing import Any
 from nbext.core.strict_json import NotJson, parse
 from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, UsageError
-from nbext.notebook.completion.schema import Grammar
+from nbext.notebook.completion.schema import SegmentSchema
 from nbext.notebook.forms.builder import fields, filters, pickers
 from nbext.notebook.forms.builder.tree import OTHER, Edits, Group, Line, Part, Tree, copied
 from nbext.notebook.forms.form import Background, Form
@@ -30,7 +30,7 @@ Goto = dict[str, Any] | None
 class Editing(Form):
     """A form whose conditions a page edits: `view` is what the page shows of a part, `changed` follows every edit."""
 
-    grammar: Grammar
+    grammar: SegmentSchema
     lines: Any
     edits: Edits
     # Runs the searches of the page; in other threads than the edits, which `editing` keeps apart.

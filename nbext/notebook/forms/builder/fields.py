@@ -8,7 +8,7 @@ from typing import Any
 
 from nbext.core.untrusted_text import visible
 from nbext.notebook.completion import schema
-from nbext.notebook.completion.schema import ConditionSpec, FieldSpec, Grammar, encoded
+from nbext.notebook.completion.schema import ConditionSpec, FieldSpec, SegmentSchema, encoded
 from nbext.notebook.forms.builder.tree import Group, Join, Line, Part, Tree
 from nbext.notebook.forms.widgets import MAX_HELP
 
@@ -30,7 +30,7 @@ class Unfit(ValueError):
     """An input cannot show this value."""
 
 
-def described(grammar: Grammar, chains: Sequence[str]) -> dict[str, Any]:
+def described(grammar: SegmentSchema, chains: Sequence[str]) -> dict[str, Any]:
     """Return what the page makes inputs of; ``chains`` have data, and come first."""
     conditions = {
         name: {
@@ -188,7 +188,7 @@ def _number(value: Any) -> str:
     return f"{int(found[1]):,}{found[2] or ''}" if found else text
 
 
-def missing(tree: Tree, grammar: Grammar) -> Iterator[tuple[int, str, str]]:
+def missing(tree: Tree, grammar: SegmentSchema) -> Iterator[tuple[int, str, str]]:
     """Yield what is still to be filled in: the part, its field, and the field's label."""
     if not tree.root.members:
         yield tree.root.id, "", "a condition"
@@ -202,7 +202,7 @@ def missing(tree: Tree, grammar: Grammar) -> Iterator[tuple[int, str, str]]:
                     yield part.id, one.name, one.label
 
 
-def field_of(part: Part | None, grammar: Grammar, name: str) -> FieldSpec:
+def field_of(part: Part | None, grammar: SegmentSchema, name: str) -> FieldSpec:
     """Return the field of a line, or of the keys at the top where there is no line."""
     specs = (
         grammar.scope
@@ -214,12 +214,12 @@ def field_of(part: Part | None, grammar: Grammar, name: str) -> FieldSpec:
     return next(spec for spec in specs if spec.name == name)
 
 
-def orders(filters: str, grammar: Grammar, chosen: Any) -> list[tuple[str, str]]:
+def orders(filters: str, grammar: SegmentSchema, chosen: Any) -> list[tuple[str, str]]:
     """Return what the rows of some filters can be ordered by, and what is chosen."""
     facts = next((spec.choices for spec in grammar.scope if spec.name == "columns"), ())
     ways = [
         (sign + name, f"{name}, {way} first")
-        for name in schema.columns(filters, facts)
+        for name in schema.row_columns(filters, facts)
         for way, sign in (("largest", "-"), ("smallest", ""))
     ]
     known = [("", "(address)"), *(way for way in ways if way[0] != "address")]

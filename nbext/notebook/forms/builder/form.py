@@ -18,8 +18,8 @@ from IPython.core.getipython import get_ipython
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
-from nbext.notebook.cell.request import Query
-from nbext.notebook.completion.schema import ORDER, grammar_of
+from nbext.notebook.cell.request import SegmentQuery
+from nbext.notebook.completion.schema import ORDER, segment_schema
 from nbext.notebook.forms.builder import counts, fields, filters
 from nbext.notebook.forms.builder.actions import WHOLE, Editing
 from nbext.notebook.forms.builder.tree import Edits, Group, Part, Tree
@@ -58,7 +58,7 @@ class SegmentForm(Editing):
 
     def __init__(self, client: Any, query: Any = None) -> None:
         super().__init__(client)
-        self.grammar = grammar_of(client.schema())
+        self.grammar = segment_schema(client.schema())
         # Apart from counts: a count that waits is replaced by the next one, a run must not be. Nor do the hits for
         # what is typed wait for either.
         self.runs, self.searches = Background(self.failed), Background(self.failed)
@@ -385,7 +385,7 @@ class SegmentForm(Editing):
         limit = self._complete()
         if limit is None or (name := self.variable.name()) is None:
             return
-        run = _Run(name, Query(self.filters(), self.operator, "json", limit))
+        run = _Run(name, SegmentQuery(self.filters(), self.operator, "json", limit))
         self._busy(run)
         self.runs.schedule(lambda: self._execute(run))
         threading.Thread(target=self._tick, args=(run,), daemon=True, name="nbext-elapsed").start()
@@ -502,7 +502,7 @@ class SegmentForm(Editing):
 class _Run:
     """One run: what is asked, since when, and whether somebody still wants it."""
 
-    def __init__(self, name: str, query: Query) -> None:
+    def __init__(self, name: str, query: SegmentQuery) -> None:
         self.name, self.query, self.began = name, query, time.monotonic()
         self.segment_id: str | None = None
         self.cancelled = self.told = False
