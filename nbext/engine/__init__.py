@@ -3,9 +3,7 @@
 dataset      what every engine offers: contracts, times, segments, plans
 open         a data folder on the engine that a URL names, again when an ingest has switched it
 catalog      contracts by address, by symbol, and by search; times to blocks, and blocks to times
-holdings     what wallets hold, contract by contract
-profile      what a segment's wallets hold, beside what others do
-total        what a segment's wallets hold together
+holdings     what wallets hold: contract by contract, together, beside what others do
 schema       the prepared tables, the same on every engine
 storage      generations in a data folder, and the processes that use it
 layers       a generation's base and delta, read as one

@@ -10,33 +10,25 @@ from __future__ import annotations
 import threading
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import ibis
 
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.rules import NFT_STANDARDS
-from nbext.engine.dataset import Cancel, ChainExtent, Contract, Found, Tables, Value
+from nbext.engine.dataset import ChainExtent, Contract, Found, Tables
 from nbext.engine.query.amounts import amount_near, sort_key
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-    from nbext.engine.query.statements import Build
 
-
-class Reader(Protocol):
-    """Reads a table that is built of the data's, compiled once under its name."""
-
-    def __call__(
-        self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
-    ) -> pa.Table: ...
-
-
+# `nbext.engine.dataset.Dataset.read`.
+Read = Callable[..., "pa.Table"]
 _COLUMNS = tuple(field.name for field in fields(Contract))
 # How well a term fits, from best to worst; last, where it fits only without the spaces between its words.
 _EXACT_SYMBOL, _EXACT_NAME, _PREFIX, _WORD, _SUBSTRING, _SPACELESS = 1.0, 0.9, 0.8, 0.6, 0.4, 0.3
@@ -50,7 +42,7 @@ _FEWEST_LEARNT, _MOST_LEARNT = 3, 10_000
 class TableCatalog:
     """The contracts of a generation. Safe to use from several threads."""
 
-    def __init__(self, read: Reader) -> None:
+    def __init__(self, read: Read) -> None:
         self._read = read
         self._lock = threading.Lock()
 
@@ -270,7 +262,7 @@ def _all_contracts(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
 class TableClock:
     """The clock of a generation; the table of blocks is asked, never loaded."""
 
-    def __init__(self, read: Reader, chains: Iterable[ChainExtent]) -> None:
+    def __init__(self, read: Read, chains: Iterable[ChainExtent]) -> None:
         self._read = read
         self._chains = {chain.chain_id: chain for chain in chains}
         # What was looked up; nothing of a generation ever changes.

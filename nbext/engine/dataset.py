@@ -28,6 +28,8 @@ MOST_VALUES = 100_000_000
 # More than anybody reads of a plan: 200 conditions have megabytes of it.
 MOST_EXPLAINED = 100_000
 Tables = Mapping[str, "ir.Table"]
+# Builds a table of the data's tables and the scalars of some values.
+Build = Callable[[Tables, Sequence[Any]], "ir.Table"]
 
 
 @dataclass(frozen=True)
@@ -391,15 +393,10 @@ class Dataset(Protocol):
         What the questions share is read once, where the engine can: the history too, for many blocks. Errors as `ask`.
         """
 
-    def holdings(
-        self,
-        addresses: Sequence[str],
-        ends: Mapping[int, int],
-        *,
-        now: bool,
-        cancel: Cancel | None = None,
-    ) -> list[Holding]:
-        """Return what wallets hold, without what is zero; see `nbext.engine.holdings`. Errors as `ask`."""
+    def read(
+        self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
+    ) -> pa.Table:
+        """Read a table that is built of the data's, compiled once under its name. Errors as `ask`."""
 
     def totals(
         self, questions: Sequence[Question], *, cancel: Cancel | None = None
@@ -422,7 +419,7 @@ class Dataset(Protocol):
     ) -> list[Common]:
         """Return the contracts that at least so many wallets of a segment hold, those with the highest lift first.
 
-        ``ends`` and ``now`` as `nbext.engine.holdings`. Errors as `ask`.
+        ``ends`` and ``now`` as of `nbext.engine.holdings.holdings_of`. Errors as `ask`.
         """
 
     def explain(

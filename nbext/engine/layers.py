@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import sqlglot as sg
 import sqlglot.expressions as sge
 
-from nbext.engine.schema import FOREVER, TABLES
+from nbext.engine.schema import FOREVER, TABLES, sql_literal
 
 if TYPE_CHECKING:
     from nbext.engine.storage import Generation
@@ -114,10 +114,10 @@ class Layers:
 def attach(run: Run, generation: Generation, name: str) -> Layers | None:
     """Attach a generation read-only, its tables as those of the database of that name; return its layers, if any."""
     if generation.delta is None:
-        run(f"ATTACH {_text(generation.tables)} AS {name} (READ_ONLY)")
+        run(f"ATTACH {sql_literal(generation.tables)} AS {name} (READ_ONLY)")
         return None
-    run(f"ATTACH {_text(generation.tables)} AS {name}_base (READ_ONLY)")
-    run(f"ATTACH {_text(generation.delta)} AS {name}_delta (READ_ONLY)")
+    run(f"ATTACH {sql_literal(generation.tables)} AS {name}_base (READ_ONLY)")
+    run(f"ATTACH {sql_literal(generation.delta)} AS {name}_delta (READ_ONLY)")
     run(f"ATTACH ':memory:' AS {name}")
     return overlay(run, name, f"{name}_base", f"{name}_delta")
 
@@ -257,7 +257,3 @@ def _joined(how: str, stale: str, *keys: str, needed: str = _NEEDED) -> str:
 
 def _listed(columns: dict[str, str]) -> str:
     return ", ".join(f"{sql} AS {column}" for column, sql in columns.items())
-
-
-def _text(path: Any) -> str:
-    return "'" + str(path).replace("'", "''") + "'"

@@ -19,6 +19,8 @@ by chain_id and wallet, ``blocks`` by chain_id and block, ``wallets`` by wallet,
 
 from __future__ import annotations
 
+from typing import Any
+
 LIMBS = ("hi", "mid", "lo")
 # The to_block of a current balance.
 FOREVER = 2**62
@@ -30,6 +32,12 @@ SQL_TYPES = {
     "boolean": "BOOLEAN",
     "decimal(38,0)": "DECIMAL(38,0)",
 }
+
+
+def sql_literal(text: Any) -> str:
+    """Return a text or a path as DuckDB's SQL has it."""
+    return "'" + str(text).replace("'", "''") + "'"
+
 
 WALLETS = {"wallet": "int32", "address": "string", "is_contract": "boolean"}
 

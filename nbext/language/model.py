@@ -187,8 +187,8 @@ class SeenWallets:
         # the beginning: else an OR with a complement would lose a wallet that another of its branches returns.
         nfts = contracts.filter(contracts.chain_id == self.chain_id, contracts.standard == "ERC721")
         held = history.standing(held.filter(held.lo > 0), self.at).semi_join(nfts, "contract")
-        first = Leaf(history.members(history.until(activity, "first_block", self.at)))
-        return Or([first, Leaf(history.members(held).distinct())])
+        first = Leaf(history.wallets_of(history.until(activity, "first_block", self.at)))
+        return Or([first, Leaf(history.wallets_of(held).distinct())])
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class SegmentNode(PlanNode):
         return (
             tree
             if isinstance(excluded, tuple)
-            else And([tree, Not(Leaf(history.listed(excluded, tables)))])
+            else And([tree, Not(Leaf(history.wallets_listed(excluded, tables)))])
         )
 
 
@@ -246,7 +246,7 @@ class BalanceColumn:
         """Build ``wallet`` and the balance."""
         held = self._held(tables)
         balance = held.size if self.contract.is_nft else amount_struct(limbs_of(held))
-        return history.members(held, **{name: balance})
+        return history.wallets_of(held, **{name: balance})
 
     def sort_keys(self, tables: Tables) -> ir.Table:
         """Build ``wallet`` and what orders the balances: sizes decide nearly always, limbs where they are equal."""
@@ -255,7 +255,7 @@ class BalanceColumn:
         )
 
     def _held(self, tables: Tables) -> ir.Table:
-        held, least = history.balances(self.contract, self.at, tables), self.least
+        held, least = history.balances_at(self.contract, self.at, tables), self.least
         if least is not None:
             # Smaller balances are no matching wallet's; not to read them halves the work, or better.
             low: Any = least.low

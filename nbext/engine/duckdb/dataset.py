@@ -23,17 +23,16 @@ import numpy as np
 import pyarrow as pa
 
 from nbext.core.locks import ProcessLock
-from nbext.engine import profile, total
 from nbext.engine.catalog import TableCatalog, TableClock
 from nbext.engine.dataset import (
     MOST_EXPLAINED,
     TICK,
     Answer,
+    Build,
     Cancel,
     Catalog,
     Clock,
     Common,
-    Holding,
     Question,
     Tables,
     Value,
@@ -45,12 +44,12 @@ from nbext.engine.dataset import (
 from nbext.engine.duckdb import series
 from nbext.engine.duckdb.addresses import Addresses, texts_of
 from nbext.engine.duckdb.bitmaps import Bits, apart, combined, first_by, first_of, placed
-from nbext.engine.holdings import holdings
+from nbext.engine.holdings import build_profile, build_total, in_common, profile_values, sum_of
 from nbext.engine.layers import Layers, attach
 from nbext.engine.query.rows import Rows, has_amounts, in_exact_order
 from nbext.engine.query.series import ENTERS, Series, series_of
 from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union
-from nbext.engine.query.statements import LISTED, RETURNED, WALLET, Build, Statement, Statements
+from nbext.engine.query.statements import LISTED, RETURNED, WALLET, Statement, Statements
 from nbext.engine.storage import ADVICE, DUCKDB, about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
@@ -119,8 +118,8 @@ class DuckDataset:
         self._lists: dict[str, Wallets] = {}
         self._closing = threading.Event()
         self._addresses = Addresses(generation.folder)
-        self.catalog: Catalog = TableCatalog(self._read)
-        self.clock: Clock = TableClock(self._read, self.about.chains)
+        self.catalog: Catalog = TableCatalog(self.read)
+        self.clock: Clock = TableClock(self.read, self.about.chains)
         self._preparing = self._workers.submit(self._prepare)
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
@@ -418,17 +417,6 @@ class DuckDataset:
             seen += len(numbers)
             yield batch.column(1)
 
-    def holdings(
-        self,
-        addresses: Sequence[str],
-        ends: Mapping[int, int],
-        *,
-        now: bool,
-        cancel: Cancel | None = None,
-    ) -> list[Holding]:
-        """Return what wallets hold; see `nbext.engine.holdings`."""
-        return holdings(self._read, self.catalog, addresses, ends, now=now, cancel=cancel)
-
     def totals(
         self, questions: Sequence[Question], *, cancel: Cancel | None = None
     ) -> list[tuple[int, int]]:
@@ -460,12 +448,13 @@ class DuckDataset:
         self, cursor: duckdb.DuckDBPyConnection, question: Question, cancel: Cancel
     ) -> tuple[int, int]:
         cancel.check()
-        build = total.build(question, lambda *_: ibis.table(WALLET, name=MEMBERS))
+        build = build_total(question, lambda *_: ibis.table(WALLET, name=MEMBERS))
         statement = self._statements.reading(f"total {question.shape}", build, question.values)
         sets = self._statements.wallets(question, cancel)
         wallets = combined(sets, partial(self._wallets, cursor, values=question.values))
         cursor.register(MEMBERS, pa.table({"wallet": wallets}))
-        return len(wallets), total.total_of(_fetch(cursor, statement, question.values))
+        (row,) = _fetch(cursor, statement, question.values).to_pylist()
+        return len(wallets), sum_of(row)
 
     def _series(
         self, cursor: duckdb.DuckDBPyConnection, questions: Sequence[Question], cancel: Cancel
@@ -503,9 +492,9 @@ class DuckDataset:
     ) -> list[Common]:
         """Count the holders of each contract among two sets of wallets; see `nbext.engine.dataset.Dataset.profile`."""
         cancel = cancel or Cancel()
-        sides, values = {MEMBERS: segment, BASE: base}, profile.values_of(ends, least)
+        sides, values = {MEMBERS: segment, BASE: base}, profile_values(ends, least)
         members, others = (ibis.table(WALLET, name=name) for name in sides)
-        build = profile.build(lambda *_: members, lambda *_: others, len(ends), 0, now=now)
+        build = build_profile(lambda *_: members, lambda *_: others, len(ends), 0, now=now)
         statement = self._statements.reading(f"profile {len(ends)} {now}", build, values)
 
         def work(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -515,7 +504,7 @@ class DuckDataset:
                 cursor.register(name, pa.table({"wallet": wallets}))
             return _fetch(cursor, statement, values)
 
-        return profile.in_common(self._on_a_cursor(work, cancel), self.catalog)
+        return in_common(self._on_a_cursor(work, cancel), self)
 
     def explain(
         self, question: Question, *, limit: int, cancel: Cancel | None = None
@@ -564,9 +553,10 @@ class DuckDataset:
         self._connection.close()
         self._spill.release()
 
-    def _read(
+    def read(
         self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
     ) -> pa.Table:
+        """Read a table that is built of the data\'s; see `nbext.engine.dataset.Dataset.read`."""
         statement = self._statements.reading(name, build, values)
         return self._on_a_cursor(lambda cursor: _fetch(cursor, statement, values), cancel)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.layers import attach
+from nbext.engine.schema import sql_literal
 from nbext.engine.storage import ADVICE, DELTA_FILE, DUCKDB, TABLES_FILE, Generation, share
 from nbext.errors import OutOfMemory, StorageError
 
@@ -28,11 +29,6 @@ LITTLE_MEMORY, FOLDING_MEMORY = "512MB", "700MB"
 BUCKET_ROWS, LEAST_BUCKET_ROWS = 1_000_000, 150_000
 BATCH = 122_880  # rows: a row group of DuckDB's
 T = TypeVar("T")
-
-
-def quoted(text: str | Path) -> str:
-    """Return the text as an SQL literal."""
-    return "'" + str(text).replace("'", "''") + "'"
 
 
 def name(column: str) -> str:
@@ -150,17 +146,19 @@ class Stage:
             if previous.delta:
                 shutil.copyfile(previous.delta, building / DELTA_FILE)
             self.run("ATTACH ':memory:' AS now")
-        self.run(f"ATTACH {quoted(building / (DELTA_FILE if appending else TABLES_FILE))} AS out")
+        self.run(
+            f"ATTACH {sql_literal(building / (DELTA_FILE if appending else TABLES_FILE))} AS out"
+        )
         if previous:
             attach(self.run, previous, previous_as)
         self._shut(sources)
 
     def _shut(self, sources: Iterable[Source]) -> None:
         folders = [self.work, self.building, *([self.previous.folder] if self.previous else [])]
-        self.run(f"SET allowed_directories = [{', '.join(quoted(f) for f in folders)}]")
+        self.run(f"SET allowed_directories = [{', '.join(sql_literal(f) for f in folders)}]")
         # Also as patterns that match themselves only: so a name with `*` or `[` in it has to be asked for.
         paths = {path for source in sources for path in (source.name, glob.escape(source.name))}
-        self.run(f"SET allowed_paths = [{', '.join(map(quoted, sorted(paths)))}]")
+        self.run(f"SET allowed_paths = [{', '.join(map(sql_literal, sorted(paths)))}]")
         self.run("SET enable_external_access = false")
         # A file's contents never become SQL; if some day they did, they could not open the rest of the disk.
         self.run("SET lock_configuration = true")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nbext.engine.query.parameters import TokenIds
 
 
-def balances(contract: Any, at: Any, tables: Tables) -> ir.Table:
+def balances_at(contract: Any, at: Any, tables: Tables) -> ir.Table:
     """Build a contract's balances now, or as they stood at a block: ``wallet``, the limbs and ``size``."""
     if at is None:
         table = tables["balances"].filter(tables["balances"].contract == contract.contract)
@@ -31,11 +31,11 @@ def balances(contract: Any, at: Any, tables: Tables) -> ir.Table:
         table = standing(
             tables["history"].filter(tables["history"].contract == contract.contract), at
         )
-    return members(table, "hi", "mid", "lo", "size")
+    return wallets_of(table, "hi", "mid", "lo", "size")
 
 
 def standing(history: ir.Table, at: Any) -> ir.Table:
-    """Return the rows of a history that stood at the end of a block; or of many, whose `members` say of which."""
+    """Return the rows of a history that stood at the end of a block; or of many, whose `wallets_of` say of which."""
     if isinstance(at, Moments):
         return at.standing(history, "from_block", "to_block")
     return history.filter(history.from_block <= at, history.to_block > at)
@@ -50,14 +50,14 @@ def until(rows: ir.Table, begun: str, at: Any) -> ir.Table:
     )
 
 
-def members(rows: ir.Table, *columns: str, **named: ir.Value) -> ir.Table:
+def wallets_of(rows: ir.Table, *columns: str, **named: ir.Value) -> ir.Table:
     """Return the wallets of rows, with some columns, and with the blocks that they are of where these are many."""
     return rows.select(
         "wallet", *columns, *(mark for mark in MARKS if mark in rows.columns), **named
     )
 
 
-def listed(addresses: ir.ArrayScalar | ir.Table, tables: Tables) -> ir.Table:
+def wallets_listed(addresses: ir.ArrayScalar | ir.Table, tables: Tables) -> ir.Table:
     """Build the wallets of a list of addresses; the engine may have looked a stored list's wallets up already."""
     # The type and not the class: importing ibis' types here would load them with every condition.
     if hasattr(addresses, "columns"):
@@ -81,7 +81,7 @@ def of_ids(table: ir.Table, prefix: str, ids: TokenIds) -> ir.Table:
     return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
 
 
-def counted(table: ir.Table) -> ir.Table:
+def counts_as_amounts(table: ir.Table) -> ir.Table:
     """Return the table with its ``count`` as an amount: the limbs and ``size``."""
     zero = ibis.literal(0, type=LIMB_TYPE)
     return table.mutate(
@@ -107,7 +107,7 @@ def history_of_ids(contract: Any, ids: TokenIds, tables: Tables) -> ir.Table:
         to_block=changes.block.lead().over(by_block).fill_null(FOREVER),
         count=changes.change.sum().over(so_far),
     )
-    return counted(history).drop("count")
+    return counts_as_amounts(history).drop("count")
 
 
 def activity(chain_id: Any, at: Any, tables: Tables) -> ir.Table:

@@ -25,6 +25,7 @@ from ibis.backends.sql import compilers
 
 from nbext.engine.dataset import (
     Answer,
+    Build,
     Cancel,
     Order,
     Question,
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from nbext.engine.layers import Layers
 
 Kept = TypeVar("Kept")
-Build = Callable[[Tables, Sequence[Any]], "ir.Table"]
 MATCHED = "matched"
 RETURNED = "returned"
 WALLET = {"wallet": "int32"}

@@ -10,7 +10,7 @@ import platformdirs
 
 from nbext.core.atomic_files import whole_folder
 from nbext.engine.query.amounts import sort_key_sql
-from nbext.engine.schema import TABLES
+from nbext.engine.schema import TABLES, sql_literal
 from nbext.engine.storage import MANIFEST
 from nbext.errors import StorageError
 
@@ -78,10 +78,8 @@ def _fill(building: Path) -> None:
         connection.execute("SET enable_progress_bar = false")
         for name in TABLES:
             # A literal, not a parameter: to bind one, DuckDB imports pandas, which takes six times as long as all this.
-            path = str(PREPARED / f"{name}.parquet").replace("'", "''")
+            path = sql_literal(PREPARED / f"{name}.parquet")
             size = sort_key_sql("hi", "mid", "lo") + " AS size"
             columns = ", ".join(size if column == "size" else column for column in TABLES[name])
-            connection.execute(
-                f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet('{path}')"
-            )
+            connection.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet({path})")
     shutil.copyfile(PREPARED / MANIFEST, building / MANIFEST)

@@ -7,26 +7,31 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from nbext.engine import profile, total
 from nbext.engine.catalog import TableCatalog, TableClock
 from nbext.engine.dataset import (
     Answer,
+    Build,
     Cancel,
     Catalog,
     Clock,
     Common,
-    Holding,
     Question,
     Value,
     cut,
     ended,
 )
-from nbext.engine.holdings import holdings
+from nbext.engine.holdings import (
+    build_profile,
+    build_total,
+    in_common,
+    members_of,
+    profile_values,
+    sum_of,
+)
 from nbext.engine.query.parameters import inline, intersection
 from nbext.engine.query.series import POINT, series_of
 from nbext.engine.query.statements import (
     MATCHED,
-    Build,
     Statement,
     Statements,
     answer,
@@ -57,8 +62,8 @@ class SparkDataset:
         self._spark = spark
         self._statements = Statements(_ENGINE)
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
-        self.catalog: Catalog = TableCatalog(self._read)
-        self.clock: Clock = TableClock(self._read, self.about.chains)
+        self.catalog: Catalog = TableCatalog(self.read)
+        self.clock: Clock = TableClock(self.read, self.about.chains)
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
         """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
@@ -96,7 +101,7 @@ class SparkDataset:
                 continue
             rows = self._run(statement, (*asked.question.values, asked.blocks), cancel).to_pylist()
             points = {
-                row[POINT]: (int(row[MATCHED]), total.sum_of(row) if amounts else 0) for row in rows
+                row[POINT]: (int(row[MATCHED]), sum_of(row) if amounts else 0) for row in rows
             }
             for block, places in zip(asked.blocks, asked.places, strict=True):
                 found |= dict.fromkeys(places, points.get(block, (0, 0)))
@@ -105,17 +110,6 @@ class SparkDataset:
     def _matched(self, question: Question, cancel: Cancel | None) -> int:
         counted = self._run(self._statements.counting(question, cancel), question.values, cancel)
         return int(counted[MATCHED][0].as_py())
-
-    def holdings(
-        self,
-        addresses: Sequence[str],
-        ends: Mapping[int, int],
-        *,
-        now: bool,
-        cancel: Cancel | None = None,
-    ) -> list[Holding]:
-        """Return what wallets hold; see `nbext.engine.holdings`."""
-        return holdings(self._read, self.catalog, addresses, ends, now=now, cancel=cancel)
 
     def totals(
         self, questions: Sequence[Question], *, cancel: Cancel | None = None
@@ -129,9 +123,10 @@ class SparkDataset:
         ]
 
     def _total(self, question: Question, cancel: Cancel | None) -> tuple[int, int]:
-        build = total.build(question, profile.members(question))
-        found = self._read(f"total {question.shape}", build, question.values, cancel)
-        return self._matched(question, cancel), total.total_of(found)
+        build = build_total(question, members_of(question))
+        found = self.read(f"total {question.shape}", build, question.values, cancel)
+        (row,) = found.to_pylist()
+        return self._matched(question, cancel), sum_of(row)
 
     def profile(
         self,
@@ -145,12 +140,12 @@ class SparkDataset:
     ) -> list[Common]:
         """Count the holders of each contract in one statement; see `nbext.engine.dataset.Dataset.profile`."""
         segment, base = inline(segment), inline(base)
-        build = profile.build(
-            profile.members(segment), profile.members(base), len(ends), len(segment.values), now=now
+        build = build_profile(
+            members_of(segment), members_of(base), len(ends), len(segment.values), now=now
         )
         name = f"profile {len(ends)} {now} {segment.shape} {base.shape}"
-        found = self._read(name, build, profile.values_of(ends, least, segment, base), cancel)
-        return profile.in_common(found, self.catalog)
+        found = self.read(name, build, profile_values(ends, least, segment, base), cancel)
+        return in_common(found, self)
 
     def explain(
         self, question: Question, *, limit: int, cancel: Cancel | None = None
@@ -168,9 +163,10 @@ class SparkDataset:
         self._workers.shutdown(wait=True)
         self._spark.close()
 
-    def _read(
+    def read(
         self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
     ) -> pa.Table:
+        """Read a table that is built of the data\'s; see `nbext.engine.dataset.Dataset.read`."""
         return self._run(self._statements.reading(name, build, values), values, cancel)
 
     def _run(

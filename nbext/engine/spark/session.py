@@ -17,7 +17,7 @@ import ibis
 
 from nbext.core.atomic_files import whole_folder
 from nbext.engine.layers import attach
-from nbext.engine.schema import SQL_TYPES, TABLES
+from nbext.engine.schema import SQL_TYPES, TABLES, sql_literal
 from nbext.engine.storage import DUCKDB
 from nbext.errors import ConfigError, SegmentFailed, StorageError
 
@@ -194,7 +194,7 @@ def _write(generation: Generation, building: Path) -> None:
             cast = ", ".join(
                 f'"{column}"::{SQL_TYPES[kind]} AS "{column}"' for column, kind in columns.items()
             )
-            rows, target = f"generation.{name}", _quoted(building / f"{name}.parquet")
+            rows, target = f"generation.{name}", sql_literal(building / f"{name}.parquet")
             if generation.delta:
                 rows = _ranked(rows, list(columns))
             connection.execute(f"COPY (SELECT {cast} FROM {rows}) TO {target} (FORMAT parquet)")
@@ -210,7 +210,3 @@ def _ranked(table: str, columns: list[str]) -> str:
     # Every table is sorted by its first columns.
     order = ", ".join(map(str, range(1, min(len(columns), 4) + 1)))
     return f"(SELECT t.* {f'REPLACE ({ranks})' if ranks else ''} FROM {table} t {joins} ORDER BY {order})"
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"

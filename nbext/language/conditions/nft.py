@@ -116,7 +116,7 @@ class NftCondition(HoldingCondition):
         mine = history.of_ids(
             owners.filter(owners.contract == values.contract.contract), "id_", values.ids
         )
-        return history.counted(mine.group_by("wallet").agg(count=mine["count"].sum()))
+        return history.counts_as_amounts(mine.group_by("wallet").agg(count=mine["count"].sum()))
 
     def _history(self, tables: Tables) -> ir.Table:
         values: Any = self

@@ -68,14 +68,14 @@ class HoldingCondition(Condition):
         if values.within.none_too:
             # A wallet with nothing has no row: it is found by not being found outside the bounds.
             holding: Tree = Not(
-                Leaf(history.members(balances.filter(~row_within(balances, low, high))))
+                Leaf(history.wallets_of(balances.filter(~row_within(balances, low, high))))
             )
         else:
-            holding = Leaf(history.members(rows_within(balances, low, high)))
+            holding = Leaf(history.wallets_of(rows_within(balances, low, high)))
         return holding if values.since is None else And([holding, *self._held_since(tables)])
 
     def _balances(self, tables: Tables) -> ir.Table:
-        return history.balances(self.contract, self.at, tables)
+        return history.balances_at(self.contract, self.at, tables)
 
     def _history(self, tables: Tables) -> ir.Table:
         return tables["history"].filter(tables["history"].contract == self.contract.contract)
@@ -91,10 +91,12 @@ class HoldingCondition(Condition):
         # A wallet that never held any has no history, and never fell below 0.
         if not values.within.none_too:
             # Who first received any after that block never fell below, but did not hold at the block itself.
-            yield Leaf(history.members(rows.filter(rows.from_block <= values.since, still, enough)))
+            yield Leaf(
+                history.wallets_of(rows.filter(rows.from_block <= values.since, still, enough))
+            )
         # A balance that another of the same block replaced was never the balance at the end of a block.
         lasting = rows.from_block < rows.to_block
-        yield Not(Leaf(history.members(rows.filter(still, lasting, ~enough))))
+        yield Not(Leaf(history.wallets_of(rows.filter(still, lasting, ~enough))))
 
     def _held_words(self, text: str) -> str:
         text += describe.on_chain(self.contract.chain_id, self.at)

@@ -194,7 +194,7 @@ class TransferCondition(Condition):
             moved = moved.filter(*window)
         if values.contract is not None and values.contract.is_nft:
             # Of NFTs the limbs hold the token id: how many were moved is the count.
-            moved = history.counted(moved)
+            moved = history.counts_as_amounts(moved)
         return (
             moved
             if values.amount is None
@@ -221,7 +221,11 @@ class TransferCondition(Condition):
             burn = BURN_ADDRESSES[:1] if self.direction == "mint" else BURN_ADDRESSES
             return tables["wallets"].filter(tables["wallets"].address.isin(burn))
         # An empty list of addresses never became a scalar.
-        return None if isinstance(counterparty, tuple) else history.listed(counterparty, tables)
+        return (
+            None
+            if isinstance(counterparty, tuple)
+            else history.wallets_listed(counterparty, tables)
+        )
 
     def canonical(self) -> dict[str, Any]:
         """Return it with the contract's address, raw amounts, and its window in blocks."""

@@ -66,7 +66,7 @@ class WalletCondition(Condition):
         # Loose: these are wallets of every chain, also those that the segment's chains never saw.
         parts: list[Tree] = []
         if values.stored is not None:
-            parts.append(Leaf(history.listed(values.stored, tables), loose=True))
+            parts.append(Leaf(history.wallets_listed(values.stored, tables), loose=True))
         if values.among is not None or values.contract is not None:
             wallets = tables["wallets"]
             if values.contract is not None:

@@ -10,6 +10,7 @@ from nbext.core.chains import chain_of
 from nbext.core.times import iso
 from nbext.core.wire import CountsRequest
 from nbext.engine.dataset import Cancel, Dataset, Holding
+from nbext.engine.holdings import holdings_of
 from nbext.errors import ValidationError
 from nbext.service.accounts.keys import Key
 from nbext.service.segments.service import SegmentService, give_back_memory
@@ -116,8 +117,8 @@ def holdings(
         chain: dataset.clock.last(chain)[0] if at is None else at for chain, at in asked.items()
     }
     now = all(at is None for at in asked.values())
-    found = dataset.holdings(
-        plan.canonical["filters"]["wallet"]["in"], ends, now=now, cancel=cancel
+    found = holdings_of(
+        dataset, plan.canonical["filters"]["wallet"]["in"], ends, now=now, cancel=cancel
     )
     below = sum(one.amount < 0 for one in found)
     lacking = (

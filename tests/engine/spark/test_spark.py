@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from nbext.engine.dataset import Cancel, Question
+from nbext.engine.holdings import holdings_of
 from nbext.engine.open import chosen, open_dataset
 from nbext.engine.query.set_tree import Leaf
 from nbext.engine.schema import TABLES
@@ -73,7 +74,7 @@ def test_spark_lists_what_wallets_hold_as_duckdb_does(on_duckdb, on_spark):
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
     for at, now in ((ends, True), ({chain: last // 2 for chain, last in ends.items()}, False)):
         held = [
-            sorted(dataset.holdings(addresses, at, now=now), key=repr)
+            sorted(holdings_of(dataset, addresses, at, now=now), key=repr)
             for dataset in (on_duckdb, on_spark)
         ]
         assert held[0] == held[1]

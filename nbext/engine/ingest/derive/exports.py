@@ -14,7 +14,8 @@ from nbext.engine.ingest.derive import rows
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions, Tokens, amount_of, named_token
 from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.reading import Opened
-from nbext.engine.ingest.stage import Stage, name, quoted
+from nbext.engine.ingest.stage import Stage, name
+from nbext.engine.schema import sql_literal
 from nbext.errors import IngestError
 
 _AT_ONCE = 100_000
@@ -52,7 +53,7 @@ def _count_others(stage: Stage, file: Opened) -> None:
 def _reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
     columns, relation = {ours: file.text(ours) for ours in file.columns}, file.relation
     if not file.has("contract"):
-        columns["contract"] = quoted(_contract(file, options))
+        columns["contract"] = sql_literal(_contract(file, options))
     if file.has("standard"):
         standard = (
             f"coalesce({tokens.standard_of(columns['standard'])}, lower({columns['standard']}))"

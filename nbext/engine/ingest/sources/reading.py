@@ -31,7 +31,8 @@ from nbext.core.addresses import looks_like_address
 from nbext.core.untrusted_text import quoted as quoted_text
 from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.sources.files import Source, open_regular
-from nbext.engine.ingest.stage import Stage, name, quoted
+from nbext.engine.ingest.stage import Stage, name
+from nbext.engine.schema import sql_literal
 from nbext.errors import IngestError
 
 Holds = Literal["transfers", "tokens", "contracts", "blocks", "holders"]
@@ -641,7 +642,7 @@ def open_table(
 
 def _open_parquet(stage: Stage, number: int, source: Source, renamed: Mapping[str, str]) -> Opened:
     # The path is a literal, never a pattern, and the row number comes from the file itself.
-    path = quoted(glob.escape(str(source.path)))
+    path = sql_literal(glob.escape(str(source.path)))
     try:
         described = stage.rows(f"DESCRIBE SELECT * FROM read_parquet({path})")
         rows = stage.value(f"SELECT count(*) FROM read_parquet({path})")

@@ -19,7 +19,8 @@ from nbext.core.rules import STANDARDS, is_whole
 from nbext.core.strict_json import LONE_SURROGATE
 from nbext.engine.ingest.sources.files import Source, shown
 from nbext.engine.ingest.sources.reading import Opened, text_of, unreadable
-from nbext.engine.ingest.stage import Stage, quoted
+from nbext.engine.ingest.stage import Stage
+from nbext.engine.schema import sql_literal
 from nbext.errors import IngestError, ValidationError
 
 # First what an exporter read from the contracts and their logs, then curated lists, then what a row calls a token.
@@ -81,7 +82,7 @@ def _by_chain(stage: Stage, file: Opened) -> str:
     text = file.text("chain_id")
     named = stage.rows(f"SELECT DISTINCT {text} FROM {file.relation}")
     known = [
-        f"WHEN {quoted(each)} THEN {number}"
+        f"WHEN {sql_literal(each)} THEN {number}"
         for (each,) in named
         if (number := _chain_id(each)) is not None
     ]
@@ -291,7 +292,7 @@ def learn_decimals(stage: Stage, number: int, chain: int, address: str, decimals
     # Of snapshots only the newest counts, which `snapshots.settle` finds.
     check_decimals(
         stage,
-        f"(SELECT {chain} AS chain_id, {quoted(address)} AS address, {decimals} AS decimals) k",
+        f"(SELECT {chain} AS chain_id, {sql_literal(address)} AS address, {decimals} AS decimals) k",
         "number NOT IN (SELECT source FROM prev.ingest.openings)",
     )
     stage.run(
