@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nbext.client.files import csv_text
 from nbext.client.frames import types_of
 from nbext.client.http.body import retry_after
-from nbext.core.rules import SEGMENT_ID
+from nbext.core import wire
+from nbext.core.rules import unlike
 from nbext.core.strict_json import NotJson, read_answer
-from nbext.core.wire import ARROW_TYPE, SEARCH_FIELDS
 from nbext.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -145,89 +145,46 @@ class Ours:
 
     def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
         """Return what the answer says."""
-        if came.content_type == ARROW_TYPE:
+        if came.content_type == wire.ARROW_TYPE:
             return Reading(table=read_arrow(came))
         if came.content_type == "text/csv":
             return Reading(table=csv_text.read_stream(came, types, canonical=True))
         document, warnings = json_object(came.whole(self._max_body))
+        reading = Reading(document, warnings=warnings)
         if want is Want.RECEIPT:
-            reading = Reading(document)
-        elif want is Want.RECORD:
-            _field(document, "address", str)
-            reading = Reading(document, [document])
+            return reading
+        if want is Want.RECORD:
+            shape = wire.CollectionAnswer if operation == "nft" else wire.TokenAnswer
+            _check(shape, document, "address")
+            reading.records = [document]
         elif "items" in document:
-            stated = {"total": _field(document, "total", int)}
-            reading = Reading(
-                document, _rows(document, "items"), types=SEARCH_FIELDS, stated=stated
-            )
+            _check(wire.SearchAnswer, document, "items", "total")
+            reading.records, reading.types = document["items"], wire.SEARCH_FIELDS
+            reading.stated = {"total": document["total"]}
         elif "data" in document:
-            reading = _page(document)
+            _check(wire.SegmentRows, document, "data", "columns", "page", "page/next", "page/total")
+            # The document itself would hold all of its rows beside the table.
+            reading.document, reading.records = None, document["data"]
+            reading.types, page = types_of(document["columns"]), document["page"]
+            reading.next, reading.stated = page["next"], {"total": page["total"]}
         else:
-            reading = _segment(document, came.headers)
-        reading.warnings = warnings
+            _check(wire.SegmentAnswer, document, "id", "status", "counts", "columns")
+            status, error = document["status"], document.get("error")
+            reading.id, reading.word = document["id"], status
+            reading.state = State.RUNNING if status == "queued" else State(status)
+            reading.retry_after = retry_after(came.headers)
+            if isinstance(error, dict):
+                reading.reason = str(error.get("detail") or "")
         return reading
 
 
-_STATES = {
-    "queued": State.RUNNING,
-    "running": State.RUNNING,
-    "completed": State.COMPLETED,
-    "failed": State.FAILED,
-    "cancelled": State.CANCELLED,
-    "expired": State.EXPIRED,
-}
-
-
-def _segment(document: dict[str, Any], headers: Mapping[str, str]) -> Reading:
-    """Decode a `SegmentAnswer`."""
-    segment_id, status = _field(document, "id", str), _field(document, "status", str)
-    # The id goes into paths: one with a / in it would lead elsewhere.
-    if not SEGMENT_ID.match(segment_id) or status not in _STATES:
-        raise _not_ours("id" if status in _STATES else "status")
-    for name, kind in (("counts", dict), ("columns", list)):
-        _field(document, name, kind)
-    error = document.get("error")
-    return Reading(
-        document,
-        id=segment_id,
-        word=status,
-        state=_STATES[status],
-        retry_after=retry_after(headers),
-        reason=str(error.get("detail") or "") if isinstance(error, dict) else "",
-    )
-
-
-def _page(document: dict[str, Any]) -> Reading:
-    """Decode one page of `SegmentRows`, in the columns that it states."""
-    page = _field(document, "page", dict)
-    return Reading(
-        # The document itself would hold all of its rows beside the table.
-        records=_rows(document, "data"),
-        types=types_of(_field(document, "columns", list)),
-        next=None if page.get("next") is None else _field(page, "next", str),
-        stated={"total": _field(page, "total", int)},
-    )
-
-
-def _rows(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = _field(document, name, list)
-    if not all(isinstance(row, dict) for row in rows):
-        raise _not_ours(name)
-    return rows
-
-
-def _field(document: dict[str, Any], name: str, kind: type) -> Any:
-    value = document.get(name)
-    # The exact type: True is an int to isinstance.
-    if type(value) is not kind:
-        raise _not_ours(name)
-    return value
-
-
-def _not_ours(name: str) -> ProtocolError:
-    return ProtocolError(
-        f'The answer of nbext\'s own service has no valid "{name}". Client and service may be of different versions.'
-    )
+def _check(shape: Any, document: dict[str, Any], *needed: str) -> None:
+    if wrong := unlike(shape, document, needed):
+        name = wrong.rpartition("/")[2]
+        raise ProtocolError(
+            f'The answer of nbext\'s own service has no valid "{name}". '
+            "Client and service may be of different versions."
+        )
 
 
 def json_object(answer: Answer) -> tuple[dict[str, Any], list[str]]:

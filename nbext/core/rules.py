@@ -7,7 +7,7 @@ loads, and a shape is compiled, when one is first checked.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from numbers import Integral
 from typing import Any, TypeGuard
@@ -166,10 +166,10 @@ def check_shape(shape: Any, body: Mapping[str, Any]) -> None:
         )
 
 
-def unlike(shape: Any, document: Mapping[str, Any], needed: frozenset[str]) -> str | None:
-    """Return the first of some fields (``page/total`` is one in another) that a document has not as its shape says.
+def unlike(shape: Any, document: Mapping[str, Any], needed: Collection[str]) -> str | None:
+    """Return the first of some fields that is not as a shape says; ``page/total`` is a field of another.
 
-    Others may differ: the document may be of another version.
+    All others may differ: the document may be of another version.
     """
     for error in _errors(shape, document):
         path = "/".join(part for part in error["loc"] if isinstance(part, str))
