@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -9,10 +13,11 @@ from tests.notebook.shells import loaded_shell
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory):
+def home():
     """A folder that stands for the user's home: nothing is read from or written to the real one."""
     patch = pytest.MonkeyPatch()
-    folder = tmp_path_factory.mktemp("home")
+    # Not pytest's, which is gone when IPython writes its history, as Python ends.
+    folder = Path(tempfile.mkdtemp(prefix="home-", dir=os.environ["NBEXT_DATA_DIR"]))
     patch.setenv("IPYTHONDIR", str(folder / "ipython"))
     patch.setenv("NBEXT_DATA_DIR", str(folder / "data"))
     for name in ("NBEXT_BASE_URL", "NBEXT_API_KEY", "NBEXT_TRACEBACK"):

@@ -52,9 +52,8 @@ def interrupt_after(kernel, service, path):
 def test_ctrl_c_fails_the_cell_at_once_and_leaves_the_kernel_usable(kernel, service, answers):
     answers["POST /v1/segment/execute"] = (30, 200, SEGMENT)
     ran = kernel.run(QUERY, during=interrupt_after(kernel, service, "/v1/segment/execute"))
-    assert (
-        time.monotonic() - kernel.interrupted_at < 2
-    )  # 0.5 s where the machine has nothing else to do
+    # 0.5 s where the machine has nothing else to do, and 30 s where nothing is interrupted.
+    assert time.monotonic() - kernel.interrupted_at < 15
     assert ran.error == "QueryCancelled: Interrupted."
     after = kernel.run("print(whales, 1 + 1)")
     assert after.printed == "as it was 2\n"

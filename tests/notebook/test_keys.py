@@ -53,11 +53,11 @@ def test_a_keyring_that_fails_costs_one_line_of_advice_and_the_prompt_follows(
 
 def test_a_keyring_that_does_not_answer_is_left_behind(ring, monkeypatch, nobody_types, capsys):
     monkeypatch.setattr(keys, "KEYRING_SECONDS", 0.1)
-    ring(Ring(seconds=3))
+    ring(Ring(seconds=20))
     start = time.monotonic()
     with pytest.raises(ConfigError) as caught:
         keys.find_key(URL)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 10
     assert "it did not answer in time" in capsys.readouterr().out
     assert str(caught.value) == (
         f"No API key for {URL}. Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` "

@@ -822,11 +822,11 @@ def test_a_background_run_on_a_silent_service_returns_at_once(shell, monkeypatch
         silent.answers["GET /about"] = (30, 200, {})
         monkeypatch.setenv("NBEXT_BASE_URL", silent.url)
         monkeypatch.setenv("NBEXT_API_KEY", "key")
-        monkeypatch.setenv("NBEXT_READ_TIMEOUT", "2")
+        monkeypatch.setenv("NBEXT_READ_TIMEOUT", "20")
         monkeypatch.setenv("NBEXT_ATTEMPTS", "1")
         start = time.monotonic()
         handle = shell.value('%%segment_query --bg\n{"token": {"token": "UNI"}}')
-        assert time.monotonic() - start < 1.5
+        assert time.monotonic() - start < 10
         assert handle.status == "running"
         handle.cancel()
 
