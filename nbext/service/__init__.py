@@ -8,7 +8,7 @@ the part that does the work: ``segments``, ``accounts`` or ``metadata``. ``http`
     generations the data: the newest generation, and each before it until its last question has ended
     server      uvicorn, with time limits for slow connections and an orderly end
     limits      the limits that a service is started with
-    turns       what one key may have of a process at once, and turns at the work that Python does itself
+    scheduling  what one key may have of a process at once, turns at what Python does itself, the threads of segments
     metadata    tokens, collections and search hits, out of the engine's catalog
     middleware  what every request passes; the log and the metrics
     http        bodies, answers, problems, and the OpenAPI document

@@ -26,13 +26,12 @@ from nbext.service.generations import Generations, Newer
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log, Metrics, described
+from nbext.service.scheduling import FairScheduler, Quota
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.maintenance import Maintenance
-from nbext.service.segments.owners import Owners
 from nbext.service.segments.results import Results
 from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import SegmentStore
-from nbext.service.turns import Share, Turns
 from nbext.settings import Secret
 
 REGISTRY_FILE = "registry.sqlite"
@@ -76,7 +75,6 @@ class Container:
         self.segments = SegmentService(
             self.generations,
             store=self.store,
-            owners=Owners(self.database),
             results=self.results,
             lists=self.lists,
             lease=self.lease,
@@ -88,17 +86,17 @@ class Container:
             self.segments, self.audit, log, lambda: _keep_reserve(state_dir)
         )
         self._waiting = CapacityLimiter(limits.waiting)
-        self.exports = Share("exports", per_key=limits.exports_per_key, in_all=limits.exports)
-        self.receiving = Share(
+        self.exports = Quota("exports", per_key=limits.exports_per_key, in_all=limits.exports)
+        self.receiving = Quota(
             "lists of wallets", per_key=limits.lists_per_key, in_all=limits.lists
         )
-        self.large_bodies = Share(
+        self.large_bodies = Quota(
             "large requests", per_key=limits.large_per_key, in_all=limits.large
         )
-        self.planning = Turns(
+        self.planning = FairScheduler(
             "requests", threads=limits.planning, each=1, per_key=limits.per_key, in_all=limits.queue
         )
-        self.explaining = Turns(
+        self.explaining = FairScheduler(
             "explanations",
             threads=limits.workers,
             each=1,

@@ -19,7 +19,7 @@ from nbext.engine.dataset import Dataset
 from nbext.engine.open import open_dataset
 from nbext.service.app import ROUTES
 from nbext.service.limits import Limits
-from nbext.service.segments.jobs import Job, Jobs
+from nbext.service.scheduling import Jobs, SegmentJob
 from tests.service.conftest import HOLDERS, Running
 from tests.service.segments.test_segments import Slow, body
 
@@ -98,7 +98,7 @@ def test_callers_who_wait_for_a_remote_engines_contracts_hold_up_nobody_who_read
 class Queue(list):
     """What a registry's queue is to the threads of one service: the first job of no busy key."""
 
-    def take(self, busy: Collection[str]) -> Job | None:
+    def take(self, busy: Collection[str]) -> SegmentJob | None:
         for job in self:
             if job.key_id not in busy:
                 self.remove(job)
@@ -110,13 +110,13 @@ class Queue(list):
 def test_the_next_segments_are_asked_while_the_last_ones_are_kept(workers):
     begun, answered, keep = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
 
-    def run(job: Job) -> None:
+    def run(job: SegmentJob) -> None:
         begun.release()
         assert answered.acquire(timeout=20)
-        jobs.answered(job)
+        jobs.release(job)
         assert keep.wait(20)
 
-    queue = Queue(Job(str(number), None, "") for number in range(workers + 1))
+    queue = Queue(SegmentJob(str(number), None, "") for number in range(workers + 1))
     all_of_them = list(queue)
     jobs = Jobs(run, queue.take, workers=workers)
     for _ in range(workers):
@@ -137,18 +137,22 @@ def test_beside_the_segments_of_one_key_there_is_room_for_one_of_another():
     begun, go = threading.Semaphore(0), threading.Event()
     running: list[str] = []
 
-    def run(job: Job) -> None:
+    def run(job: SegmentJob) -> None:
         running.append(job.id)
         begun.release()
         assert go.wait(20)
 
-    queue = Queue(Job(f"long {number}", None, "busy") for number in range(4))
+    queue = Queue(SegmentJob(f"long {number}", None, "busy") for number in range(4))
     jobs = Jobs(run, queue.take, workers=2)
     assert begun.acquire(timeout=20)
     assert begun.acquire(timeout=20)
     assert not begun.acquire(timeout=0.1)
     queue.extend(
-        [Job("short", None, "other"), Job("second", None, "other"), Job("third", None, "another")]
+        [
+            SegmentJob("short", None, "other"),
+            SegmentJob("second", None, "other"),
+            SegmentJob("third", None, "another"),
+        ]
     )
     jobs.look()
     assert begun.acquire(timeout=20)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from typing import Any
 from sqlalchemy import (
     URL,
     Connection,
+    Executable,
+    Row,
+    UpdateBase,
     create_engine,
     event,
     func,
@@ -44,6 +47,7 @@ _OF_THE_FILE = {
 _OF_THE_SERVER = {"08", "28", "3D", "53", "57", "58"}
 # Any number that no other program locks.
 _MAKING = 0x6E62657874
+Values = Mapping[str, Any]
 ROLES = ("queue", "caretaker")
 
 
@@ -147,6 +151,21 @@ class Database:
             self._begun("BEGIN IMMEDIATE") if self.path else self._engine.begin() as db,
         ):
             yield db
+
+    def rows(self, found: Executable, values: Values | None = None) -> Sequence[Row[Any]]:
+        """Return what a statement finds."""
+        with self.read() as db:
+            return db.execute(found, values).all()
+
+    def scalar(self, found: Executable) -> Any:
+        """Return the first value that a statement finds, or None."""
+        with self.read() as db:
+            return db.scalar(found)
+
+    def change(self, change: UpdateBase, values: Values | None = None) -> int:
+        """Do one change as a transaction of its own; return how many rows it changed."""
+        with self.write() as db:
+            return db.execute(change, values).rowcount
 
     @contextlib.contextmanager
     def _begun(self, statement: str) -> Iterator[Connection]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from nbext.core import wire
+from nbext.engine.dataset import Cancel, Dataset
 from nbext.service.container import Executor, FromContainer
 from nbext.service.http.bodies import body_of
 from nbext.service.http.openapi import RUN, json_body, problems
@@ -35,9 +36,14 @@ async def count_segments(
     Nothing is stored. What the segments share is read once.
     """
     wire.check_places(body)
-    return await in_turn(
-        request, key, container, partial(analysis.count, container.segments, body, key)
-    )
+    segments = container.segments
+
+    def work(dataset: Dataset, cancel: Cancel) -> dict[str, Any]:
+        bodies = [{**segment, "limit": 0} for segment in body["segments"]]
+        plans = segments.plans(dataset, bodies, key, cancel)
+        return analysis.counts_of(segments.language, plans, body, dataset=dataset, cancel=cancel)
+
+    return await in_turn(request, key, container, work)
 
 
 @router.post(
@@ -53,9 +59,13 @@ async def count_conditions(
     container: FromContainer,
 ) -> Response:
     """Count each condition of a segment alone, and together with those before it."""
-    return await in_turn(
-        request, key, container, partial(analysis.funnel, container.segments, body, key)
-    )
+    segments = container.segments
+
+    def work(dataset: Dataset, cancel: Cancel) -> dict[str, Any]:
+        plan = segments.plan(dataset, body, key, cancel)
+        return analysis.funnel_of(segments.language, plan, dataset, cancel)
+
+    return await in_turn(request, key, container, work)
 
 
 @router.post(
@@ -71,6 +81,9 @@ async def read_holdings(
     container: FromContainer,
 ) -> Response:
     """List what wallets hold, on one chain or on all of the data, now or at ``asOf``; at most 10,000 holdings."""
-    return await in_turn(
-        request, key, container, partial(analysis.holdings, container.segments, body, key)
-    )
+
+    def work(dataset: Dataset, cancel: Cancel) -> dict[str, Any]:
+        plan_of = partial(container.segments.plan, dataset, key=key, cancel=cancel)
+        return analysis.wallet_holdings(plan_of, body, dataset, cancel)
+
+    return await in_turn(request, key, container, work)

@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
@@ -48,8 +47,8 @@ from nbext.service.http.openapi import (
 )
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
-from nbext.service.segments import results
-from nbext.service.segments.jobs import Job
+from nbext.service.scheduling import SegmentJob
+from nbext.service.segments import analysis, results
 from nbext.service.segments.service import Executed, SegmentService, since
 from nbext.service.segments.store import Claim, Segment, claim_of
 
@@ -238,9 +237,13 @@ async def explain_segment(
 ) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
     parts = body.pop("parts", False)
-    return await in_turn(
-        request, key, container, partial(container.segments.explain, body, key, parts)
-    )
+    segments = container.segments
+
+    def work(dataset: Dataset, cancel: Cancel) -> dict[str, Any]:
+        plan = segments.plan(dataset, body, key, cancel)
+        return analysis.explanation_of(segments.language, plan, parts, dataset, cancel)
+
+    return await in_turn(request, key, container, work)
 
 
 async def in_turn(
@@ -479,7 +482,7 @@ async def _finished(
     segment: Segment,
     seconds: float,
     request: Request,
-    job: Job | None = None,
+    job: SegmentJob | None = None,
 ) -> Segment:
     """Return the segment when it has finished, or as it is when the time is over; ``job`` runs it, where that is known.
 
@@ -524,7 +527,7 @@ async def _finished(
 
 
 async def _wait(
-    segments: SegmentService, job: Job, seconds: float, gone: asyncio.Future[Any]
+    segments: SegmentService, job: SegmentJob, seconds: float, gone: asyncio.Future[Any]
 ) -> None:
     loop, done = asyncio.get_running_loop(), asyncio.Event()
     job.waiters += 1

@@ -1,38 +1,51 @@
-"""Numbers about segments and wallets that are answered at once, with nothing stored: counts, funnels, holdings."""
+"""What is said of segments and wallets beside their rows: counts, funnels, explanations, holdings, profiles.
+
+All is answered at once, with nothing stored; but a profile is of a segment that only counts, with more to say: the same
+job, queue, limits and cancelling.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from nbext.core.chains import chain_of
 from nbext.core.times import iso
 from nbext.core.wire import CountsRequest
-from nbext.engine.dataset import Cancel, Dataset, Holding
+from nbext.engine.dataset import Cancel, Contract, Dataset, Holding
 from nbext.engine.holdings import holdings_of
 from nbext.errors import ValidationError
-from nbext.service.accounts.keys import Key
-from nbext.service.segments.service import SegmentService, give_back_memory
+from nbext.service.segments.results import give_back_memory
 
 # The most wallets that a funnel names.
 _SAMPLE = 10
+# Contracts of one profile.
+MOST_CONTRACTS = 200
+_DAYS, _TRANSFERS = (30, 90, 365), (2, 10, 100)
+# Returns the plan of a request on the data that is asked.
+PlanOf = Callable[[Mapping[str, Any]], Any]
 
 
-def count(
-    service: SegmentService, asked: CountsRequest, key: Key, dataset: Dataset, cancel: Cancel
+def counts_of(
+    language: ModuleType,
+    plans: Sequence[Any],
+    asked: CountsRequest,
+    *,
+    dataset: Dataset,
+    cancel: Cancel,
 ) -> dict[str, Any]:
     """Return how many wallets some segments have in common, and what each holds where that is asked."""
     together, amounts = asked["counts"], asked.get("amounts", False)
-    plans = service.plans(
-        dataset, [{**segment, "limit": 0} for segment in asked["segments"]], key, cancel
-    )
-    questions = [service.language.compile(plan) for plan in plans]
+    questions = [language.compile(plan) for plan in plans]
     known: dict[tuple[int, ...], int] = {}
     held: list[dict[str, Any] | None] = [None] * len(plans)
     try:
         name = amounts if isinstance(amounts, str) else None
-        balances = [service.language.balance(plan, name) if amounts else None for plan in plans]
+        balances = [language.balance(plan, name) if amounts else None for plan in plans]
         columns = {place: one for place, one in enumerate(balances) if one}
         totals = dataset.totals([question for _, question in columns.values()], cancel=cancel)
         for (place, (column, _)), (matched, total) in zip(columns.items(), totals, strict=True):
@@ -41,27 +54,26 @@ def count(
                 "symbol": column.get("symbol"),
                 **_amount(total, column.get("decimals", 0)),
             }
-        rest = [places for places in together if tuple(places) not in known]
-        known |= zip(
-            map(tuple, rest),
-            dataset.count(questions, rest, cancel=cancel) if rest else [],
-            strict=True,
-        )
-        counts = [known[tuple(places)] for places in together]
+        rest = [places for places in map(tuple, together) if places not in known]
+        if rest:
+            known |= zip(rest, dataset.count(questions, rest, cancel=cancel), strict=True)
     finally:
         give_back_memory()
     return {
-        "counts": counts,
+        "counts": [known[tuple(places)] for places in together],
         "segments": [
-            {
-                "words": plan.words,
-                "canonical": plan.canonical,
-                "asOf": plan.as_of,
-                "warnings": plan.warnings,
-                **({"held": each} if amounts else {}),
-            }
+            {**_heading(plan), **({"held": each} if amounts else {})}
             for plan, each in zip(plans, held, strict=True)
         ],
+    }
+
+
+def _heading(plan: Any) -> dict[str, Any]:
+    return {
+        "words": plan.words,
+        "canonical": plan.canonical,
+        "asOf": plan.as_of,
+        "warnings": plan.warnings,
     }
 
 
@@ -75,29 +87,41 @@ def _amount(raw: int, decimals: int | None) -> dict[str, Any]:
     }
 
 
-def funnel(
-    service: SegmentService, body: Mapping[str, Any], key: Key, dataset: Dataset, cancel: Cancel
-) -> dict[str, Any]:
+def funnel_of(language: ModuleType, plan: Any, dataset: Dataset, cancel: Cancel) -> dict[str, Any]:
     """Return each condition of a segment that must hold, counted alone and with those before it; and a few wallets."""
-    plan = service.plan(dataset, body, key, cancel)
-    steps = service.language.funnel(plan, partial(dataset.count, cancel=cancel))
+    steps = language.funnel(plan, partial(dataset.count, cancel=cancel))
     few = min(plan.limit, _SAMPLE)
-    rows = (
-        dataset.ask(service.language.compile(plan), limit=few, cancel=cancel).rows if few else None
-    )
+    rows = dataset.ask(language.compile(plan), limit=few, cancel=cancel).rows if few else None
     return {
-        "words": plan.words,
-        "canonical": plan.canonical,
-        "asOf": plan.as_of,
-        "warnings": plan.warnings,
+        **_heading(plan),
         "chains": [chain_of(one.chain_id).name for one in plan.whole.seen],
         "steps": [vars(step) for step in steps],
         "sample": rows["address"].to_pylist() if rows is not None else [],
     }
 
 
-def holdings(
-    service: SegmentService, body: Mapping[str, Any], key: Key, dataset: Dataset, cancel: Cancel
+def explanation_of(
+    language: ModuleType, plan: Any, parts: bool, dataset: Dataset, cancel: Cancel
+) -> dict[str, Any]:
+    """Return what a segment would do: its id, words, canonical form, statement and plan of the engine."""
+    how = dataset.explain(language.compile(plan), limit=plan.limit, cancel=cancel)
+    explained = {
+        "id": language.segment_id(plan, dataset.about.fingerprint),
+        "canonical": plan.canonical,
+        "words": plan.words,
+        "sql": how.get("sql"),
+        "plan": how.get("plan"),
+    }
+    if parts:
+        explained["parts"] = [
+            {"words": words, "matched": dataset.ask(question, limit=0, cancel=cancel).matched}
+            for words, question in language.parts(plan)
+        ]
+    return explained
+
+
+def wallet_holdings(
+    plan_of: PlanOf, body: Mapping[str, Any], dataset: Dataset, cancel: Cancel
 ) -> dict[str, Any]:
     """Return what some wallets hold, on one chain or on all, now or at ``asOf``."""
     if "chain" in body:
@@ -109,14 +133,10 @@ def holdings(
     scope = {name: body[name] for name in ("chain", "asOf") if name in body}
     filters = {"wallet": {"in": body["wallets"]}, "any": seen, "exclude": [], **scope}
     try:
-        plan = service.plan(dataset, {"filters": filters, "limit": 0}, key, cancel)
+        plan = plan_of({"filters": filters, "limit": 0})
     except ValidationError as error:
         raise _of_wallets(error) from None
-    asked = {one.chain_id: one.at for one in plan.whole.seen}
-    ends = {
-        chain: dataset.clock.last(chain)[0] if at is None else at for chain, at in asked.items()
-    }
-    now = all(at is None for at in asked.values())
+    asked, ends, now = _times(plan, dataset)
     found = holdings_of(
         dataset, plan.canonical["filters"]["wallet"]["in"], ends, now=now, cancel=cancel
     )
@@ -140,7 +160,15 @@ def holdings(
             *([lacking] if below else []),
         ],
         "holdings": [
-            _described(one) for one in sorted(found, key=_by_wallet_and_chain) if one.amount > 0
+            {
+                "address": one.address,
+                **_contract(one.contract),
+                **_amount(one.amount, 0 if one.contract.is_nft else one.contract.decimals),
+                "verified": one.contract.verified,
+                "possibleSpam": one.contract.spam,
+            }
+            for one in sorted(found, key=_by_wallet_and_chain)
+            if one.amount > 0
         ],
     }
 
@@ -176,17 +204,104 @@ def _by_wallet_and_chain(one: Holding) -> tuple[Any, ...]:
     )
 
 
-def _described(one: Holding) -> dict[str, Any]:
-    contract = one.contract
-    decimals = 0 if contract.is_nft else contract.decimals
+def _contract(contract: Contract) -> dict[str, Any]:
     return {
-        "address": one.address,
         "chain": chain_of(contract.chain_id).name,
         "contract": contract.address,
         "symbol": contract.symbol,
         "name": contract.name,
         "tokenType": contract.standard,
-        **_amount(one.amount, decimals),
-        "verified": contract.verified,
-        "possibleSpam": contract.spam,
     }
+
+
+def _times(plan: Any, dataset: Dataset) -> tuple[dict[int, int | None], dict[int, int], bool]:
+    """Return the block that a plan looks at on each chain, as asked and as a number, and whether all is now."""
+    asked = {one.chain_id: one.at for one in plan.whole.seen}
+    ends = {
+        chain: dataset.clock.last(chain)[0] if at is None else at for chain, at in asked.items()
+    }
+    return asked, ends, all(at is None for at in asked.values())
+
+
+def profile_plan(plan: Any, base: Any | None, least: int, dataset: Dataset) -> Any:
+    """Return the plan of a segment's profile: another question than the segment's, with an id of its own."""
+    profile = {"base": None if base is None else base.canonical["filters"], "least": least}
+    operator = {} if base is None else {"operator": base.canonical["operator"]}
+    unknown = dataset.about.unknown_at(_times(plan, dataset)[0])
+    return replace(
+        plan,
+        canonical={**plan.canonical, "profile": {**profile, **operator}},
+        warnings=[*plan.warnings, *unknown],
+    )
+
+
+def profile_of(
+    language: ModuleType,
+    plan_of: PlanOf,
+    plan: Any,
+    asked: Mapping[str, Any],
+    *,
+    dataset: Dataset,
+    cancel: Cancel,
+) -> dict[str, Any]:
+    """Return the profile of a plan beside that of ``asked["base"]``; ``plan_of`` makes plans on the same data."""
+    known = plan.canonical["filters"]
+    scope = {name: known[name] for name in ("chain", "asOf", "exclude") if name in known}
+    chains = [chain_of(one.chain_id).name for one in plan.whole.seen]
+    seen = {
+        "any": [{"activity": {"transfers": {"min": 1}, "chain": one}} for one in chains],
+        **scope,
+    }
+    base = plan_of(asked["base"] or {"filters": seen, "limit": 0})
+    parts = _parts(plan_of, plan, scope)
+    questions = [language.compile(one) for one in (plan, base, *parts)]
+    both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
+    counts = dataset.count(questions, [[0], [1], *both], cancel=cancel)
+    _, ends, now = _times(plan, dataset)
+    least = asked["least"]
+    found = dataset.profile(questions[0], questions[1], ends, now=now, least=least, cancel=cancel)
+    return {
+        "wallets": counts[0],
+        "base": counts[1],
+        "baseWords": base.words,
+        "least": least,
+        "contracts": len(found),
+        "holdings": [
+            {
+                **_contract(one.contract),
+                "possibleSpam": one.contract.spam,
+                "wallets": one.wallets,
+                "base": one.base,
+            }
+            for one in found[:MOST_CONTRACTS]
+        ],
+        "activity": [
+            {
+                "words": part.words.removeprefix("wallets that "),
+                "filters": part.canonical["filters"],
+                "wallets": counts[2 + 2 * place],
+                "base": counts[3 + 2 * place],
+            }
+            for place, part in enumerate(parts)
+        ],
+    }
+
+
+def _parts(plan_of: PlanOf, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
+    """Return plans of how old and how active wallets are on the segment's chain, as far as the data goes back."""
+    asked: list[dict[str, Any]] = []
+    if plan.as_of["timestamp"] is not None:
+        end = int(datetime.fromisoformat(plan.as_of["timestamp"]).timestamp())
+        starts = [iso(end - days * 86_400) for days in _DAYS]
+        asked += [{key: {"after": start}} for key in ("first", "last") for start in starts]
+    asked += [{"transfers": {"min": least}} for least in _TRANSFERS]
+    plans = []
+    for one in asked:
+        try:
+            plans.append(
+                plan_of({"filters": {"activity": {**one, "chain": plan.chain.name}, **scope}})
+            )
+        except ValidationError:
+            # The data begins later than that.
+            continue
+    return plans

@@ -81,7 +81,7 @@ class Maintenance:
             self._do("audit", self._audit.flush)
             # An idle service reads nothing.
             if self._segments.jobs.ids():
-                self._do("cancel", self._segments.settle)
+                self._do("cancel", self._segments.reconcile)
             if time.monotonic() >= next_visit:
                 self._do("visit", self._visit)
                 next_visit = time.monotonic() + _VISIT
@@ -97,9 +97,9 @@ class Maintenance:
 
     def _adopt(self) -> None:
         segments = self._segments
-        for segment in segments.store.with_status("running"):
+        for segment in segments.store.running():
             if segment.lease and not segments.lease.is_alive(segment.lease):
-                segments.run_again(segment, segment.lease)
+                segments.recover(segment, segment.lease)
         # Another service may be about to serve the newer data, or the older still.
         before = time.time() - (_OTHER_DATA_SECONDS if segments.lease.others() else 0)
         segments.store.fail_of_other_data(

@@ -7,8 +7,6 @@ first segment comes, which keeps the start of a service quick.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
@@ -21,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from nbext.core.locks import ProcessLock
 from nbext.core.wire import EXECUTE_KEYS
-from nbext.engine.dataset import Cancel, Dataset, WalletList
+from nbext.engine.dataset import Cancel, Dataset
 from nbext.errors import (
     NbextError,
     QueryCancelled,
@@ -35,13 +33,19 @@ from nbext.service.generations import Generations
 from nbext.service.http.problems import Problem, problem_of
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log, described
-from nbext.service.segments.jobs import Job, Jobs
+from nbext.service.scheduling import Jobs, SegmentJob
+from nbext.service.segments import analysis
 from nbext.service.segments.lists import Lists
-from nbext.service.segments.owners import Owners
-from nbext.service.segments.profile import asked, profile
-from nbext.service.segments.results import Results, preview
-from nbext.service.segments.store import Claim, ResultFile, Segment, SegmentStore
+from nbext.service.segments.results import Results, give_back_memory, preview
+from nbext.service.segments.store import (
+    WITHOUT_RESULT,
+    Claim,
+    ResultFile,
+    Segment,
+    SegmentStore,
+)
 
+_UNKNOWN = ("not-found", "There is no segment with that id.")
 # Reading a result notes its use at most once an hour: else each read would wait for the disk.
 _TOUCH_SECONDS = 3600.0
 
@@ -56,7 +60,7 @@ class Executed:
     segment: Segment
     cached: bool = False
     replayed: bool = False
-    job: Job | None = None
+    job: SegmentJob | None = None
 
 
 class SegmentService:
@@ -67,14 +71,13 @@ class SegmentService:
         generations: Generations,
         *,
         store: SegmentStore,
-        owners: Owners,
         results: Results,
         lists: Lists,
         lease: ProcessLock,
         limits: Limits,
         log: Log,
     ) -> None:
-        self.generations, self.store, self.owners, self.lists = generations, store, owners, lists
+        self.generations, self.store, self.lists = generations, store, lists
         self.results, self.lease, self.limits = results, lease, limits
         self._log = log
         # Whether the last look at the queue failed: reported once, and not at each look.
@@ -93,15 +96,30 @@ class SegmentService:
     def plan(
         self,
         dataset: Dataset,
-        body: Mapping[str, Any],
+        body: Any,
         key: Key | None = None,
         cancel: Cancel | None = None,
     ) -> Any:
         """Return the plan of an execute's body on the data; InvalidSegment or AmbiguousSymbol where it has none.
 
-        ``key`` may name in it the segments and lists that it may see; without one, all.
+        It may be parsed already. ``key`` may name in it the segments and lists that it may see; without one, all.
         """
-        return self._resolved(dataset, self.language.parse(body), key, cancel)
+
+        def saved(segment_id: str) -> dict[str, Any] | None:
+            segment = self.store.get(segment_id)
+            if segment is None or not (
+                key is None or self.store.access(segment_id, key.id).seen_by(key)
+            ):
+                return None
+            # Changes have the wallets of two times: no filters say which these are.
+            if "since" in segment.request:
+                return None
+            changed = segment.fingerprint != dataset.about.fingerprint
+            return {**segment.request, "matched": segment.matched, "changed": changed}
+
+        query = self.language.parse(body) if isinstance(body, Mapping) else body
+        lists = partial(self.lists.find, key=key)
+        return self.language.resolve(query, dataset, saved=saved, lists=lists, cancel=cancel)
 
     def plans(
         self, dataset: Dataset, bodies: Sequence[Mapping[str, Any]], key: Key, cancel: Cancel
@@ -113,27 +131,8 @@ class SegmentService:
             queries.extend(map(self.language.parse, bodies))
         self.language.learn_times(queries, dataset)
         with _below(lambda: f"/segments/{len(plans)}"):
-            plans.extend(self._resolved(dataset, query, key, cancel) for query in queries)
+            plans.extend(self.plan(dataset, query, key, cancel) for query in queries)
         return plans
-
-    def _resolved(
-        self, dataset: Dataset, query: Any, key: Key | None, cancel: Cancel | None
-    ) -> Any:
-
-        def saved(segment_id: str) -> dict[str, Any] | None:
-            segment = self.store.get(segment_id)
-            if segment is None or not (key is None or self.owners.sees(key, segment_id)):
-                return None
-            # Changes have the wallets of two times: no filters say which these are.
-            if "since" in segment.request:
-                return None
-            changed = segment.fingerprint != dataset.about.fingerprint
-            return {**segment.request, "matched": segment.matched, "changed": changed}
-
-        def lists(name: str) -> WalletList | None:
-            return self.lists.find(name, key)
-
-        return self.language.resolve(query, dataset, saved=saved, lists=lists, cancel=cancel)
 
     def repeated(self, claim: Claim) -> Executed | None:
         """Return the segment that a call with this claim made before, where it made one."""
@@ -159,57 +158,48 @@ class SegmentService:
         }
         segment_id = self.language.segment_id(plan, fingerprint)
         segment = self._current(segment_id)
-        access = self.owners.access(segment_id, key.id) if segment else None
+        access = self.store.access(segment_id, key.id) if segment else None
         # Of what only a private key has asked, nobody learns from an answer that it was asked before.
         knew = access is None or access.seen_by(key)
-        if (
-            segment
-            and access
-            and segment.status not in ("failed", "cancelled", "expired")
-            and claim is None
-        ):
+        if segment and access and segment.status not in WITHOUT_RESULT and claim is None:
             # Whoever asks the same shares the file: the segment is theirs, too.
-            asked_at = access.since if access.own else self.owners.add(segment_id, key.id)
-            found = replace(since(segment, asked_at), request=request)
-            return Executed(
-                found, cached=knew and found.status == "completed", job=self.jobs.find(segment_id)
-            )
-        own = Job(segment_id, plan, key.id, fingerprint)
-        job = self.jobs.expect(own)
-        if job is own:
-            # An ingest may end while it waits for its turn.
-            self.generations.hold(dataset, job.done)
-        try:
-            entered = self.store.enter(
-                segment_id,
-                request,
-                _facts(plan),
-                fingerprint,
-                key_id=key.id,
-                limits=self.limits,
-                claim=claim,
-            )
-        except BaseException:
-            self.jobs.settle(job)
-            raise
-        self.jobs.look()
-        found = replace(since(entered.segment, entered.since), request=request)
-        return Executed(
-            found, cached=knew and not entered.begins and found.status == "completed", job=job
-        )
+            asked_at = access.since if access.own else self.store.add_owner(segment_id, key.id)
+            job, begins = self.jobs.find(segment_id), False
+        else:
+            own = SegmentJob(segment_id, plan, key.id, fingerprint)
+            job = self.jobs.register(own)
+            if job is own:
+                # An ingest may end while it waits for its turn.
+                self.generations.hold(dataset, job.done)
+            try:
+                segment, begins, asked_at = self.store.enter(
+                    segment_id,
+                    request,
+                    _facts(plan),
+                    fingerprint,
+                    key_id=key.id,
+                    limits=self.limits,
+                    claim=claim,
+                )
+            except BaseException:
+                self.jobs.resolve(job)
+                raise
+            self.jobs.look()
+        found = replace(since(segment, asked_at), request=request)
+        return Executed(found, cached=knew and not begins and found.status == "completed", job=job)
 
     def read(self, segment_id: str, key: Key) -> Segment:
         """Return the segment as it is now, or the problem 404 where there is none that the key may see."""
-        segment, access = self.now(segment_id), self.owners.access(segment_id, key.id)
+        segment, access = self.now(segment_id), self.store.access(segment_id, key.id)
         if not access.seen_by(key):
-            raise _none()
+            raise Problem(*_UNKNOWN)
         return since(segment, access.since)
 
     def now(self, segment_id: str) -> Segment:
         """Return the segment as it is now, whoever asks; or the problem 404."""
         segment = self._current(segment_id)
         if segment is None:
-            raise _none()
+            raise Problem(*_UNKNOWN)
         return segment
 
     def _current(self, segment_id: str) -> Segment | None:
@@ -222,7 +212,7 @@ class SegmentService:
         elif segment.result and not self.results.present(segment.result):
             self.set_aside({segment.id: segment.result})
         elif segment.lease and not self.lease.is_alive(segment.lease):
-            self.run_again(segment, segment.lease)
+            self.recover(segment, segment.lease)
         else:
             return segment
         return self.store.get(segment_id)
@@ -235,11 +225,8 @@ class SegmentService:
         segment = self.read(segment_id, key)
         error = segment.error or {}
         if segment.status == "expired":
-            raise Problem(
-                "expired",
-                error.get("detail", "The result has been deleted."),
-                segment_id=segment.id,
-            )
+            detail = error.get("detail", "The result has been deleted.")
+            raise Problem("expired", detail, segment_id=segment.id)
         if not segment.finished:
             detail = f"The segment is {segment.status}. Try again soon."
             raise Problem("not-ready", detail, headers={"Retry-After": "1"}, segment_id=segment.id)
@@ -265,17 +252,15 @@ class SegmentService:
         One that other keys asked for too goes on for them, and is not this key's any more.
         """
         finished = self.read(segment_id, key)
-        if not finished.finished and self.owners.leave(segment_id, key):
+        if not finished.finished and self.store.leave(segment_id, key):
             return finished
         if not self.store.cancel(segment_id, _CANCELLED):
             finished = self.now(segment_id)
-            raise Problem(
-                "finished",
-                f"The segment has ended ({finished.status}): there is nothing to cancel.",
-            )
+            detail = f"The segment has ended ({finished.status}): there is nothing to cancel."
+            raise Problem("finished", detail)
         if job := self.jobs.find(segment_id):
             self.jobs.cancel(job)
-            self.settle()
+            self.reconcile()
             # The engine looks for cancellation between steps: most callers get the final status at once.
             wait([job.done], timeout=self.limits.cancel_seconds)
         return self.now(segment_id)
@@ -287,20 +272,15 @@ class SegmentService:
         """
         segment = self.read(segment_id, key)
         if not segment.finished:
-            raise Problem(
-                "not-ready",
-                f"The segment is {segment.status}. Cancel it first.",
-                segment_id=segment.id,
-            )
-        own = self.owners.access(segment_id, key.id).own
-        if segment.result and not self.owners.leave(segment_id, key):
-            self.expire(
-                [segment.result],
-                f"{'Its owner' if own else 'An administrator'} deleted the result.",
-            )
+            detail = f"The segment is {segment.status}. Cancel it first."
+            raise Problem("not-ready", detail, segment_id=segment.id)
+        own = self.store.access(segment_id, key.id).own
+        if segment.result and not self.store.leave(segment_id, key):
+            who = "Its owner" if own else "An administrator"
+            self.expire([segment.result], f"{who} deleted the result.")
         return self.now(segment_id)
 
-    def settle(self) -> None:
+    def reconcile(self) -> None:
         """Cancel what runs here and was cancelled elsewhere; end the wait for what has ended elsewhere."""
         for job in self.jobs.waiting():
             if job.cancel.asked.is_set():
@@ -310,41 +290,30 @@ class SegmentService:
             if found and unfinished:
                 self.jobs.cancel(found)
             elif found:
-                self.jobs.settle(found)
+                self.jobs.resolve(found)
 
-    def explain(
-        self, body: Mapping[str, Any], key: Key, parts: bool, dataset: Dataset, cancel: Cancel
-    ) -> dict[str, Any]:
-        """Return what a segment would do: its id, words, canonical form, statement and plan of the engine."""
-        plan = self.plan(dataset, body, key, cancel)
-        how = dataset.explain(self.language.compile(plan), limit=plan.limit, cancel=cancel)
-        explained = {
-            "id": self.language.segment_id(plan, dataset.about.fingerprint),
-            "canonical": plan.canonical,
-            "words": plan.words,
-            "sql": how.get("sql"),
-            "plan": how.get("plan"),
-        }
-        if parts:
-            explained["parts"] = [
-                {"words": words, "matched": dataset.ask(question, limit=0, cancel=cancel).matched}
-                for words, question in self.language.parts(plan)
-            ]
-        return explained
-
-    def _run(self, job: Job) -> None:
+    def _run(self, job: SegmentJob) -> None:
         try:
             with self.generations.lent(job.fingerprint) as dataset:
                 self._answer(job, dataset)
         except QueryCancelled:
-            self._stopped(job)
+            # A service that ends stops its jobs too: the next service runs these, but not what a caller cancelled.
+            segment = self.store.get(job.id) if self.jobs.stopping else None
+            if segment is not None and not segment.cancel:
+                self.store.requeue(job.id, self.lease.name, killed=False)
+            else:
+                self.store.end(job.id, self.lease.name, "cancelled", _CANCELLED)
         except Exception as error:  # noqa: BLE001 - the outermost handler of a job's thread
-            self._failed(job, error)
+            problem = problem_of(error)
+            self._log.warning(
+                "segment failed", segment=job.id, code=problem.code, **described(error)
+            )
+            self.store.end(job.id, self.lease.name, "failed", as_error(problem))
         finally:
             # Here, where nothing refers to the answer any more.
             give_back_memory()
 
-    def _take(self, busy: Collection[str]) -> Job | None:
+    def _take(self, busy: Collection[str]) -> SegmentJob | None:
         """Return the next job of the registry's queue."""
         try:
             segment = self.store.start(self.lease.name, self.generations.fingerprints(), busy)
@@ -356,27 +325,33 @@ class SegmentService:
         if self._unread:
             self._log.info("queue read again")
         self._unread = False
-        # Of whoever asked another service: nobody here can make it be cancelled by hanging up.
         if segment is None:
             return None
-        return Job(
+        # Of whoever asked another service: nobody here can make it be cancelled by hanging up.
+        return SegmentJob(
             segment.id, None, segment.key_id, segment.fingerprint, segment.request, wanted=True
         )
 
-    def _answer(self, job: Job, dataset: Dataset) -> None:
+    def _answer(self, job: SegmentJob, dataset: Dataset) -> None:
         if job.cancel.asked.is_set():
             raise QueryCancelled("cancelled before it began")
         # From here and not from its submission: time in the queue is not the segment's fault.
         job.cancel.deadline = time.monotonic() + self.limits.query_seconds
         if job.plan is None:
             job.plan = self.planned(dataset, job.request, cancel=job.cancel)
-        answer = dataset.ask(
-            self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel
-        )
-        notes = [] if answer.matched else self._why_none(job, dataset)
-        more = self._profile(job, dataset) if "profile" in job.request else {}
-        # Storing needs the disk and not the engine: see jobs.
-        self.jobs.answered(job)
+        plan, notes, more = job.plan, list[str](), dict[str, Any]()
+        answer = dataset.ask(self.language.compile(plan), limit=plan.limit, cancel=job.cancel)
+        if not answer.matched:
+            # The answer itself is there: it must not be lost over its explanation.
+            with contextlib.suppress(QueryTimeout, ResourceLimit):
+                notes = self.language.why_none(plan, partial(dataset.count, cancel=job.cancel))
+        if asked := job.request.get("profile"):
+            plan_of = partial(self.plan, dataset, cancel=job.cancel)
+            more["profile"] = analysis.profile_of(
+                self.language, plan_of, plan, asked, dataset=dataset, cancel=job.cancel
+            )
+        # Storing needs the disk and not the engine: see `Jobs`.
+        self.jobs.release(job)
         with contextlib.closing(answer.stored) as rows:
             result = self.results.write(rows.schema, _heeding(job.cancel, rows.batches()))
             first = preview(rows.batches())
@@ -387,7 +362,7 @@ class SegmentService:
             returned=rows.num_rows,
             preview=first,
             result=result,
-            facts={**_facts(job.plan, notes), **more},
+            facts={**_facts(plan, notes), **more},
         )
         if job.ended is None:
             self.results.remove(result.file)
@@ -403,11 +378,10 @@ class SegmentService:
         body = {name: request[name] for name in EXECUTE_KEYS if name in request}
         plan = self.plan(dataset, body, key, cancel)
         if "profile" in request:
+            base, least = request["profile"]["base"], request["profile"]["least"]
             with _below(lambda: "/base"):
-                base = request["profile"]["base"] and self.plan(
-                    dataset, request["profile"]["base"], key, cancel
-                )
-            return asked(plan, base, request["profile"]["least"], dataset)
+                against = base and self.plan(dataset, base, key, cancel)
+            return analysis.profile_plan(plan, against, least, dataset)
         if "since" in request:
             # Both of one chain's blocks, so that other chains are looked at when it was there.
             with _below(lambda: "/since", "/filters/asOf"):
@@ -420,41 +394,12 @@ class SegmentService:
             return self.language.changes(now, then)
         return plan
 
-    def _profile(self, job: Job, dataset: Dataset) -> dict[str, Any]:
-        planned = partial(self.plan, dataset, cancel=job.cancel)
-        of = (job.plan, job.request["profile"]["base"], job.request["profile"]["least"])
-        return {"profile": profile(self.language, planned, of, dataset, job.cancel)}
-
-    def _why_none(self, job: Job, dataset: Dataset) -> list[str]:
-        """Return why nothing matches, where that is counted before the segment's own time limit."""
-        try:
-            notes: list[str] = self.language.why_none(
-                job.plan, partial(dataset.count, cancel=job.cancel)
-            )
-        except (QueryTimeout, ResourceLimit):
-            # The answer itself is there: it must not be lost over its explanation.
-            return []
-        return notes
-
-    def _stopped(self, job: Job) -> None:
-        # A service that ends stops its jobs too: the next service runs these, but not what a caller cancelled.
-        segment = self.store.get(job.id) if self.jobs.stopping else None
-        if segment is not None and not segment.cancel:
-            self.store.release(job.id, self.lease.name)
-        else:
-            self.store.end(job.id, self.lease.name, "cancelled", _CANCELLED)
-
-    def _failed(self, job: Job, error: Exception) -> None:
-        problem = problem_of(error)
-        self._log.warning("segment failed", segment=job.id, code=problem.code, **described(error))
-        self.store.end(job.id, self.lease.name, "failed", as_error(problem))
-
-    def run_again(self, segment: Segment, lease: str) -> None:
+    def recover(self, segment: Segment, lease: str) -> None:
         """Queue a segment again whose service was killed; fail it where that was the second time."""
         if segment.attempts > 1:
             # One more would take down whoever runs it next, and all that runs beside it.
             self.store.end(segment.id, lease, "failed", _TWICE)
-        elif self.store.requeue(segment.id, lease):
+        elif self.store.requeue(segment.id, lease, killed=True):
             self._log.info("segment adopted", segment=segment.id)
             self.jobs.look()
 
@@ -509,23 +454,11 @@ def since(segment: Segment, asked_at: float) -> Segment:
     )
 
 
-def give_back_memory() -> None:
-    """Give the system back what Arrow and C have freed: else the service stays as large as its largest answer was."""
-    if pyarrow := sys.modules.get("pyarrow"):
-        pyarrow.default_memory_pool().release_unused()
-    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
-        libc.malloc_trim(0)
-
-
 def _heeding(cancel: Cancel, batches: Iterable[Any]) -> Iterator[Any]:
     """Yield batches until the job should end: of ten million rows these are converted and written for long."""
     for batch in batches:
         cancel.check()
         yield batch
-
-
-def _none() -> Problem:
-    return Problem("not-found", "There is no segment with that id.")
 
 
 def _facts(plan: Any, notes: Sequence[str] = ()) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""The registry of segments: what was asked, its status, where its result is, and which call asked for it.
+"""The registry of segments: what was asked, its status, where its result is, which call asked for it, and whose it is.
 
 Each change is one UPDATE whose WHERE names the state that it expects: several services share the file, and whoever
-comes second changes nothing and sees that in the count of rows.
+comes second changes nothing and sees that in the count of rows. Keys that ask the same share a segment and its file:
+each of them owns it, and each of them pays for it.
 """
 
 from __future__ import annotations
@@ -14,18 +15,30 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Update, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Row,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from nbext.core.strict_json import canonical_json, to_json
 from nbext.core.wire import IDEMPOTENCY_HEADER, Status
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
-from nbext.service.accounts.schema import idempotency, roles, segments
+from nbext.service.accounts.schema import idempotency, keys, owners, roles, segments
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
-from nbext.service.segments import owners
 
 UNFINISHED = ("queued", "running")
+# Whoever asks again for one of these begins it anew.
+WITHOUT_RESULT = ("expired", "failed", "cancelled")
 # Rows of one look or change, where all of them might be a million.
 _BATCH = 500
 # For how long a call may be repeated with its Idempotency-Key (seconds).
@@ -52,19 +65,6 @@ def claim_of(header: str | None, key: Key, body: Mapping[str, Any]) -> Claim | N
             f"{IDEMPOTENCY_HEADER} is 1 to 255 printable ASCII characters without spaces.",
         )
     return Claim(key.id, header, hashlib.sha256(canonical_json(body)).hexdigest())
-
-
-def _claimed(db: Connection, claim: Claim, now: float) -> str | None:
-    row = db.execute(
-        _CLAIMED, {"key": claim.key_id, "claim": claim.name, "since": now - _CLAIM_SECONDS}
-    ).first()
-    # A key that is used again by mistake would return the segment of another question.
-    if row and row.body != claim.body:
-        raise Problem(
-            "idempotency-key-reused",
-            f"This {IDEMPOTENCY_HEADER} was sent with another body before. Use a new one for a new request.",
-        )
-    return row.segment if row else None
 
 
 @dataclass(frozen=True)
@@ -109,50 +109,39 @@ class Segment:
         return self.status not in UNFINISHED
 
 
-def _segment(row: Row[Any]) -> Segment:
-    return Segment(
-        id=row.id,
-        status=row.status,
-        request=json.loads(row.request),
-        facts=json.loads(row.facts),
-        fingerprint=row.fingerprint,
-        matched=row.matched,
-        returned=row.returned,
-        preview=json.loads(row.preview or "[]"),
-        error=json.loads(row.error) if row.error else None,
-        created_at=row.created_at,
-        started_at=row.started_at,
-        completed_at=row.completed_at,
-        used_at=row.used_at,
-        result=ResultFile(row.file, row.size, row.sha256) if row.file else None,
-        lease=row.lease,
-        key_id=row.key_id,
-        cancel=bool(row.cancel),
-        attempts=row.attempts,
-    )
+@dataclass(frozen=True)
+class Access:
+    """What a segment is to a key: whether it is its own, whether others have it too, whether every key may see it.
+
+    ``since`` is when the key asked for it first (seconds since 1970), 0 where it never did.
+    """
+
+    own: bool
+    shared: bool
+    open: bool
+    since: float
+
+    def seen_by(self, key: Key) -> bool:
+        """Return whether the key may read it: ids travel in shared notebooks, but not those of private keys."""
+        return "admin" in key.scopes or self.own or (self.open and not key.private)
 
 
-_OWN = (segments.c.id == bindparam("which"), segments.c.lease == bindparam("by"))
+_WHICH: BindParameter[str] = bindparam("which")
+_KEY: BindParameter[str] = bindparam("key")
+_OWN = (segments.c.id == _WHICH, segments.c.lease == bindparam("by"))
 _UNFINISHED = segments.c.status.in_(UNFINISHED)
 # Built once: to build a statement costs as much as to run it. Each bound value that is no column of a change has a
 # name of its own.
-_GET = select(segments).where(segments.c.id == bindparam("which"))
+_GET = select(segments).where(segments.c.id == _WHICH)
 _CLAIMED = select(idempotency.c.body, idempotency.c.segment).where(
-    idempotency.c.key_id == bindparam("key"),
+    idempotency.c.key_id == _KEY,
     idempotency.c.name == bindparam("claim"),
     idempotency.c.created_at > bindparam("since"),
-)
-_OF_RESULT = (
-    segments.c.used_at,
-    segments.c.stored,
-    segments.c.file,
-    segments.c.size,
-    segments.c.sha256,
 )
 # Whoever enters a segment holds this row, so that what it finds is still so when it writes.
 _ENTERING = select(roles.c.name).where(roles.c.name == "queue").with_for_update()
 # All that the bounds of the queue and a place in it need; hundreds of rows at most.
-_IN_QUEUE, _OF_KEY = segments.c.status == "queued", segments.c.key_id == bindparam("key")
+_IN_QUEUE, _OF_KEY = segments.c.status == "queued", segments.c.key_id == _KEY
 _QUEUE = select(
     func.count().filter(_IN_QUEUE).label("waiting"),
     func.count().filter(_OF_KEY).label("of_key"),
@@ -191,30 +180,105 @@ _COMPLETE = (
     .returning(segments)
 )
 _END = update(segments).where(*_OWN, _UNFINISHED)
-_ADD, _ADD_CLAIM = insert(segments).returning(segments), insert(idempotency)
-_AGAIN = (
-    update(segments)
-    .where(segments.c.id == bindparam("which"))
-    .values(
-        error=None,
-        started_at=None,
-        completed_at=None,
-        matched=None,
-        returned=None,
-        cancel=0,
-        attempts=0,
+_ADD = insert(segments).returning(segments)
+_MINE, _SEGMENT_OWNERS = owners.c.key_id == _KEY, owners.c.segment == _WHICH
+_OWNED = select(owners.c.created_at).where(_SEGMENT_OWNERS, _MINE)
+_STORED_OF = select(segments.c.stored)
+_ADD_OWNER = insert(owners).values(
+    segment=_WHICH, size=_STORED_OF.where(segments.c.id == _WHICH).scalar_subquery()
+)
+_TAKEN = select(func.sum(owners.c.size)).where(_MINE)
+_THESE: BindParameter[list[str]] = bindparam("ids", expanding=True)
+# Notes for each owner of these segments what they take now.
+_SIZE = (
+    update(owners)
+    .where(owners.c.segment.in_(_THESE))
+    .values(size=_STORED_OF.where(segments.c.id == owners.c.segment).scalar_subquery())
+)
+# The owner's key is in no registry, and not private.
+_ACCESS = (
+    select(
+        func.count().label("owners"),
+        func.count().filter(_MINE).label("own"),
+        func.count().filter(func.coalesce(keys.c.private, 0) == 0).label("open"),
+        func.max(owners.c.created_at).filter(_MINE).label("since"),
     )
-    .returning(segments)
+    .select_from(owners.outerjoin(keys, keys.c.id == owners.c.key_id))
+    .where(_SEGMENT_OWNERS)
 )
 
 
-@dataclass(frozen=True)
-class Entered:
-    """What entering found or made: the segment as it is now, whether it begins now, since when it is the key's."""
+_OF_FILE = (segments.c.file, segments.c.size, segments.c.sha256)
+# What a segment has as its row has it.
+_AS_STORED = (
+    "id",
+    "status",
+    "fingerprint",
+    "matched",
+    "returned",
+    "created_at",
+    "started_at",
+    "completed_at",
+    "used_at",
+    "lease",
+    "key_id",
+    "attempts",
+)
 
-    segment: Segment
-    begins: bool
-    since: float
+
+def _text(value: Any) -> str:
+    return to_json(value).decode()
+
+
+def _result(row: Row[Any]) -> ResultFile:
+    return ResultFile(row.file, row.size, row.sha256)
+
+
+def _segment(row: Row[Any]) -> Segment:
+    return Segment(
+        **{name: getattr(row, name) for name in _AS_STORED},
+        request=json.loads(row.request),
+        facts=json.loads(row.facts),
+        preview=json.loads(row.preview or "[]"),
+        error=json.loads(row.error or "null"),
+        result=_result(row) if row.file else None,
+        cancel=bool(row.cancel),
+    )
+
+
+def _claimed(db: Connection, claim: Claim, now: float) -> str | None:
+    row = db.execute(
+        _CLAIMED, {"key": claim.key_id, "claim": claim.name, "since": now - _CLAIM_SECONDS}
+    ).first()
+    # A key that is used again by mistake would return the segment of another question.
+    if row and row.body != claim.body:
+        raise Problem(
+            "idempotency-key-reused",
+            f"This {IDEMPOTENCY_HEADER} was sent with another body before. Use a new one for a new request.",
+        )
+    return row.segment if row else None
+
+
+def _own(db: Connection, segment_id: str, key_id: str, now: float) -> float:
+    """Make a segment a key's own, beside those that own it already; return since when it is."""
+    since: float | None = db.scalar(_OWNED, {"which": segment_id, "key": key_id})
+    if since is None:
+        db.execute(_ADD_OWNER, {"which": segment_id, "key_id": key_id, "created_at": now})
+    return now if since is None else since
+
+
+def _check_quota(db: Connection, key_id: str, limits: Limits) -> None:
+    """Raise the problem 507 where a key's segments take all that they may."""
+    # The owner's key is bounded by ``keep_bytes`` alone, as it has no rate: for one person the oldest results go.
+    if key_id == "owner":
+        return
+    taken = db.scalar(_TAKEN, {"key": key_id}) or 0
+    if taken >= limits.key_bytes:
+        raise Problem(
+            "quota",
+            f"The results of this key take {taken:,} bytes, and may take {limits.key_bytes:,}. Delete some"
+            f" with ?result=delete, or wait: results are deleted {limits.keep_days:g} days after their last use.",
+        )
 
 
 def _put(db: Connection, claim: Claim, segment_id: str, now: float) -> None:
@@ -222,8 +286,8 @@ def _put(db: Connection, claim: Claim, segment_id: str, now: float) -> None:
     if _claimed(db, claim, now) is None:
         own = (idempotency.c.key_id == claim.key_id, idempotency.c.name == claim.name)
         db.execute(delete(idempotency).where(*own))
-        made = {"key_id": claim.key_id, "name": claim.name, "body": claim.body}
-        db.execute(_ADD_CLAIM, {**made, "segment": segment_id, "created_at": now})
+        made = {**vars(claim), "segment": segment_id, "created_at": now}
+        db.execute(insert(idempotency), made)
 
 
 def _turn(db: Connection, key_id: str, priority: int, limits: Limits) -> int:
@@ -233,18 +297,12 @@ def _turn(db: Connection, key_id: str, priority: int, limits: Limits) -> int:
     """
     queue = db.execute(_QUEUE, {"key": key_id, "rank": priority}).one()
     if queue.waiting >= limits.queue:
-        raise Problem(
-            "busy",
-            f"{queue.waiting} segments are waiting. Try again soon.",
-            headers={"Retry-After": "2"},
-        )
+        detail = f"{queue.waiting} segments are waiting. Try again soon."
+        raise Problem("busy", detail, headers={"Retry-After": "2"})
     # A loop around execute fills the share of its own key, and not the queue of all.
     if queue.of_key >= limits.per_key:
-        raise Problem(
-            "too-many-segments",
-            f"This key has {limits.per_key} unfinished segments. Wait for one to finish, or cancel one.",
-            headers={"Retry-After": "2"},
-        )
+        detail = f"This key has {limits.per_key} unfinished segments. Wait for one to finish, or cancel one."
+        raise Problem("too-many-segments", detail, headers={"Retry-After": "2"})
     now = queue.served or 0 if queue.head is None else queue.head
     return int(now if queue.last is None else max(now, queue.last + 1))
 
@@ -257,9 +315,34 @@ class SegmentStore:
 
     def get(self, segment_id: str) -> Segment | None:
         """Return the segment, or None."""
-        with self._database.read() as db:
-            row = db.execute(_GET, {"which": segment_id}).first()
-        return _segment(row) if row else None
+        rows = self._database.rows(_GET, {"which": segment_id})
+        return _segment(rows[0]) if rows else None
+
+    def access(self, segment_id: str, key_id: str) -> Access:
+        """Return what a segment is to a key."""
+        (found,) = self._database.rows(_ACCESS, {"which": segment_id, "key": key_id})
+        return Access(found.own > 0, found.owners > found.own, found.open > 0, found.since or 0.0)
+
+    def add_owner(self, segment_id: str, key_id: str) -> float:
+        """Make a segment that is there a key's own, too; return since when it is (seconds since 1970)."""
+        with self._database.write() as db:
+            return _own(db, segment_id, key_id, time.time())
+
+    def leave(self, segment_id: str, key: Key) -> bool:
+        """Leave a segment to the other keys that own it; False where the key may end it, 403 where it may not."""
+        access = self.access(segment_id, key.id)
+        if "admin" in key.scopes:
+            return False
+        if not access.own:
+            raise Problem(
+                "not-yours",
+                "This is another key's segment. Only that key, or one with the scope admin, may end it.",
+            )
+        if access.shared:
+            self._database.change(
+                delete(owners).where(_SEGMENT_OWNERS, _MINE), {"which": segment_id, "key": key.id}
+            )
+        return access.shared
 
     def enter(
         self,
@@ -271,24 +354,19 @@ class SegmentStore:
         key_id: str,
         limits: Limits,
         claim: Claim | None = None,
-    ) -> Entered:
+    ) -> tuple[Segment, bool, float]:
         """Queue a segment for a key, unless it is there, running or completed.
 
         One that failed, expired or was cancelled starts anew. ``claim`` is stored in the same transaction: after a
         crash a repeat finds both or neither. The problem is 503 where the queue of all services is full, 429 where the
         key's share of it is.
+
+        Returns
+        -------
+        tuple
+            The segment as it is now, whether it begins now, and since when it is the key's.
         """
-        now, asked, said = time.time(), to_json(request).decode(), to_json(facts).decode()
-        new = {
-            "status": "queued",
-            "request": asked,
-            "facts": said,
-            "fingerprint": fingerprint,
-            "created_at": now,
-            "used_at": now,
-            "key_id": key_id,
-            "stored": len(asked) + len(said),
-        }
+        now, asked, said = time.time(), _text(request), _text(facts)
         # A count needs no rows and is quick.
         priority = 0 if request["limit"] == 0 else 1
         with self._database.write() as db:
@@ -297,18 +375,31 @@ class SegmentStore:
             if claim:
                 _put(db, claim, segment_id, now)
             former = row = db.execute(_GET, {"which": segment_id}).first()
-            begins = former is None or former.status in ("failed", "cancelled", "expired")
+            begins = former is None or former.status in WITHOUT_RESULT
             if begins:
-                owners.check_quota(db, key_id, limits)
-                new |= {"priority": priority, "turn": _turn(db, key_id, priority, limits)}
-                named = {"id": segment_id} if former is None else {"which": segment_id}
-                row = db.execute(_ADD if former is None else _AGAIN, {**named, **new}).one()
+                _check_quota(db, key_id, limits)
+                new = {
+                    "id": segment_id,
+                    "status": "queued",
+                    "request": asked,
+                    "facts": said,
+                    "fingerprint": fingerprint,
+                    "created_at": now,
+                    "used_at": now,
+                    "key_id": key_id,
+                    "stored": len(asked) + len(said),
+                    "priority": priority,
+                    "turn": _turn(db, key_id, priority, limits),
+                }
+                if former is not None:
+                    db.execute(delete(segments).where(segments.c.id == segment_id))
+                row = db.execute(_ADD, new).one()
             assert row is not None, "it was there, or is there now"
-            since = owners.own(db, segment_id, key_id, now)
+            since = _own(db, segment_id, key_id, now)
             if begins and former is not None:
                 # It has had owners before, who paid for its result.
-                owners.repeat_size(db, [segment_id])
-        return Entered(_segment(row), begins, since)
+                db.execute(_SIZE, {"ids": [segment_id]})
+        return _segment(row), begins, since
 
     def claimed(self, claim: Claim) -> str | None:
         """Return the id of the segment that this claim made, or None where it is new; 422 where the body differs."""
@@ -317,20 +408,17 @@ class SegmentStore:
 
     def forget_old_claims(self) -> None:
         """Delete the claims that are older than 24 hours."""
-        with self._database.write() as db:
-            db.execute(
-                delete(idempotency).where(idempotency.c.created_at <= time.time() - _CLAIM_SECONDS)
-            )
+        self._database.change(
+            delete(idempotency).where(idempotency.c.created_at <= time.time() - _CLAIM_SECONDS)
+        )
 
     def queued(self) -> int:
         """Return how many segments wait, for whichever service."""
-        with self._database.read() as db:
-            return db.scalar(select(func.count()).where(_IN_QUEUE)) or 0
+        return self._database.scalar(select(func.count()).where(_IN_QUEUE)) or 0
 
     def queue_age(self) -> float:
         """Return how long the segment has waited that waits longest, in seconds."""
-        with self._database.read() as db:
-            oldest = db.scalar(select(func.min(segments.c.created_at)).where(_IN_QUEUE))
+        oldest = self._database.scalar(select(func.min(segments.c.created_at)).where(_IN_QUEUE))
         return max(0.0, time.time() - oldest) if oldest else 0.0
 
     def start(
@@ -342,9 +430,8 @@ class SegmentStore:
         """
         wanted = {"data": list(fingerprints), "busy": list(busy)}
         # Most looks find nothing, and readers wait for nobody.
-        with self._database.read() as db:
-            if db.execute(_NEXT, wanted).first() is None:
-                return None
+        if not self._database.rows(_NEXT, wanted):
+            return None
         running = {"status": "running", "lease": lease, "started_at": time.time()}
         with self._database.write() as db:
             row = db.execute(_START, {**wanted, **running}).first()
@@ -365,70 +452,62 @@ class SegmentStore:
 
         It was cancelled, or taken over by another service that took this one for ended.
         """
-        now, first, said = time.time(), to_json(preview).decode(), to_json(facts).decode()
+        now, first, said = time.time(), _text(preview), _text(facts)
+        change = {
+            "which": segment_id,
+            "by": lease,
+            "status": "completed",
+            "matched": matched,
+            "returned": returned,
+            "preview": first,
+            "completed_at": now,
+            "used_at": now,
+            "facts": said,
+            **vars(result),
+            "bytes": result.size + len(first) + len(said),
+        }
         with self._database.write() as db:
-            row = db.execute(
-                _COMPLETE,
-                {
-                    "which": segment_id,
-                    "by": lease,
-                    "status": "completed",
-                    "matched": matched,
-                    "returned": returned,
-                    "preview": first,
-                    "completed_at": now,
-                    "used_at": now,
-                    "facts": said,
-                    "file": result.file,
-                    "size": result.size,
-                    "sha256": result.sha256,
-                    "bytes": result.size + len(first) + len(said),
-                },
-            ).first()
+            row = db.execute(_COMPLETE, change).first()
             if row is not None:
-                owners.repeat_size(db, [segment_id])
+                db.execute(_SIZE, {"ids": [segment_id]})
         return _segment(row) if row else None
 
     def end(
         self, segment_id: str, lease: str, status: Status, error: Mapping[str, Any] | None
     ) -> bool:
         """Mark an unfinished segment of this service as failed or cancelled."""
-        why = to_json(error).decode() if error else None
-        return self._set(
-            _END, segment_id, lease, status=status, error=why, completed_at=time.time(), lease=None
+        ended = {"status": status, "error": error and _text(error), "completed_at": time.time()}
+        own = {"which": segment_id, "by": lease}
+        return self._database.change(_END, {**own, **ended, "lease": None}) > 0
+
+    def requeue(self, segment_id: str, lease: str, *, killed: bool) -> bool:
+        """Put an unfinished segment back, for the next service to run; False where another was quicker.
+
+        Its service ends in order, or was ``killed``.
+        """
+        back = _END.values(
+            status="queued",
+            started_at=None,
+            lease=None,
+            attempts=segments.c.attempts - (0 if killed else 1),
         )
+        return self._database.change(back, {"which": segment_id, "by": lease}) > 0
 
     def cancel(self, segment_id: str, why: Mapping[str, Any]) -> bool:
         """Cancel a segment that waits, or ask the service that runs it to; False where it has finished."""
         this = update(segments).where(segments.c.id == segment_id)
-        ended = {"status": "cancelled", "error": to_json(why).decode(), "completed_at": time.time()}
+        ended = {"status": "cancelled", "error": _text(why), "completed_at": time.time()}
         with self._database.write() as db:
             waited = db.execute(this.where(_IN_QUEUE).values(ended)).rowcount > 0
             return waited or bool(db.execute(this.where(_UNFINISHED).values(cancel=1)).rowcount)
 
     def unsettled(self, ids: Collection[str]) -> list[tuple[str, bool]]:
         """Return which of these segments have finished, with False, or are to be cancelled, with True."""
-        asked = select(segments.c.id, _UNFINISHED).where(
+        asked = select(segments.c.id, _UNFINISHED.label("unfinished")).where(
             segments.c.id.in_(ids),
             or_(segments.c.cancel == 1, segments.c.status.not_in(UNFINISHED)),
         )
-        with self._database.read() as db:
-            return [(row[0], bool(row[1])) for row in db.execute(asked)]
-
-    def release(self, segment_id: str, lease: str) -> bool:
-        """Put an unfinished segment back, for the next service to run; its service ends in order."""
-        back = {
-            "status": "queued",
-            "started_at": None,
-            "lease": None,
-            "attempts": segments.c.attempts - 1,
-        }
-        with self._database.write() as db:
-            return db.execute(_END.values(back), {"which": segment_id, "by": lease}).rowcount > 0
-
-    def requeue(self, segment_id: str, former: str) -> bool:
-        """Put a segment back whose service was killed; False where another was quicker."""
-        return self._set(_END, segment_id, former, status="queued", started_at=None, lease=None)
+        return [(row.id, bool(row.unfinished)) for row in self._database.rows(asked)]
 
     def fail_of_other_data(
         self, fingerprints: Collection[str], before: float, why: Mapping[str, Any]
@@ -437,25 +516,18 @@ class SegmentStore:
         gone = update(segments).where(
             _IN_QUEUE, segments.c.fingerprint.not_in(fingerprints), segments.c.created_at < before
         )
-        with self._database.write() as db:
-            db.execute(
-                gone.values(status="failed", error=to_json(why).decode(), completed_at=time.time())
-            )
+        self._database.change(
+            gone.values(status="failed", error=_text(why), completed_at=time.time())
+        )
 
     def take_role(self, name: str, lease: str, is_alive: Callable[[str], bool]) -> bool:
         """Take a role that one service has at a time, unless one that is alive has it."""
         here = roles.c.name == name
-        with self._database.read() as db:
-            holder = db.scalar(select(roles.c.lease).where(here))
+        holder = self._database.scalar(select(roles.c.lease).where(here))
         if holder and (holder == lease or is_alive(holder)):
             return bool(holder == lease)
-        with self._database.write() as db:
-            taken = (
-                update(roles)
-                .where(here, roles.c.lease.is_not_distinct_from(holder))
-                .values(lease=lease)
-            )
-            return db.execute(taken).rowcount > 0
+        free = update(roles).where(here, roles.c.lease.is_not_distinct_from(holder))
+        return self._database.change(free.values(lease=lease)) > 0
 
     def expire(self, files: Collection[str], reason: Mapping[str, Any]) -> list[str]:
         """Mark the completed segments of these files as expired, in one transaction; return the files of those marked.
@@ -467,18 +539,18 @@ class SegmentStore:
             segments.c.file.in_(files)
         )
         # The preview goes with the file: an expired result leaves nothing of the data behind.
-        gone = {"file": None, "size": None, "sha256": None, "preview": None}
+        gone = {
+            **dict.fromkeys(("file", "size", "sha256", "preview")),
+            "status": "expired",
+            "error": _text(reason),
+            "stored": func.length(segments.c.request) + func.length(segments.c.facts),
+        }
         with self._database.write() as db:
-            found = [
-                row
-                for row in db.execute(named.with_for_update()).all()
-                if row.status == "completed"
-            ]
-            ids = [row.id for row in found]
-            change = update(segments).where(segments.c.id.in_(ids))
-            db.execute(change.values(status="expired", error=to_json(reason).decode(), **gone))
-            owners.count_bytes(db, ids)
-        return [row.file for row in found]
+            rows = db.execute(named.with_for_update()).all()
+            found = {row.id: row.file for row in rows if row.status == "completed"}
+            db.execute(update(segments).where(segments.c.id.in_(found)).values(gone))
+            db.execute(_SIZE, {"ids": [*found]})
+        return [*found.values()]
 
     def forget(self, before: float, excess: int = 0) -> None:
         """Delete what has no result, with its request: all last used ``before``, and the first ``excess`` bytes of it.
@@ -486,7 +558,7 @@ class SegmentStore:
         Those first that were not used for longest, some hundred at a time: others write in between.
         """
         # One status after the other: of all three together, each look would sort all of them.
-        for status in ("expired", "failed", "cancelled"):
+        for status in WITHOUT_RESULT:
             ended = (
                 select(segments.c.id, segments.c.stored, segments.c.used_at)
                 .where(segments.c.status == status)
@@ -501,40 +573,33 @@ class SegmentStore:
                         if row.used_at < before or excess > 0:
                             ids.append(row.id)
                             excess -= row.stored
-                    owners.forget(db, ids)
+                    db.execute(delete(owners).where(owners.c.segment.in_(ids)))
                     db.execute(delete(segments).where(segments.c.id.in_(ids)))
 
     def touch(self, segment_id: str, *, every: float) -> None:
         """Note that the result was used, unless that was noted less than ``every`` seconds ago."""
         now = time.time()
         used = update(segments).where(segments.c.id == segment_id, segments.c.used_at < now - every)
-        with self._database.write() as db:
-            db.execute(used.values(used_at=now))
+        self._database.change(used.values(used_at=now))
 
-    def with_status(self, *statuses: str) -> list[Segment]:
-        """Return the segments of these statuses, the least recently used first."""
-        with self._database.read() as db:
-            rows = db.execute(
-                select(segments).where(segments.c.status.in_(statuses)).order_by(segments.c.used_at)
-            )
-            return [_segment(row) for row in rows]
+    def running(self) -> list[Segment]:
+        """Return the segments that run, in whichever service, the least recently used first."""
+        status = segments.c.status == "running"
+        rows = self._database.rows(select(segments).where(status).order_by(segments.c.used_at))
+        return [_segment(row) for row in rows]
 
     def results(self) -> Iterator[list[tuple[str, ResultFile]]]:
         """Yield all results with their segments' ids, some hundred at a time."""
         some = (
-            select(segments.c.id, segments.c.file, segments.c.size, segments.c.sha256)
+            select(segments.c.id, *_OF_FILE)
             .where(segments.c.file > bindparam("after"))
             .order_by(segments.c.file)
             .limit(_BATCH)
         )
         last = ""
-        while True:
-            with self._database.read() as db:
-                rows = db.execute(some, {"after": last}).all()
-            if not rows:
-                return
+        while rows := self._database.rows(some, {"after": last}):
             last = rows[-1].file
-            yield [(row.id, ResultFile(row.file, row.size, row.sha256)) for row in rows]
+            yield [(row.id, _result(row)) for row in rows]
 
     def least_used(self) -> list[tuple[float, int, ResultFile]]:
         """Return some hundred results, those first that were not used for longest.
@@ -542,29 +607,18 @@ class SegmentStore:
         Each with the time of its last use, and the bytes that it takes with all that is stored of its segment.
         """
         some = (
-            select(segments)
+            select(segments.c.used_at, segments.c.stored, *_OF_FILE)
             .where(segments.c.status == "completed")
             .order_by(segments.c.used_at)
             .limit(_BATCH)
         )
-        with self._database.read() as db:
-            return [
-                (row.used_at, row.stored, ResultFile(row.file, row.size, row.sha256))
-                for row in db.execute(some.with_only_columns(*_OF_RESULT))
-            ]
+        return [(row.used_at, row.stored, _result(row)) for row in self._database.rows(some)]
 
     def stored_bytes(self) -> int:
         """Return how many bytes all segments take: results, requests, previews."""
-        with self._database.read() as db:
-            return int(db.scalar(select(func.sum(segments.c.stored))) or 0)
+        return int(self._database.scalar(select(func.sum(segments.c.stored))) or 0)
 
     def unnamed(self, files: Collection[str]) -> set[str]:
         """Return which of these files no segment has."""
-        with self._database.read() as db:
-            return set(files) - set(
-                db.scalars(select(segments.c.file).where(segments.c.file.in_(files)))
-            )
-
-    def _set(self, change: Update, segment_id: str, by: str, **values: Any) -> bool:
-        with self._database.write() as db:
-            return db.execute(change, {"which": segment_id, "by": by, **values}).rowcount > 0
+        named = select(segments.c.file).where(segments.c.file.in_(files))
+        return set(files) - {row.file for row in self._database.rows(named)}

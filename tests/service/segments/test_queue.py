@@ -30,9 +30,7 @@ def store(registry) -> Iterator[SegmentStore]:
 def enter(
     store: SegmentStore, name: str, key: str, *, limit: int = 10, limits: Limits | None = None
 ) -> bool:
-    return store.enter(
-        name, {"limit": limit}, {}, DATA, key_id=key, limits=limits or Limits()
-    ).begins
+    return store.enter(name, {"limit": limit}, {}, DATA, key_id=key, limits=limits or Limits())[1]
 
 
 def order(store: SegmentStore, **options) -> list[str]:
@@ -116,7 +114,7 @@ def test_a_claim_is_one_segment_in_however_many_services(registry, store):
         def ask(each: SegmentStore) -> bool:
             return each.enter(
                 "one", {"limit": 1}, {}, DATA, key_id="a", limits=Limits(), claim=claim
-            ).begins
+            )[1]
 
         assert sum(pool.map(ask, stores)) == 1
         assert {each.claimed(claim) for each in stores} == {"one"}
@@ -127,10 +125,10 @@ def test_a_claim_is_one_segment_in_however_many_services(registry, store):
 def test_deaths_are_counted_and_orderly_ends_are_not(store):
     enter(store, "one", "a")
     assert store.start("first", [DATA]).attempts == 1
-    assert store.release("one", "first")
+    assert store.requeue("one", "first", killed=False)
     assert store.start("second", [DATA]).attempts == 1
-    assert store.requeue("one", "second")
-    assert not store.requeue("one", "second"), "another was quicker"
+    assert store.requeue("one", "second", killed=True)
+    assert not store.requeue("one", "second", killed=True), "another was quicker"
     assert store.start("third", [DATA]).attempts == 2
     assert (store.get("one").key_id, store.get("one").lease) == ("a", "third")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from sqlalchemy import event, update
+from sqlalchemy import event, select, update
 
 from nbext.engine.dataset import Answer, Cancel, Dataset, Question
 from nbext.engine.open import open_dataset
@@ -160,7 +160,8 @@ def eventually(check, seconds: float = 10.0):
 
 def test_a_segment_nobody_waits_for_any_more_is_cancelled(slow):
     hang_up(slow, after=slow.dataset.asked)
-    eventually(lambda: slow.container.store.with_status("cancelled"))
+    cancelled = select(segments.c.id).where(segments.c.status == "cancelled")
+    eventually(lambda: slow.container.database.rows(cancelled))
 
 
 def test_a_segment_whose_id_was_told_outlives_its_callers(slow):

@@ -11,11 +11,13 @@ import pytest
 from nbext.engine.dataset import Cancel
 from nbext.errors import QueryTimeout
 from nbext.service.http.problems import Problem
-from nbext.service.turns import Share, Turns
+from nbext.service.scheduling import FairScheduler, Quota
 
 
 def turns(**options):
-    return Turns("requests", **{"threads": 1, "each": 1, "per_key": 100, "in_all": 200, **options})
+    return FairScheduler(
+        "requests", **{"threads": 1, "each": 1, "per_key": 100, "in_all": 200, **options}
+    )
 
 
 def test_keys_take_turns_however_many_requests_each_sends():
@@ -98,7 +100,7 @@ def test_who_hangs_up_while_waiting_leaves_the_queue_to_the_others():
 
 
 def test_a_share_is_free_again_and_leaves_nothing_behind():
-    share = Share("exports", per_key=1, in_all=2)
+    share = Quota("exports", per_key=1, in_all=2)
     with share.taken("a"), share.taken("b"):
         for key, status, code in (("a", 429, "too-many-at-once"), ("c", 503, "busy")):
             with pytest.raises(Problem) as caught, share.taken(key):
