@@ -154,10 +154,10 @@ class Embedded:
 
         # Imported here: these load FastAPI, Ibis and DuckDB, which only an embedded service needs.
         from nbext.engine.open import Newest
-        from nbext.service.app import create_app
+        from nbext.service.container import Container
         from nbext.service.limits import Limits
         from nbext.service.middleware import Log
-        from nbext.service.server import Server
+        from nbext.service.server import Server, create_app
 
         data = Newest(self._data_dir, self._engine)
         dataset = data.open()
@@ -165,7 +165,7 @@ class Embedded:
             self.log_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._log = self.log_path.open("a", encoding="utf-8", buffering=1)
             # The first cell is often a %token: it must not wait for the imports that only a segment needs.
-            app = create_app(
+            container = Container(
                 dataset,
                 self.log_path.parent,
                 newer=data.newer,
@@ -173,11 +173,11 @@ class Embedded:
                 limits=Limits(query_seconds=data.query_seconds, warm_up_seconds=5.0, audit_days=0),
                 log=Log(self._log, level="warning"),
             )
-            self._generations = app.state.container.generations
+            self._generations = container.generations
         except BaseException:  # Ctrl-C too: an open DuckDB file blocks the next ingest
             dataset.close()
             raise
-        return Server(app, grace=0.5)
+        return Server(create_app(container), grace=0.5)
 
     def _serve(self) -> None:
         try:

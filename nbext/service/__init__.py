@@ -3,10 +3,9 @@
 A request passes ``middleware`` (an id and the last catch, then host, origin, key and rate), a route of ``routes``, and
 the part that does the work: ``segments``, ``accounts`` or ``metadata``. ``http`` reads bodies and writes answers.
 
-    app         the application: routes, middleware, and the answers to errors of FastAPI itself
     container   the parts of one running service, opened in order and closed in reverse
     generations the data: the newest generation, and each before it until its last question has ended
-    server      uvicorn, with time limits for slow connections and an orderly end
+    server      the application, and uvicorn, with time limits for slow connections and an orderly end
     limits      the limits that a service is started with
     scheduling  what one key may have of a process at once, turns at what Python does itself, the threads of segments
     metadata    tokens, collections and search hits, out of the engine's catalog

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -45,23 +46,49 @@ Result = TypeVar("Result")
 
 
 class Container:
-    """The parts of one service over one dataset and one folder of its own (``state_dir``)."""
+    """The parts of one service over one dataset, which is closed with it, and one folder, which several may share.
+
+    Parameters
+    ----------
+    dataset, newer
+        ``newer`` returns a dataset to serve in place of the former from now on, or None; it is asked each second, and
+        the former one is closed when what began on it has ended.
+    state_dir
+        The folder of the results.
+    registry
+        The path or URL of all else that is stored, by default a file in the folder.
+    owner
+        A key that is accepted beside those in the registry, with every scope and no rate.
+    log
+        Where events are written, by default as JSON lines to stderr.
+
+    Raises
+    ------
+    StorageError
+        The folder's registry cannot be used.
+    """
 
     def __init__(
         self,
         dataset: Dataset,
         state_dir: Path,
         *,
-        newer: Newer,
-        registry: Path | str,
-        owner: Secret | None,
-        limits: Limits,
-        log: Log,
+        newer: Newer = lambda: None,
+        registry: Path | str | None = None,
+        owner: Secret | None = None,
+        limits: Limits | None = None,
+        log: Log | None = None,
     ) -> None:
-        self.limits, self.log = limits, log
-        if _make_room(state_dir):
+        limits = self.limits = limits or Limits()
+        log = self.log = log or Log(sys.stderr)
+        state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # A registry and a lease need a few pages to be opened: without the reserve a service that starts on a full
+        # disk could not even read.
+        if free_reserve(state_dir):
             log.warning("the disk is full: opened with the room that was kept in reserve")
-        self.database = Database(registry)
+        else:
+            _keep_reserve(state_dir)
+        self.database = Database(registry or state_dir / REGISTRY_FILE)
         self.keys = KeyRing(self.database, owner)
         self.rates = Rates(self.database)
         self.signups = SignUps(self.database)
@@ -94,31 +121,22 @@ class Container:
             "large requests", per_key=limits.large_per_key, in_all=limits.large
         )
         self.planning = FairScheduler(
-            "requests", threads=limits.planning, each=1, per_key=limits.per_key, in_all=limits.queue
+            Quota("requests", per_key=limits.per_key, in_all=limits.queue), threads=limits.planning
         )
         self.explaining = FairScheduler(
-            "explanations",
+            Quota("explanations", per_key=limits.explained_per_key, in_all=limits.queue),
             threads=limits.workers,
-            each=1,
-            per_key=limits.explained_per_key,
-            in_all=limits.queue,
         )
+        # Of the data whose contracts were looked up before.
         self._has_contracts: str | None = None
-        self.metrics.watch(
-            "nbext_disk_free_bytes",
-            "Bytes free for results",
-            lambda: shutil.disk_usage(self.results.folder).free,
-        )
-        self.metrics.watch("nbext_segments_queued", "Segments that wait", self.store.queued)
-        self.metrics.watch(
-            "nbext_queue_age_seconds", "Age of the oldest segment that waits", self.store.queue_age
-        )
-        self.metrics.watch(
-            "nbext_segments_running", "Segments that run", lambda: self.segments.jobs.running
-        )
-        self.metrics.watch(
-            "nbext_exports", "Exports that are being sent", lambda: self.exports.total
-        )
+        for name, text, read in (
+            ("disk_free_bytes", "Bytes free for results", self._free_bytes),
+            ("segments_queued", "Segments that wait", self.store.queued),
+            ("queue_age_seconds", "Age of the oldest segment that waits", self.store.queue_age),
+            ("segments_running", "Segments that run", lambda: self.segments.jobs.running),
+            ("exports", "Exports that are being sent", lambda: self.exports.total),
+        ):
+            self.metrics.watch(f"nbext_{name}", text, read)
 
     def open(self) -> None:
         """Begin to look after the folder, and after what the last service left."""
@@ -154,16 +172,24 @@ class Container:
                 client = str(ipaddress.ip_address(request.client.host)) if request.client else None
             self.audit.note(action, key_id=key.id, target=segment_id, client=client)
 
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(self.results.folder).free
+
     def unready(self, dataset: Dataset) -> dict[str, str]:
         """Return what keeps the service from running segments, in the operator's words, by the name of the check."""
         wrong: dict[str, str] = {}
-        if shutil.disk_usage(self.results.folder).free < _LEAST_FREE:
+        if self._free_bytes() < _LEAST_FREE:
             wrong["disk"] = (
                 f"The disk of the data folder has less than {_LEAST_FREE >> 20} MiB free."
             )
+        chain_id = dataset.about.chains[0].chain_id if dataset.about.chains else None
         for name, read, what in (
-            ("registry", self._read_registry, "The registry cannot be read."),
-            ("data", lambda: _read_data(dataset), "The chain data cannot be read."),
+            ("registry", lambda: self.store.get(""), "The registry cannot be read."),
+            (
+                "data",
+                lambda: chain_id and dataset.catalog.contract(chain_id, ZERO_ADDRESS),
+                "The chain data cannot be read.",
+            ),
         ):
             try:
                 read()
@@ -174,9 +200,6 @@ class Container:
         if queued >= self.limits.queue:
             wrong["queue"] = f"The queue is full: {queued} of {self.limits.queue} segments wait."
         return wrong
-
-    def _read_registry(self) -> None:
-        self.store.get("")
 
     async def plan(self, key: Key, work: Callable[[Cancel], Result]) -> Result:
         """Do what Python itself takes long for, as to read a megabyte of JSON or to plan, when it is the key's turn."""
@@ -196,11 +219,6 @@ class Container:
         self.generations.close()
 
 
-def _read_data(dataset: Dataset) -> None:
-    for extent in dataset.about.chains[:1]:
-        dataset.catalog.contract(extent.chain_id, ZERO_ADDRESS)
-
-
 def free_reserve(state_dir: Path) -> bool:
     """Give the room that is kept in reserve up where the disk is full; return whether it did."""
     reserve = state_dir / _RESERVED
@@ -208,19 +226,6 @@ def free_reserve(state_dir: Path) -> bool:
         return False
     reserve.unlink()
     return True
-
-
-def _make_room(state_dir: Path) -> bool:
-    """Keep a little of the disk in reserve; where it is full, give that up, and return True.
-
-    A registry and a lease need a few pages to be opened: without them a service that starts on a full disk could not
-    even read.
-    """
-    state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if free_reserve(state_dir):
-        return True
-    _keep_reserve(state_dir)
-    return False
 
 
 def _keep_reserve(state_dir: Path) -> None:

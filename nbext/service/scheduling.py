@@ -71,13 +71,13 @@ class Quota:
 
 
 class FairScheduler:
-    """A few threads for the work of requests, to which keys take turns; ``each`` is how many a key may have at once."""
+    """A few threads for the work of requests, to which keys take turns, each with one at a time."""
 
-    def __init__(self, what: str, *, threads: int, each: int, per_key: int, in_all: int) -> None:
-        self._quota = Quota(what, per_key=per_key, in_all=in_all)
+    def __init__(self, quota: Quota, *, threads: int) -> None:
+        self._quota = quota
         self._limiter = CapacityLimiter(threads)
-        self._free, self._each = threads, each
-        self._running: Counter[str] = Counter()
+        self._free = threads
+        self._running: set[str] = set()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def run(
@@ -101,9 +101,9 @@ class FairScheduler:
     def _grant(self) -> None:
         """Give the free threads to the keys that waited longest for a turn."""
         for key_id in list(self._waiting):
-            if self._free and self._running[key_id] < self._each:
+            if self._free and key_id not in self._running:
                 self._free -= 1
-                self._running[key_id] += 1
+                self._running.add(key_id)
                 self._waiting[key_id].popleft().set_result(None)
                 self._waiting.move_to_end(key_id)
                 if not self._waiting[key_id]:
@@ -117,9 +117,7 @@ class FairScheduler:
                 del self._waiting[key_id]
             return
         self._free += 1
-        self._running[key_id] -= 1
-        if not self._running[key_id]:
-            del self._running[key_id]
+        self._running.remove(key_id)
         self._grant()
 
 

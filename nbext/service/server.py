@@ -1,4 +1,4 @@
-"""uvicorn as this service needs it: it closes connections that are too slow, and ends in order."""
+"""The application, and uvicorn as it needs it: it closes connections that are too slow, and ends in order."""
 
 from __future__ import annotations
 
@@ -6,25 +6,121 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import h11
 import uvicorn
-from fastapi import FastAPI
+from anyio import to_thread
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
+from nbext import __version__
 from nbext.core.strict_json import to_json
 from nbext.core.wire import PROBLEM_TYPE
+from nbext.errors import FieldError
 from nbext.service.container import Container
-from nbext.service.http.problems import Problem
+from nbext.service.http.problems import Problem, answer_problem
+from nbext.service.middleware import LOOPBACK_HOSTS, Observe, Security
+from nbext.service.routes import analysis, lookups, operator, segments
 
+_ROUTERS = (segments.router, analysis.router, lookups.router, operator.router)
+# Every route of the service; an application's own list may hold routers instead.
+ROUTES = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 # How long a caller that reads nothing may hold an answer up (seconds).
 STALLED_SECONDS = 60.0
 # What the system may hold of an answer that it cannot send yet (bytes).
 UNSENT_BYTES = 256 << 10
 # How long running segments may go on when the service is asked to end (seconds).
 GRACE_SECONDS = 5.0
+
+
+def create_app(
+    container: Container, *, hosts: Iterable[str] = LOOPBACK_HOSTS, root_path: str = ""
+) -> FastAPI:
+    """Return the application: routes in the middle, security around them, and the observer outermost.
+
+    ``hosts`` are the names that the Host header may have, without ports. ``root_path`` is the path below which a proxy
+    serves this, as ``/nbext``: links begin with it, and requests may. The container is opened and closed with it.
+    """
+    app = FastAPI(
+        title="nbext",
+        version=__version__,
+        lifespan=_lifespan,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.container = container
+    for router in _ROUTERS:
+        app.include_router(router)
+    # Only what FastAPI raises itself and would answer in its own form; all other exceptions go on to Observe.
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    # The last one added is the outermost: a refused request is counted and logged, too.
+    app.add_middleware(Security, keys=container.keys, rates=container.rates, hosts=hosts)
+    app.add_middleware(
+        Observe,
+        log=container.log,
+        metrics=container.metrics,
+        root_path=root_path,
+        fingerprint=lambda: container.generations.newest.about.fingerprint,
+    )
+    return app
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    container: Container = app.state.container
+    # Each event loop has its own limiter, so that it can be narrowed only here. See `Container.wait_for`.
+    to_thread.current_default_thread_limiter().total_tokens = container.limits.reading
+    # In a thread: a folder with many results takes a while to look through, and signals have to be heard meanwhile.
+    await run_in_threadpool(container.open)
+    yield
+    await run_in_threadpool(container.close)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    # The router itself raises these two: no such path, or not with that method.
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        allow = ", ".join(sorted(_methods(request)))
+        detail = f"This path does not support {request.method}. Use {allow}."
+        problem = Problem("method", detail, headers={"Allow": allow})
+    else:
+        problem = Problem("not-found", "There is nothing at that path.")
+    return answer_problem(request, problem)
+
+
+def _methods(request: Request) -> set[str]:
+    """Return the methods of the request's path: each is a route of its own, and the router names only one of them."""
+    path = next(
+        (route.path for route in ROUTES if route.matches(request.scope)[0] is not Match.NONE), None
+    )
+    return {method for route in ROUTES if route.path == path for method in route.methods or ()}
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors: list[FieldError] = [
+        {
+            "pointer": "/".join(str(part) for part in each["loc"][1:]),
+            "code": each["type"],
+            "detail": each["msg"],
+        }
+        for each in error.errors()
+    ]
+    # FastAPI's own answer repeats the caller's input, and fails with 500 where that is NaN.
+    detail = "; ".join(f"{each['pointer']}: {each['detail']}" for each in errors)
+    return answer_problem(request, Problem("invalid", detail, errors=errors))
 
 
 class TimelyProtocol(H11Protocol):
@@ -185,7 +281,7 @@ def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
     return listener
 
 
-def address_of(listener: socket.socket) -> tuple[str, int]:
+def bound_to(listener: socket.socket) -> tuple[str, int]:
     """Return the host and port that a socket listens on."""
     name: Any = listener.getsockname()
     return str(name[0]), int(name[1])

@@ -13,10 +13,10 @@ import pytest
 import requests
 
 from nbext.engine.open import open_dataset
-from nbext.service.app import create_app
+from nbext.service.container import Container
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
-from nbext.service.server import Server, address_of, listen
+from nbext.service.server import Server, bound_to, create_app, listen
 from nbext.settings import Secret
 from tests.service import postgres
 
@@ -37,15 +37,16 @@ class Running:
     ) -> None:
         self.log = io.StringIO()
         self.listener = listen("127.0.0.1", 0)
-        self.host, self.port = address_of(self.listener)
+        self.host, self.port = bound_to(self.listener)
         self.url = f"http://{self.host}:{self.port}"
         dataset = options.pop("dataset", None) or open_dataset(data_dir)
-        self.app = create_app(
+        root_path = options.pop("root_path", "")
+        self.container = Container(
             dataset, state_dir, owner=Secret(KEY), limits=limits, log=Log(self.log), **options
         )
-        self.container = self.app.state.container
         ready = threading.Event()
-        self.server = Server(self.app, grace=2, on_ready=ready.set)
+        app = create_app(self.container, root_path=root_path)
+        self.server = Server(app, grace=2, on_ready=ready.set)
         self.thread = threading.Thread(
             target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True
         )

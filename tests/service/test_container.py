@@ -17,9 +17,9 @@ from fastapi.dependencies.models import Dependant
 
 from nbext.engine.dataset import Dataset
 from nbext.engine.open import open_dataset
-from nbext.service.app import ROUTES
 from nbext.service.limits import Limits
 from nbext.service.scheduling import Jobs, SegmentJob
+from nbext.service.server import ROUTES
 from tests.service.conftest import HOLDERS, Running
 from tests.service.segments.test_segments import Slow, body
 

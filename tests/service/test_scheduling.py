@@ -14,10 +14,8 @@ from nbext.service.http.problems import Problem
 from nbext.service.scheduling import FairScheduler, Quota
 
 
-def turns(**options):
-    return FairScheduler(
-        "requests", **{"threads": 1, "each": 1, "per_key": 100, "in_all": 200, **options}
-    )
+def turns(threads=1, per_key=100):
+    return FairScheduler(Quota("requests", per_key=per_key, in_all=200), threads=threads)
 
 
 def test_keys_take_turns_however_many_requests_each_sends():
@@ -59,11 +57,11 @@ def test_one_key_never_has_all_threads():
             with lock:
                 now -= 1
 
-        some = turns(threads=3, each=2)
+        some = turns(threads=3)
         await asyncio.gather(*(some.run("busy", work, Cancel(), 9) for _ in range(20)))
         return most
 
-    assert asyncio.run(main()) == 2
+    assert asyncio.run(main()) == 1
 
 
 def test_the_time_of_work_begins_with_its_turn():

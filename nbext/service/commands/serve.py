@@ -34,10 +34,10 @@ from nbext.errors import ConfigError, NbextError
 from nbext.service import commands
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import owner_key
-from nbext.service.app import create_app
+from nbext.service.container import Container
 from nbext.service.limits import Limits
 from nbext.service.middleware import LOOPBACK_HOSTS, Log
-from nbext.service.server import GRACE_SECONDS, Server, address_of, listen
+from nbext.service.server import GRACE_SECONDS, Server, bound_to, create_app, listen
 from nbext.settings import Secret, Settings
 
 KEY_FILE = "owner.key"
@@ -194,23 +194,22 @@ def _serve(
     )
     # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
     hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
-    app = create_app(
+    container = Container(
         data.open(),
         commands.state_dir(args),
         newer=data.newer,
         registry=commands.registry_of(args),
         owner=key,
-        hosts=hosts,
         limits=limits,
-        log=Log(sys.stderr),
-        root_path=args.root_path or "",
     )
-    generations = app.state.container.generations
+    app = create_app(container, hosts=hosts, root_path=args.root_path or "")
 
     def ready() -> None:
         if hasattr(signal, "SIGHUP"):
             # By the loop, as all that it does: a handler of Python's own may interrupt itself in the event's lock.
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, generations.hurry)
+            asyncio.get_running_loop().add_signal_handler(
+                signal.SIGHUP, container.generations.hurry
+            )
         on_ready()
 
     Server(app, on_ready=ready, proxies=args.proxy_headers).run(sockets=[listener])
@@ -331,7 +330,7 @@ def _listen(host: str, port: int, processes: int) -> list[socket.socket]:
             # Those that share a port may be strangers to each other: another service's would take half of the callers.
             listen(host, port).close()
         first = listen(host, port, shared=shared)
-        port = address_of(first)[1]
+        port = bound_to(first)[1]
         return [
             first,
             *(listen(host, port, shared=True) if shared else first for _ in range(processes - 1)),
@@ -348,7 +347,7 @@ def _announce(listener: socket.socket, source: str, args: argparse.Namespace) ->
     if isinstance(data, Path) and not (data / "current").exists():
         # A mistyped --data answers every question, with wallets that nobody has.
         Log(sys.stderr).warning("the synthetic sample is served: --data has no ingested data")
-    host, port = address_of(listener)
+    host, port = bound_to(listener)
     # An IPv6 address needs brackets to be a URL that can be copied.
     shown = f"[{host}]" if ":" in host else host
     # One line on standard output, flushed: supervisors and tests wait for it.

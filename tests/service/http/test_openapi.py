@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 
 from nbext.language.language import json_schema
-from nbext.service.app import ROUTES
 from nbext.service.http.problems import CODES
+from nbext.service.server import ROUTES
 from tests.service.conftest import HOLDERS, KEY
 
 
