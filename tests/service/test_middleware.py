@@ -193,7 +193,7 @@ def test_a_path_that_names_nothing_touches_no_file(service):
     ask()  # what is imported at the first request is opened now
     touched: list[tuple[str, object]] = []
     watching = True
-    # The caretaker and the queue look at files and at the registry at moments of their own.
+    # The maintenance and the queue look at files and at the registry at moments of their own.
     theirs = ("nbext-maintenance", "nbext-jobs")
 
     def note(event: str, values: tuple[object, ...]) -> None:

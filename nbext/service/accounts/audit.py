@@ -15,8 +15,7 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select, tuple_
 
-from nbext.service.accounts.database import Database
-from nbext.service.accounts.schema import audit
+from nbext.service.accounts.database import Database, audit
 
 # Notes that wait at most; the oldest give way where the registry cannot be written for long.
 _WAITING = 100_000

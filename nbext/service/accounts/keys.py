@@ -18,8 +18,7 @@ from sqlalchemy import Row, and_, bindparam, delete, insert, or_, select, update
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, StorageError, did_you_mean
-from nbext.service.accounts.database import Database
-from nbext.service.accounts.schema import keys, rates, roles
+from nbext.service.accounts.database import Database, keys, rates, roles
 from nbext.service.http.problems import Problem
 from nbext.settings import Secret
 

@@ -11,8 +11,7 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from nbext.core.wire import email_of
-from nbext.service.accounts.database import Database
-from nbext.service.accounts.schema import signups
+from nbext.service.accounts.database import Database, signups
 
 
 @dataclass(frozen=True)

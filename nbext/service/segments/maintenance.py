@@ -109,7 +109,7 @@ class Maintenance:
     def _clean(self) -> None:
         lease = self._segments.lease
         # What one service does for all: the deletions of several would be in each other's way.
-        if self._segments.store.take_role("caretaker", lease.name, lease.is_alive):
+        if self._segments.store.lead(lease.name, lease.is_alive):
             self._set_damaged_aside()
             self.trim_results()
 

@@ -30,9 +30,8 @@ from sqlalchemy import (
 
 from nbext.core.strict_json import canonical_json, to_json
 from nbext.core.wire import IDEMPOTENCY_HEADER, Status
-from nbext.service.accounts.database import Database
+from nbext.service.accounts.database import Database, idempotency, keys, owners, roles, segments
 from nbext.service.accounts.keys import Key
-from nbext.service.accounts.schema import idempotency, keys, owners, roles, segments
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 
@@ -520,13 +519,13 @@ class SegmentStore:
             gone.values(status="failed", error=_text(why), completed_at=time.time())
         )
 
-    def take_role(self, name: str, lease: str, is_alive: Callable[[str], bool]) -> bool:
-        """Take a role that one service has at a time, unless one that is alive has it."""
-        here = roles.c.name == name
-        holder = self._database.scalar(select(roles.c.lease).where(here))
-        if holder and (holder == lease or is_alive(holder)):
-            return bool(holder == lease)
-        free = update(roles).where(here, roles.c.lease.is_not_distinct_from(holder))
+    def lead(self, lease: str, is_alive: Callable[[str], bool]) -> bool:
+        """Return whether this service is the one that cleans up for all: it is, unless another is that is alive."""
+        here = roles.c.name == "leader"
+        leader = self._database.scalar(select(roles.c.lease).where(here))
+        if leader and (leader == lease or is_alive(leader)):
+            return bool(leader == lease)
+        free = update(roles).where(here, roles.c.lease.is_not_distinct_from(leader))
         return self._database.change(free.values(lease=lease)) > 0
 
     def expire(self, files: Collection[str], reason: Mapping[str, Any]) -> list[str]:

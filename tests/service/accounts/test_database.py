@@ -12,10 +12,9 @@ from sqlalchemy import create_engine, event, insert, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from nbext.errors import StorageError
-from nbext.service.accounts import audit, schema
-from nbext.service.accounts.database import Database
+from nbext.service.accounts import audit
+from nbext.service.accounts.database import Database, keys, signups
 from nbext.service.accounts.keys import Key, Rates
-from nbext.service.accounts.schema import signups
 from nbext.service.http.problems import Problem
 from tests.service import postgres
 from tests.service.conftest import Running
@@ -173,7 +172,7 @@ def test_the_registry_of_another_nbext_is_refused_in_one_line_and_left_alone(
 def test_many_that_open_a_new_registry_at_once_make_it_once(tmp_path, pool):
     opened = list(pool.map(Database, [tmp_path / "registry.sqlite"] * 8))
     with opened[0].write() as db:
-        db.execute(update(schema.keys).values(rate=None))
+        db.execute(update(keys).values(rate=None))
         assert db.scalar(text("SELECT count(*) FROM roles")) == 2
     for each in opened:
         each.close()

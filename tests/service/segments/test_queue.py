@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import insert
 
-from nbext.service.accounts.database import Database
+from nbext.service.accounts.database import Database, segments
 from nbext.service.accounts.keys import Key, Rates
-from nbext.service.accounts.schema import segments
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.segments.results import ResultFile
@@ -264,10 +263,11 @@ def test_a_rate_holds_for_all_services_together(registry):
 
 def test_one_service_at_a_time_has_a_role(store):
     alive = {"first", "second"}
-    assert [
-        store.take_role("caretaker", name, alive.__contains__)
-        for name in ("first", "second", "first")
-    ] == [True, False, True]
+    assert [store.lead(name, alive.__contains__) for name in ("first", "second", "first")] == [
+        True,
+        False,
+        True,
+    ]
     alive.remove("first")
-    assert store.take_role("caretaker", "second", alive.__contains__)
-    assert not store.take_role("caretaker", "first", alive.__contains__)
+    assert store.lead("second", alive.__contains__)
+    assert not store.lead("first", alive.__contains__)

@@ -17,7 +17,7 @@ from sqlalchemy import event, select, update
 from nbext.engine.dataset import Answer, Cancel, Dataset, Question
 from nbext.engine.open import open_dataset
 from nbext.errors import QueryCancelled, QueryTimeout
-from nbext.service.accounts.schema import idempotency, segments
+from nbext.service.accounts.database import idempotency, segments
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
 from nbext.service.segments.maintenance import Maintenance
