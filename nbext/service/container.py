@@ -26,7 +26,7 @@ from nbext.service.accounts.signups import SignUps
 from nbext.service.generations import Generations, Newer
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
-from nbext.service.middleware import Log, Metrics, described
+from nbext.service.middleware import Log, Metrics
 from nbext.service.scheduling import FairScheduler, Quota
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.maintenance import Maintenance
@@ -194,7 +194,7 @@ class Container:
             try:
                 read()
             except NbextError as error:
-                self.log.warning("not ready", check=name, **described(error))
+                self.log.warning("not ready", cause=error, check=name)
                 wrong[name] = what
         queued = 0 if "registry" in wrong else self.store.queued()
         if queued >= self.limits.queue:

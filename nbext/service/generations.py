@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from nbext.core.chains import chain_of
 from nbext.engine.dataset import DataAbout, Dataset
 from nbext.service.http.problems import Problem
-from nbext.service.middleware import Log, described
+from nbext.service.middleware import Log
 
 # Seconds between two looks at the data folder, each of which is one stat.
 _LOOK = 1.0
@@ -33,7 +33,7 @@ class Generations:
         self._open = [dataset]
         self._lent: Counter[int] = Counter()
         self._changing, self._looking = threading.Lock(), threading.Lock()
-        self._hurry, self._ending, self._failing = threading.Event(), False, False
+        self._hurry, self._ending = threading.Event(), False
         self._thread = threading.Thread(target=self._watch, name="nbext-generations", daemon=True)
         served(dataset.about)
 
@@ -88,20 +88,21 @@ class Generations:
         One that cannot be opened is reported in the log once, and tried again at each look.
         """
         with self._looking:
-            try:
+            dataset = None
+            # Any error: the thread that looks has to go on.
+            with self._log.once(
+                "new data cannot be opened; the data before is served", Exception, level="error"
+            ):
                 dataset = None if self._ending else self._newer()
-                self._failing = False
-            except Exception as error:  # noqa: BLE001 - the outermost handler of the thread that looks: it has to go on
-                dataset = None
-                if not self._failing:
-                    self._log.error(
-                        "new data cannot be opened; the data before is served", **described(error)
-                    )
-                self._failing = True
             if dataset is not None:
                 self._serve(dataset)
-            for unused in self._unused():
-                unused.close()
+            with self._changing:
+                unused = [dataset for dataset in self._open[:-1] if not self._lent[id(dataset)]]
+                for dataset in unused:
+                    self._open.remove(dataset)
+                    del self._lent[id(dataset)]
+            for dataset in unused:
+                dataset.close()
 
     def _serve(self, dataset: Dataset) -> None:
         about, before = dataset.about, self.newest.about.fingerprint
@@ -111,14 +112,6 @@ class Generations:
         if about.fingerprint != before:
             chains = {chain_of(extent.chain_id).name: extent.last_block for extent in about.chains}
             self._log.info("new data is served", fingerprint=about.fingerprint, last_blocks=chains)
-
-    def _unused(self) -> list[Dataset]:
-        with self._changing:
-            unused = [dataset for dataset in self._open[:-1] if not self._lent[id(dataset)]]
-            for dataset in unused:
-                self._open.remove(dataset)
-                del self._lent[id(dataset)]
-        return unused
 
     def _watch(self) -> None:
         while not self._ending:

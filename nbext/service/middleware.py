@@ -113,7 +113,7 @@ class Observe:
                 or not isinstance(error, NbextError)
                 or isinstance(error, StorageError)
             ):
-                self._log.error("request failed", request_id=request_id, **described(error))
+                self._log.error("request failed", error, request_id=request_id)
             if status is not None:
                 # Headers and a part of the body are out: only an early end shows the caller that the rest is missing.
                 raise _CutShort from None
@@ -309,25 +309,44 @@ class Log:
 
     def __init__(self, stream: TextIO, *, level: str = "info") -> None:
         self._stream, self._least = stream, _LEVELS.index(level)
+        # What `once` has reported, until it is done again.
+        self._failing: set[tuple[Any, ...]] = set()
 
     def info(self, event: str, **values: Any) -> None:
         """Write that something ordinary happened."""
-        if self._least == 0:
-            self._write("info", event, values)
+        self._write("info", event, values)
 
-    def warning(self, event: str, **values: Any) -> None:
+    def warning(self, event: str, cause: BaseException | None = None, **values: Any) -> None:
         """Write that something went wrong that the service could handle."""
-        if self._least <= 1:
-            self._write("warning", event, values)
+        self._write("warning", event, values, cause)
 
-    def error(self, event: str, **values: Any) -> None:
+    def error(self, event: str, cause: BaseException | None = None, **values: Any) -> None:
         """Write that a request failed by a fault of the service."""
-        self._write("error", event, values)
+        self._write("error", event, values, cause)
 
-    def _write(self, level: str, event: str, values: Mapping[str, Any]) -> None:
+    @contextlib.contextmanager
+    def once(
+        self, event: str, *kinds: type[Exception], level: str = "warning", **values: Any
+    ) -> Iterator[None]:
+        """Go on after errors of these kinds; write of them the first, until the same is done without one."""
+        work = (event, *values.values())
+        try:
+            yield
+            self._failing.discard(work)
+        except kinds as error:
+            if work not in self._failing:
+                self._write(level, event, values, error)
+            self._failing.add(work)
+
+    def _write(
+        self, level: str, event: str, values: Mapping[str, Any], cause: BaseException | None = None
+    ) -> None:
+        if _LEVELS.index(level) < self._least:
+            return
+        described = _described(cause) if cause else {}
         # A log on a full disk, or to a reader that is gone, is no reason to answer nobody.
         with contextlib.suppress(OSError):
-            getattr(self._logger, level)(event, **values)
+            getattr(self._logger, level)(event, **values, **described)
 
     @cached_property
     def _logger(self) -> Any:
@@ -344,7 +363,7 @@ class Log:
         )
 
 
-def described(error: BaseException) -> dict[str, str]:
+def _described(error: BaseException) -> dict[str, str]:
     """Return an error as a line of the log has it: its type, and as module and line where it arose.
 
     Its text is left out, as it may hold a statement or what a caller sent. That of a file or a registry that cannot be

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from nbext.errors import NbextError
 from nbext.service.accounts.audit import Audit
 from nbext.service.generations import not_open
-from nbext.service.middleware import Log, described
+from nbext.service.middleware import Log
 from nbext.service.segments.service import SegmentService, as_error
 
 # Seconds between two looks for segments to cancel: a caller of another service waits up to five for an answer.
@@ -45,8 +45,6 @@ class Maintenance:
             log,
             keep_reserve,
         )
-        # What failed when it was last done: each is reported once, until it is done again.
-        self._failing: set[str] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="nbext-maintenance", daemon=True)
 
@@ -62,13 +60,8 @@ class Maintenance:
         self._do("audit", self._audit.flush)
 
     def _do(self, name: str, work: Callable[[], None]) -> None:
-        try:
+        with self._log.once("maintenance failed", NbextError, SQLAlchemyError, OSError, work=name):
             work()
-            self._failing.discard(name)
-        except (NbextError, SQLAlchemyError, OSError) as error:
-            if name not in self._failing:
-                self._log.warning("maintenance failed", work=name, **described(error))
-            self._failing.add(name)
 
     def _run(self) -> None:
         # The service is ready without: of a million results, to look at each takes a minute.

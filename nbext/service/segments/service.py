@@ -32,7 +32,7 @@ from nbext.service.accounts.keys import Key
 from nbext.service.generations import Generations
 from nbext.service.http.problems import Problem, problem_of
 from nbext.service.limits import Limits
-from nbext.service.middleware import Log, described
+from nbext.service.middleware import Log
 from nbext.service.scheduling import Jobs, SegmentJob
 from nbext.service.segments import analysis
 from nbext.service.segments.lists import Lists
@@ -80,8 +80,6 @@ class SegmentService:
         self.generations, self.store, self.lists = generations, store, lists
         self.results, self.lease, self.limits = results, lease, limits
         self._log = log
-        # Whether the last look at the queue failed: reported once, and not at each look.
-        self._unread = False
         self.jobs = Jobs(
             self._run, self._take, workers=limits.workers, shared=lambda: bool(lease.others())
         )
@@ -305,9 +303,7 @@ class SegmentService:
                 self.store.end(job.id, self.lease.name, "cancelled", _CANCELLED)
         except Exception as error:  # noqa: BLE001 - the outermost handler of a job's thread
             problem = problem_of(error)
-            self._log.warning(
-                "segment failed", segment=job.id, code=problem.code, **described(error)
-            )
+            self._log.warning("segment failed", error, segment=job.id, code=problem.code)
             self.store.end(job.id, self.lease.name, "failed", as_error(problem))
         finally:
             # Here, where nothing refers to the answer any more.
@@ -315,16 +311,9 @@ class SegmentService:
 
     def _take(self, busy: Collection[str]) -> SegmentJob | None:
         """Return the next job of the registry's queue."""
-        try:
+        segment = None
+        with self._log.once("queue unread", NbextError, SQLAlchemyError):
             segment = self.store.start(self.lease.name, self.generations.fingerprints(), busy)
-        except (NbextError, SQLAlchemyError) as error:
-            if not self._unread:
-                self._log.warning("queue unread", **described(error))
-            self._unread = True
-            return None
-        if self._unread:
-            self._log.info("queue read again")
-        self._unread = False
         if segment is None:
             return None
         # Of whoever asked another service: nobody here can make it be cancelled by hanging up.
