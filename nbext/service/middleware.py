@@ -230,20 +230,20 @@ class Metrics:
     """Counters of one service; each has its own, so that several can live in one process."""
 
     def __init__(self) -> None:
-        self._all = _OfProcess()
-        ProcessCollector(registry=self._all)
+        self._all = every = _OfProcess()
         self._requests = Counter(
-            "nbext_requests", "Requests answered", ["method", "route", "status"], registry=self._all
+            "nbext_requests", "Requests answered", ["method", "route", "status"], registry=every
         )
         self._seconds = Histogram(
             "nbext_request_seconds",
             "Seconds to answer",
             ["route"],
             buckets=_SECONDS,
-            registry=self._all,
+            registry=every,
         )
+        ProcessCollector(registry=every)
         self._of_keys = [
-            Counter(f"nbext_key_{name}", text, ["key"], registry=self._all)
+            Counter(f"nbext_key_{name}", text, ["key"], registry=every)
             for name, text in (
                 ("requests", "Requests by key"),
                 ("seconds", "Seconds that a key's requests took"),
@@ -252,20 +252,13 @@ class Metrics:
             )
         ]
         self._keys: set[str] = set()
-        self._data = Gauge(
-            "nbext_data",
-            "1 for the data that is served",
-            ["name", "fingerprint"],
-            registry=self._all,
-        )
-        self._last_block = Gauge(
-            "nbext_data_last_block", "The data's last block", ["chain"], registry=self._all
-        )
-        self._last_time = Gauge(
-            "nbext_data_last_timestamp_seconds",
-            "The time of the data's last block",
-            ["chain"],
-            registry=self._all,
+        self._data, self._last_block, self._last_time = (
+            Gauge(f"nbext_data{name}", text, labels, registry=every)
+            for name, text, labels in (
+                ("", "1 for the data that is served", ["name", "fingerprint"]),
+                ("_last_block", "The data's last block", ["chain"]),
+                ("_last_timestamp_seconds", "The time of the data's last block", ["chain"]),
+            )
         )
 
     def watch(self, name: str, help_text: str, read: Callable[[], float]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Row, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, delete, insert, or_, select, update
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, StorageError, did_you_mean
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 # `admin` cancels and deletes the segments of other keys, and sees those of private ones.
 SCOPES = ("read", "execute", "signup", "admin")
 DEFAULT_SCOPES = ("read", "execute", "signup")
-# Shorter ones can be guessed: 16 letters and digits at random are 95 bits.
-SHORTEST_KEY = 16
 DEFAULT_RATE = "600/minute"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}\Z")
 _RATE = re.compile(r"\s*[1-9]\d{0,8}\s*(/|\s+per\s)\s*([1-9]\d{0,8}\s*)?[a-z]+\s*", re.IGNORECASE)
@@ -98,9 +96,8 @@ class KeyRing:
             return found
         # What is looked for is a hash: how long the look takes tells nobody a part of a key.
         digest = digest_of(text)
-        with self._database.read() as db:
-            row = db.execute(_BY_DIGEST, {"sought": digest, "now": time.time()}).first()
-        key = _key(row) if row else None
+        rows = self._database.rows(_BY_DIGEST, {"sought": digest, "now": time.time()})
+        key = _key(rows[0]) if rows else None
         if key is None or key.state != "in use":
             self._found.pop(digest, None)
             return None
@@ -112,8 +109,7 @@ class KeyRing:
 
     def all(self) -> list[Key]:
         """Return every stored key, the oldest first, revoked ones too."""
-        with self._database.read() as db:
-            return [_key(row) for row in db.execute(select(keys).order_by(keys.c.created_at))]
+        return [_key(row) for row in self._database.rows(select(keys).order_by(keys.c.created_at))]
 
     def add(
         self,
@@ -128,36 +124,35 @@ class KeyRing:
 
         ``lasts`` is for how many seconds it is accepted; None for ever.
         """
-        _check(name, scopes, rate)
+        if not _NAME.match(name):
+            raise ConfigError(
+                f"{quoted(name)} cannot name a key. Use 1 to 64 letters, digits, spaces, dots, _ or -, and begin with a"
+                " letter or digit."
+            )
+        for scope in scopes:
+            if scope not in SCOPES:
+                raise ConfigError(
+                    f"Unknown scope {scope!r}.{did_you_mean(scope, SCOPES)} Allowed: {', '.join(SCOPES)}."
+                )
+        if rate is not None:
+            parse_rate(rate)
         text, now = _new_text(), time.time()
+        expires_at = lasts and now + lasts
         key = Key(
-            secrets.token_hex(6),
-            name,
-            frozenset(scopes),
-            rate,
-            now,
-            None,
-            lasts and now + lasts,
-            private,
+            secrets.token_hex(6), name, frozenset(scopes), rate, now, None, expires_at, private
         )
+        row = {
+            **vars(key),
+            "scopes": " ".join(sorted(key.scopes)),
+            "private": int(private),
+            "digest": digest_of(text.reveal()),
+        }
         with self._database.write() as db:
-            if db.scalar(select(keys.c.id).where(keys.c.name == name, keys.c.revoked_at.is_(None))):
+            if db.scalar(select(keys.c.id).where(keys.c.name == name, _NOT_REVOKED)):
                 raise ConfigError(
                     f"A key named {name!r} is in use. Revoke it first, or choose another name."
                 )
-            db.execute(
-                insert(keys),
-                {
-                    "id": key.id,
-                    "name": name,
-                    "digest": digest_of(text.reveal()),
-                    "rate": rate,
-                    "scopes": " ".join(sorted(key.scopes)),
-                    "created_at": now,
-                    "expires_at": key.expires_at,
-                    "private": int(private),
-                },
-            )
+            db.execute(insert(keys), row)
         return key, text
 
     def rotate(self, name: str, *, grace: float, lasts: float | None = None) -> tuple[Key, Secret]:
@@ -167,46 +162,34 @@ class KeyRing:
         """
         text, now = _new_text(), time.time()
         with self._database.write() as db:
-            row = db.execute(_IN_USE, {"sought": name}).first()
-            if row is not None:
-                new = {
-                    "digest": digest_of(text.reveal()),
-                    "former_digest": row.digest,
-                    "former_until": now + grace,
-                    "expires_at": now + lasts if lasts else row.expires_at,
-                }
-                db.execute(update(keys).where(keys.c.id == row.id).values(**new))
-                row = db.execute(_IN_USE, {"sought": row.id}).one()
-        if row is None:
-            raise self._no_such(name)
-        return _key(row), text
+            row = _in_use(db, name)
+            new = {
+                "digest": digest_of(text.reveal()),
+                "former_digest": row.digest,
+                "former_until": now + grace,
+                "expires_at": now + lasts if lasts else row.expires_at,
+            }
+            db.execute(update(keys).where(keys.c.id == row.id).values(**new))
+            return _key(_in_use(db, row.id)), text
 
     def revoke(self, name: str) -> Key:
         """End a key, given by its name or id; running services accept it for at most FRESH seconds more."""
         with self._database.write() as db:
-            row = db.execute(_IN_USE, {"sought": name}).first()
-            if row is not None:
-                db.execute(update(keys).where(keys.c.id == row.id).values(revoked_at=time.time()))
-        if row is None:
-            raise self._no_such(name)
+            row = _in_use(db, name)
+            db.execute(update(keys).where(keys.c.id == row.id).values(revoked_at=time.time()))
         return _key(row)
 
     def ids_of(self, name: str) -> list[str]:
         """Return the ids of all keys of that name or id, revoked ones too; ConfigError where there is none."""
         keys = self.all()
+        ids = [key.id for key in keys if name in (key.id, key.name)]
         # The owner's key is in no registry.
-        ids = [key.id for key in keys if name in (key.id, key.name)] or [
-            each for each in ("owner",) if each == name
-        ]
-        if not ids:
+        if not ids and name != "owner":
+            names = [key.name for key in keys]
             raise ConfigError(
-                f"No key has the name or id {quoted(name)}.{did_you_mean(name, [k.name for k in keys])}"
+                f"No key has the name or id {quoted(name)}.{did_you_mean(name, names)}"
             )
-        return ids
-
-    def _no_such(self, name: str) -> ConfigError:
-        names = [key.name for key in self.all() if key.revoked_at is None]
-        return ConfigError(f"No key named {name!r} is in use.{did_you_mean(name, names)}")
+        return ids or [name]
 
 
 _BY_DIGEST = select(keys).where(
@@ -215,10 +198,20 @@ _BY_DIGEST = select(keys).where(
         and_(keys.c.former_digest == bindparam("sought"), keys.c.former_until > bindparam("now")),
     )
 )
+_NOT_REVOKED = keys.c.revoked_at.is_(None)
 _IN_USE = select(keys).where(
-    or_(keys.c.name == bindparam("sought"), keys.c.id == bindparam("sought")),
-    keys.c.revoked_at.is_(None),
+    or_(keys.c.name == bindparam("sought"), keys.c.id == bindparam("sought")), _NOT_REVOKED
 )
+_NAMES = select(keys.c.name).where(_NOT_REVOKED).order_by(keys.c.created_at)
+
+
+def _in_use(db: Connection, name: str) -> Row[Any]:
+    """Return the row of a key, given by its name or id; ConfigError where there is none that is not revoked."""
+    row = db.execute(_IN_USE, {"sought": name}).first()
+    if row is None:
+        names = db.scalars(_NAMES).all()
+        raise ConfigError(f"No key named {name!r} is in use.{did_you_mean(name, names)}")
+    return row
 
 
 def _key(row: Row[Any]) -> Key:
@@ -238,37 +231,12 @@ def _new_text() -> Secret:
     return Secret("nbx_" + secrets.token_urlsafe(32))
 
 
-def owner_key(text: str, source: str) -> Secret:
-    """Return the owner's key, or raise ConfigError where it is too short; ``source`` names it in the message."""
-    if len(text) < SHORTEST_KEY:
-        raise ConfigError(
-            f"{source} has {len(text)} characters. Use at least {SHORTEST_KEY} that nobody can guess, for example from"
-            " `openssl rand -hex 24`."
-        )
-    return Secret(text)
-
-
 def seconds_of(text: str, option: str) -> float:
     """Return the seconds of a span such as ``90d``, ``12h`` or ``4w``, or raise ConfigError."""
     found = _SPAN.match(text)
     if not found:
         raise ConfigError(f"{option}: {quoted(text)} is not a span of time. Write 12h, 90d or 4w.")
     return float(int(found[1]) * _SPAN_SECONDS[found[2]])
-
-
-def _check(name: str, scopes: Sequence[str], rate: str | None) -> None:
-    if not _NAME.match(name):
-        raise ConfigError(
-            f"{quoted(name)} cannot name a key. Use 1 to 64 letters, digits, spaces, dots, _ or -, and begin with a"
-            " letter or digit."
-        )
-    for scope in scopes:
-        if scope not in SCOPES:
-            raise ConfigError(
-                f"Unknown scope {scope!r}.{did_you_mean(scope, SCOPES)} Allowed: {', '.join(SCOPES)}."
-            )
-    if rate is not None:
-        parse_rate(rate)
 
 
 @lru_cache(maxsize=256)

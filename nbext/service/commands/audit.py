@@ -27,12 +27,13 @@ def run(args: argparse.Namespace) -> int:
     with commands.database(args) as database:
         ids = KeyRing(database).ids_of(args.key) if args.key else None
         for each in Audit(database).entries(since=since, key_ids=ids):
+            # A stranger's address is text of ours: the server read it off the connection, or a proxy we were told of.
             line = {
                 "at": iso_ms(each.at),
                 "key": each.key_id,
                 "action": each.action,
                 "target": each.target,
+                "client": each.client,
             }
-            # A stranger's address is text of ours: the server read it off the connection, or a proxy we were told of.
-            print(json.dumps({**line, "client": each.client}))
+            print(json.dumps(line))
     return 0

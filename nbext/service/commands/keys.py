@@ -82,13 +82,17 @@ def _add(ring: KeyRing, args: argparse.Namespace) -> Key:
         args.scope or DEFAULT_SCOPES,
         rate,
         private=args.private,
-        lasts=seconds_of(args.expires, "--expires") if args.expires else None,
+        lasts=_lasts(args),
     )
     print(
         f"Added {key.name} ({key.id}). Scopes: {', '.join(sorted(key.scopes))}. Rate: {rate or 'no limit'}."
     )
     _show(key, text)
     return key
+
+
+def _lasts(args: argparse.Namespace) -> float | None:
+    return seconds_of(args.expires, "--expires") if args.expires else None
 
 
 def _show(key: Key, text: Secret) -> None:
@@ -110,20 +114,16 @@ def _show(key: Key, text: Secret) -> None:
 def _list(ring: KeyRing, args: argparse.Namespace) -> None:
     keys = ring.all()
     for key in keys:
-        print(_line(key))
+        until = {"revoked": key.revoked_at, "expired": key.expires_at}.get(key.state)
+        state = f"{key.state} {iso_ms(until)}" if until else key.state
+        if key.state == "in use" and key.expires_at:
+            state = f"in use until {iso_ms(key.expires_at)}"
+        if key.private:
+            state = f"private, {state}"
+        scopes, rate = ",".join(sorted(key.scopes)), key.rate or "no limit"
+        print(key.id, key.name, scopes, rate, iso_ms(key.created_at) or "", state, sep="  ")
     if not keys:
         print("There are no keys. Make one: nbext keys add NAME")
-
-
-def _line(key: Key) -> str:
-    until = {"revoked": key.revoked_at, "expired": key.expires_at}.get(key.state)
-    state = f"{key.state} {iso_ms(until)}" if until else key.state
-    if key.state == "in use" and key.expires_at:
-        state = f"in use until {iso_ms(key.expires_at)}"
-    if key.private:
-        state = f"private, {state}"
-    scopes, rate = ",".join(sorted(key.scopes)), key.rate or "no limit"
-    return "  ".join((key.id, key.name, scopes, rate, iso_ms(key.created_at) or "", state))
 
 
 def _revoke(ring: KeyRing, args: argparse.Namespace) -> Key:
@@ -134,8 +134,7 @@ def _revoke(ring: KeyRing, args: argparse.Namespace) -> Key:
 
 def _rotate(ring: KeyRing, args: argparse.Namespace) -> Key:
     grace = 0.0 if args.grace == "0h" else seconds_of(args.grace, "--grace")
-    lasts = seconds_of(args.expires, "--expires") if args.expires else None
-    key, text = ring.rotate(args.name, grace=grace, lasts=lasts)
+    key, text = ring.rotate(args.name, grace=grace, lasts=_lasts(args))
     former = f"is accepted for {args.grace} more" if grace else "is refused within a second"
     print(f"Rotated {key.name} ({key.id}). The former key {former}.")
     _show(key, text)

@@ -33,7 +33,6 @@ from nbext.engine.open import (
 from nbext.errors import ConfigError, NbextError
 from nbext.service import commands
 from nbext.service.accounts.database import Database
-from nbext.service.accounts.keys import owner_key
 from nbext.service.container import Container
 from nbext.service.limits import Limits
 from nbext.service.middleware import LOOPBACK_HOSTS, Log
@@ -42,6 +41,8 @@ from nbext.settings import Secret, Settings
 
 KEY_FILE = "owner.key"
 _GIB = 1 << 30
+# Shorter ones can be guessed: 16 letters and digits at random are 95 bits.
+_SHORTEST_KEY = 16
 # How long a process is waited with that is started in place of one that has ended.
 _AGAIN_SECONDS = 0.5
 
@@ -232,22 +233,29 @@ class _Processes:
 
     def run(self, on_ready: Callable[[], None]) -> int:
         """Serve until SIGTERM or Ctrl-C; the exit code of a process that ended before it was ready."""
-        former = [
-            (each, signal.signal(each, _interrupt)) for each in (signal.SIGTERM, signal.SIGINT)
-        ]
+        ends = (signal.SIGTERM, signal.SIGINT)
+        # The handler of Python's own raises KeyboardInterrupt.
+        former = [signal.signal(each, signal.default_int_handler) for each in ends]
         try:
             for place in range(len(self._listeners)):
                 self._children.append(self._start(place))
             for child, ready in self._children:
-                if not _is_ready(child, ready):
-                    return child.exitcode or 1
+                while not ready.wait(0.05):
+                    if not child.is_alive():
+                        return child.exitcode or 1
             on_ready()
             self._watch()
         except KeyboardInterrupt:
             return 0
         finally:
-            self._end()
-            for signum, handler in former:
+            for signum in ends:
+                signal.signal(signum, signal.SIG_IGN)
+            for child, _ in self._children:
+                child.terminate()
+            for child, _ in self._children:
+                child.join(GRACE_SECONDS + 15)
+                child.kill()
+            for signum, handler in zip(ends, former, strict=True):
                 signal.signal(signum, handler)
 
     def _start(self, place: int) -> tuple[Any, Event]:
@@ -270,15 +278,6 @@ class _Processes:
                     time.sleep(_AGAIN_SECONDS)
                     self._children[place] = self._start(place)
 
-    def _end(self) -> None:
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signum, signal.SIG_IGN)
-        for child, _ in self._children:
-            child.terminate()
-        for child, _ in self._children:
-            child.join(GRACE_SECONDS + 15)
-            child.kill()
-
 
 def _child(args: argparse.Namespace, key: str, listener: socket.socket, ready: Event) -> None:
     # A group of its own: the Ctrl-C of a terminal is for the parent, which ends all in order.
@@ -300,24 +299,19 @@ def _end_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _is_ready(child: Any, ready: Event) -> bool:
-    while not ready.wait(0.05):
-        if not child.is_alive():
-            return False
-    return True
-
-
-def _interrupt(*_: Any) -> NoReturn:
-    raise KeyboardInterrupt
-
-
 def _owner_key(state: Path) -> tuple[Secret, str]:
+    """Return the owner's key and where it is from."""
     given = os.environ.get("NBEXT_API_KEY", "").strip()
-    if given:
-        return owner_key(given, "NBEXT_API_KEY"), "NBEXT_API_KEY"
-    # A file that only its owner may read, and not the command line, which every user of the machine can list.
-    path = state / KEY_FILE
-    return Secret(secret_file(path, secrets.token_urlsafe(32))), str(path)
+    if not given:
+        # A file that only its owner may read, and not the command line, which every user of the machine can list.
+        path = state / KEY_FILE
+        return Secret(secret_file(path, secrets.token_urlsafe(32))), str(path)
+    if len(given) < _SHORTEST_KEY:
+        raise ConfigError(
+            f"NBEXT_API_KEY has {len(given)} characters. Use at least {_SHORTEST_KEY} that nobody can guess,"
+            " for example from `openssl rand -hex 24`."
+        )
+    return Secret(given), "NBEXT_API_KEY"
 
 
 def _listen(host: str, port: int, processes: int) -> list[socket.socket]:
