@@ -78,7 +78,8 @@ def _after_fork() -> None:
     _starting.acquire(blocking=False)
     _starting.release()
     for running in _running.values():
-        running.leave_to_parent()
+        running.is_parents = True
+        running.listener.close()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
@@ -94,20 +95,31 @@ class Embedded:
         if _ending.is_set():
             raise ServiceDied("Python is ending, so the embedded service does not start again.")
         self._data_dir, self._engine = data_dir, engine
-        self._is_parents = False
+        # In a forked child: it is asked here, and neither run nor ended.
+        self.is_parents = False
         self.api_key = api_key or Secret(secrets.token_urlsafe(32))
         self.log_path = service_folder(data_dir) / "embedded.log"
-        self._listener = _listen(port)
-        self._port = self._listener.getsockname()[1]
+        # Imported here: this loads FastAPI, which only an embedded service needs.
+        from nbext.service.server import listen
+
+        try:
+            self.listener = listen("127.0.0.1", port)
+        except OSError:  # another process took the former port meanwhile
+            self.listener = listen("127.0.0.1", 0)
+        self._port = self.listener.getsockname()[1]
         self.base_url = f"http://127.0.0.1:{self._port}"
         try:
             self._server = self._make()
         except BaseException:  # Ctrl-C too: a second start must find the port free
-            self._listener.close()
+            self.listener.close()
             raise
         self._thread = threading.Thread(target=self._serve, name="nbext-service", daemon=True)
         self._thread.start()
-        self._await_start()
+        until = time.monotonic() + _START_SECONDS
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > until:
+                raise ServiceDied(f"The embedded service did not start. Its log: {self.log_path}")
+            time.sleep(0.005)  # uvicorn has no event to wait for
 
     def __repr__(self) -> str:
         return f"Embedded({self.base_url!r}, {'running' if self.is_alive else 'ended'})"
@@ -115,13 +127,17 @@ class Embedded:
     @property
     def is_alive(self) -> bool:
         """Whether the service answers requests."""
-        if self._is_parents:
-            return _is_listening(self._port)
+        if self.is_parents:
+            try:
+                socket.create_connection(("127.0.0.1", self._port), _STOP_SECONDS).close()
+            except OSError:
+                return False
+            return True
         return self._thread.is_alive() and not self._server.should_exit
 
     def look(self) -> str | None:
         """Serve what was ingested until now, and return its fingerprint; None in a forked child, and at the end."""
-        if self._is_parents or not self.is_alive:
+        if self.is_parents or not self.is_alive:
             return None
         self._generations.look()
         fingerprint: str = self._generations.newest.about.fingerprint
@@ -129,15 +145,10 @@ class Embedded:
 
     def stop(self) -> None:
         """End the service; segments that run are queued again for its next start. A forked child only forgets it."""
-        if not self._is_parents:
+        if not self.is_parents:
             self._server.should_exit = True
             self._thread.join(timeout=_STOP_SECONDS)
         _running.pop((self._data_dir, self._engine), None)
-
-    def leave_to_parent(self) -> None:
-        """Do in a forked child what makes this the parent's service: it is asked here, and neither run nor ended."""
-        self._is_parents = True
-        self._listener.close()
 
     def restart(self) -> Embedded:
         """Return a new service over the same folder, with the same key and, if it is free, the same port."""
@@ -181,31 +192,7 @@ class Embedded:
 
     def _serve(self) -> None:
         try:
-            self._server.run(sockets=[self._listener])
+            self._server.run(sockets=[self.listener])
         finally:
-            self._listener.close()
+            self.listener.close()
             self._log.close()
-
-    def _await_start(self) -> None:
-        until = time.monotonic() + _START_SECONDS
-        while not self._server.started:
-            if not self._thread.is_alive() or time.monotonic() > until:
-                raise ServiceDied(f"The embedded service did not start. Its log: {self.log_path}")
-            time.sleep(0.005)  # uvicorn has no event to wait for
-
-
-def _is_listening(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=_STOP_SECONDS).close()
-    except OSError:
-        return False
-    return True
-
-
-def _listen(port: int) -> socket.socket:
-    from nbext.service.server import listen
-
-    try:
-        return listen("127.0.0.1", port)
-    except OSError:  # another process took the former port meanwhile
-        return listen("127.0.0.1", 0)

@@ -95,7 +95,15 @@ class Generations:
             ):
                 dataset = None if self._ending else self._newer()
             if dataset is not None:
-                self._serve(dataset)
+                about, before = dataset.about, self.newest.about.fingerprint
+                with self._changing:
+                    self._open.append(dataset)
+                self._served(about)
+                if about.fingerprint != before:
+                    blocks = {chain_of(one.chain_id).name: one.last_block for one in about.chains}
+                    self._log.info(
+                        "new data is served", fingerprint=about.fingerprint, last_blocks=blocks
+                    )
             with self._changing:
                 unused = [dataset for dataset in self._open[:-1] if not self._lent[id(dataset)]]
                 for dataset in unused:
@@ -103,15 +111,6 @@ class Generations:
                     del self._lent[id(dataset)]
             for dataset in unused:
                 dataset.close()
-
-    def _serve(self, dataset: Dataset) -> None:
-        about, before = dataset.about, self.newest.about.fingerprint
-        with self._changing:
-            self._open.append(dataset)
-        self._served(about)
-        if about.fingerprint != before:
-            chains = {chain_of(extent.chain_id).name: extent.last_block for extent in about.chains}
-            self._log.info("new data is served", fingerprint=about.fingerprint, last_blocks=chains)
 
     def _watch(self) -> None:
         while not self._ending:

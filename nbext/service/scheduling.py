@@ -96,7 +96,16 @@ class FairScheduler:
                 cancel.deadline = time.monotonic() + seconds
                 return await to_thread.run_sync(work, cancel, limiter=self._limiter)
             finally:
-                self._end(key_id, turn)
+                waiting = self._waiting.get(key_id, deque())
+                # A caller that hung up while it waited has cancelled its turn, which nobody is given.
+                if turn in waiting:
+                    waiting.remove(turn)
+                    if not waiting:
+                        del self._waiting[key_id]
+                else:
+                    self._free += 1
+                    self._running.remove(key_id)
+                    self._grant()
 
     def _grant(self) -> None:
         """Give the free threads to the keys that waited longest for a turn."""
@@ -108,17 +117,6 @@ class FairScheduler:
                 self._waiting.move_to_end(key_id)
                 if not self._waiting[key_id]:
                     del self._waiting[key_id]
-
-    def _end(self, key_id: str, turn: asyncio.Future[None]) -> None:
-        # A caller that hung up while it waited has cancelled its turn, which nobody is given.
-        if turn in self._waiting.get(key_id, ()):
-            self._waiting[key_id].remove(turn)
-            if not self._waiting[key_id]:
-                del self._waiting[key_id]
-            return
-        self._free += 1
-        self._running.remove(key_id)
-        self._grant()
 
 
 @dataclass(eq=False)

@@ -92,20 +92,17 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     # The router itself raises these two: no such path, or not with that method.
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        allow = ", ".join(sorted(_methods(request)))
+        # Each method of a path is a route of its own, and the router names only one of them.
+        path = next(
+            route.path for route in ROUTES if route.matches(request.scope)[0] is not Match.NONE
+        )
+        methods = {each for route in ROUTES if route.path == path for each in route.methods or ()}
+        allow = ", ".join(sorted(methods))
         detail = f"This path does not support {request.method}. Use {allow}."
         problem = Problem("method", detail, headers={"Allow": allow})
     else:
         problem = Problem("not-found", "There is nothing at that path.")
     return answer_problem(request, problem)
-
-
-def _methods(request: Request) -> set[str]:
-    """Return the methods of the request's path: each is a route of its own, and the router names only one of them."""
-    path = next(
-        (route.path for route in ROUTES if route.matches(request.scope)[0] is not Match.NONE), None
-    )
-    return {method for route in ROUTES if route.path == path for method in route.methods or ()}
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:

@@ -137,9 +137,14 @@ def wallet_holdings(
     except ValidationError as error:
         raise _of_wallets(error) from None
     asked, ends, now = _times(plan, dataset)
-    found = holdings_of(
-        dataset, plan.canonical["filters"]["wallet"]["in"], ends, now=now, cancel=cancel
-    )
+    wallets = plan.canonical["filters"]["wallet"]["in"]
+    found = holdings_of(dataset, wallets, ends, now=now, cancel=cancel)
+
+    def order(one: Holding) -> tuple[Any, ...]:
+        # What nobody sent unasked comes first: spam is last, and what most wallets hold before what few do.
+        spam, holders = bool(one.contract.spam), one.contract.holders or 0
+        return (one.address, one.contract.chain_id, spam, -holders, one.contract.address)
+
     below = sum(one.amount < 0 for one in found)
     lacking = (
         f"{below:,} balances are below zero, because the data lacks transfers. They are left out."
@@ -167,7 +172,7 @@ def wallet_holdings(
                 "verified": one.contract.verified,
                 "possibleSpam": one.contract.spam,
             }
-            for one in sorted(found, key=_by_wallet_and_chain)
+            for one in sorted(found, key=order)
             if one.amount > 0
         ],
     }
@@ -189,18 +194,6 @@ def _of_wallets(error: ValidationError) -> ValidationError:
             for one in error.errors
         ],
         error.more,
-    )
-
-
-def _by_wallet_and_chain(one: Holding) -> tuple[Any, ...]:
-    # What nobody sent unasked comes first: spam is last, and what most wallets hold before what few do.
-    contract = one.contract
-    return (
-        one.address,
-        contract.chain_id,
-        bool(contract.spam),
-        -(contract.holders or 0),
-        contract.address,
     )
 
 

@@ -78,23 +78,19 @@ class Lists:
         paths = (
             [self._path(name, key)] if key else [self.folder / name, *self.folder.glob(f"{name}.*")]
         )
-        return next(filter(None, (self._opened(path, name) for path in paths)), None)
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(path)
+                if path.name in self._verified or list_id(_blocks(path)) == name:
+                    self._verified.add(path.name)
+                    return WalletList(name, path.stat().st_size // WIDTH, path)
+                # Whoever asks by it gets to hear that it is gone, and sends it again.
+                path.unlink()
+        return None
 
     def _path(self, name: str, key: Key | None) -> Path:
         # Ids travel in shared notebooks: a private key's lists are its own, and it sees no others.
         return self.folder / (f"{name}.{key.id}" if key and key.private else name)
-
-    def _opened(self, path: Path, name: str) -> WalletList | None:
-        try:
-            os.utime(path)
-            if path.name not in self._verified and list_id(_blocks(path)) != name:
-                # Whoever asks by it gets to hear that it is gone, and sends it again.
-                path.unlink()
-                return None
-            self._verified.add(path.name)
-            return WalletList(name, path.stat().st_size // WIDTH, path)
-        except FileNotFoundError:
-            return None
 
     def trim(self, keep: str = "") -> None:
         """Delete the lists that are too old, then the least recently used until the rest fits ``list_bytes``."""

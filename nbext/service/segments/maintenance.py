@@ -76,7 +76,7 @@ class Maintenance:
             if self._segments.jobs.ids():
                 self._do("cancel", self._segments.reconcile)
             if time.monotonic() >= next_visit:
-                self._do("visit", self._visit)
+                self._do("adopt", lambda: self._adopt(starting=False))
                 next_visit = time.monotonic() + _VISIT
             if time.monotonic() >= next_round:
                 self._do("clean", self._clean)
@@ -84,12 +84,10 @@ class Maintenance:
                 self._do("reserve", self._keep_reserve)
                 next_round = time.monotonic() + _ROUND
 
-    def _visit(self) -> None:
-        if self._segments.lease.others():
-            self._adopt()
-
-    def _adopt(self) -> None:
+    def _adopt(self, *, starting: bool = True) -> None:
         segments = self._segments
+        if not starting and not segments.lease.others():
+            return
         for segment in segments.store.running():
             if segment.lease and not segments.lease.is_alive(segment.lease):
                 segments.recover(segment, segment.lease)
@@ -100,21 +98,24 @@ class Maintenance:
         )
 
     def _clean(self) -> None:
-        lease = self._segments.lease
+        segments, lease = self._segments, self._segments.lease
         # What one service does for all: the deletions of several would be in each other's way.
-        if self._segments.store.lead(lease.name, lease.is_alive):
-            self._set_damaged_aside()
-            self.trim_results()
-
-    def _set_damaged_aside(self) -> None:
-        """Set aside what is missing or of another size; bytes that changed are found when they are read."""
-        segments = self._segments
+        if not segments.store.lead(lease.name, lease.is_alive):
+            return
+        # What is missing or of another size; bytes that changed are found when they are read.
         for batch in segments.store.results():
             segments.set_aside(
                 {name: result for name, result in batch if not segments.results.present(result)}
             )
             if self._stop.is_set():
                 return
+        self.trim_results()
+        for name in lease.others():
+            lease.is_alive(name)  # deletes the lease of a service that has ended
+        old = segments.results.older_than(time.time() - _STRAY_SECONDS)
+        while files := {path.name: path for path in itertools.islice(old, _BATCH)}:
+            for name in segments.store.unnamed(files):
+                files[name].unlink(missing_ok=True)
 
     def trim_results(self) -> None:
         """Delete the results that are too old, then the least recently used until the rest fits ``keep_bytes``."""
@@ -141,13 +142,3 @@ class Maintenance:
         segments.store.forget_old_claims()
         self._audit.prune(time.time() - segments.limits.audit_days * 86400)
         segments.lists.trim()
-        self._tidy()
-
-    def _tidy(self) -> None:
-        segments = self._segments
-        for name in segments.lease.others():
-            segments.lease.is_alive(name)  # deletes the lease of a service that has ended
-        old = segments.results.older_than(time.time() - _STRAY_SECONDS)
-        while batch := {path.name: path for path in itertools.islice(old, _BATCH)}:
-            for name in segments.store.unnamed(batch):
-                batch[name].unlink(missing_ok=True)

@@ -217,16 +217,11 @@ def _batches(reader: Any, offset: int, limit: int) -> Iterator[Any]:
         batch = reader.get_batch(number)
         # The first and the last batch may be cut by the page.
         start, end = max(0, offset - first), min(batch.num_rows, offset + limit - first)
-        fitting = _fitting(batch, _PIECE_BYTES)
+        # As text each column has its name beside it in JSON, and numbers become up to three times as long.
+        names = sum(len(name) + 8 for name in batch.schema.names)
+        fitting = max(1, _PIECE_BYTES // (names + batch.nbytes // max(1, batch.num_rows)))
         for place in range(start, end, fitting):
             yield batch.slice(place, min(fitting, end - place))
-
-
-def _fitting(rows: Any, size: int) -> int:
-    """Return how many rows of a batch have about that size, at least 1."""
-    # As text each column has its name beside it in JSON, and numbers become up to three times as long.
-    width = sum(len(name) + 8 for name in rows.schema.names) + rows.nbytes // max(1, rows.num_rows)
-    return int(max(1, size // width))
 
 
 def _json_rows(batch: Any, columns: Sequence[Column]) -> list[str]:

@@ -205,7 +205,8 @@ class SegmentService:
         segment = self.store.get(segment_id)
         if segment is None:
             return None
-        if segment.result and self.is_too_old(segment):
+        oldest = time.time() - self.limits.keep_days * 86400
+        if segment.result and segment.used_at < oldest:
             self.expire([segment.result], self.too_old)
         elif segment.result and not self.results.present(segment.result):
             self.set_aside({segment.id: segment.result})
@@ -391,10 +392,6 @@ class SegmentService:
         elif self.store.requeue(segment.id, lease, killed=True):
             self._log.info("segment adopted", segment=segment.id)
             self.jobs.look()
-
-    def is_too_old(self, segment: Segment) -> bool:
-        """Return whether a result was last used longer ago than results are stored for."""
-        return time.time() - segment.used_at > self.limits.keep_days * 86400
 
     def expire(self, results: Collection[ResultFile], why: str) -> None:
         """Delete results, and mark their segments as expired."""

@@ -280,15 +280,6 @@ def _check_quota(db: Connection, key_id: str, limits: Limits) -> None:
         )
 
 
-def _put(db: Connection, claim: Claim, segment_id: str, now: float) -> None:
-    """Store a claim: an old one gives way; a young one stays, and has to be of the same body."""
-    if _claimed(db, claim, now) is None:
-        own = (idempotency.c.key_id == claim.key_id, idempotency.c.name == claim.name)
-        db.execute(delete(idempotency).where(*own))
-        made = {**vars(claim), "segment": segment_id, "created_at": now}
-        db.execute(insert(idempotency), made)
-
-
 def _turn(db: Connection, key_id: str, priority: int, limits: Limits) -> int:
     """Return a place in the queue: after the key's own last one, and not before those that are served now.
 
@@ -371,8 +362,14 @@ class SegmentStore:
         with self._database.write() as db:
             # Two callers may ask for one segment at once, in two services: one of them enters it, the other finds it.
             db.execute(_ENTERING)
-            if claim:
-                _put(db, claim, segment_id, now)
+            # An old claim gives way; a young one stays, and has to be of the same body.
+            if claim and _claimed(db, claim, now) is None:
+                c = idempotency.c
+                db.execute(
+                    delete(idempotency).where(c.key_id == claim.key_id, c.name == claim.name)
+                )
+                made = {**vars(claim), "segment": segment_id, "created_at": now}
+                db.execute(insert(idempotency), made)
             former = row = db.execute(_GET, {"which": segment_id}).first()
             begins = former is None or former.status in WITHOUT_RESULT
             if begins:
