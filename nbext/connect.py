@@ -41,7 +41,7 @@ def connect(
     # Imported here: a client of a remote service needs neither the server nor an engine installed.
     from nbext import embedded
 
-    running = embedded.start(default_data_dir(settings), engine=settings["engine"])
+    running = embedded.start_service(default_data_dir(settings), engine=settings["engine"])
     return Client(running.base_url, running.api_key, settings=settings, restart=running.restart)
 
 

@@ -32,7 +32,7 @@ _starting = threading.Lock()
 _ending = threading.Event()
 
 
-def start(data_dir: Path, engine: str = "duckdb://") -> Embedded:
+def start_service(data_dir: Path, engine: str = "duckdb://") -> Embedded:
     """Return the embedded service over a data folder, serving what was ingested until now; start it unless it runs.
 
     NoService: fastapi, uvicorn, ibis or duckdb is not installed. ServiceDied: it ended while it started; its log says
@@ -47,18 +47,18 @@ def start(data_dir: Path, engine: str = "duckdb://") -> Embedded:
             running = _running[(data_dir, engine)] = Embedded(data_dir, engine)
         else:
             # It may have begun before an ingest that has just ended.
-            running.look()
+            running.refresh()
     return running
 
 
-def look(data_dir: Path, engine: str = "duckdb://") -> str | None:
+def refresh(data_dir: Path, engine: str = "duckdb://") -> str | None:
     """Have the service over a folder serve what was ingested until now; return the fingerprint of what it serves.
 
     It looks each second by itself: this is for a cell right after an ingest. None where no service of this process
     runs there.
     """
     running = _running.get((data_dir.expanduser().absolute(), engine))
-    return running.look() if running is not None else None
+    return running.refresh() if running is not None else None
 
 
 @atexit.register
@@ -135,11 +135,11 @@ class Embedded:
             return True
         return self._thread.is_alive() and not self._server.should_exit
 
-    def look(self) -> str | None:
+    def refresh(self) -> str | None:
         """Serve what was ingested until now, and return its fingerprint; None in a forked child, and at the end."""
         if self.is_parents or not self.is_alive:
             return None
-        self._generations.look()
+        self._generations.refresh()
         fingerprint: str = self._generations.newest.about.fingerprint
         return fingerprint
 

@@ -175,7 +175,7 @@ class Session:
         # Not imported where no embedded service ever ran: it loads what only a service needs.
         embedded, served = sys.modules.get("nbext.embedded"), self.client.data
         if embedded is not None and not self.settings["base_url"]:
-            served = embedded.look(self.data_dir, self.settings["engine"])
+            served = embedded.refresh(self.data_dir, self.settings["engine"])
         return served not in (None, _data_of(self.about).get("fingerprint"))
 
     def ask_about(self, client: Client) -> None:

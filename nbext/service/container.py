@@ -30,7 +30,7 @@ from nbext.service.middleware import Log, Metrics
 from nbext.service.scheduling import FairScheduler, Quota
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.maintenance import Maintenance
-from nbext.service.segments.results import Results
+from nbext.service.segments.results import ResultFolder
 from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import SegmentStore
 from nbext.settings import Secret
@@ -93,7 +93,7 @@ class Container:
         self.rates = Rates(self.database)
         self.signups = SignUps(self.database)
         self.store = SegmentStore(self.database)
-        self.results = Results(state_dir)
+        self.results = ResultFolder(state_dir)
         self.lists = Lists(state_dir, limits)
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
         self.lease = ProcessLock(state_dir / "leases")
@@ -154,7 +154,7 @@ class Container:
 
     async def look_up(self, work: Callable[[Dataset], Result]) -> Result:
         """Look contracts up, which is quick once the first look-up has fetched them from the engine."""
-        with self.generations.lent() as dataset:
+        with self.generations.acquire() as dataset:
             fingerprint = dataset.about.fingerprint
             if self._has_contracts == fingerprint:
                 return await run_in_threadpool(work, dataset)

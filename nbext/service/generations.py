@@ -33,13 +33,13 @@ class Generations:
         self._open = [dataset]
         self._lent: Counter[int] = Counter()
         self._changing, self._looking = threading.Lock(), threading.Lock()
-        self._hurry, self._ending = threading.Event(), False
+        self._woken, self._ending = threading.Event(), False
         self._thread = threading.Thread(target=self._watch, name="nbext-generations", daemon=True)
         served(dataset.about)
 
     @property
     def newest(self) -> Dataset:
-        """The generation that new requests are answered from; `lent` is for whoever asks it more than `about`."""
+        """The generation that new requests are answered from; `acquire` is for whoever asks it more than `about`."""
         return self._open[-1]
 
     def fingerprints(self) -> list[str]:
@@ -47,7 +47,7 @@ class Generations:
         return [dataset.about.fingerprint for dataset in tuple(self._open)]
 
     @contextlib.contextmanager
-    def lent(self, fingerprint: str | None = None) -> Iterator[Dataset]:
+    def acquire(self, fingerprint: str | None = None) -> Iterator[Dataset]:
         """Lend the newest generation, or the one of that fingerprint; the problem is `not_open`."""
         with self._changing:
             found = [
@@ -63,7 +63,7 @@ class Generations:
         finally:
             self._give_back(found[-1])
 
-    def hold(self, dataset: Dataset, until: Future[None]) -> None:
+    def retain(self, dataset: Dataset, until: Future[None]) -> None:
         """Lend a generation, which is lent already, until something is done, too."""
         with self._changing:
             self._lent[id(dataset)] += 1
@@ -78,11 +78,11 @@ class Generations:
         """Begin to look at the data folder."""
         self._thread.start()
 
-    def hurry(self) -> None:
+    def wake(self) -> None:
         """Look now, in the thread that looks."""
-        self._hurry.set()
+        self._woken.set()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Serve the data folder's generation from now on, where it is another; close those that nobody asks any more.
 
         One that cannot be opened is reported in the log once, and tried again at each look.
@@ -114,14 +114,14 @@ class Generations:
 
     def _watch(self) -> None:
         while not self._ending:
-            self._hurry.wait(_LOOK)
-            self._hurry.clear()
-            self.look()
+            self._woken.wait(_LOOK)
+            self._woken.clear()
+            self.refresh()
 
     def close(self) -> None:
         """Close all of them."""
         self._ending = True
-        self.hurry()
+        self.wake()
         with contextlib.suppress(RuntimeError):  # never started: the service failed before
             self._thread.join(timeout=5)
         with self._looking:

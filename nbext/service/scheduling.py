@@ -25,7 +25,7 @@ from anyio import CapacityLimiter, to_thread
 
 from nbext.engine.dataset import Cancel
 from nbext.service.http.problems import Problem
-from nbext.service.segments.store import Segment
+from nbext.service.segments.store import SegmentRecord
 
 Result = TypeVar("Result")
 # When a caller may come again who found no room.
@@ -132,7 +132,7 @@ class SegmentJob:
     cancel: Cancel = field(default_factory=Cancel)
     done: Future[None] = field(default_factory=Future)
     # The segment as the registry has it now, where this job completed it.
-    ended: Segment | None = None
+    ended: SegmentRecord | None = None
     # Requests that wait for it now: when the last one hangs up, nobody is left to read the result.
     waiters: int = 0
     # Someone has its id and may come back: it is not cancelled when the last waiter leaves.
@@ -207,7 +207,7 @@ class Jobs:
         if resolved:
             resolved.done.set_result(None)
 
-    def look(self) -> None:
+    def wake(self) -> None:
         """Look at the queue now: there is something new."""
         with self._changed:
             self._news = True

@@ -46,7 +46,7 @@ def embedded(tmp_path_factory):
     yield client
     from nbext import embedded
 
-    embedded.start(folder / "data").stop()
+    embedded.start_service(folder / "data").stop()
 
 
 def test_the_package_offers_the_function_whoever_imported_the_module():
@@ -306,7 +306,7 @@ thread = threading.Thread(target=ask, daemon=True)
 thread.start()
 atexit.register(last)  # before nbext's own, so that it runs after it
 from nbext import embedded
-running = embedded.start(pathlib.Path(sys.argv[1]))
+running = embedded.start_service(pathlib.Path(sys.argv[1]))
 """
 
 

@@ -154,7 +154,7 @@ def test_beside_the_segments_of_one_key_there_is_room_for_one_of_another():
             SegmentJob("third", None, "another"),
         ]
     )
-    jobs.look()
+    jobs.wake()
     assert begun.acquire(timeout=20)
     assert not begun.acquire(timeout=0.1)
     assert running == ["long 0", "long 1", "short"]

@@ -25,7 +25,7 @@ def about(running: embedded.Embedded) -> requests.Response:
 
 @pytest.fixture
 def running(tmp_path):
-    started = embedded.start(tmp_path)
+    started = embedded.start_service(tmp_path)
     yield started
     started.stop()
 
@@ -41,7 +41,8 @@ def test_it_answers_on_loopback_with_a_key_of_its_own(running):
 def test_one_process_has_one_service_for_a_folder(running, tmp_path):
     found = []
     threads = [
-        threading.Thread(target=lambda: found.append(embedded.start(tmp_path))) for _ in range(4)
+        threading.Thread(target=lambda: found.append(embedded.start_service(tmp_path)))
+        for _ in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -73,7 +74,7 @@ def test_a_restart_keeps_the_port_and_the_key(running):
 
 def test_a_service_that_ended_is_started_anew_when_it_is_asked_for(running, tmp_path):
     running.stop()
-    again = embedded.start(tmp_path)
+    again = embedded.start_service(tmp_path)
     assert again is not running
     assert about(again).status_code == 200
     again.stop()
@@ -82,7 +83,7 @@ def test_a_service_that_ended_is_started_anew_when_it_is_asked_for(running, tmp_
 def test_an_engine_that_is_none_is_said_before_anything_starts(tmp_path):
     before = set(threading.enumerate())
     with pytest.raises(ConfigError, match="is not the URL of an engine"):
-        embedded.start(tmp_path, engine="duckbd://")
+        embedded.start_service(tmp_path, engine="duckbd://")
     assert {
         thread.name
         for thread in set(threading.enumerate()) - before
@@ -93,7 +94,7 @@ def test_an_engine_that_is_none_is_said_before_anything_starts(tmp_path):
 def test_without_the_local_extra_it_says_what_the_two_choices_are(tmp_path, monkeypatch):
     monkeypatch.setattr(embedded, "_NEEDED", ("fastapi", "no_such_module_of_nbext"))
     with pytest.raises(NoService, match=r"nbext\[local\]"):
-        embedded.start(tmp_path)
+        embedded.start_service(tmp_path)
 
 
 FORK = """
@@ -106,7 +107,7 @@ def answers(running):
     key = {"x-api-key": running.api_key.reveal()}
     return requests.get(running.base_url + "/about", headers=key, timeout=10).status_code == 200
 
-mine = embedded.start(folder)
+mine = embedded.start_service(folder)
 """
 
 
@@ -129,7 +130,7 @@ def test_a_forked_child_asks_the_service_of_its_parent_whatever_locks_were_held_
         with embedded._starting:
             child = os.fork()
             if child == 0:
-                asked = embedded.start(folder)
+                asked = embedded.start_service(folder)
                 asked.stop()
                 os._exit(0 if asked is mine and asked.is_alive and answers(asked) else 1)
         assert os.waitpid(child, 0)[1] == 0

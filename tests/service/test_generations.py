@@ -127,7 +127,7 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
             eventually(lambda: len(running.container.segments.jobs.ids()) == 2)
             for day in (2, 3):  # the second takes the files of the first away
                 add(data, day)
-                running.container.generations.look()
+                running.container.generations.refresh()
             assert len(list((data / "generations").iterdir())) == storage.KEPT
             assert running.container.generations.fingerprints().count(slow.about.fingerprint) == 1
             slow.go.set()
@@ -138,7 +138,7 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
         assert counts == [(1, 100), (1, 100)]
         after = running.execute(holders(10))
         assert (after["counts"]["matched"], after["asOf"]["block"]) == (6, 300)
-        running.container.generations.look()
+        running.container.generations.refresh()
         assert running.container.generations.fingerprints() == [storage.current(data).fingerprint]
     finally:
         slow.go.set()
@@ -148,11 +148,11 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
 def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, data):
     """On Linux a file that is open or mapped stays readable when its name is removed; DuckDB holds its files open."""
     generations = live.container.generations
-    with generations.lent() as old:
+    with generations.acquire() as old:
         folder = storage.current(data).folder
         for day in (2, 3, 4):
             add(data, day)
-            generations.look()
+            generations.refresh()
         assert not folder.exists()
         assert old.catalog.contract(1, TOKEN).holders == 1
         segments = live.container.segments
@@ -161,7 +161,7 @@ def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, d
             f"0x{100:040x}"
         ]
         assert len(generations.fingerprints()) == 2
-    generations.look()
+    generations.refresh()
     assert len(generations.fingerprints()) == 1
 
 
@@ -174,7 +174,7 @@ def test_data_that_cannot_be_opened_is_said_once_and_the_data_before_is_served(l
     manifest.write_text("{")
     os.utime(data / "current")
     for _ in range(3):
-        generations.look()
+        generations.refresh()
     assert live.execute(holders())["counts"]["matched"] == 3
     (line,) = [line for line in live.lines() if line["level"] == "error"]
     assert (line["event"], line["error"]) == (
@@ -182,7 +182,7 @@ def test_data_that_cannot_be_opened_is_said_once_and_the_data_before_is_served(l
         "StorageError",
     )
     manifest.write_text(whole)
-    generations.look()
+    generations.refresh()
     add(data, 3)
     eventually(lambda: last_block(live) == 300)
 
@@ -280,7 +280,7 @@ def test_an_answer_about_every_contract_says_that_balances_begin_with_a_snapshot
 def test_a_data_folder_that_is_gone_is_not_the_sample(live, data):
     # As a disk that is not mounted now.
     (data / "current").unlink()
-    live.container.generations.look()
+    live.container.generations.refresh()
     assert live.execute(holders())["counts"]["matched"] == 1
 
 
@@ -410,5 +410,5 @@ def test_a_dataset_is_opened_once_and_looked_at_with_one_stat(live, data, monkey
         lambda *given: opened.append(given) or open_dataset(*given),
     )
     for _ in range(20):
-        live.container.generations.look()
+        live.container.generations.refresh()
     assert opened == []

@@ -12,7 +12,7 @@ import pytest
 def test_a_process_that_used_the_service_ends_quietly(tmp_path):
     script = (
         "import pathlib, nbext.embedded, requests\n"
-        f"running = nbext.embedded.start(pathlib.Path({str(tmp_path)!r}))\n"
+        f"running = nbext.embedded.start_service(pathlib.Path({str(tmp_path)!r}))\n"
         "answer = requests.get(running.base_url + '/about', headers={'x-api-key': running.api_key.reveal()})\n"
         "print(answer.status_code)\n"
     )

@@ -11,7 +11,7 @@ from nbext.errors import ConfigError
 from nbext.service import commands
 from nbext.service.container import REGISTRY_FILE
 from nbext.service.segments.lists import FOLDER as LISTS
-from nbext.service.segments.results import Results
+from nbext.service.segments.results import ResultFolder
 from nbext.service.segments.store import SegmentStore
 
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         # Where the disk is full, half a backup with the name of one would be found on the day that it is needed.
         with whole_folder(target) as building:
             made = building / commands.STATE
-            copy = Results(made)
+            copy = ResultFolder(made)
             # The registry first: results that are written from here on are in neither.
             database.backup(made / REGISTRY_FILE)
             batches = SegmentStore(database).results()

@@ -11,8 +11,8 @@ from nbext.engine.storage import damage_of
 from nbext.errors import ConfigError, StorageError
 from nbext.service import commands
 from nbext.service.accounts.database import Database
-from nbext.service.segments.lists import stored
-from nbext.service.segments.results import Results
+from nbext.service.segments.lists import verified_lists
+from nbext.service.segments.results import ResultFolder
 from nbext.service.segments.store import SegmentStore
 
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if not isinstance(place, Path) or place.exists() or not ingested:
         try:
             with commands.database(args) as database:
-                for pieces, line in _results(database, Results(state)):
+                for pieces, line in _results(database, ResultFolder(state)):
                     checked += pieces
                     damage += [line] if line else []
         except StorageError as error:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         damage.append(
             f"registry: {registry} names none of the {files} files in {state / 'results'}"
         )
-    for name, intact in stored(state):
+    for name, intact in verified_lists(state):
         lists += 1
         damage += [] if intact else [f"list {name} has other bytes than were stored"]
     for line in damage:
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if damage else 0
 
 
-def _results(database: Database, results: Results) -> Iterator[tuple[int, str]]:
+def _results(database: Database, results: ResultFolder) -> Iterator[tuple[int, str]]:
     """Yield how many results were looked at, one or none, and what is damaged of them."""
     if found := database.damage():
         yield 0, f"registry: {found}"

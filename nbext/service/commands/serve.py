@@ -208,9 +208,7 @@ def _serve(
     def ready() -> None:
         if hasattr(signal, "SIGHUP"):
             # By the loop, as all that it does: a handler of Python's own may interrupt itself in the event's lock.
-            asyncio.get_running_loop().add_signal_handler(
-                signal.SIGHUP, container.generations.hurry
-            )
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, container.generations.wake)
         on_ready()
 
     Server(app, on_ready=ready, proxies=args.proxy_headers).run(sockets=[listener])

@@ -22,7 +22,7 @@ from nbext.core.wire import REPLAYED_HEADER, SEGMENT, SegmentAnswer
 from nbext.errors import FieldError
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
-from nbext.service.segments.store import Segment
+from nbext.service.segments.store import SegmentRecord
 
 # Longer bodies are read in a thread, and only a few at once.
 LARGE_BODY = 16 << 10
@@ -184,7 +184,7 @@ def link(request: Request, path: str) -> str:
     return f"{request.scope.get('root_path', '')}{path}"
 
 
-def describe(caller: Request, segment: Segment, *, cached: bool = False) -> SegmentAnswer:
+def describe(caller: Request, segment: SegmentRecord, *, cached: bool = False) -> SegmentAnswer:
     """Return the object that execute and reading a segment answer with."""
     request, facts, own = (
         segment.request,
@@ -226,7 +226,7 @@ def describe(caller: Request, segment: Segment, *, cached: bool = False) -> Segm
 
 def segment_answer(
     request: Request,
-    segment: Segment,
+    segment: SegmentRecord,
     *,
     cached: bool = False,
     replayed: bool = False,

@@ -50,7 +50,7 @@ from nbext.service.limits import Limits
 from nbext.service.scheduling import SegmentJob
 from nbext.service.segments import analysis, results
 from nbext.service.segments.service import Executed, SegmentService, since
-from nbext.service.segments.store import Claim, Segment, claim_of
+from nbext.service.segments.store import IdempotencyKey, SegmentRecord, idempotency_key_of
 
 router = APIRouter(tags=["segments"])
 
@@ -125,14 +125,14 @@ async def execute_segment(
     With an Idempotency-Key header (1 to 255 printable characters), the same key with the same body is one
     segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
     """
-    claim: Claim | None = None
+    claim: IdempotencyKey | None = None
     found: Executed | None = None
     if idempotency_key is not None:
         claim, found = await container.wait_for(
             _repeated, container.segments, idempotency_key, key, body
         )
     if found is None:
-        with container.generations.lent() as data:
+        with container.generations.acquire() as data:
             plan = await container.plan(
                 key, lambda cancel: container.segments.plan(data, body, key, cancel)
             )
@@ -203,7 +203,7 @@ async def _made(
     request: Request, key: Key, asked: dict[str, Any], container: Container, prefer: str | None
 ) -> Response:
     """Make what is asked of a segment, as a segment of its own."""
-    with container.generations.lent() as data:
+    with container.generations.acquire() as data:
         plan = await container.plan(
             key, lambda cancel: container.segments.planned(data, asked, key, cancel)
         )
@@ -217,9 +217,9 @@ async def _made(
 
 def _repeated(
     segments: SegmentService, name: str, key: Key, body: Mapping[str, Any]
-) -> tuple[Claim | None, Executed | None]:
+) -> tuple[IdempotencyKey | None, Executed | None]:
     """Return the claim that a call makes, and the segment that a call with the same claim made before."""
-    claim = claim_of(name, key, body)
+    claim = idempotency_key_of(name, key, body)
     return claim, segments.repeated(claim) if claim else None
 
 
@@ -256,7 +256,7 @@ async def in_turn(
     cancel = Cancel()
 
     def on_data(cancel: Cancel) -> dict[str, Any]:
-        with container.generations.lent() as dataset:
+        with container.generations.acquire() as dataset:
             return work(dataset, cancel)
 
     answer: asyncio.Future[Any] = asyncio.ensure_future(
@@ -440,7 +440,7 @@ async def read_list(list_id: _ListId, container: FromContainer, key: Reader) -> 
 def _export(
     request: Request,
     slot: Callable[[], None],
-    segment: Segment,
+    segment: SegmentRecord,
     pieces: Iterator[bytes],
     *,
     form: str,
@@ -479,11 +479,11 @@ def _patience(prefer: str | None, default: float, limits: Limits) -> float:
 
 async def _finished(
     segments: SegmentService,
-    segment: Segment,
+    segment: SegmentRecord,
     seconds: float,
     request: Request,
     job: SegmentJob | None = None,
-) -> Segment:
+) -> SegmentRecord:
     """Return the segment when it has finished, or as it is when the time is over; ``job`` runs it, where that is known.
 
     A segment that nobody waits for any more, and whose id nobody has, is cancelled.

@@ -110,7 +110,7 @@ class Lists:
                 total -= size
 
 
-def stored(folder: Path) -> Iterator[tuple[str, bool]]:
+def verified_lists(folder: Path) -> Iterator[tuple[str, bool]]:
     """Yield the file name of each list of a service's folder, and whether its bytes are those it is named by."""
     for path in sorted((folder / FOLDER).glob("ls_*")):
         # Deleted meanwhile, as old ones are, is not damaged.

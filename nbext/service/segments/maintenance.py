@@ -104,7 +104,7 @@ class Maintenance:
             return
         # What is missing or of another size; bytes that changed are found when they are read.
         for batch in segments.store.results():
-            segments.set_aside(
+            segments.quarantine(
                 {name: result for name, result in batch if not segments.results.present(result)}
             )
             if self._stop.is_set():

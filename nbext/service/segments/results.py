@@ -28,7 +28,7 @@ from nbext.core.times import in_iso
 from nbext.core.uint256 import as_texts
 from nbext.core.wire import Column, Page
 from nbext.errors import DiskFull, StorageError
-from nbext.service.segments.store import ResultFile, Segment
+from nbext.service.segments.store import ResultFile, SegmentRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,7 @@ DEFAULT_PAGE = 100_000
 _TEXTS = ("string", "uint256", "timestamp")
 
 
-class Results:
+class ResultFolder:
     """The folder of result files, and the folder where damaged ones are set aside."""
 
     def __init__(self, folder: Path) -> None:
@@ -113,7 +113,7 @@ class Results:
         """Return whether the file is there and has its size; its bytes are not read."""
         return self._changed_at(result) >= 0
 
-    def set_aside(self, result: ResultFile) -> None:
+    def quarantine(self, result: ResultFile) -> None:
         """Move a damaged file out of the way, for the operator to look at."""
         self.aside.mkdir(exist_ok=True, mode=0o700)
         path = self.folder / result.file
@@ -142,7 +142,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def page_of(segment: Segment, path: str, limit: int, offset: int) -> Page:
+def page_of(segment: SegmentRecord, path: str, limit: int, offset: int) -> Page:
     """Return a page's place among the rows, with the path of the next page below the export's own ``path``."""
     total = segment.returned or 0
     after = offset + limit
@@ -150,7 +150,7 @@ def page_of(segment: Segment, path: str, limit: int, offset: int) -> Page:
     return {"limit": limit, "offset": offset, "total": total, "next": following}
 
 
-def json_page(segment: Segment, reader: Any, page: Page) -> Iterator[bytes]:
+def json_page(segment: SegmentRecord, reader: Any, page: Page) -> Iterator[bytes]:
     """Yield one page as ``{id, columns, data, page}``."""
     columns: list[Column] = segment.facts["columns"]
     head = to_json({"id": segment.id, "columns": columns})
@@ -172,7 +172,7 @@ def preview(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
     return rows
 
 
-def csv(segment: Segment, reader: Any) -> Iterator[bytes]:
+def csv(segment: SegmentRecord, reader: Any) -> Iterator[bytes]:
     """Yield all rows as CSV: a header always, digits as they are, nothing where there is no value."""
     from pyarrow import csv as arrow_csv
 
@@ -186,7 +186,7 @@ def csv(segment: Segment, reader: Any) -> Iterator[bytes]:
         yield sink.getvalue()
 
 
-def arrow(segment: Segment, reader: Any) -> Iterator[bytes]:
+def arrow(segment: SegmentRecord, reader: Any) -> Iterator[bytes]:
     """Yield all rows as an Arrow IPC stream."""
     import pyarrow as pa
 

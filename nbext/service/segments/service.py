@@ -36,12 +36,12 @@ from nbext.service.middleware import Log
 from nbext.service.scheduling import Jobs, SegmentJob
 from nbext.service.segments import analysis
 from nbext.service.segments.lists import Lists
-from nbext.service.segments.results import Results, give_back_memory, preview
+from nbext.service.segments.results import ResultFolder, give_back_memory, preview
 from nbext.service.segments.store import (
     WITHOUT_RESULT,
-    Claim,
+    IdempotencyKey,
     ResultFile,
-    Segment,
+    SegmentRecord,
     SegmentStore,
 )
 
@@ -57,7 +57,7 @@ class Executed:
     ``job`` is what to wait for where it runs here: by the time that the caller looks, it may have ended.
     """
 
-    segment: Segment
+    segment: SegmentRecord
     cached: bool = False
     replayed: bool = False
     job: SegmentJob | None = None
@@ -71,7 +71,7 @@ class SegmentService:
         generations: Generations,
         *,
         store: SegmentStore,
-        results: Results,
+        results: ResultFolder,
         lists: Lists,
         lease: ProcessLock,
         limits: Limits,
@@ -132,7 +132,7 @@ class SegmentService:
             plans.extend(self.plan(dataset, query, key, cancel) for query in queries)
         return plans
 
-    def repeated(self, claim: Claim) -> Executed | None:
+    def repeated(self, claim: IdempotencyKey) -> Executed | None:
         """Return the segment that a call with this claim made before, where it made one."""
         claimed = self.store.claimed(claim)
         former = self._current(claimed) if claimed else None
@@ -142,7 +142,12 @@ class SegmentService:
         return Executed(former, replayed=True)
 
     def execute(
-        self, dataset: Dataset, plan: Any, body: Mapping[str, Any], key: Key, claim: Claim | None
+        self,
+        dataset: Dataset,
+        plan: Any,
+        body: Mapping[str, Any],
+        key: Key,
+        claim: IdempotencyKey | None,
     ) -> Executed:
         """Find the segment of a body and its plan on the data, or begin it."""
         fingerprint = dataset.about.fingerprint
@@ -168,9 +173,9 @@ class SegmentService:
             job = self.jobs.register(own)
             if job is own:
                 # An ingest may end while it waits for its turn.
-                self.generations.hold(dataset, job.done)
+                self.generations.retain(dataset, job.done)
             try:
-                segment, begins, asked_at = self.store.enter(
+                segment, begins, asked_at = self.store.enqueue(
                     segment_id,
                     request,
                     _facts(plan),
@@ -182,25 +187,25 @@ class SegmentService:
             except BaseException:
                 self.jobs.resolve(job)
                 raise
-            self.jobs.look()
+            self.jobs.wake()
         found = replace(since(segment, asked_at), request=request)
         return Executed(found, cached=knew and not begins and found.status == "completed", job=job)
 
-    def read(self, segment_id: str, key: Key) -> Segment:
+    def read(self, segment_id: str, key: Key) -> SegmentRecord:
         """Return the segment as it is now, or the problem 404 where there is none that the key may see."""
         segment, access = self.now(segment_id), self.store.access(segment_id, key.id)
         if not access.seen_by(key):
             raise Problem(*_UNKNOWN)
         return since(segment, access.since)
 
-    def now(self, segment_id: str) -> Segment:
+    def now(self, segment_id: str) -> SegmentRecord:
         """Return the segment as it is now, whoever asks; or the problem 404."""
         segment = self._current(segment_id)
         if segment is None:
             raise Problem(*_UNKNOWN)
         return segment
 
-    def _current(self, segment_id: str) -> Segment | None:
+    def _current(self, segment_id: str) -> SegmentRecord | None:
         """Return the segment after what time did to it: a result too old, lost or damaged; a service that ended."""
         segment = self.store.get(segment_id)
         if segment is None:
@@ -209,14 +214,14 @@ class SegmentService:
         if segment.result and segment.used_at < oldest:
             self.expire([segment.result], self.too_old)
         elif segment.result and not self.results.present(segment.result):
-            self.set_aside({segment.id: segment.result})
+            self.quarantine({segment.id: segment.result})
         elif segment.lease and not self.lease.is_alive(segment.lease):
             self.recover(segment, segment.lease)
         else:
             return segment
         return self.store.get(segment_id)
 
-    def result(self, segment_id: str, key: Key) -> tuple[Segment, Any]:
+    def result(self, segment_id: str, key: Key) -> tuple[SegmentRecord, Any]:
         """Return a completed segment and a reader of its rows.
 
         The problem is 404; 409 while it runs or where it ended without a result; 410 where that has been deleted.
@@ -237,7 +242,7 @@ class SegmentService:
             reader = self.results.open(segment.result)
         # It was there a moment ago, so that its bytes have changed: `read` says 410 now.
         except StorageError:
-            self.set_aside({segment.id: segment.result})
+            self.quarantine({segment.id: segment.result})
             return self.result(segment_id, key)
         if time.time() - segment.used_at > _TOUCH_SECONDS:
             # On a full disk what is stored is still read; the next reader notes it.
@@ -245,7 +250,7 @@ class SegmentService:
                 self.store.touch(segment_id, every=_TOUCH_SECONDS)
         return segment, reader
 
-    def cancel(self, segment_id: str, key: Key) -> Segment:
+    def cancel(self, segment_id: str, key: Key) -> SegmentRecord:
         """Stop a segment that has not finished, wherever it runs; 409 where it has finished, 403 where it is another's.
 
         One that other keys asked for too goes on for them, and is not this key's any more.
@@ -264,7 +269,7 @@ class SegmentService:
             wait([job.done], timeout=self.limits.cancel_seconds)
         return self.now(segment_id)
 
-    def delete(self, segment_id: str, key: Key) -> Segment:
+    def delete(self, segment_id: str, key: Key) -> SegmentRecord:
         """Delete a finished segment's result, unless other keys have it too: then it is only not this key's any more.
 
         The problem is 404; 403 where it is another key's; 409 while it runs.
@@ -293,7 +298,7 @@ class SegmentService:
 
     def _run(self, job: SegmentJob) -> None:
         try:
-            with self.generations.lent(job.fingerprint) as dataset:
+            with self.generations.acquire(job.fingerprint) as dataset:
                 self._answer(job, dataset)
         except QueryCancelled:
             # A service that ends stops its jobs too: the next service runs these, but not what a caller cancelled.
@@ -384,27 +389,27 @@ class SegmentService:
             return self.language.changes(now, then)
         return plan
 
-    def recover(self, segment: Segment, lease: str) -> None:
+    def recover(self, segment: SegmentRecord, lease: str) -> None:
         """Queue a segment again whose service was killed; fail it where that was the second time."""
         if segment.attempts > 1:
             # One more would take down whoever runs it next, and all that runs beside it.
             self.store.end(segment.id, lease, "failed", _TWICE)
         elif self.store.requeue(segment.id, lease, killed=True):
             self._log.info("segment adopted", segment=segment.id)
-            self.jobs.look()
+            self.jobs.wake()
 
     def expire(self, results: Collection[ResultFile], why: str) -> None:
         """Delete results, and mark their segments as expired."""
         for file in self._marked(results, why):
             self.results.remove(file)
 
-    def set_aside(self, damaged: Mapping[str, ResultFile]) -> None:
+    def quarantine(self, damaged: Mapping[str, ResultFile]) -> None:
         """Take damaged results out of service, given by their segments' ids."""
         marked = self._marked(damaged.values(), "The result was damaged and has been set aside.")
         for segment_id, result in damaged.items():
             if result.file in marked:
                 self._log.warning("damaged result set aside", segment=segment_id)
-                self.results.set_aside(result)
+                self.results.quarantine(result)
 
     def _marked(self, results: Collection[ResultFile], why: str) -> list[str]:
         problem = Problem("expired", f"{why} Execute the segment again for a new one.")
@@ -425,7 +430,7 @@ def _below(place: Callable[[], str], of: str = "") -> Iterator[None]:
         raise error.below(place(), of) from None
 
 
-def since(segment: Segment, asked_at: float) -> Segment:
+def since(segment: SegmentRecord, asked_at: float) -> SegmentRecord:
     """Return a segment with the times that it has for whoever asked it then, maybe after others."""
     created, began, ended = (
         max(segment.created_at, asked_at),

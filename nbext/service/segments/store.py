@@ -46,7 +46,7 @@ _CLAIM_NAME = re.compile(r"[\x21-\x7e]{1,255}\Z")
 
 
 @dataclass(frozen=True)
-class Claim:
+class IdempotencyKey:
     """An Idempotency-Key of one caller, and the hash of the body that it came with."""
 
     key_id: str
@@ -54,7 +54,9 @@ class Claim:
     body: str
 
 
-def claim_of(header: str | None, key: Key, body: Mapping[str, Any]) -> Claim | None:
+def idempotency_key_of(
+    header: str | None, key: Key, body: Mapping[str, Any]
+) -> IdempotencyKey | None:
     """Return the claim that a request makes, or None without the header; 400 where the header is unusable."""
     if header is None:
         return None
@@ -63,7 +65,7 @@ def claim_of(header: str | None, key: Key, body: Mapping[str, Any]) -> Claim | N
             "bad-header",
             f"{IDEMPOTENCY_HEADER} is 1 to 255 printable ASCII characters without spaces.",
         )
-    return Claim(key.id, header, hashlib.sha256(canonical_json(body)).hexdigest())
+    return IdempotencyKey(key.id, header, hashlib.sha256(canonical_json(body)).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class ResultFile:
 
 
 @dataclass(frozen=True)
-class Segment:
+class SegmentRecord:
     """One segment as the registry has it; times are seconds since 1970."""
 
     id: str
@@ -109,7 +111,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Access:
+class SegmentAccess:
     """What a segment is to a key: whether it is its own, whether others have it too, whether every key may see it.
 
     ``since`` is when the key asked for it first (seconds since 1970), 0 where it never did.
@@ -233,8 +235,8 @@ def _result(row: Row[Any]) -> ResultFile:
     return ResultFile(row.file, row.size, row.sha256)
 
 
-def _segment(row: Row[Any]) -> Segment:
-    return Segment(
+def _segment(row: Row[Any]) -> SegmentRecord:
+    return SegmentRecord(
         **{name: getattr(row, name) for name in _AS_STORED},
         request=json.loads(row.request),
         facts=json.loads(row.facts),
@@ -245,7 +247,7 @@ def _segment(row: Row[Any]) -> Segment:
     )
 
 
-def _claimed(db: Connection, claim: Claim, now: float) -> str | None:
+def _claimed(db: Connection, claim: IdempotencyKey, now: float) -> str | None:
     row = db.execute(
         _CLAIMED, {"key": claim.key_id, "claim": claim.name, "since": now - _CLAIM_SECONDS}
     ).first()
@@ -303,15 +305,17 @@ class SegmentStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def get(self, segment_id: str) -> Segment | None:
+    def get(self, segment_id: str) -> SegmentRecord | None:
         """Return the segment, or None."""
         rows = self._database.rows(_GET, {"which": segment_id})
         return _segment(rows[0]) if rows else None
 
-    def access(self, segment_id: str, key_id: str) -> Access:
+    def access(self, segment_id: str, key_id: str) -> SegmentAccess:
         """Return what a segment is to a key."""
         (found,) = self._database.rows(_ACCESS, {"which": segment_id, "key": key_id})
-        return Access(found.own > 0, found.owners > found.own, found.open > 0, found.since or 0.0)
+        return SegmentAccess(
+            found.own > 0, found.owners > found.own, found.open > 0, found.since or 0.0
+        )
 
     def add_owner(self, segment_id: str, key_id: str) -> float:
         """Make a segment that is there a key's own, too; return since when it is (seconds since 1970)."""
@@ -334,7 +338,7 @@ class SegmentStore:
             )
         return access.shared
 
-    def enter(
+    def enqueue(
         self,
         segment_id: str,
         request: Mapping[str, Any],
@@ -343,8 +347,8 @@ class SegmentStore:
         *,
         key_id: str,
         limits: Limits,
-        claim: Claim | None = None,
-    ) -> tuple[Segment, bool, float]:
+        claim: IdempotencyKey | None = None,
+    ) -> tuple[SegmentRecord, bool, float]:
         """Queue a segment for a key, unless it is there, running or completed.
 
         One that failed, expired or was cancelled starts anew. ``claim`` is stored in the same transaction: after a
@@ -397,7 +401,7 @@ class SegmentStore:
                 db.execute(_SIZE, {"ids": [segment_id]})
         return _segment(row), begins, since
 
-    def claimed(self, claim: Claim) -> str | None:
+    def claimed(self, claim: IdempotencyKey) -> str | None:
         """Return the id of the segment that this claim made, or None where it is new; 422 where the body differs."""
         with self._database.read() as db:
             return _claimed(db, claim, time.time())
@@ -419,7 +423,7 @@ class SegmentStore:
 
     def start(
         self, lease: str, fingerprints: Collection[str], busy: Collection[str] = ()
-    ) -> Segment | None:
+    ) -> SegmentRecord | None:
         """Mark the next segment of the queue as running in that service, and return it; None where none waits.
 
         Of those that ask data of these fingerprints, and of no key in ``busy``.
@@ -443,7 +447,7 @@ class SegmentStore:
         preview: list[dict[str, Any]],
         result: ResultFile,
         facts: Mapping[str, Any],
-    ) -> Segment | None:
+    ) -> SegmentRecord | None:
         """Mark a running segment as completed, with its result and what its answer says now; None where it is not so.
 
         It was cancelled, or taken over by another service that took this one for ended.
@@ -578,7 +582,7 @@ class SegmentStore:
         used = update(segments).where(segments.c.id == segment_id, segments.c.used_at < now - every)
         self._database.change(used.values(used_at=now))
 
-    def running(self) -> list[Segment]:
+    def running(self) -> list[SegmentRecord]:
         """Return the segments that run, in whichever service, the least recently used first."""
         status = segments.c.status == "running"
         rows = self._database.rows(select(segments).where(status).order_by(segments.c.used_at))

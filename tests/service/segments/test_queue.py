@@ -14,7 +14,7 @@ from nbext.service.accounts.keys import Key, Rates
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.segments.results import ResultFile
-from nbext.service.segments.store import SegmentStore, claim_of
+from nbext.service.segments.store import SegmentStore, idempotency_key_of
 
 DATA = "a-fingerprint"
 WHY = {"code": "cancelled", "detail": "why"}
@@ -29,7 +29,7 @@ def store(registry) -> Iterator[SegmentStore]:
 def enter(
     store: SegmentStore, name: str, key: str, *, limit: int = 10, limits: Limits | None = None
 ) -> bool:
-    return store.enter(name, {"limit": limit}, {}, DATA, key_id=key, limits=limits or Limits())[1]
+    return store.enqueue(name, {"limit": limit}, {}, DATA, key_id=key, limits=limits or Limits())[1]
 
 
 def order(store: SegmentStore, **options) -> list[str]:
@@ -106,19 +106,19 @@ def test_one_segment_is_entered_and_taken_once_by_however_many_services(registry
 
 
 def test_a_claim_is_one_segment_in_however_many_services(registry, store):
-    claim = claim_of("again", Key("a", "a"), {"limit": 1})
+    claim = idempotency_key_of("again", Key("a", "a"), {"limit": 1})
     with contextlib.closing(Database(registry)) as another, ThreadPoolExecutor(8) as pool:
         stores = [store, SegmentStore(another)] * 4
 
         def ask(each: SegmentStore) -> bool:
-            return each.enter(
+            return each.enqueue(
                 "one", {"limit": 1}, {}, DATA, key_id="a", limits=Limits(), claim=claim
             )[1]
 
         assert sum(pool.map(ask, stores)) == 1
         assert {each.claimed(claim) for each in stores} == {"one"}
     with pytest.raises(Problem, match="another body"):
-        store.claimed(claim_of("again", Key("a", "a"), {"limit": 2}))
+        store.claimed(idempotency_key_of("again", Key("a", "a"), {"limit": 2}))
 
 
 def test_deaths_are_counted_and_orderly_ends_are_not(store):

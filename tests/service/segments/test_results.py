@@ -12,7 +12,7 @@ from pyarrow import csv as arrow_csv
 
 from nbext.engine.query.rows import BATCH
 from nbext.service.segments import results
-from nbext.service.segments.results import Results, page_of, sha256_of
+from nbext.service.segments.results import ResultFolder, page_of, sha256_of
 from tests.service.conftest import HOLDERS
 
 ROWS = 3 * BATCH + 5
@@ -38,7 +38,7 @@ def big(service, tmp_path_factory):
             ),
         }
     )
-    folder = Results(tmp_path_factory.mktemp("big"))
+    folder = ResultFolder(tmp_path_factory.mktemp("big"))
     kept = folder.write(table.schema, table.to_batches(max_chunksize=BATCH))
     return (
         replace(segment, facts={**segment.facts, "columns": columns}, returned=ROWS),
