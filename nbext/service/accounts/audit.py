@@ -45,26 +45,15 @@ class Audit:
         self, action: str, *, key_id: str | None, target: str | None, client: str | None
     ) -> None:
         """Note an action, to be written at the next `flush`."""
-        self._waiting.append(
-            {
-                "at": time.time(),
-                "key_id": key_id,
-                "action": action,
-                "target": target,
-                "client": client,
-            }
-        )
+        self._waiting.append(vars(Entry(time.time(), key_id, action, target, client)))
 
     def flush(self) -> None:
         """Write what was noted since the last call; nothing is lost where the registry cannot be written now."""
-        rows = []
-        while self._waiting:
-            rows.append(self._waiting.popleft())
+        rows = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if not rows:
             return
         try:
-            with self._database.write() as db:
-                db.execute(insert(audit), rows)
+            self._database.change(insert(audit), rows)
         except BaseException:
             self._waiting.extendleft(reversed(rows))
             raise
@@ -79,8 +68,7 @@ class Audit:
         last: tuple[float, int] | None = (since, -1)
         # Some at a time: PostgreSQL streams only inside a transaction, which a slow reader would hold open.
         while last is not None:
-            with self._database.read() as db:
-                rows = db.execute(found.where(tuple_(audit.c.at, audit.c.id) > last)).all()
+            rows = self._database.rows(found.where(tuple_(audit.c.at, audit.c.id) > last))
             yield from (
                 Entry(row.at, row.key_id, row.action, row.target, row.client) for row in rows
             )
@@ -89,7 +77,5 @@ class Audit:
     def prune(self, before: float) -> None:
         """Delete the entries of before that time (seconds since 1970)."""
         old = select(audit.c.id).where(audit.c.at < before).limit(_BATCH)
-        while True:
-            with self._database.write() as db:
-                if db.execute(delete(audit).where(audit.c.id.in_(old))).rowcount < _BATCH:
-                    return
+        while self._database.change(delete(audit).where(audit.c.id.in_(old))) == _BATCH:
+            pass

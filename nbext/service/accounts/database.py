@@ -307,8 +307,8 @@ class Database:
         with self.read() as db:
             return db.scalar(found)
 
-    def change(self, change: UpdateBase, values: Values | None = None) -> int:
-        """Do one change as a transaction of its own; return how many rows it changed."""
+    def change(self, change: UpdateBase, values: Values | Sequence[Values] | None = None) -> int:
+        """Do one change as a transaction of its own, of each row of values; return how many rows it changed."""
         with self.write() as db:
             return db.execute(change, values).rowcount
 

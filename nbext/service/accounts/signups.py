@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlalchemy import delete, insert, select
@@ -33,22 +32,16 @@ class SignUps:
         email = email_of(given)
         # The same answer whether it was there or not: else anyone with a key could ask who reads the newsletter.
         row = {"address": email.casefold(), "email": email, "consented_at": time.time()}
-        with contextlib.suppress(IntegrityError), self._database.write() as db:
-            db.execute(insert(signups), row)
+        with contextlib.suppress(IntegrityError):
+            self._database.change(insert(signups), row)
         return email
 
-    def all(self) -> Iterator[SignUp]:
-        """Yield every sign-up, the oldest first."""
-        with self._database.read() as db:
-            for row in db.execute(
-                select(signups).order_by(signups.c.consented_at, signups.c.address)
-            ):
-                yield SignUp(row.email, row.consented_at)
+    def all(self) -> list[SignUp]:
+        """Return every sign-up, the oldest first."""
+        every = select(signups).order_by(signups.c.consented_at, signups.c.address)
+        return [SignUp(row.email, row.consented_at) for row in self._database.rows(every)]
 
     def delete(self, email: str) -> bool:
         """Delete an address; False where it was not recorded."""
-        with self._database.write() as db:
-            return (
-                db.execute(delete(signups).where(signups.c.address == email.casefold())).rowcount
-                > 0
-            )
+        this = delete(signups).where(signups.c.address == email.casefold())
+        return self._database.change(this) > 0

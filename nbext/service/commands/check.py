@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 from nbext.engine.storage import damage_of
 from nbext.errors import ConfigError, StorageError
 from nbext.service import commands
-from nbext.service.accounts.database import Database
 from nbext.service.segments.lists import verified_lists
 from nbext.service.segments.results import ResultFolder
 from nbext.service.segments.store import SegmentStore
@@ -36,9 +34,16 @@ def run(args: argparse.Namespace) -> int:
     if not isinstance(place, Path) or place.exists() or not ingested:
         try:
             with commands.database(args) as database:
-                for pieces, line in _results(database, ResultFolder(state)):
-                    checked += pieces
-                    damage += [line] if line else []
+                if found := database.damage():
+                    damage.append(f"registry: {found}")
+                results, batches = ResultFolder(state), SegmentStore(database).results()
+                for segment_id, result in itertools.chain.from_iterable(batches):
+                    checked += 1
+                    try:
+                        # Every file again, also those that a running service has compared already.
+                        results.verify(result, again=True)
+                    except StorageError as error:
+                        damage.append(f"segment {segment_id}: {error}")
         except StorageError as error:
             damage.append(f"registry: {error}")
     # Where another registry is looked at, or a former one is gone, the results are there and nobody finds them.
@@ -52,22 +57,9 @@ def run(args: argparse.Namespace) -> int:
         damage += [] if intact else [f"list {name} has other bytes than were stored"]
     for line in damage:
         print(line)
-    found = f"{len(damage)} damaged" if damage else "all intact"
+    total = f"{len(damage)} damaged" if damage else "all intact"
     print(
         f"Checked {registry} and {'the chain data' if ingested else 'no chain data, because none was ingested'}."
     )
-    print(f"{checked} results and {lists} lists checked: {found}.")
+    print(f"{checked} results and {lists} lists checked: {total}.")
     return 1 if damage else 0
-
-
-def _results(database: Database, results: ResultFolder) -> Iterator[tuple[int, str]]:
-    """Yield how many results were looked at, one or none, and what is damaged of them."""
-    if found := database.damage():
-        yield 0, f"registry: {found}"
-    # Hashes every file again, also those that a running service has compared already.
-    for segment_id, result in itertools.chain.from_iterable(SegmentStore(database).results()):
-        try:
-            results.verify(result, again=True)
-            yield 1, ""
-        except StorageError as error:
-            yield 1, f"segment {segment_id}: {error}"

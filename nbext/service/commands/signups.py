@@ -34,21 +34,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do one action."""
     with commands.database(args) as database:
-        _ACTIONS[args.action](SignUps(database), args)
+        signups = SignUps(database)
+        if args.action == "export":
+            _export(signups, args.to)
+        elif signups.delete(email_of(args.email)):
+            print(f"Deleted {args.email}.")
+        else:
+            raise ConfigError(f"{args.email} has not signed up.")
         commands.note(database, f"signups.{args.action}", None)
     return 0
 
 
-def _export(signups: SignUps, args: argparse.Namespace) -> None:
-    if args.to is None:
+def _export(signups: SignUps, path: Path | None) -> None:
+    if path is None:
         _write(signups, sys.stdout)
-    elif args.to.exists():
-        raise ConfigError(f"{args.to} exists. Choose another file, or move this one away.")
-    elif not args.to.absolute().parent.is_dir():
-        raise ConfigError(f"There is no folder {args.to.parent}.")
+    elif path.exists():
+        raise ConfigError(f"{path} exists. Choose another file, or move this one away.")
+    elif not path.absolute().parent.is_dir():
+        raise ConfigError(f"There is no folder {path.parent}.")
     else:
         with (
-            whole_file(args.to.absolute()) as part,
+            whole_file(path.absolute()) as part,
             part.open("w", encoding="utf-8", newline="") as out,
         ):
             _write(signups, out)
@@ -57,18 +63,7 @@ def _export(signups: SignUps, args: argparse.Namespace) -> None:
 def _write(signups: SignUps, out: TextIO) -> None:
     rows = csv.writer(out)
     rows.writerow(["email", "consented_at"])
-    # A spreadsheet runs a cell that begins like a formula; an address may begin with = + or -.
-    rows.writerows([_harmless(each.email), iso_ms(each.consented_at)] for each in signups.all())
-
-
-def _harmless(text: str) -> str:
-    return f"'{text}" if text[:1] in "=+-@" else text
-
-
-def _delete(signups: SignUps, args: argparse.Namespace) -> None:
-    if not signups.delete(email_of(args.email)):
-        raise ConfigError(f"{args.email} has not signed up.")
-    print(f"Deleted {args.email}.")
-
-
-_ACTIONS = {"export": _export, "delete": _delete}
+    for each in signups.all():
+        # A spreadsheet runs a cell that begins like a formula; an address may begin with = + or -.
+        harmless = "'" if each.email[:1] in "=+-@" else ""
+        rows.writerow([harmless + each.email, iso_ms(each.consented_at)])
