@@ -8,8 +8,7 @@ validate     arguments, checked before any request
 decode       what an answer says; the decoder of our own service's answers
 frames       which dtype a column gets
 http/        one request within its deadline: connections, retries, redirects, errors
-lists        lists of wallets in filters: columns, sets and files; stored with our own service once
-checksums    whether the addresses of a list carry their EIP-55 checksums, many at a time
+lists        lists of wallets in filters: columns, sets and files, their checksums; stored with our own service once
 files/       rows as CSV, and into files
 remote/      the decoder of a stranger's answers, which guesses; not loaded for a service that is ours
 """

@@ -63,32 +63,32 @@ def frame(
 def typed_column(values: Sequence[Any], kind: str | None) -> Any:
     """Return values as an array of the dtype that their type has."""
     import pandas as pd
+    import pyarrow as pa
 
-    array: Any = pd.array  # its stubs want each dtype spelled out
     present = [value for value in values if value is not None]
     fits = _FITS.get(kind or "")
     if fits is None or not all(fits(value) for value in present):
         # No type, or the answer has something else than its type says: it stays as it came.
         kind = inferred(present)
-    if kind in ("integer", "whole"):
-        return _integers(
-            [None if v is None else int(v) for v in values], len(present) < len(values)
-        )
+    array: Any = pd.array  # its stubs want each dtype spelled out
     if kind in ("number", "float64"):
         # NaN is a number to float64: a missing one needs the masked dtype, unless the dtype is promised.
         dtype = "float64" if kind == "float64" or len(present) == len(values) else "Float64"
         return array([None if v is None else float(v) for v in values], dtype=dtype)
     if kind == "timestamp":
-        return array(
-            pd.to_datetime(list(values), format="ISO8601", utc=True),
-            dtype=pd.DatetimeTZDtype("s", "UTC"),
-        )
+        times = pd.to_datetime(list(values), format="ISO8601", utc=True)
+        return array(times, dtype=pd.DatetimeTZDtype("s", "UTC"))
+    if kind == "object":
+        return pd.Series(list(values), dtype=object).array
+    make: Any = str
     if kind == "boolean":
-        return pd.array(list(values), dtype="boolean")
-    if kind in ("string", "uint256"):
-        texts = [None if v is None else str(v) for v in values]
-        return pd.array(texts, dtype=text_dtype()) if kind == "string" else _exact_column(texts)
-    return pd.Series(list(values), dtype=object).array
+        make = bool
+    elif kind in ("integer", "whole") and all(int(v) in INT64 for v in present):
+        # One balance beyond 64 bits makes text of its column: floats, which pandas would take, lose its last digits.
+        make = int
+    arrow = {str: pa.string(), bool: pa.bool_(), int: pa.int64()}[make]
+    plain = pa.array([None if v is None else make(v) for v in values], arrow)
+    return _from_arrow(pa.chunked_array([plain]), kind or "")
 
 
 def inferred(present: Sequence[Any]) -> str:
@@ -112,12 +112,6 @@ def text_dtype() -> Any:
 
     # Named in full: "str" alone is another dtype where pyarrow is not installed, and in pandas 2.
     return pd.StringDtype("pyarrow", na_value=np.nan)
-
-
-def _exact_column(texts: Sequence[str | None]) -> Any:
-    import pyarrow as pa
-
-    return _from_arrow(pa.chunked_array([pa.array(texts, pa.string())]), "uint256")
 
 
 def exact_part(texts: pa.Array) -> pa.Array:
@@ -185,19 +179,6 @@ def wide_columns(stated: Mapping[str, str], found: Any) -> list[str]:
     return notes
 
 
-def _integers(values: Sequence[int | None], missing: bool) -> Any:
-    import pandas as pd
-
-    # One balance beyond 64 bits makes text of its column: floats, which pandas would take, lose its last digits.
-    if any(v is not None and v not in INT64 for v in values):
-        return pd.array([None if v is None else str(v) for v in values], dtype=text_dtype())
-    return (
-        pd.array(list(values), dtype="Int64")
-        if missing
-        else pd.Series(list(values), dtype="int64").array
-    )
-
-
 def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -237,15 +218,13 @@ def text_or_json(value: Any) -> str | None:
     )
 
 
-def _is_number(value: Any) -> bool:
-    return (_is_int(value) or isinstance(value, Decimal)) and _exact_as_float(value)
-
-
 _FITS: dict[str, Any] = {
     "string": lambda value: isinstance(value, str),
     "integer": _is_int,
     "uint256": _digits,
-    "number": _is_number,
+    "number": lambda value: (
+        (_is_int(value) or isinstance(value, Decimal)) and _exact_as_float(value)
+    ),
     "float64": lambda value: _is_int(value) or isinstance(value, float | Decimal),
     "boolean": lambda value: isinstance(value, bool),
     "timestamp": lambda value: isinstance(value, str) and TIMESTAMP.match(value) is not None,
@@ -269,9 +248,9 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
 
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     if is_text and kind == "uint256":
-        whole = exact_whole([exact_part(part) for part in values.chunks])
+        exact = exact_whole([exact_part(part) for part in values.chunks])
         # As they came, where only text holds them: a stranger may write 007.
-        values = whole if pa.types.is_decimal(whole.type) else values
+        values = exact if pa.types.is_decimal(exact.type) else values
     if pa.types.is_decimal(values.type) and kind == "uint256":
         return pd.arrays.ArrowExtensionArray(values)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
@@ -280,14 +259,12 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
         return values.to_numpy()
     if pa.types.is_integer(values.type):
         # Without the mask a missing value would turn the whole column into floats.
-        return _masked(pd.Int64Dtype(), values) if values.null_count else values.to_numpy()
+        whole: Any = pd.Int64Dtype()
+        return whole.__from_arrow__(values) if values.null_count else values.to_numpy()
     if pa.types.is_boolean(values.type):
-        return _masked(pd.BooleanDtype(), values)
+        boolean: Any = pd.BooleanDtype()
+        return boolean.__from_arrow__(values)
     return values.to_pandas().array
-
-
-def _masked(dtype: Any, values: pa.ChunkedArray) -> Any:
-    return dtype.__from_arrow__(values)
 
 
 def text_columns(schema: pa.Schema) -> dict[str, str]:

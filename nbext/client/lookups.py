@@ -19,7 +19,7 @@ from nbext.client.decode import Reading, Want, check_count
 from nbext.client.service import Service
 from nbext.core import wire as op
 from nbext.core.addresses import looks_like_address
-from nbext.core.chains import CHAINS, Chain
+from nbext.core.chains import chain_of
 from nbext.core.provenance import Provenance
 from nbext.errors import (
     AmbiguousSymbol,
@@ -101,10 +101,7 @@ def _refuse_other_contract(record: Mapping[str, Any], chain: str, address: str) 
                 )
             number = re.match(r"eip155:(\d+)", text) if plain in _OWN_ADDRESS + _OWN_CHAIN else None
             named = number[1] if number else text if plain in _OWN_CHAIN else ""
-            other, ours = (
-                next((one.name for one in CHAINS if _is_named(one, text)), None)
-                for text in (named, chain)
-            )
+            other, ours = map(_known_chain, (named, chain))
             if other and ours and other != ours:
                 raise ProtocolError(
                     f"The service was asked for a contract on {ours}, and answered for {other}."
@@ -113,9 +110,11 @@ def _refuse_other_contract(record: Mapping[str, Any], chain: str, address: str) 
             raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
 
 
-def _is_named(chain: Chain, text: str) -> bool:
-    """Say whether a text is the name or the number of a chain."""
-    return text.lower() in (chain.name, str(chain.id), *chain.aliases)
+def _known_chain(text: str) -> str | None:
+    try:
+        return chain_of(text).name
+    except ValidationError:
+        return None
 
 
 def metadata(

@@ -31,7 +31,7 @@ from nbext.client.decode import (
 from nbext.client.http.body import Answer, Incoming
 from nbext.client.http.deadline import SCOPE, Deadline, Scope
 from nbext.client.http.errors import redacted
-from nbext.client.http.transport import NO_CAP, Call, Exchange, Transport
+from nbext.client.http.transport import NO_CAP, Call, Transport
 from nbext.core import wire as op
 from nbext.errors import AmbiguousAnswer, ApiError, NbextError, ProtocolError, QueryCancelled
 from nbext.settings import Secret, Settings
@@ -142,9 +142,15 @@ class Service:
         for hop in range(MAX_HOPS):
             for attempt in self.transport.exchange(call):
                 with attempt as exchange:
-                    reading = self.decoded(
-                        self._opened(exchange, call), want, types or {}, call.operation
-                    )
+                    try:
+                        came = exchange.open()
+                    except ApiError as error:
+                        if not self.ours:
+                            body = json.dumps(error.problem).encode() if error.problem else b""
+                            said = Answer(error.status, {}, body, call.target)
+                            self._remember(said, call.operation, None, str(error))
+                        raise
+                    reading = self.decoded(came, want, types or {}, call.operation)
             waits = reading.id is not None or reading.state is State.RUNNING
             if reading.url is None or reading.rows is not None or waits:
                 reading.source = call.target if hop else None
@@ -152,17 +158,6 @@ class Service:
             target = self.follow(reading.url)
             call, want = replace(call, method="GET", target=target, body=None), Want.TABLE
         raise ProtocolError("The service sends us from one address to the next, and never to rows.")
-
-    def _opened(self, exchange: Exchange, call: Call) -> Incoming:
-        try:
-            return exchange.open()
-        except ApiError as error:
-            if not self.ours:
-                body = json.dumps(error.problem).encode() if error.problem else b""
-                self._remember(
-                    Answer(error.status, {}, body, call.target), call.operation, None, str(error)
-                )
-            raise
 
     def decoded(
         self, came: Incoming, want: Want, types: Mapping[str, str], operation: str
