@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
-from nbext.errors import ConfigError
+from nbext.errors import ConfigError, ValidationError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,6 +97,13 @@ def blank(width: float, height: float, title: str, about: Provenance) -> Any:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return axes
+
+
+def check_room(number: int, most: int, chart: str, what: str, pointer: str) -> None:
+    """Refuse a chart of more than there is room for."""
+    if number > most:
+        detail = f"{chart} has room for {most} {what}, and these are {number}."
+        raise ValidationError.of(pointer, "size", detail)
 
 
 def _source(about: Provenance) -> str:

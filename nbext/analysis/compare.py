@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.analysis import charts
 from nbext.analysis.segments import (
-    SCOPE,
     CommonCounts,
     Result,
     Segment,
@@ -20,6 +19,7 @@ from nbext.analysis.segments import (
     names_of,
     requests_of,
     result,
+    scope_of,
     segment_of,
 )
 from nbext.client import frames
@@ -33,6 +33,16 @@ if TYPE_CHECKING:
 
 # So many have as many groups as one request counts.
 MOST_IN_UPSET = 12
+# Title, unit and form of the numbers.
+_HEATMAPS = {
+    "": ("Wallets that two segments have in common", "wallets", "{:,.0f}"),
+    "share": ("Share of a segment's wallets in another", "share of the row's wallets", "{:.0%}"),
+    "lift": (
+        "Wallets in two segments, compared with chance",
+        "times as many as by chance",
+        "{:.3g}",
+    ),
+}
 _SHARES = {
     "holders": "string",
     "wallets": "integer",
@@ -87,61 +97,39 @@ def overlap(
         raise ValidationError.of("/lift", "exclusive", "Ask for share or for lift, not for both.")
     each = [segment_of(one, client, f"/segments/{place}") for place, one in enumerate(given)]
     number = len(each)
-    pairs = list(combinations(range(number), 2))
-    together: list[Sequence[int]] = [*((place,) for place in range(number)), *pairs]
+    together = [group for size in (1, 2) for group in combinations(range(number), size)]
     everyone = Segment({"activity": {"transfers": {"min": 1}}, **each[0].scope()}, client=client)
     found = count_common([*each, *[everyone] * lift], [*together, *[(number,)] * lift])
     counts = dict(zip(together, found.counts, strict=False))
     names = names_of(names or given, each, found.words[:number])
-    rows = [
-        [counts[tuple(sorted({row, column}))] for column in range(number)] for row in range(number)
+    places = range(number)
+    rows: list[list[float]] = [
+        [counts[tuple(sorted({row, column}))] for column in places] for row in places
     ]
-    table = pd.DataFrame(rows, index=names, columns=names, dtype="int64")
-    title, unit, form = "Wallets that two segments have in common", "wallets", "{:,.0f}"
-    if share:
-        title, unit, form = (
-            "Share of a segment's wallets in another",
-            "share of the row's wallets",
-            "{:.0%}",
-        )
-    elif lift:
-        title, unit, form = (
-            "Wallets in two segments, compared with chance",
-            "times as many as by chance",
-            "{:.3g}",
-        )
     if share or lift:
-        parts = [
-            [
-                _part(rows, row, column, found.counts[-1] if lift else None)
-                for column in range(number)
-            ]
-            for row in range(number)
-        ]
-        table = pd.DataFrame(parts, index=names, columns=names, dtype="float64")
+        everyones = found.counts[-1] if lift else None
+        rows = [[_part(rows, row, column, everyones) for column in places] for row in places]
+    kind = "float64" if share or lift else "int64"
+    table = pd.DataFrame(rows, index=names, columns=names, dtype=kind)
+    title, unit, form = _HEATMAPS["share" if share else "lift" if lift else ""]
+
+    def cell(row: int, column: Any) -> Segment | None:
+        if column is None:
+            return None
+        other = names.index(column)
+        return each[row] if other == row else all_of([each[row], each[other]])
 
     def heatmap(made: Result) -> charts.Chart:
-        if number > charts.MOST_IN_HEATMAP:
-            detail = (
-                f"A heatmap has room for {charts.MOST_IN_HEATMAP} segments, and these are {number}."
-            )
-            raise ValidationError.of("/segments", "size", detail)
+        charts.check_room(number, charts.MOST_IN_HEATMAP, "A heatmap", "segments", "/segments")
         return charts.heatmap(made, title, unit, Provenance.of(made), form, diagonal=not lift)
 
-    return result(
-        table,
-        found.about("overlap", each),
-        lambda row, column: (
-            None
-            if column is None
-            else (
-                each[row]
-                if names.index(column) == row
-                else all_of([each[row], each[names.index(column)]])
-            )
-        ),
-        {"heatmap": heatmap, "upset": lambda made: _upset(each, names, made)},
-    )
+    def upset(made: Result) -> charts.Chart:
+        charts.check_room(number, MOST_IN_UPSET, "An UpSet plot", "segments", "/segments")
+        common, only = exactly(each)
+        return charts.upset(names, common.counts[:number], only, Provenance.of(made))
+
+    about = found.about("overlap", each)
+    return result(table, about, cell, {"heatmap": heatmap, "upset": upset})
 
 
 def _named(segments: Iterable[Any] | Mapping[str, Any]) -> tuple[list[str], list[Any]]:
@@ -156,22 +144,11 @@ def _named(segments: Iterable[Any] | Mapping[str, Any]) -> tuple[list[str], list
     return names, given
 
 
-def _part(rows: Sequence[Sequence[int]], row: int, column: int, everyone: int | None) -> float:
+def _part(rows: Sequence[Sequence[float]], row: int, column: int, everyone: int | None) -> float:
     both, one, other = rows[row][column], rows[row][row], rows[column][column]
     if not one or (everyone is not None and not other):
         return float("nan")
     return both / one if everyone is None else both * everyone / (one * other)
-
-
-def _upset(segments: Sequence[Segment], names: Sequence[str], made: Result) -> charts.Chart:
-    if len(segments) > MOST_IN_UPSET:
-        detail = (
-            f"An UpSet plot has room for {MOST_IN_UPSET} segments, and these are {len(segments)}."
-        )
-        raise ValidationError.of("/segments", "size", detail)
-    found, only = exactly(segments)
-    sizes = [found.counts[place] for place in range(len(segments))]
-    return charts.upset(names, sizes, only, Provenance.of(made))
 
 
 def exactly(segments: Sequence[Segment]) -> tuple[CommonCounts, dict[int, int]]:
@@ -219,11 +196,7 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
     if asked.client.is_ours:
         found = asked.client.funnel(asked.filters, asked.operator)
         members = [step["filters"] for step in found["steps"]]
-        scope = {
-            key: found["canonical"]["filters"][key]
-            for key in SCOPE[:3]
-            if key in found["canonical"]["filters"]
-        }
+        scope = scope_of(found["canonical"]["filters"])
         chains = found["chains"]
         rows = [(step["words"], step["alone"], step["remaining"]) for step in found["steps"]]
         about = Provenance(
@@ -248,21 +221,13 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
             return None
         return _conditions(members[row if column == "alone" else 0 : row + 1], scope, chains, asked)
 
+    def steps(made: Result) -> charts.Chart:
+        words, alone, left = (made[name].tolist() for name in made.columns)
+        return charts.steps(words, alone, left, about)
+
     table = pd.DataFrame(rows, columns=["condition", "alone", "remaining"])
     table = table.astype({"condition": "str", "alone": "int64", "remaining": "int64"})
-    return result(
-        table,
-        about,
-        cell,
-        {
-            "bars": lambda made: charts.steps(
-                made["condition"].tolist(),
-                made["alone"].tolist(),
-                made["remaining"].tolist(),
-                about,
-            )
-        },
-    )
+    return result(table, about, cell, {"bars": steps})
 
 
 def _conditions(
@@ -278,16 +243,10 @@ def _conditions(
     """
     inside: dict[str, Any] = dict(members[0]) if len(members) == 1 else {"all": list(members)}
     fewer = set(chains) - (set(_chains(inside)) or {scope.get("chain", "")})
-    nobody = [
-        {"all": [one, {"not": one}]}
-        for one in (
-            {"activity": {"transfers": {"min": 1}, "chain": chain}}
-            for chain in (chains if fewer else [])
-        )
-    ]
-    return Segment(
-        {**({"any": [inside, *nobody]} if nobody else inside), **scope}, client=of.client
-    )
+    if fewer:
+        active = [{"activity": {"transfers": {"min": 1}, "chain": chain}} for chain in chains]
+        inside = {"any": [inside, *({"all": [one, {"not": one}]} for one in active)]}
+    return Segment({**inside, **scope}, client=of.client)
 
 
 def _chains(part: Any) -> Iterator[str]:

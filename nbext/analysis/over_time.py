@@ -96,12 +96,14 @@ def trend(
         detail = f"These are more than {MOST_POINTS:,} points. Choose a longer step."
         raise ValidationError.of("/every", "range", detail)
     hours = range(length // step * step, -1, -step)
-    points = [replace(asked, filters={**asked.filters, "asOf": f"{one}h"}) for one in hours]
+    points = [asked.at(f"{one}h") for one in hours]
     if amounts:
         ours_of(asked.client, "adds up amounts")
-    summed = _has_one_token(asked.filters) if amounts is None else amounts
+    if amounts is None:
+        # Where rows have one balance, of a token.
+        amounts = list(_balances(asked.filters)) == ["token"]
     with reaching_back(since):
-        found = count_common(points, [[place] for place in range(len(points))], amounts=summed)
+        found = count_common(points, [[place] for place in range(len(points))], amounts=amounts)
     times = frames.typed_column([one.get("timestamp") for one in found.as_of], "timestamp")
     blocks = pd.array([one.get("block") for one in found.as_of], dtype="Int64")
     table = pd.DataFrame(
@@ -115,9 +117,7 @@ def trend(
     about.as_of = dict(found.as_of[-1])
     if last := about.as_of.get("timestamp"):
         # Opened later, a point is of the same time, whatever has come in meanwhile.
-        points = [
-            replace(asked, filters={**asked.filters, "asOf": before(last, one)}) for one in hours
-        ]
+        points = [asked.at(before(last, one)) for one in hours]
     if "amount" in table:
         about.amounts = sums[-1]["symbol"]
     title = f"Wallets that {found.words[-1] or 'match'}"
@@ -150,19 +150,14 @@ def reaching_back(since: str) -> Iterator[None]:
         raise ValidationError.of("/since", "range", detail) from None
 
 
-def _has_one_token(filters: Mapping[str, Any]) -> bool:
-    """Return whether the rows of filters have one balance, of a token."""
-    return [kind for kind, _ in _balances(filters)] == ["token"]
-
-
-def _balances(filters: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the conditions that give rows a balance or a count, by their kind."""
+def _balances(filters: Any) -> Iterator[str]:
+    """Yield the kinds of the conditions that give rows a balance or a count."""
     for key, given in filters.items() if isinstance(filters, Mapping) else ():
         for one in given if isinstance(given, list | tuple) else [given]:
             if key in ("all", "any"):
                 yield from _balances(one)
             elif key in ("token", "nft"):
-                yield key, one
+                yield key
 
 
 def before(timestamp: str, hours: int) -> str:
@@ -240,8 +235,10 @@ def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Se
     """Return the table, the segment now and then, and what is said of them, by our own service."""
     import pandas as pd
 
-    rows = asked.client.segment_changes(asked.filters, asked.operator, _moment(since))
-    _check_size(rows)
+    # `asOf` knows no years.
+    is_years = isinstance(since, str) and since.endswith("y") and SPAN.fullmatch(since)
+    moment = f"{hours_of(str(since), '/since') // 24}d" if is_years else since
+    rows = _whole(asked.client.segment_changes(asked.filters, asked.operator, moment))
     said = Provenance.of(rows)
     as_of = said.as_of or {}
     names = pd.Series(("left", "joined", "stayed"), dtype=frames.text_dtype())
@@ -269,7 +266,7 @@ def _in_two(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Se
     if type(as_of.get("block")) is not int:
         raise ConfigError(f"{asked.client.base_url} does not say which block its answers are for.")
     now, then = _fixed(asked, since, as_of)
-    at = [_rows(one) for one in (then, now)]
+    at = [_whole(one.open(MAX_LIMIT)) for one in (then, now)]
     before, after = (pd.Index(rows["address"]) for rows in at)
     wallets = before.union(after)
     status = pd.Series("stayed", wallets, dtype=frames.text_dtype())
@@ -290,34 +287,19 @@ def _in_two(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Se
     return pd.DataFrame(columns), now, then, about
 
 
-def _moment(since: str | int) -> str | int:
-    """Return the time as ``asOf`` has it, which knows no years."""
-    is_years = isinstance(since, str) and since.endswith("y") and SPAN.fullmatch(since)
-    return f"{hours_of(str(since), '/since') // 24}d" if is_years else since
-
-
 def _fixed(asked: Segment, since: str | int, as_of: Mapping[str, Any]) -> tuple[Segment, Segment]:
     """Return the segment as of the data's last block, and as of the earlier time: both fixed, whatever comes in."""
     moment: Any = since
     if isinstance(since, str) and SPAN.fullmatch(since) and as_of.get("timestamp"):
         moment = before(as_of["timestamp"], hours_of(since, "/since"))
-    now, then = (
-        replace(asked, filters={**asked.filters, "asOf": one}) for one in (as_of["block"], moment)
-    )
-    return now, then
+    return asked.at(as_of["block"]), asked.at(moment)
 
 
-def _rows(asked: Segment) -> pd.DataFrame:
-    rows = asked.open(MAX_LIMIT)
-    _check_size(rows)
-    return rows
-
-
-def _check_size(rows: pd.DataFrame) -> None:
+def _whole(rows: pd.DataFrame) -> pd.DataFrame:
     if Provenance.of(rows).truncated:
-        raise ValidationError.of(
-            "/segment", "size", f"changes compares at most {MAX_LIMIT:,} wallets."
-        )
+        detail = f"changes compares at most {MAX_LIMIT:,} wallets."
+        raise ValidationError.of("/segment", "size", detail)
+    return rows
 
 
 def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame:
@@ -328,7 +310,7 @@ def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame
         listed = {"wallet": {"in": wallets.tolist()}}
         # The segment's conditions give the rows their columns; beside the list, they leave nobody out.
         everyone = {"all": [listed, {"any": [asked.member(), listed]}], **asked.scope()}
-        rows = _rows(replace(asked, filters=everyone, operator="AND"))
+        rows = _whole(replace(asked, filters=everyone, operator="AND").open(MAX_LIMIT))
     rows, text = rows.set_index("address"), frames.text_dtype()
     # A wallet that had not been seen by then has no row. Amounts of more than 76 digits are text.
     columns = {
@@ -413,7 +395,7 @@ def retention(
         raise ValidationError.of("/since", "range", detail)
     # A date is the whole day; the last period ends where the data does, whatever is added meanwhile.
     ends = [*(str(one.end_time.date()) for one in periods[:-1]), last["block"]]
-    moments = [replace(asked, filters={**asked.filters, "asOf": one}) for one in ends]
+    moments = list(map(asked.at, ends))
     cells = [(row, later) for row in range(number) for later in range(row, number)]
     with reaching_back(since):
         cohorts = _joined(moments) if cohort == "held" else _seen(asked, periods, last["block"])
@@ -479,11 +461,7 @@ def _seen(asked: Segment, periods: list[pd.Period], block: int) -> list[Segment]
 
 
 def _heatmap(made: Result, title: str) -> charts.Chart:
-    if len(made) > charts.MOST_IN_HEATMAP:
-        detail = (
-            f"A heatmap has room for {charts.MOST_IN_HEATMAP} cohorts, and these are {len(made)}."
-        )
-        raise ValidationError.of("/since", "size", detail)
+    charts.check_room(len(made), charts.MOST_IN_HEATMAP, "A heatmap", "cohorts", "/since")
     table = made.drop(columns="wallets")
     table.index = [
         f"{name} ({size:,})" for name, size in zip(made.index, made["wallets"], strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
@@ -57,7 +57,11 @@ class Segment:
 
     def scope(self) -> dict[str, Any]:
         """Return the keys beside the conditions that decide which wallets match."""
-        return {key: self.filters[key] for key in SCOPE[:3] if key in self.filters}
+        return scope_of(self.filters)
+
+    def at(self, moment: Any) -> Segment:
+        """Return the segment as of a time or a block."""
+        return replace(self, filters={**self.filters, "asOf": moment})
 
     def saved(self) -> dict[str, Any]:
         """Return the condition that names this segment by its id, which our own service stores for that."""
@@ -94,6 +98,11 @@ def requests_of(segments: Iterable[Segment]) -> list[dict[str, Any]]:
         one.client.request_for(one.filters, one.operator, limit=1)["body"] for one in segments
     ]
     return [{name: body[name] for name in ("operator", "filters")} for body in bodies]
+
+
+def scope_of(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of filters beside the conditions that decide which wallets match."""
+    return {key: filters[key] for key in SCOPE[:3] if key in filters}
 
 
 def client_of(given: Client | None) -> Client:
