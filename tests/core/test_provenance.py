@@ -1,16 +1,19 @@
 """Where a table comes from is known by name in our code, and is a plain dict to everybody else."""
 
+import ast
 import copy
 import json
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from nbext.core.provenance import Provenance
 
+REPO = Path(__file__).parents[2]
 SAID = {"operation": "execute_segment", "segment_id": "sg_1", "matched": None, "warnings": ["new"]}
 
 
@@ -85,3 +88,19 @@ def test_a_pickle_opens_where_nbext_is_not_installed(table, tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert ran.stdout.strip() == str(SAID)
+
+
+def test_no_other_module_reads_or_writes_it_by_its_keys():
+    wrong = []
+    for path in (REPO / "nbext").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Subscript):
+                place, key = node.value, node.slice
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+                place, key = node.func.value, node.args[0]
+            else:
+                continue
+            of_attrs = isinstance(place, ast.Attribute) and place.attr == "attrs"
+            if of_attrs and ast.unparse(key) == "'nbext'":
+                wrong.append(f"{path.name}:{node.lineno}")
+    assert wrong == [where for where in wrong if where.startswith("provenance.py")]
