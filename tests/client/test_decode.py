@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 
 from nbext import Client
-from nbext.core.wire import TOKEN_FIELDS
+from nbext.core.wire import ARROW_TYPE, TOKEN_FIELDS
 from nbext.errors import ProtocolError, QueryCancelled, SegmentExpired, SegmentFailed
 from tests.client.conftest import KEY
 from tests.client.faultserver import reply
@@ -30,7 +31,7 @@ SEGMENT = {
     "truncated": False,
     "columns": COLUMNS,
     "preview": [],
-    "links": {"json": "/v1/segment/seg-1/json"},
+    "links": {"arrow": "/v1/segment/seg-1/arrow"},
     "createdAt": "",
     "completedAt": "",
     "durationMs": 1,
@@ -42,11 +43,24 @@ PAGE = {"limit": 1000, "offset": 0, "total": 2, "next": None}
 PAGES = {"id": "seg-1", "columns": COLUMNS, "data": ROWS, "page": PAGE}
 
 
+def as_arrow(rows):
+    """Rows as our service sends them; each amount in the decimals that hold the sum of its column."""
+    amounts = pa.array([int(row["UNI_balance"]) for row in rows], pa.decimal128(38, 0))
+    table = pa.table({"address": [row["address"] for row in rows], "UNI_balance": amounts})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    return reply(sink.getvalue().to_pybytes(), content_type=ARROW_TYPE)
+
+
+ROWS_AS_ARROW = as_arrow(ROWS)
+
+
 @pytest.fixture
 def ours(server, settings):
     """A client of a service that is ours from the start, as the embedded one is."""
     server.script("POST /v1/segment/execute", reply(SEGMENT))
-    server.script("GET /v1/segment/seg-1/json", reply(PAGES))
+    server.script("GET /v1/segment/seg-1/arrow", ROWS_AS_ARROW)
     return Client(server.url, KEY, settings=settings(attempts=1), restart=lambda: None)
 
 
@@ -57,13 +71,10 @@ def test_a_segment_is_its_rows_in_the_types_that_its_columns_state(ours):
     assert table.attrs["nbext"]["matched"] == 2
 
 
-def test_the_rows_of_several_pages_are_one_table(server, ours):
-    server.script(
-        "GET /v1/segment/seg-1/json",
-        reply({**PAGES, "data": ROWS[:1], "page": {**PAGE, "next": "/page2"}}),
-    )
-    server.script("GET /page2", reply({**PAGES, "data": ROWS[1:]}))
-    assert ours.execute_segment({"a": 1})["address"].tolist() == [row["address"] for row in ROWS]
+def test_fewer_rows_than_the_segment_has_are_refused(server, ours):
+    server.script("GET /v1/segment/seg-1/arrow", as_arrow(ROWS[:1]))
+    with pytest.raises(ProtocolError, match="The service states 2 rows, but 1 came"):
+        ours.execute_segment({"a": 1})
 
 
 def without(name):
@@ -152,7 +163,7 @@ def test_a_service_that_says_it_is_ours_is_decoded_as_ours(server, settings):
 
 def test_a_segment_in_exactly_our_shape_says_whose_service_it_is(server, settings):
     server.script("GET /v1/segment/seg-1", reply(SEGMENT))
-    server.script("GET /v1/segment/seg-1/json", reply(PAGES))
+    server.script("GET /v1/segment/seg-1/arrow", ROWS_AS_ARROW)
     client = Client(server.url, KEY, settings=settings())
     assert len(client.export_json("seg-1")) == 2
     assert client.is_ours
@@ -175,10 +186,6 @@ print([name for name in sys.modules if name.startswith("nbext.client.remote")])
 def test_the_code_for_strangers_is_not_loaded_for_a_service_that_is_ours(server, ours):
     server.script("GET /about", reply({"service": "nbext"}))
     server.script("GET /v1/segment/seg-1", reply(SEGMENT))
-    server.script(
-        "GET /v1/segment/seg-1/csv",
-        reply(b"address,UNI_balance\n0x1,1\n0x2,2\n", content_type="text/csv"),
-    )
     server.script(
         f"GET /v1/tokens/ethereum/{ADDRESS}",
         reply(dict.fromkeys(TOKEN_FIELDS, None) | {"address": ADDRESS}),

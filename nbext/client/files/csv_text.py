@@ -94,13 +94,32 @@ def batches(
 
     head, names, separator = _header(source)
     joined = _Joined(head, source)
+    kinds = {
+        "integer": pa.int64(),
+        "boolean": pa.bool_(),
+        "float64": pa.float64(),
+        "timestamp": pa.timestamp("s", "UTC"),
+    }
     # No row may be longer than a block: of our service none has forty times as many characters as the header.
-    given = _options(
-        names, separator, types, text or pa.string(), max(block, 40 * len(head.split(b"\n", 1)[0]))
-    )
+    block = max(block, 40 * len(head.split(b"\n", 1)[0]))
+    text = text or pa.string()
     with _lines_of_faults():
-        # Arrow's own pool keeps what it has freed, which for a table of this kind is a quarter of the peak.
-        reader = csv.open_csv(joined, *given, memory_pool=pa.system_memory_pool())
+        reader = csv.open_csv(
+            joined,
+            # One thread: only then is the row of a fault known, and from a stream it is no slower.
+            csv.ReadOptions(block_size=block, use_threads=False),
+            csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            # Left to itself it guesses: of the balances, 65 % would stay exact.
+            csv.ConvertOptions(
+                column_types={name: kinds.get(types.get(name, ""), text) for name in names},
+                # An empty number is missing. An empty text is a text, and so is a symbol named NA.
+                null_values=[""],
+                strings_can_be_null=False,
+                quoted_strings_can_be_null=False,
+            ),
+            # Arrow's own pool keeps what it has freed, which for a table of this kind is a quarter of the peak.
+            memory_pool=pa.system_memory_pool(),
+        )
     return reader.schema, _each(reader, joined)
 
 
@@ -123,33 +142,6 @@ def _lines_of_faults() -> Iterator[None]:
         raise ProtocolError(
             f"The answer is not valid CSV{where}: {shown(error, length=200)}"
         ) from None
-
-
-def _options(
-    names: list[str], separator: str, types: Mapping[str, str], text: Any, block: int
-) -> tuple[Any, Any, Any]:
-    """Return pyarrow's options. Left to itself it guesses: of the balances, 65 % would stay exact."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    kinds = {
-        "integer": pa.int64(),
-        "boolean": pa.bool_(),
-        "float64": pa.float64(),
-        "timestamp": pa.timestamp("s", "UTC"),
-    }
-    return (
-        # One thread: only then is the row of a fault known, and from a stream it is no slower.
-        csv.ReadOptions(block_size=block, use_threads=False),
-        csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        csv.ConvertOptions(
-            column_types={name: kinds.get(types.get(name, ""), text) for name in names},
-            # An empty number is missing. An empty text is a text, and so is a symbol named NA.
-            null_values=[""],
-            strings_can_be_null=False,
-            quoted_strings_can_be_null=False,
-        ),
-    )
 
 
 def _header(source: Any) -> tuple[bytes, list[str], str]:
