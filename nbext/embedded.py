@@ -160,7 +160,7 @@ class Embedded:
 
     def _make(self) -> Server:
         # First of all by the caller's thread, in a cell: imported by one of the service's, pandas would take a notebook
-        # for a terminal. See nbext/notebook/warm_up.py.
+        # for a terminal. See `WarmUp` in nbext/notebook/session.py.
         importlib.import_module("pandas")
 
         # Imported here: these load FastAPI, Ibis and DuckDB, which only an embedded service needs.

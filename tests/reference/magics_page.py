@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nbext.notebook.line.options import HELP, Grammar
+from nbext.notebook.line import HELP, Grammar
 from nbext.notebook.run.query import SEGMENT_QUERY
 from nbext.notebook.run.root import COMMANDS, MAGICS, TOUR
 from tests.reference import table

@@ -15,7 +15,7 @@ from nbext.errors import UsageError, ValidationError, did_you_mean
 from nbext.notebook.cell import body
 from nbext.notebook.cell.json_errors import corrected
 from nbext.notebook.cell.json_source import at, excerpt, place_of
-from nbext.notebook.line.options import Args
+from nbext.notebook.line import Args
 
 
 @dataclass(frozen=True)

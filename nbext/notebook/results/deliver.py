@@ -15,7 +15,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.rules import FILES, FRAMES, MAX_LIMIT
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
-from nbext.notebook.line.options import Args, Option
+from nbext.notebook.line import Args, Option
 
 if TYPE_CHECKING:
     import pandas as pd

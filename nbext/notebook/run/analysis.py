@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nbext.core.provenance import Provenance
 from nbext.errors import UsageError
 from nbext.notebook.cell.request import query_of
-from nbext.notebook.line.options import Args, Command, Option, Word, value_of
+from nbext.notebook.line import Args, Command, Option, Word, value_of
 from nbext.notebook.results.deliver import OUT, deliver
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from nbext.core.provenance import Provenance
 from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled
 from nbext.notebook.cell.request import SegmentQuery
-from nbext.notebook.line.options import Args
+from nbext.notebook.line import Args
 from nbext.notebook.results.deliver import cut_in_words, print_notes
 from nbext.notebook.threads import in_background
 

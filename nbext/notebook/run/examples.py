@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.untrusted_text import visible
 from nbext.errors import StorageError, UsageError
-from nbext.notebook.line.options import Args, Command, Option
+from nbext.notebook.line import Args, Command, Option
 
 if TYPE_CHECKING:
     from nbext.notebook.session import Session

@@ -12,7 +12,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import SEARCH_TYPES
 from nbext.errors import NbextError, NotFound, UsageError, ValidationError
-from nbext.notebook.line.options import Args, Grammar, Option, Word, value_of
+from nbext.notebook.line import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import RESULT, deliver, forms, put
 from nbext.notebook.results.tables import failures_in_words
 

@@ -13,11 +13,11 @@ from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.errors import NotFound, UsageError
 from nbext.notebook.cell.body import Body
 from nbext.notebook.cell.request import SegmentQuery, query_of
-from nbext.notebook.completion.schema import json_names
-from nbext.notebook.line.options import Args, Grammar, Option, Word, value_of
+from nbext.notebook.line import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results import deliver
 from nbext.notebook.results.deliver import RESULT
 from nbext.notebook.run import analysis, background
+from nbext.notebook.schema import json_names
 from nbext.notebook.session import Session, saved_query
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, did_you_mean
 from nbext.fetch import command as shell_fetch
 from nbext.fetch.run import URL_VARIABLE, Output, check_installed, urls_of
-from nbext.notebook.completion import schema
-from nbext.notebook.line.options import KEY_REFUSED, Args, Command, Grammar, Option, Word, value_of
+from nbext.notebook import schema
+from nbext.notebook.line import KEY_REFUSED, Args, Command, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import OUT, forms, own_table, put
 from nbext.notebook.run import analysis, examples, metadata, query, settings
 from nbext.notebook.session import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError, did_you_mean
-from nbext.notebook.line.options import KEY_REFUSED, Args, Command
+from nbext.notebook.line import KEY_REFUSED, Args, Command
 from nbext.notebook.results.deliver import OUT, own_table, put
 from nbext.notebook.session import check_address
 from nbext.settings import SETTINGS, setting_named

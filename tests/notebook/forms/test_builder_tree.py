@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from nbext.errors import UsageError
 from nbext.language.json_schema import json_schema
-from nbext.notebook.completion.schema import SegmentSchema, segment_schema
 from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.tree import Edits, Group, Line, Tree, copied
+from nbext.notebook.schema import SegmentSchema, segment_schema
 
 GRAMMAR: SegmentSchema = segment_schema(json_schema())
 LEAVES = ("s1", "s2", "s3")

@@ -7,7 +7,7 @@ import pytest
 
 from nbext.core.provenance import Provenance
 from nbext.errors import UsageError
-from nbext.notebook.line.options import Args
+from nbext.notebook.line import Args
 from nbext.notebook.results.deliver import checked_file, checked_name, cut_in_words, size_in_words
 from nbext.notebook.run.query import SEGMENT
 

@@ -10,7 +10,7 @@ import pytest
 from nbext.client import Client
 from nbext.errors import DeadlineExceeded, QueryCancelled
 from nbext.notebook.cell.request import SegmentQuery
-from nbext.notebook.line.options import Args
+from nbext.notebook.line import Args
 from nbext.notebook.run.background import BackgroundSegment
 from nbext.notebook.run.query import SEGMENT as GRAMMAR
 from tests.notebook.slow_service import SEGMENT, slow_service

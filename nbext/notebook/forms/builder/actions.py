@@ -14,10 +14,10 @@ from typing import Any
 from nbext.core.strict_json import NotJson, parse
 from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, UsageError
-from nbext.notebook.completion.schema import SegmentSchema
 from nbext.notebook.forms.builder import fields, filters, pickers
 from nbext.notebook.forms.builder.tree import OTHER, Edits, Group, Line, Part, Tree, copied
 from nbext.notebook.forms.form import Background, Form
+from nbext.notebook.schema import SegmentSchema
 
 # No field is named so: the error of a line that is written as JSON; and the number of the JSON of all lines.
 _JSON = ""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from nbext.core.untrusted_text import visible
-from nbext.notebook.completion import schema
-from nbext.notebook.completion.schema import ConditionSpec, FieldSpec, SegmentSchema, encoded
+from nbext.notebook import schema
 from nbext.notebook.forms.builder.tree import Group, Join, Line, Part, Tree
 from nbext.notebook.forms.widgets import MAX_HELP
+from nbext.notebook.schema import ConditionSpec, FieldSpec, SegmentSchema, encoded
 
 # The value of an empty input: its field is left out of the query.
 NOTHING = object()

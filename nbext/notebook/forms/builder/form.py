@@ -19,7 +19,6 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.cell.request import SegmentQuery
-from nbext.notebook.completion.schema import ORDER, segment_schema
 from nbext.notebook.forms.builder import counts, fields, filters
 from nbext.notebook.forms.builder.actions import WHOLE, Editing
 from nbext.notebook.forms.builder.tree import Edits, Group, Part, Tree
@@ -27,6 +26,7 @@ from nbext.notebook.forms.form import Background, Snapshot, attempt
 from nbext.notebook.forms.tables import Variable, add_to_history, frame_html
 from nbext.notebook.forms.widgets import button, code_html, markup, row, text_field, visibility
 from nbext.notebook.results.deliver import MAX_NOTE
+from nbext.notebook.schema import ORDER, segment_schema
 
 if TYPE_CHECKING:
     import pandas as pd

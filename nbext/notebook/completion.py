@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbext.core.untrusted_text import visible
+from nbext.notebook import schema
 from nbext.notebook.cell.body import LIST_KEY
 from nbext.notebook.cell.json_source import Cursor, cursor_of
-from nbext.notebook.completion import schema
-from nbext.notebook.completion.schema import Kind, json_names
-from nbext.notebook.line.options import Grammar
+from nbext.notebook.line import Grammar
 from nbext.notebook.run.root import MAGICS
+from nbext.notebook.schema import Kind, json_names
 from nbext.notebook.session import saved_names
 
 if TYPE_CHECKING:

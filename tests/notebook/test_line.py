@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.errors import UsageError
-from nbext.notebook.line.options import KEY_REFUSED, Grammar, Option, Word, split_line
+from nbext.notebook.line import KEY_REFUSED, Grammar, Option, Word, split_line
 from nbext.notebook.run.root import MAGICS
 
 GRAMMAR = Grammar(

@@ -18,7 +18,7 @@ from nbext.core.chains import chain_names
 from nbext.language.conditions import CONDITIONS
 from nbext.language.json_schema import json_schema
 from nbext.notebook.cell.json_source import cursor_of
-from nbext.notebook.completion.matcher import offers
+from nbext.notebook.completion import offers
 from nbext.notebook.session import current_session
 
 KEYS = [*CONDITIONS, "all", "any", "not"]
@@ -294,7 +294,7 @@ def test_no_text_and_no_place_makes_completion_fail(text, line, column):
 
 
 def _vocabulary():
-    from nbext.notebook.completion.schema import Vocabulary
+    from nbext.notebook.schema import Vocabulary
 
     made = Vocabulary()
     made.learn_service(None, {}, json_schema())
