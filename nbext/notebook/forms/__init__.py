@@ -1,19 +1,16 @@
 """Forms: search, sign-up, a segment builder, a table's explorer, a segment's card. ipywidgets, and two pages of ours.
 
 form         what every form has: title, status, errors, a static snapshot, requests off the main thread
-widgets      fields, buttons and tables that forms are made of
+widgets      fields, buttons and tables that forms are made of; a segment's table as HTML, and the variable that gets it
 style.css    the looks of all forms
 access.js    what widgets leave out: fields that are wrong, for screen readers, and where the focus goes
 search       find collections and tokens
 signup       sign up for the newsletter
 builder/     build a segment line by line, count it, run it
-card         a segment's table at a glance, and a session's queries, each to be edited
-contract_card  a token or a collection at a glance
-distribution  how many wallets hold how much, counted over all of them
+card         at a glance: a segment's table, a token or a collection, a session's queries; each can be edited
+distribution  how many wallets hold how much: counted over all of them by the service, or from rows; and as bars
 twin.css     the looks of the static snapshots
 explorer/    a whole table: sorted, filtered, summed up, a page at a time
-bins         bins for a segment's amounts
-tables       a segment's table as HTML, and its way into the notebook's variables
 
 The builder's page inserts a cell at once where the front end lets a widget reach the notebook: JupyterLab and
 Notebook 7 do (tested). Elsewhere it goes by IPython's ``set_next_input``, with the answer of the next cell that runs,
@@ -32,8 +29,7 @@ if TYPE_CHECKING:
 
     from nbext.client import Client
     from nbext.notebook.forms.builder.form import SegmentForm
-    from nbext.notebook.forms.card import Card, HistoryCard
-    from nbext.notebook.forms.contract_card import ContractCard
+    from nbext.notebook.forms.card import Card, ContractCard, HistoryCard
     from nbext.notebook.forms.explorer.form import Explorer
     from nbext.notebook.forms.search import SearchForm
     from nbext.notebook.forms.signup import SignUpForm
@@ -163,7 +159,7 @@ def show_contract(
     UsageError
         The table has another number of rows.
     """
-    from nbext.notebook.forms.contract_card import ContractCard
+    from nbext.notebook.forms.card import ContractCard
 
     return ContractCard(_client(client), contract, is_nft=is_nft)
 

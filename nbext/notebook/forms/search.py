@@ -20,25 +20,23 @@ from nbext.core.rules import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.form import Background, Form, Snapshot, attempt
-from nbext.notebook.forms.tables import (
-    Variable,
-    count_text,
-    is_missing,
-    number_text,
-    records,
-    text_of,
-)
 from nbext.notebook.forms.widgets import (
+    Variable,
     box,
     button,
     choice_field,
     code_html,
+    count_text,
     facts_html,
+    is_missing,
     lines_html,
     markup,
+    number_text,
+    records,
     row,
     table_html,
     text_field,
+    text_of,
     visibility,
 )
 from nbext.notebook.results.deliver import MAX_NOTE

@@ -23,8 +23,17 @@ from nbext.notebook.forms.builder import counts, fields, filters
 from nbext.notebook.forms.builder.actions import WHOLE, Editing
 from nbext.notebook.forms.builder.tree import Edits, Group, Part, Tree
 from nbext.notebook.forms.form import Background, Snapshot, attempt
-from nbext.notebook.forms.tables import Variable, add_to_history, frame_html
-from nbext.notebook.forms.widgets import button, code_html, markup, row, text_field, visibility
+from nbext.notebook.forms.widgets import (
+    Variable,
+    add_to_history,
+    button,
+    code_html,
+    frame_html,
+    markup,
+    row,
+    text_field,
+    visibility,
+)
 from nbext.notebook.results.deliver import MAX_NOTE
 from nbext.notebook.schema import ORDER, segment_schema
 

@@ -12,7 +12,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook import session
-from nbext.notebook.forms.tables import is_missing, variables
+from nbext.notebook.forms.widgets import is_missing, variables
 
 # So many hits of a kind fit below a field.
 MOST = 8

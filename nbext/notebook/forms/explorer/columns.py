@@ -20,8 +20,8 @@ from nbext.core.provenance import Provenance
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
-from nbext.notebook.forms.bins import spread
-from nbext.notebook.forms.tables import is_missing, is_repeated, text_of
+from nbext.notebook.forms.distribution import spread
+from nbext.notebook.forms.widgets import is_missing, is_repeated, text_of
 
 if TYPE_CHECKING:
     import pandas as pd

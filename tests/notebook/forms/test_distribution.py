@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbext.notebook.forms.bins import spread
+from nbext.notebook.forms.distribution import spread
 
 AMOUNTS = st.lists(st.floats(min_value=0, max_value=1e60, allow_subnormal=False), max_size=50)
 
