@@ -38,6 +38,7 @@ from nbext.core.chains import chain_of
 from nbext.core.wire import DATA_HEADER, DOCS, HEALTH, KEY_HEADER, READY, REQUEST_ID_HEADER
 from nbext.engine.dataset import DataAbout
 from nbext.errors import NbextError, StorageError
+from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing, Rates
 from nbext.service.http.problems import Problem, answer_problem
 
@@ -365,6 +366,8 @@ def _described(error: BaseException) -> dict[str, str]:
     place = ""
     for frame, line in walk_tb(error.__traceback__):
         module = frame.f_globals.get("__name__", "")
-        place = f"{module}:{frame.f_code.co_name}:{line}" if module.startswith("nbext") else place
+        # All statements pass the registry's module: what tells is whose statement it was.
+        if module.startswith("nbext") and module != Database.__module__:
+            place = f"{module}:{frame.f_code.co_name}:{line}"
     cause = {"cause": str(error)} if isinstance(error, StorageError) else {}
     return {"error": type(error).__name__, "where": place, **cause}
