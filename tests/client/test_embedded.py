@@ -267,7 +267,7 @@ def test_a_segment_that_died_with_its_service_is_asked_again_under_the_same_key(
     from nbext import embedded as door
     from tests.client.faultserver import RESET
 
-    running = door.start(tmp_path)
+    running = door.start_service(tmp_path)
 
     def die(request):
         server._listener.shutdown(
