@@ -334,7 +334,7 @@ class Cancel:
             try:
                 raise reason
             finally:
-                # Else this frame refers to its own error: see `DuckDataset._on_a_cursor`.
+                # Else this frame refers to its own error: see `DuckDataset._do`.
                 del reason
 
 

@@ -103,7 +103,7 @@ def least_of(ours: Ours, token: str) -> int:
         )
 
     contract = ours.dataset.catalog.contract(1, token)
-    found = ours.dataset._read("benchmark", middle, (contract.contract,))["size"][0].as_py()
+    found = ours.dataset.read("benchmark", middle, (contract.contract,))["size"][0].as_py()
     more, digits = divmod(found, 10**17)
     digits *= 10 ** max(more, 0)
     return int(str(digits)[:2]) * 10 ** max(len(str(digits)) - 2, 0)

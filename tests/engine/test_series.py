@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from nbext.engine.duckdb import bitmaps as bits
 from nbext.engine.duckdb import dataset as duckdb_dataset
-from nbext.engine.duckdb import series as bits
 from nbext.engine.open import open_dataset
 from nbext.engine.query.series import Series, series_of
 from nbext.language import language
@@ -101,10 +101,9 @@ def test_what_stood_at_many_blocks_is_one_question_for_all_of_them(dataset):
 
 def test_no_statement_is_run_for_a_block_of_its_own(dataset, monkeypatch):
     blocks = range(80)
-    questions, read, fetch = questions_of("token_min", dataset, blocks), [], duckdb_dataset._fetch
-    monkeypatch.setattr(
-        duckdb_dataset, "_fetch", lambda *asked: read.append(asked[1]) or fetch(*asked)
-    )
+    questions, read, work = questions_of("token_min", dataset, blocks), [], duckdb_dataset._Work
+    fetch = work.fetch
+    monkeypatch.setattr(work, "fetch", lambda *asked: read.append(asked[1]) or fetch(*asked))
     counts = dataset.count(questions, [[place] for place in blocks])
     assert len(read) <= 2, "the wallets left out, once for each 64 blocks"
     assert counts[0] < counts[40] < counts[79]

@@ -1,7 +1,7 @@
 """A dataset on DuckDB.
 
-dataset       a generation opened read-only; questions answered, explained, and spilled on it
-bitmaps       sets of wallets combined in memory
-series        sets of wallets at many blocks at once
-addresses     the wallets' addresses in a file of fixed width
+dataset       a generation and the questions that it answers, counts, adds up and explains
+bitmaps       sets of wallets combined in memory, now or at many blocks at once
+files         the generation attached and locked down, the addresses' file, the folder to spill into
+explain       how sets are combined, and DuckDB's plans, as text
 """

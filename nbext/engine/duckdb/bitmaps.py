@@ -1,15 +1,22 @@
 """Sets of wallets in memory: each leaf is fetched as integers, and the sets are combined as bitmaps.
 
 A wallet is a small integer, so a bitmap of all wallets combines two million of them in milliseconds.
+
+At many blocks at once (`Throughout`) there is beside each wallet a bit for each block at which it is in the set: one
+reading of the history, and one walk through the tree of sets, answers for all blocks. A series of 52 blocks of a token
+with 700,000 holders and 1.6 million rows of history takes as long as four of these questions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nbext.core.uint256 import LIMB_BASE
+from nbext.engine.query.series import ENTERS, LEAVES
 from nbext.engine.query.set_tree import Leaf, Settled, Union
 
 if TYPE_CHECKING:
@@ -19,14 +26,19 @@ if TYPE_CHECKING:
 
     Wallets = np.ndarray[tuple[int], np.dtype[np.int32]]
     Ranks = np.ndarray[tuple[int], np.dtype[np.int64]]
+    # A bit for each block.
+    BlockBits = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 # Why there are bitmaps: of 10 million transfers, "at least X of A, and B, and not C" of the largest contracts takes
 # 29 ms with them, 59 ms as one statement of joins, and 11 ms on arrays of ids in memory. Bitmaps stay while joins take
 # more than 1.3 times the arrays and 40 ms. "Not C" alone takes 42 ms with them, and 237 ms as joins.
 # Below this many wallets sorting is as fast as a bitmap, and does not touch a byte for every wallet of the data.
 _FEW = 20_000
-# So many wallets of parts of a union are put together before the next part is fetched.
+# So many wallets of parts of a union, or pairs of them and their blocks, are put together before the next is fetched.
 _AT_A_TIME = 4_000_000
+_NONE, _ALL = np.uint64(0), ~np.uint64(0)
+# A year of Ethereum has 2.6 million blocks, of which a table has a byte each.
+_LOOKED_UP = 8_000_000
 # Behind every number that orders wallets.
 _LAST = np.iinfo(np.int64).max
 
@@ -184,3 +196,158 @@ def _bitmap(wallets: Wallets, at_least: int) -> np.ndarray[tuple[int], np.dtype[
     bits = np.zeros(max(int(wallets.max()), at_least) + 1, bool)
     bits[wallets] = True
     return bits
+
+
+@dataclass(frozen=True)
+class Throughout:
+    """The wallets that are in a set at some block, in order and each once, and at which: a bit for each block."""
+
+    wallets: Wallets
+    bits: BlockBits
+
+    def at(self, point: int) -> Wallets:
+        """Return the wallets at one block, by its number."""
+        found: Wallets = self.wallets[_has(self.bits, point)]
+        return found
+
+    def counts(self, points: int) -> list[int]:
+        """Return how many wallets there are at each block."""
+        return [int(number) for (number,) in _summed(self.bits, [np.ones(len(self.bits))], points)]
+
+    def of(self, wallets: Wallets) -> BlockBits:
+        """Return the bits of some wallets."""
+        if not len(self.wallets):
+            return np.zeros(len(wallets), np.uint64)
+        place = np.searchsorted(self.wallets, wallets).clip(max=len(self.wallets) - 1)
+        return np.where(self.wallets[place] == wallets, self.bits[place], _NONE)
+
+    def kept(self, bits: BlockBits) -> Throughout:
+        """Return the wallets at those of these blocks at which they are already in the set."""
+        both = self.bits & bits
+        return Throughout(self.wallets[both != _NONE], both[both != _NONE])
+
+
+def throughout(node: Settled[Statement], fetch: Callable[[Statement], Throughout]) -> Throughout:
+    """Return the wallets of a tree at each block."""
+    if isinstance(node, Leaf):
+        return fetch(node.wallets)
+    if isinstance(node, Union):
+        return merged(
+            (one.wallets, one.bits) for one in (throughout(part, fetch) for part in node.parts)
+        )
+    found = throughout(node.first, fetch)
+    for kept, others in ((True, node.inside), (False, node.outside)):
+        for other in others:
+            # Nothing is left to narrow: the rest would be fetched for nothing.
+            if not len(found.wallets):
+                return found
+            bits = throughout(other, fetch).of(found.wallets)
+            found = found.kept(bits if kept else ~bits)
+    return found
+
+
+def merged(parts: Iterable[tuple[Wallets, BlockBits]]) -> Throughout:
+    """Return the wallets of all parts, each once; in a part a wallet may be several times."""
+    found = [(np.empty(0, np.int32), np.empty(0, np.uint64))]
+    most = _AT_A_TIME
+    for wallets, bits in parts:
+        found.append((wallets[bits != _NONE], bits[bits != _NONE]))
+        if sum(len(one) for one, _ in found) > most:
+            found = [_merged_once(found)]
+            # Twice: a large set is not made anew for each small part after it.
+            most = max(_AT_A_TIME, 2 * len(found[0][0]))
+    return Throughout(*_merged_once(found))
+
+
+def always(wallets: Wallets) -> Throughout:
+    """Return wallets that are in a set at every block."""
+    return Throughout(np.sort(wallets), np.full(len(wallets), _ALL))
+
+
+def bits_of(rows: Any, blocks: Sequence[int]) -> BlockBits:
+    """Return at which of some blocks, in ascending order, each of fetched rows stood."""
+    if ENTERS not in rows.schema.names:
+        return np.full(rows.num_rows, _ALL)
+    # The bits of the blocks before the number n: bits n and higher are not set.
+    before = np.array([(1 << number) - 1 for number in range(len(blocks) + 1)], np.uint64)
+    entered, left = (before[_numbers(rows[name].to_numpy(), blocks)] for name in (ENTERS, LEAVES))
+    bits: BlockBits = left & ~entered
+    return bits
+
+
+def _numbers(
+    ats: np.ndarray[Any, np.dtype[np.int64]], blocks: Sequence[int]
+) -> np.ndarray[Any, Any]:
+    """Return how many of some blocks are before each of other ones."""
+    first, last = blocks[0], blocks[-1]
+    if last - first > _LOOKED_UP:
+        return np.searchsorted(np.array(blocks), ats)
+    # Ten times as fast as a search.
+    numbers = np.repeat(np.arange(len(blocks) + 1, dtype=np.uint8), [1, *np.diff(blocks), 1])
+    found: np.ndarray[Any, Any] = numbers[(ats - first).clip(0, last - first + 1)]
+    return found
+
+
+def totals_of(
+    found: Throughout, batches: Iterable[pa.RecordBatch], blocks: Sequence[int]
+) -> list[int]:
+    """Return the exact sums of a column, the last one of fetched rows, at each block, of the wallets found."""
+    sums = [0] * len(blocks)
+    for rows in batches:
+        bits = bits_of(rows, blocks) & found.of(rows["wallet"].to_numpy())
+        scales, pieces = zip(*_pieces(rows.column(rows.num_columns - 1)), strict=True)
+        for point, parts in enumerate(_summed(bits, pieces, len(blocks))):
+            sums[point] += sum(scale * int(part) for scale, part in zip(scales, parts, strict=True))
+    return sums
+
+
+def _pieces(column: pa.Array) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
+    """Yield integers as pieces of 32 bits and what each piece is to be multiplied by.
+
+    Floats add a million of them exactly.
+    """
+    import pyarrow as pa
+
+    limbs = column.flatten() if pa.types.is_struct(column.type) else [column]
+    for place, limb in enumerate(reversed(limbs)):
+        width = limb.type.bit_width // 32
+        pieces = np.frombuffer(limb.buffers()[1], np.uint32)[
+            limb.offset * width : (limb.offset + len(limb)) * width
+        ]
+        for number in range(width):
+            piece = pieces[number::width]
+            # The highest has the sign. Most amounts have but the lowest ones.
+            if piece.any() or not place + number:
+                yield (
+                    LIMB_BASE**place << 32 * number,
+                    piece.view(np.int32) if number == width - 1 else piece,
+                )
+
+
+def _merged_once(parts: Sequence[tuple[Wallets, BlockBits]]) -> tuple[Wallets, BlockBits]:
+    wallets, bits = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if not len(wallets):
+        return wallets, bits
+    # A history is stored in this order.
+    if (wallets[1:] < wallets[:-1]).any():
+        order = np.argsort(wallets, kind="stable")
+        wallets, bits = wallets[order], bits[order]
+    first = np.flatnonzero(np.concatenate([[True], wallets[1:] != wallets[:-1]]))
+    return wallets[first], np.bitwise_or.reduceat(bits, first)
+
+
+def _summed(
+    bits: BlockBits, weights: Sequence[np.ndarray[Any, Any]], points: int
+) -> np.ndarray[Any, Any]:
+    """Return the sum of each weight over the rows of each block."""
+    import pyarrow as pa
+
+    # Most rows have the bits of many others.
+    encoded = pa.array(bits).dictionary_encode()
+    groups, distinct = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
+    sums = np.array([np.bincount(groups, weight, len(distinct)) for weight in weights]).T
+    return np.array([sums[_has(distinct, point)].sum(axis=0) for point in range(points)])
+
+
+def _has(bits: BlockBits, point: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return (bits >> np.uint64(point) & np.uint64(1)).astype(bool)

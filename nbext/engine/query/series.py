@@ -2,7 +2,7 @@
 
 Their shape is one, so one tree of sets is built for all of them, with a `Moments` in place of the block. What stood at
 the blocks is then rows with the columns of `MARKS`: on DuckDB the blocks between which a row stood, which become a bit
-for each question (`nbext.engine.duckdb.series`); elsewhere a row for each block, joined by it.
+for each question (`nbext.engine.duckdb.bitmaps`); elsewhere a row for each block, joined by it.
 
 A condition needs no more for that than `standing`, `until` and `wallets_of` of `nbext.engine.query.history`. One that
 compares the block in another way, as one that counts transfers does, is not covered: its questions are answered one by

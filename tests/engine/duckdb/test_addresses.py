@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from nbext.engine.duckdb import dataset as duck
-from nbext.engine.duckdb.addresses import FILE, Addresses
+from nbext.engine.duckdb.files import FILE, Addresses
 from nbext.engine.open import open_dataset
 from tests.engine import forms
 

@@ -62,9 +62,9 @@ def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
 
 def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
     read = []
-    fetch = duckdb_dataset._fetch
+    work, fetch = duckdb_dataset._Work, duckdb_dataset._Work.fetch
     monkeypatch.setattr(
-        duckdb_dataset, "_fetch", lambda *asked: read.append(asked[1].prepared) or fetch(*asked)
+        work, "fetch", lambda *asked: read.append(asked[1].prepared) or fetch(*asked)
     )
     monkeypatch.setattr(duckdb_dataset, "_FEW", -1)
     question = forms.question("all_any_not", dataset)

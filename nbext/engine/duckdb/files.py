@@ -1,0 +1,208 @@
+"""What a dataset has on the disk: the generation attached and locked down, the addresses' file, a folder to spill into.
+
+Wallets are numbered one after the other: the address of wallet n is the n-th text of a file of fixed width beside the
+tables. Looking up ten thousand of three million in a table reads most of the table; here it reads ten thousand pages at
+most, and the operating system keeps them no longer than it has room.
+"""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from nbext.core.addresses import WIDTH
+from nbext.core.atomic_files import ORDINARY, whole_file
+from nbext.core.locks import ProcessLock
+from nbext.engine.layers import Layers, attach
+from nbext.engine.storage import ADVICE, DUCKDB
+from nbext.errors import StorageError
+
+if TYPE_CHECKING:
+    from nbext.engine.duckdb.bitmaps import Wallets
+    from nbext.engine.storage import Generation
+
+MOST_SPILLED = "4GB"
+FILE = "addresses.txt"
+_WIDTH = 42
+# Of fewer wallets than this the pages stay mapped.
+_MANY = 100_000
+
+
+class Spill:
+    """A folder of its own for one dataset to spill into; what ended processes left beside it is removed."""
+
+    def __init__(self, data_dir: Path) -> None:
+        place = data_dir / "spill"
+        self._lease: ProcessLock | None = None
+        try:
+            self._lease = ProcessLock(place)
+        except (OSError, sqlite3.OperationalError):
+            # A data folder that may only be read: questions spill among the system's temporary files.
+            self.folder = Path(tempfile.mkdtemp(prefix="nbext-spill-"))
+            return
+        self.folder = place / self._lease.name
+        for name in {
+            *self._lease.others(),
+            *(path.name for path in place.iterdir() if path.is_dir()),
+        }:
+            if not self._lease.is_alive(name):
+                shutil.rmtree(place / name, ignore_errors=True)
+
+    def made(self) -> Path:
+        """Return the folder, which DuckDB makes only when it spills."""
+        self.folder.mkdir(exist_ok=True)
+        return self.folder
+
+    def release(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lease:
+            self._lease.release()
+
+
+def locked_down(
+    generation: Generation, spill: Spill, memory: str, threads: int
+) -> tuple[duckdb.DuckDBPyConnection, Layers | None, tuple[Wallets, Wallets] | None]:
+    """Attach the generation to an empty database, and read its ranks: two datasets of one file then share nothing."""
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            **DUCKDB,
+            "memory_limit": memory,
+            "threads": threads,
+            "temp_directory": str(spill.folder),
+            "max_temp_directory_size": MOST_SPILLED,
+            "python_enable_replacements": False,
+        },
+    )
+    files = ("generation_base", "generation_delta") if generation.delta else ("generation",)
+    try:
+        layers = attach(connection.execute, generation, "generation")
+        ranks = _ranks(connection) if generation.delta else None
+        found = sum(
+            connection.execute(f"SELECT count(*) FROM {file}.main.transfers").fetchall()[0][0]
+            for file in files
+        )
+    except duckdb.Error as error:
+        connection.close()
+        spill.release()
+        raise StorageError(
+            f"{generation.folder} cannot be opened: {str(error).splitlines()[0]}. {ADVICE}"
+        ) from None
+    # A file of another generation in the place of one's own is whole, and would answer from that one's rows.
+    stated = generation.manifest["tables"].get("transfers")
+    if stated not in (None, found):
+        connection.close()
+        spill.release()
+        raise StorageError(
+            f"{generation.folder} is damaged: it has {found:,} transfers, and its manifest says "
+            f"{stated:,}. {ADVICE}"
+        )
+    # From here on no query can name a file, an address, a setting or a table of Python's.
+    connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+    return connection, layers, ranks
+
+
+def _ranks(connection: duckdb.DuckDBPyConnection) -> tuple[Wallets, Wallets]:
+    """Return each wallet's rank by address, and the wallet of each rank."""
+    with connection.cursor() as cursor:
+        added = cursor.execute(
+            "SELECT wallet, place FROM generation_delta.ingest.places ORDER BY place, address"
+        )
+        wallets, places = (column.to_numpy() for column in added.to_arrow_table().columns)
+        base = cursor.execute("SELECT count(*) FROM generation_base.main.wallets").fetchall()[0][0]
+    by_rank = np.insert(np.arange(base, dtype=np.int32), places, wallets)
+    ranks = np.empty_like(by_rank)
+    ranks[by_rank] = np.arange(len(by_rank), dtype=np.int32)
+    return ranks, by_rank
+
+
+class Addresses:
+    """The addresses of one generation; until `write` has made the file once, there are none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+        self._texts: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+        self._open()
+
+    @property
+    def ready(self) -> bool:
+        """Say whether addresses can be looked up."""
+        return self._texts is not None
+
+    def of(self, wallets: Wallets) -> pa.StringArray:
+        """Return the address of each wallet."""
+        assert self._texts is not None
+        texts = self._texts[wallets]
+        mapped: Any = getattr(self._texts.base, "base", None)
+        # What was read stays in the system's cache, and is no longer counted as this process's memory.
+        if len(wallets) > _MANY and hasattr(mmap, "MADV_DONTNEED") and hasattr(mapped, "madvise"):
+            mapped.madvise(mmap.MADV_DONTNEED)
+        return _column(texts)
+
+    def write(self, columns: Iterable[pa.StringArray], number: int) -> None:
+        """Make the file of so many addresses in the order of their wallets, whole or not at all.
+
+        Where the columns end early or the folder cannot be written there is no file: addresses then come
+        from the table.
+        """
+        try:
+            # Flushed before it is named: of a file that a power cut left full of zeros, every address would be wrong.
+            with whole_file(self._path, mode=ORDINARY) as building:
+                _write(columns, number, building)
+            self._open()
+        except (OSError, _OtherWidth):
+            self._texts = None
+
+    def _open(self) -> None:
+        if self._path.is_file() and self._path.stat().st_size:
+            self._texts = np.memmap(self._path, np.uint8, mode="r").reshape(-1, _WIDTH)
+
+
+def texts_of(packed: bytes) -> pa.StringArray:
+    """Return the addresses whose 20 bytes follow each other, as texts."""
+    halves = np.frombuffer(packed, np.uint8).reshape(-1, WIDTH)
+    texts = np.empty((len(halves), _WIDTH), np.uint8)
+    texts[:, :2] = np.frombuffer(b"0x", np.uint8)
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+    texts[:, 2::2], texts[:, 3::2] = digits[halves >> 4], digits[halves & 15]
+    return _column(texts)
+
+
+def _column(texts: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.StringArray:
+    offsets = np.arange(len(texts) + 1, dtype=np.int32) * _WIDTH
+    return pa.StringArray.from_buffers(
+        len(texts), pa.py_buffer(offsets), pa.py_buffer(texts.tobytes())
+    )
+
+
+class _OtherWidth(Exception):
+    """A column holds texts that are not addresses, or too few of them."""
+
+
+def _write(columns: Iterable[pa.StringArray], number: int, path: Path) -> None:
+    with path.open("wb") as file:
+        for column in columns:
+            file.write(bytes_of(column))
+    if path.stat().st_size != number * _WIDTH:
+        raise _OtherWidth
+
+
+def bytes_of(column: pa.StringArray) -> bytes:
+    """Return the column's texts one after the other: each has the same width."""
+    if not len(column):
+        return b""
+    _, buffer, data = column.buffers()
+    offsets = np.frombuffer(buffer, np.int32)[column.offset : column.offset + len(column) + 1]
+    if not (np.diff(offsets) == _WIDTH).all():
+        raise _OtherWidth
+    return bytes(data[offsets[0] : offsets[-1]])
