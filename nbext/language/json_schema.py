@@ -8,9 +8,8 @@ from typing import Any
 
 from nbext.core.rules import DEFAULT_LIMIT, MAX_LIMIT
 from nbext.core.untrusted_text import quoted
-from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.errors import UsageError, did_you_mean
-from nbext.language.conditions import CONDITIONS, GROUPS, SCOPE, GroupKey
+from nbext.language.conditions import CONDITIONS, FILE_TYPE, GROUP, GROUPS, OPERATOR, SCOPE
 from nbext.language.conditions.condition import Condition
 from nbext.language.fields import FIELD_TYPES, Field
 
@@ -24,12 +23,31 @@ def json_schema() -> dict[str, Any]:
     Everything `nbext.language.parse.parse` takes, it takes; what only the parser can know (checksums,
     chains, nesting, ``min`` above ``max``) it lets pass.
     """
+    scope = {field.name: _field(field) for field in SCOPE}
+    # A scope key alone asks for nothing.
+    asking = [{"required": [name]} for name in (*CONDITIONS, *GROUP)]
     return {
         "$schema": DRAFT,
         "title": "Segment request",
         "description": "Which wallets to return: conditions, how they are joined, and how many rows.",
         "type": "object",
-        "properties": _request(),
+        "properties": {
+            "operator": _field(OPERATOR),
+            "filters": {
+                **_map("Filters", "The conditions. operator joins them.", scope),
+                "anyOf": asking,
+                "examples": [_EXAMPLE],
+            },
+            "fileType": _field(FILE_TYPE),
+            "limit": {
+                "title": "limit",
+                "description": "How many rows to return, by address. 0 only counts.",
+                "type": "integer",
+                "minimum": 0,
+                "maximum": MAX_LIMIT,
+                "default": DEFAULT_LIMIT,
+            },
+        },
         "required": ["filters"],
         "additionalProperties": False,
         "$defs": {
@@ -92,70 +110,27 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _request() -> dict[str, Any]:
-    filters = _map(
-        "Filters",
-        "The conditions. operator joins them.",
-        {field.name: _field(field) for field in SCOPE},
-    )
-    # A scope key alone asks for nothing.
-    names = [*CONDITIONS, *(group.name for group in GROUPS)]
-    return {
-        "operator": {
-            "title": "operator",
-            "description": "How the direct children of filters are joined.",
-            "type": "string",
-            "enum": list(OPERATORS),
-            "default": "AND",
-        },
-        "filters": {
-            **filters,
-            "anyOf": [{"required": [name]} for name in names],
-            "examples": [_EXAMPLE],
-        },
-        "fileType": {
-            "title": "fileType",
-            "description": "The form of the export that links point to first.",
-            "type": "string",
-            "enum": list(FILE_TYPES),
-            "default": "json",
-        },
-        "limit": {
-            "title": "limit",
-            "description": "How many rows to return, by address. 0 only counts.",
-            "type": "integer",
-            "minimum": 0,
-            "maximum": MAX_LIMIT,
-            "default": DEFAULT_LIMIT,
-        },
-    }
-
-
 def _map(title: str, description: str, more: dict[str, Any]) -> dict[str, Any]:
-    joined = {group.name: _group(group) for group in GROUPS}
+    """Return the schema of a map of conditions and groups, and of what ``more`` it may have."""
+    members: dict[str, Any] = {}
+    for name in CONDITIONS:
+        one = {"$ref": f"#/$defs/{name}"}
+        members[name] = {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+    for group in GROUPS:
+        maps: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/map"}, "minItems": 1}
+        members[group.name] = {
+            "title": group.name,
+            "description": group.help,
+            **(maps if group.takes == "list" else {"anyOf": [{"$ref": "#/$defs/map"}, maps]}),
+            "examples": list(group.examples),
+        }
     return {
         "title": title,
         "description": description,
         "type": "object",
-        "properties": {**{name: _one_or_many(name) for name in CONDITIONS}, **joined, **more},
+        "properties": members | more,
         "additionalProperties": False,
         "minProperties": 1,
-    }
-
-
-def _one_or_many(name: str) -> dict[str, Any]:
-    one = {"$ref": f"#/$defs/{name}"}
-    return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
-
-
-def _group(group: GroupKey) -> dict[str, Any]:
-    maps: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/map"}, "minItems": 1}
-    shape = maps if group.takes == "list" else {"anyOf": [{"$ref": "#/$defs/map"}, maps]}
-    return {
-        "title": group.name,
-        "description": group.help,
-        **shape,
-        "examples": list(group.examples),
     }
 
 

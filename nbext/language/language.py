@@ -60,9 +60,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "balance",
-    "changes",
+    "changes_plan",
     "compile",
-    "funnel",
+    "funnel_steps",
     "json_schema",
     "learn_times",
     "parse",
@@ -184,7 +184,7 @@ def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | No
     return described[1], question(plan.whole, held[:1], described)
 
 
-def changes(now: Plan, then: Plan) -> Plan:
+def changes_plan(now: Plan, then: Plan) -> Plan:
     """Return the plan for the wallets of a segment at either of two times, given its plans as of both.
 
     The rows have for each time the balances, whether the wallet matches then or not, and whether it does: ``then_...``
@@ -226,7 +226,7 @@ def why_none(plan: Plan, count: Count) -> list[str]:
     # Of one condition, or of some of which any would do, the answer says it all.
     if len(nodes) < 2:
         return []
-    steps = funnel(replace(plan, whole=replace(plan.whole, node=AllOf(nodes))), count)
+    steps = funnel_steps(replace(plan, whole=replace(plan.whole, node=AllOf(nodes))), count)
     end = next((number for number, step in enumerate(steps) if not step.remaining), len(steps))
     each = "; ".join(f"{step.alone:,} {visible(step.words, 120)}" for step in steps)
     left = ", then ".join(f"{step.remaining:,}" for step in steps[: end + 1])
@@ -250,7 +250,7 @@ class FunnelStep:
     remaining: int
 
 
-def funnel(plan: Plan, count: Count) -> list[FunnelStep]:
+def funnel_steps(plan: Plan, count: Count) -> list[FunnelStep]:
     """Return the conditions that must all hold, in order, counted; ``count`` is `Dataset.count`."""
     whole = plan.whole
     nodes = whole.node.children if isinstance(whole.node, AllOf) else (whole.node,)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
 
 from nbext.core.rules import DEFAULT_LIMIT, is_whole, limit_of
 from nbext.core.untrusted_text import shown
-from nbext.core.wire import EXECUTE_KEYS, FILE_TYPES, OPERATORS
-from nbext.errors import did_you_mean
-from nbext.language.conditions import CONDITIONS, GROUP, SCOPE_KEY
+from nbext.core.wire import EXECUTE_KEYS
+from nbext.language.conditions import CONDITIONS, FILE_TYPE, GROUP, OPERATOR, SCOPE_KEY
 from nbext.language.conditions.condition import Condition
 from nbext.language.describe import ErrorReport, below
 from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH, is_saved, read_field
@@ -51,8 +50,10 @@ def parse(body: object) -> ParsedQuery:
         if key not in EXECUTE_KEYS:
             report.unknown(below("", key), key, "field {} of a segment request", EXECUTE_KEYS)
     # Each is read even after an error in another: one answer names them all.
-    operator = parser.word("operator", body.get("operator", "AND"), OPERATORS)
-    file_type = parser.word("fileType", body.get("fileType", "json"), FILE_TYPES)
+    operator, file_type = (
+        read_field(field, body.get(field.name, field.default), f"/{field.name}", report)
+        for field in (OPERATOR, FILE_TYPE)
+    )
     limit = limit_of(body.get("limit", DEFAULT_LIMIT))
     if not isinstance(limit, int):
         report.add("/limit", "range" if is_whole(body["limit"]) else "type", limit)
@@ -69,13 +70,6 @@ class _Parser:
 
     report: ErrorReport = field(default_factory=ErrorReport)
     conditions: int = 0
-
-    def word(self, name: str, value: object, allowed: tuple[str, ...]) -> Any:
-        if value not in allowed or not isinstance(value, str):
-            hint = did_you_mean(value[:80], allowed) if isinstance(value, str) else ""
-            detail = f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(allowed)}."
-            self.report.add(f"/{name}", "choice", detail)
-        return value
 
     def filters(self, body: Mapping[str, Any]) -> tuple[tuple[Parsed, ...], QueryScope]:
         filters = body.get("filters")
@@ -121,7 +115,12 @@ class _Parser:
             if key in GROUP:
                 yield from self.group(str(key), value, here, depth)
             elif key in CONDITIONS and isinstance(value, list | tuple):
-                yield from self.conditions_of(CONDITIONS[str(key)], value, here)
+                if not value:
+                    detail = f'"{key}" is an empty list. Give at least one condition.'
+                    self.report.add(here, "empty-group", detail)
+                # One more than allowed is reported; a body may hold a million of them.
+                for index, one in enumerate(value[: MAX_CONDITIONS + 1]):
+                    yield self.condition(CONDITIONS[str(key)], one, below(here, index))
             elif key in CONDITIONS:
                 yield self.condition(CONDITIONS[str(key)], value, here)
             else:
@@ -179,17 +178,6 @@ class _Parser:
                 pointer, "empty-group", "The object is empty. Give at least one condition."
             )
         return _join("all", tuple(self.map(members, pointer, depth + 1, MAP_KEYS)))
-
-    def conditions_of(
-        self, condition: type[Condition], values: Sequence[Any], pointer: str
-    ) -> Iterator[Parsed]:
-        """Read a list of one condition."""
-        if not values:
-            detail = f'"{condition.name}" is an empty list. Give at least one condition.'
-            self.report.add(pointer, "empty-group", detail)
-        # One more than allowed is reported; a body may hold a million of them.
-        for index, one in enumerate(values[: MAX_CONDITIONS + 1]):
-            yield self.condition(condition, one, below(pointer, index))
 
     def condition(self, condition: type[Condition], value: Any, pointer: str) -> Parsed:
         """Read one condition; each saved segment in its list of wallets becomes the condition that asks for it."""

@@ -182,7 +182,7 @@ def check_in_common(
     common = set.intersection(*(oracle.wallets(request) for request in asked))
     assert count(list(map(language.compile, plans)), [range(len(plans))]) == [len(common)]
     request, plan = asked[-1], plans[-1]
-    steps = language.funnel(plan, count)
+    steps = language.funnel_steps(plan, count)
     scope = {
         key: value
         for key, value in plan.canonical["filters"].items()

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.language.conditions.activity import ActivityCondition
 from nbext.language.conditions.collections import CollectionsCondition
 from nbext.language.conditions.condition import VITALIK, Condition
@@ -50,6 +51,21 @@ class GroupKey:
     takes: str
     examples: tuple[Any, ...]
 
+
+OPERATOR = Field(
+    "operator",
+    "choice",
+    "How the direct children of filters are joined.",
+    default="AND",
+    choices=OPERATORS,
+)
+FILE_TYPE = Field(
+    "fileType",
+    "choice",
+    "The form of the export that links point to first.",
+    default="json",
+    choices=FILE_TYPES,
+)
 
 SCOPE = (
     Field(

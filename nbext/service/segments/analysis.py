@@ -89,7 +89,7 @@ def _amount(raw: int, decimals: int | None) -> dict[str, Any]:
 
 def funnel_of(language: ModuleType, plan: Any, dataset: Dataset, cancel: Cancel) -> dict[str, Any]:
     """Return each condition of a segment that must hold, counted alone and with those before it; and a few wallets."""
-    steps = language.funnel(plan, partial(dataset.count, cancel=cancel))
+    steps = language.funnel_steps(plan, partial(dataset.count, cancel=cancel))
     few = min(plan.limit, _SAMPLE)
     rows = dataset.ask(language.compile(plan), limit=few, cancel=cancel).rows if few else None
     return {

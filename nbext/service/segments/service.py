@@ -386,7 +386,7 @@ class SegmentService:
                     )
                     for at in (plan.as_of["block"], request["since"])
                 )
-            return self.language.changes(now, then)
+            return self.language.changes_plan(now, then)
         return plan
 
     def recover(self, segment: SegmentRecord, lease: str) -> None:
