@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from nbext.core.addresses import LIST_ID_PATTERN, normalised
@@ -418,17 +419,13 @@ def _example(own: Any, value: Any, field: Field) -> str:
     return json.dumps(own if fits and not trial.errors else field.examples[0])
 
 
-def _some(low: Any, high: Any, pointer: str, report: ErrorReport) -> Bounds:
-    if low is None and high == 0:
+def _bounds(low: Any, high: Any, pointer: str, report: ErrorReport, *, some: bool = True) -> Bounds:
+    if some and low is None and high == 0:
         # Without min, some is meant: at least some and at most none is nobody.
         detail = (
             '"max": 0 alone matches no wallet. Write {"min": 0, "max": 0} for wallets with none.'
         )
         report.add(pointer, "range", detail)
-    return _some_or_none(low, high, pointer, report)
-
-
-def _some_or_none(low: Any, high: Any, pointer: str, report: ErrorReport) -> Bounds:
     if low is not None and high is not None and low > high:
         report.add(pointer, "range", f"min {shown(low)} is above max {shown(high)}.")
     return Bounds(low, high)
@@ -573,14 +570,15 @@ _CHAIN_SCHEMA = {
 
 FIELD_TYPES: dict[str, FieldType] = {
     "amounts": FieldType(
-        _pair("min", "max", _read_amount, _some), _object("min", "max", _AMOUNT_SCHEMA)
+        _pair("min", "max", _read_amount, _bounds), _object("min", "max", _AMOUNT_SCHEMA)
     ),
     # Of transfers: those of nothing are what address-poisoning sends.
     "moved": FieldType(
-        _pair("min", "max", _read_amount, _some_or_none), _object("min", "max", _AMOUNT_SCHEMA)
+        _pair("min", "max", _read_amount, partial(_bounds, some=False)),
+        _object("min", "max", _AMOUNT_SCHEMA),
     ),
     "counts": FieldType(
-        _pair("min", "max", _read_count, _some), _object("min", "max", _COUNT_SCHEMA)
+        _pair("min", "max", _read_count, _bounds), _object("min", "max", _COUNT_SCHEMA)
     ),
     "natural": FieldType(_read_natural, _is({"type": "integer", "minimum": 1})),
     # Read alike: of an address or a symbol, only the data knows which of the two it is.

@@ -143,11 +143,6 @@ def learn_times(queries: Sequence[ParsedQuery], dataset: Dataset) -> None:
         dataset.clock.learn(chain_id, stamps)
 
 
-def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin is not wanted here
-    """Return the plan's question."""
-    return question(plan.whole, plan.shown, plan.columns, plan.order)
-
-
 def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | None:
     """Return a balance of the plan's rows, and the question for it alone: of a contract, or the first of the rows.
 
@@ -181,7 +176,9 @@ def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | No
     if not held:
         return None
     described = describe_columns(held[:1])
-    return described[1], question(plan.whole, held[:1], described)
+    return described[1], compile(
+        replace(plan, shown=tuple(held[:1]), columns=described, order=None)
+    )
 
 
 def changes_plan(now: Plan, then: Plan) -> Plan:
@@ -213,11 +210,13 @@ def changes_plan(now: Plan, then: Plan) -> Plan:
 
 def parts(plan: Plan) -> list[tuple[str, Question]]:
     """Return each of the plan's conditions alone: its words and its question."""
-    whole = plan.whole
-    return [
-        (leaf.words(), question(SegmentNode(leaf, whole.seen, whole.exclude)))
-        for leaf in plan.leaves
-    ]
+    return [(leaf.words(), _wallets(plan, leaf)) for leaf in plan.leaves]
+
+
+def _wallets(plan: Plan, node: PlanNode) -> Question:
+    """Return the question for the wallets of a part of a plan, of those that the whole segment sees."""
+    whole = SegmentNode(node, plan.whole.seen, plan.whole.exclude)
+    return compile(replace(plan, whole=whole, shown=(), columns=[], order=None))
 
 
 def why_none(plan: Plan, count: Count) -> list[str]:
@@ -255,8 +254,7 @@ def funnel_steps(plan: Plan, count: Count) -> list[FunnelStep]:
     whole = plan.whole
     nodes = whole.node.children if isinstance(whole.node, AllOf) else (whole.node,)
     places = range(len(nodes))
-    # Complements of each are taken from the wallets that the whole segment sees.
-    questions = [question(replace(whole, node=node)) for node in nodes]
+    questions = [_wallets(plan, node) for node in nodes]
     counts = count(
         questions, [*([place] for place in places), *(range(place + 1) for place in places)]
     )
@@ -266,13 +264,9 @@ def funnel_steps(plan: Plan, count: Count) -> list[FunnelStep]:
     ]
 
 
-def question(
-    whole: SegmentNode,
-    shown: Sequence[ShownColumn] = (),
-    described: Sequence[Column] = (),
-    order: RowOrder | None = None,
-) -> Question:
-    """Return the question for a segment's wallets, with the columns that are shown, in the order of the rows."""
+def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin is not wanted here
+    """Return the question for a plan's wallets, with the columns that are shown, in the order of the rows."""
+    whole, shown, described, order = plan.whole, plan.shown, plan.columns, plan.order
     parameters = Parameters()
     # Of two conditions on one contract the later bound counts: each alone would be right.
     least = dict(whole.node.least_balances())

@@ -112,14 +112,28 @@ class PlanNode(ABC):
 
 
 @dataclass(frozen=True)
-class AllOf(PlanNode):
-    """Every child holds."""
+class _Joined(PlanNode):
+    """Conditions joined by a word."""
 
     children: tuple[PlanNode, ...]
+    word: ClassVar[str]
 
     def words(self) -> str:
         """Return the children's words."""
-        return _joined_words(self.children, " and ")
+        # Brackets around a group inside a group: "a and b or c" can be read in two ways.
+        is_one = len(self.children) == 1
+        return self.word.join(
+            [
+                f"({one.words()})" if isinstance(one, _Joined) and not is_one else one.words()
+                for one in self.children
+            ]
+        )
+
+
+class AllOf(_Joined):
+    """Every child holds."""
+
+    word = " and "
 
     def wallets(self, tables: Tables) -> Tree:
         """Build the wallets of which every child holds."""
@@ -136,15 +150,10 @@ class AllOf(PlanNode):
         return tuple(name for names in held for name in names) if all(held) else ()
 
 
-@dataclass(frozen=True)
-class AnyOf(PlanNode):
+class AnyOf(_Joined):
     """At least one child holds."""
 
-    children: tuple[PlanNode, ...]
-
-    def words(self) -> str:
-        """Return the children's words."""
-        return _joined_words(self.children, " or ")
+    word = " or "
 
     def wallets(self, tables: Tables) -> Tree:
         """Build the wallets of which a child holds."""
@@ -220,15 +229,6 @@ class SegmentNode(PlanNode):
             if isinstance(excluded, tuple)
             else And([tree, Not(Leaf(history.wallets_listed(excluded, tables)))])
         )
-
-
-def _joined_words(children: tuple[PlanNode, ...], word: str) -> str:
-    if len(children) == 1:
-        return children[0].words()
-    # Brackets around a group inside a group: "a and b or c" can be read in two ways.
-    return word.join(
-        f"({one.words()})" if isinstance(one, AllOf | AnyOf) else one.words() for one in children
-    )
 
 
 @dataclass(frozen=True)
@@ -366,30 +366,29 @@ def describe_columns(shown: Sequence[ShownColumn]) -> list[Column]:
 
 
 def _names(contracts: Sequence[Contract]) -> list[str]:
+    parts: list[tuple[str, str, str]] = []
+    for contract in contracts:
+        # A symbol is a stranger's text; a column's name goes into SQL, CSV headers and Python attributes.
+        symbol = re.sub(r"[^A-Za-z0-9_]", "", contract.symbol or "")[:MAX_COLUMN_SYMBOL]
+        chain = chain_name(contract.chain_id).replace("-", "_")
+        parts.append((symbol or contract.address[:10], chain, contract.address))
     # Longer only where needed: "UNI_balance" is what people type, and the chain is nearly always the same.
-    names, parts = list[str](), [1] * len(contracts)
+    names, lengths = list[str](), [1] * len(contracts)
     # Each round makes a name longer: symbols may be chosen so that a longer name is another contract's short one.
     for _ in range(2 * len(contracts) + 1):
-        names = [_name(one, length) for one, length in zip(contracts, parts, strict=True)]
+        names = [
+            "_".join((*part[:length], "count" if contract.is_nft else "balance"))
+            for part, length, contract in zip(parts, lengths, contracts, strict=True)
+        ]
         alike = Counter(map(str.casefold, names))
         if len(alike) == len(names):
             break
         # Names that are already their own stay as they are.
-        parts = [
-            length + (alike[name.casefold()] > 1) for name, length in zip(names, parts, strict=True)
+        lengths = [
+            length + (alike[name.casefold()] > 1)
+            for name, length in zip(names, lengths, strict=True)
         ]
     return names
-
-
-def _name(contract: Contract, parts: int) -> str:
-    # A symbol is a stranger's text; a column's name goes into SQL, CSV headers and Python attributes.
-    symbol = (
-        re.sub(r"[^A-Za-z0-9_]", "", contract.symbol or "")[:MAX_COLUMN_SYMBOL]
-        or contract.address[:10]
-    )
-    chain = chain_name(contract.chain_id).replace("-", "_")
-    kind = "count" if contract.is_nft else "balance"
-    return "_".join([*(symbol, chain, contract.address)[:parts], kind])
 
 
 @dataclass(frozen=True)

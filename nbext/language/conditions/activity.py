@@ -11,7 +11,7 @@ from nbext.engine.query import history
 from nbext.engine.query.amounts import Blocks, Range
 from nbext.engine.query.set_tree import Leaf, Not, Tree
 from nbext.language import describe
-from nbext.language.conditions.condition import CHAIN, Condition, counts_json, window_json
+from nbext.language.conditions.condition import CHAIN, Condition, bounds_json, window_json
 from nbext.language.describe import below
 from nbext.language.fields import Field, TimeRange
 
@@ -120,8 +120,8 @@ class ActivityCondition(Condition):
         return {
             "first": window_json(self.first) or None,
             "last": window_json(self.last) or None,
-            "transfers": counts_json(self.transfers),
-            "activeDays": counts_json(self.days),
+            "transfers": bounds_json(self.transfers),
+            "activeDays": bounds_json(self.days),
             "chain": describe.chain_name(self.chain_id),
         }
 

@@ -10,7 +10,7 @@ from nbext.engine.query import history
 from nbext.engine.query.amounts import Range
 from nbext.engine.query.set_tree import Leaf, Not, Tree
 from nbext.language import describe
-from nbext.language.conditions.condition import CHAIN, Condition, counts_json
+from nbext.language.conditions.condition import CHAIN, Condition, bounds_json
 from nbext.language.describe import below
 from nbext.language.fields import MAX_COLLECTIONS, Field
 
@@ -113,7 +113,7 @@ class CollectionsCondition(Condition):
         """Return it with addresses, in the order asked: nothing depends on it, but people know their list again."""
         if not self.of:
             return {
-                "distinct": counts_json(self.within),
+                "distinct": bounds_json(self.within),
                 "chain": describe.chain_name(self.chain_id),
             }
         of = [contract.address for contract in self.of]

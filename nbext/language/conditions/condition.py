@@ -9,6 +9,7 @@ of ``_ALL`` in `nbext.language.conditions`.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from nbext.engine.query.amounts import Blocks, Range
@@ -99,17 +100,12 @@ class Condition(PlanNode):
         return None
 
 
-def counts_json(bounds: Range | None) -> dict[str, int] | None:
-    """Return bounds as a request writes counts."""
+def bounds_json(bounds: Range | None, written: Callable[[int], Any] = int) -> Any:
+    """Return bounds as a request writes them: amounts as texts, which no reader of JSON rounds."""
     if bounds is None:
         return None
-    return {"min": bounds.low} if bounds.high is None else {"min": bounds.low, "max": bounds.high}
-
-
-def amounts_json(bounds: Range | None) -> dict[str, str] | None:
-    """Return bounds as a request writes raw amounts: as texts, which no reader of JSON rounds."""
-    counts = counts_json(bounds)
-    return None if counts is None else {key: str(value) for key, value in counts.items()}
+    least = {"min": written(bounds.low)}
+    return least if bounds.high is None else {**least, "max": written(bounds.high)}
 
 
 def window_json(blocks: Blocks) -> dict[str, int]:

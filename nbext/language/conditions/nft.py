@@ -10,7 +10,7 @@ from nbext.core.untrusted_text import visible
 from nbext.engine.query import history
 from nbext.engine.query.amounts import AmountRange
 from nbext.language import describe
-from nbext.language.conditions.condition import BAYC, CHAIN, HELD_SINCE, counts_json
+from nbext.language.conditions.condition import BAYC, CHAIN, HELD_SINCE, bounds_json
 from nbext.language.conditions.token import HoldingCondition
 from nbext.language.fields import MAX_TOKEN_IDS, Field
 
@@ -91,7 +91,7 @@ class NftCondition(HoldingCondition):
         return {
             "nft": self.contract.address,
             "chain": describe.chain_name(self.contract.chain_id),
-            "count": counts_json(self.within),
+            "count": bounds_json(self.within),
             # As texts, which no reader of JSON rounds.
             "tokenIds": list(map(str, self.ids)) or None,
             "heldSince": self.since,

@@ -16,7 +16,7 @@ from nbext.language.conditions.condition import (
     UNIT,
     USDC,
     Condition,
-    amounts_json,
+    bounds_json,
 )
 from nbext.language.fields import Field
 
@@ -164,7 +164,7 @@ class TokenCondition(HoldingCondition):
         return {
             "token": self.contract.address,
             "chain": describe.chain_name(self.contract.chain_id),
-            "balance": amounts_json(self.within),
+            "balance": bounds_json(self.within, str),
             "unit": "raw",
             "heldSince": self.since,
         }

@@ -15,8 +15,7 @@ from nbext.language.conditions.condition import (
     UNIT,
     VITALIK,
     Condition,
-    amounts_json,
-    counts_json,
+    bounds_json,
     window_json,
 )
 from nbext.language.describe import below
@@ -235,9 +234,9 @@ class TransferCondition(Condition):
             ("nft" if nft else "token"): self.contract and self.contract.address,
             "chain": describe.chain_name(self.chain_id),
             "counterparty": list(self.counterparty) or None,
-            "amount": amounts_json(self.amount),
-            "total": amounts_json(self.total),
-            "count": counts_json(self.count),
+            "amount": bounds_json(self.amount, str),
+            "total": bounds_json(self.total, str),
+            "count": bounds_json(self.count),
             # Beside a token only: of NFTs and of any contract at all, amounts have no unit.
             "unit": "raw" if self.contract and not nft else None,
             **window_json(self.blocks),
