@@ -136,7 +136,11 @@ class Coverage:
 
     def keep(self, window: BlockRange, wanted: LogFilter) -> None:
         """Store a range as a part: the checkpoint."""
-        table = pa.table(vars(window.rows), schema=_PART)
+        columns = zip(*window.rows, strict=True) if window.rows else ((),) * len(_PART)
+        table = pa.table(
+            [pa.array(column, each.type) for column, each in zip(columns, _PART, strict=True)],
+            schema=_PART,
+        )
         known = {
             "first": window.first,
             "last": window.last,

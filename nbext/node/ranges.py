@@ -8,8 +8,8 @@ header's hash names; and a header's bloom filter, which says what a block may ho
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from nbext.core.untrusted_text import visible
 from nbext.errors import NodeError
@@ -39,20 +39,19 @@ class Header:
     bloom: int | None
 
 
-@dataclass
-class TransferRows:
-    """The columns of the rows of a range, in the order of blocks, logs and places in a batch."""
+class TransferRow(NamedTuple):
+    """One row of a range; ``place`` is that among the ids of a batch. Memory has few of them: a tuple is small."""
 
-    contract: list[str] = field(default_factory=list)
-    sender: list[str] = field(default_factory=list)
-    recipient: list[str] = field(default_factory=list)
-    value: list[str] = field(default_factory=list)
-    count: list[str | None] = field(default_factory=list)
-    place: list[int] = field(default_factory=list)
-    tx: list[str] = field(default_factory=list)
-    log_index: list[int] = field(default_factory=list)
-    block: list[int] = field(default_factory=list)
-    is_id: list[bool] = field(default_factory=list)
+    contract: str
+    sender: str
+    recipient: str
+    value: str
+    quantity: str | None
+    place: int
+    tx: str
+    log_index: int
+    block: int
+    is_id: bool
 
 
 @dataclass
@@ -61,7 +60,7 @@ class BlockRange:
 
     first: int
     last: int
-    rows: TransferRows
+    rows: list[TransferRow]
     headers: dict[int, Header]
     times: dict[int, int]
     hashes: dict[int, str]
@@ -129,7 +128,11 @@ def read_range(
         number: _header(answer, number) for number, answer in zip(ends, answers, strict=True)
     }
     found = _logs(logs, wanted, first, last)
-    _check_round(len(found), first, last)
+    count = str(len(found))
+    # A gateway may have cut the answer without a word, as some do at 100 or 10,000 logs: it is asked again for less.
+    if last > first and len(count) > 2 and count[0] in "125" and not count[1:].strip("0"):
+        finding = f"{len(found):,} logs are a suspiciously round number"
+        raise Refusal(Meaning.LESS, finding=finding)
     by_block: dict[int, list[_Log]] = {}
     for log in found:
         by_block.setdefault(log.block, []).append(log)
@@ -140,8 +143,7 @@ def read_range(
         else {n for n, logs in by_block.items() if logs[0].time is None}
     )
     headers |= read_headers(node, sorted(needed - headers.keys()))
-    _check_hashes(by_block, headers)
-    _check_parents(headers)
+    _check_headers(by_block, headers)
     _check_blooms(node, wanted, by_block, headers, near_end=near_end)
     if not found and not near_end:
         _check_not_pruned(node, headers[first])
@@ -165,7 +167,7 @@ def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
         )
     logs = [log for log in receipts if _is_of(log, wanted)]
     found = _logs(logs, wanted, block, block)
-    _check_hashes({block: found}, {block: header})
+    _check_headers({block: found}, {block: header})
     return BlockRange(
         block,
         block,
@@ -312,14 +314,8 @@ def _log(raw: Any) -> _Log:
     )
 
 
-def _check_round(count: int, first: int, last: int) -> None:
-    """Ask again for less where a gateway may have cut the answer without a word, as some do at 100 or 10,000 logs."""
-    digits = str(count)
-    if last > first and count >= 100 and digits[0] in "125" and not digits[1:].strip("0"):
-        raise Refusal(Meaning.LESS, finding=f"{count:,} logs are a suspiciously round number")
-
-
-def _check_hashes(by_block: Mapping[int, list[_Log]], headers: Mapping[int, Header]) -> None:
+def _check_headers(by_block: Mapping[int, list[_Log]], headers: Mapping[int, Header]) -> None:
+    """Hold logs against the headers of their blocks, and each header against the one before."""
     for number, logs in by_block.items():
         hashes = {log.hash for log in logs}
         if len(hashes) > 1 or (number in headers and headers[number].hash not in hashes):
@@ -335,8 +331,6 @@ def _check_hashes(by_block: Mapping[int, list[_Log]], headers: Mapping[int, Head
                 f"The logs of block {number:,} have another time than its header."
             )
 
-
-def _check_parents(headers: Mapping[int, Header]) -> None:
     for number, header in headers.items():
         if number - 1 in headers and headers[number - 1].hash != header.parent:
             raise InconsistentAnswer(
@@ -379,17 +373,13 @@ def _check_blooms(
         logs = _receipts(node, number)
         if logs is None:
             return
-        _check_receipts(logs, wanted, number, by_block.get(number, []))
-
-
-def _check_receipts(logs: list[Any], wanted: LogFilter, number: int, came: list[_Log]) -> None:
-    there = {int(log["logIndex"], 16) for log in logs if _is_of(log, wanted)}
-    if there != (here := {log.index for log in came}):
-        missing, more = len(there - here), len(here - there)
-        raise InconsistentAnswer(
-            f"Of block {number:,} the node's answer lacks {missing:,} logs that its receipts have, "
-            f"and has {more:,} that they lack."
-        )
+        there = {int(log["logIndex"], 16) for log in logs if _is_of(log, wanted)}
+        if there != (here := {log.index for log in by_block.get(number, ())}):
+            missing, more = len(there - here), len(here - there)
+            raise InconsistentAnswer(
+                f"Of block {number:,} the node's answer lacks {missing:,} logs that its receipts have, "
+                f"and has {more:,} that they lack."
+            )
 
 
 def _receipts(node: Node, number: int) -> list[Any] | None:
@@ -434,30 +424,34 @@ def _bits(text: str) -> int:
     return bits
 
 
-def _rows(logs: Sequence[_Log]) -> TransferRows:
-    rows = TransferRows()
+def _rows(logs: Sequence[_Log]) -> list[TransferRow]:
+    """Return the rows of logs, in the order of blocks, logs and places in a batch."""
+    rows: list[TransferRow] = []
     for log in logs:
+        why = None
         try:
             moves = decode_transfer(log.topics, log.data)
         except (Unreadable, ValueError, IndexError) as error:
             why = str(error)
-        else:
-            is_id = len(log.topics) == 4
-            for one in moves:
-                rows.contract.append(log.contract)
-                rows.sender.append(one.sender)
-                rows.recipient.append(one.recipient)
-                rows.value.append(str(one.value))
-                rows.count.append(None if one.count is None else str(one.count))
-                rows.place.append(one.place)
-                rows.tx.append(log.tx)
-                rows.log_index.append(log.index)
-                rows.block.append(log.block)
-                rows.is_id.append(is_id)
-            continue
-        # To leave it out would make every balance after it wrong, without a word.
-        raise NodeError(
-            f"Log {log.index:,} of transaction {log.tx}, in block {log.block:,}, of {log.contract}, cannot "
-            f"be stored as a transfer: {why}."
-        )
+        if why is not None:
+            # To leave it out would make every balance after it wrong, without a word.
+            raise NodeError(
+                f"Log {log.index:,} of transaction {log.tx}, in block {log.block:,}, of {log.contract}, cannot "
+                f"be stored as a transfer: {why}."
+            )
+        rows += [
+            TransferRow(
+                log.contract,
+                one.sender,
+                one.recipient,
+                str(one.value),
+                None if one.count is None else str(one.count),
+                one.place,
+                log.tx,
+                log.index,
+                log.block,
+                len(log.topics) == 4,
+            )
+            for one in moves
+        ]
     return rows

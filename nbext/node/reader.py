@@ -250,9 +250,9 @@ class _Work:
             if self._ended and self.error is None:
                 return
             self.reader.coverage.keep(window, wanted)
-            self._rows += len(window.rows.block)
+            self._rows += len(window.rows)
             self._done += end - first + 1
-            self.reader.rows += len(window.rows.block)
+            self.reader.rows += len(window.rows)
 
     def _window(self, wanted: LogFilter, first: int, end: int) -> BlockRange:
         """Read a range; what an earlier process received of it is not asked for again."""
