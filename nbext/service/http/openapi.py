@@ -7,7 +7,8 @@ Schema is the language's. `document` adds these.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -57,6 +58,17 @@ RUN = (
     "expired",
 )
 
+RESULT = (
+    "not-found",
+    "invalid",
+    "not-ready",
+    "not-completed",
+    "expired",
+    "too-many-at-once",
+    "busy",
+    "storage",
+)
+
 # The tests send these, and hold them to their schemas, as they do the examples of answers at the end.
 _SEGMENT: dict[str, Any] = {
     "operator": "AND",
@@ -83,6 +95,7 @@ _BODY_EXAMPLES: dict[str, dict[str, Any]] = {
 
 # The shapes that the routes describe and FastAPI does not see.
 _BODIES: set[Any] = {wire.ProblemAnswer}
+F = TypeVar("F", bound=Callable[..., Any])
 Responses = dict[int | str, dict[str, Any]]
 NOT_MODIFIED: Responses = {304: {"description": "The caller's version is still current."}}
 UNFINISHED: Responses = {
@@ -94,7 +107,7 @@ UNFINISHED: Responses = {
 }
 
 
-def problems(*codes: str) -> Responses:
+def _problems(*codes: str) -> Responses:
     """Return the responses for the problems of these codes, and for those that every route may answer with."""
     by_status: dict[int, list[str]] = {}
     for code in (*_ALWAYS, *codes):
@@ -119,22 +132,6 @@ def _example(code: str) -> dict[str, Any]:
     )
 
 
-RESULT = {
-    **NOT_MODIFIED,
-    **problems(
-        "not-found",
-        "invalid",
-        "not-ready",
-        "not-completed",
-        "expired",
-        "too-many-at-once",
-        "busy",
-        "storage",
-    ),
-}
-CONTRACT = {**NOT_MODIFIED, **problems("not-found", "invalid", "ambiguous-symbol")}
-
-
 def text(media_type: str) -> Responses:
     """Return the response of a route that answers with text or bytes of this type."""
     return {
@@ -142,14 +139,28 @@ def text(media_type: str) -> Responses:
     }
 
 
-def json_body(shape: Any) -> dict[str, Any]:
-    """Return what a route adds to its operation so that its body is described."""
-    _BODIES.add(shape)
-    content = {
-        "schema": {"$ref": _REF.format(model=shape.__name__)},
-        "examples": {"example": {"value": _BODY_EXAMPLES[shape.__name__]}},
-    }
-    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+def route(
+    add: Callable[..., Any], path: str, answer: Any, *codes: str, **more: Any
+) -> Callable[[F], F]:
+    """Return the decorator ``add`` of a router, with the document's part: answer, problems by code, and the body."""
+
+    def decorated(function: F) -> F:
+        body = get_type_hints(function, include_extras=True).get("body")
+        if body is not None:
+            shape = get_args(body)[0]
+            _BODIES.add(shape)
+            content = {
+                "schema": {"$ref": _REF.format(model=shape.__name__)},
+                "examples": {"example": {"value": _BODY_EXAMPLES[shape.__name__]}},
+            }
+            more["openapi_extra"] = {
+                "requestBody": {"required": True, "content": {"application/json": content}}
+            }
+        responses = {**more.pop("responses", {}), **_problems(*codes)}
+        made: F = add(path, response_model=answer, responses=responses, **more)(function)
+        return made
+
+    return decorated
 
 
 def links_to(*operations: str) -> Responses:

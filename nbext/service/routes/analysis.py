@@ -12,19 +12,14 @@ from nbext.core import wire
 from nbext.engine.dataset import Cancel, Dataset
 from nbext.service.container import Executor, FromContainer
 from nbext.service.http.bodies import body_of
-from nbext.service.http.openapi import RUN, json_body, problems
+from nbext.service.http.openapi import RUN, route
 from nbext.service.routes.segments import in_turn
 from nbext.service.segments import analysis
 
 router = APIRouter(tags=["analysis"])
 
 
-@router.post(
-    wire.COUNTS,
-    response_model=wire.Counted,
-    responses=problems(*RUN),
-    openapi_extra=json_body(wire.CountsRequest),
-)
+@route(router.post, wire.COUNTS, wire.Counted, *RUN)
 async def count_segments(
     request: Request,
     key: Executor,
@@ -46,12 +41,7 @@ async def count_segments(
     return await in_turn(request, key, container, work)
 
 
-@router.post(
-    wire.FUNNEL,
-    response_model=wire.Funnel,
-    responses=problems(*RUN),
-    openapi_extra=json_body(wire.ExecuteRequest),
-)
+@route(router.post, wire.FUNNEL, wire.Funnel, *RUN)
 async def count_conditions(
     request: Request,
     key: Executor,
@@ -68,12 +58,7 @@ async def count_conditions(
     return await in_turn(request, key, container, work)
 
 
-@router.post(
-    wire.HOLDINGS,
-    response_model=wire.Holdings,
-    responses=problems(*RUN),
-    openapi_extra=json_body(wire.HoldingsRequest),
-)
+@route(router.post, wire.HOLDINGS, wire.Holdings, *RUN)
 async def read_holdings(
     request: Request,
     key: Executor,

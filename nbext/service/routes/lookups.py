@@ -12,7 +12,7 @@ from nbext.core.chains import Chain, chain_of
 from nbext.errors import ValidationError
 from nbext.service.container import FromContainer, Reader, Subscriber
 from nbext.service.http.bodies import body_of, cacheable_answer, json_answer
-from nbext.service.http.openapi import BODY, CONTRACT, json_body, problems
+from nbext.service.http.openapi import BODY, NOT_MODIFIED, route
 from nbext.service.http.problems import Problem
 from nbext.service.metadata import Metadata
 
@@ -49,12 +49,7 @@ _TokenName = Annotated[str, _contract("USDC")]
 _CollectionName = Annotated[str, _contract("BAYC")]
 
 
-@router.post(
-    wire.SEARCH,
-    response_model=wire.SearchAnswer,
-    responses=problems(*BODY, "not-found"),
-    openapi_extra=json_body(wire.SearchRequest),
-)
+@route(router.post, wire.SEARCH, wire.SearchAnswer, *BODY, "not-found")
 async def search_collections(
     key: Reader,
     body: Annotated[wire.SearchRequest, body_of(wire.SearchRequest)],
@@ -64,7 +59,15 @@ async def search_collections(
     return json_answer(await container.look_up(lambda dataset: Metadata(dataset).search(body)))
 
 
-@router.get(wire.TOKEN, response_model=wire.TokenAnswer, responses=CONTRACT)
+@route(
+    router.get,
+    wire.TOKEN,
+    wire.TokenAnswer,
+    "not-found",
+    "invalid",
+    "ambiguous-symbol",
+    responses=NOT_MODIFIED,
+)
 async def read_token(
     request: Request, chain: _Chain, address: _TokenName, container: FromContainer, key: Reader
 ) -> Response:
@@ -75,7 +78,15 @@ async def read_token(
     )
 
 
-@router.get(wire.NFT, response_model=wire.CollectionAnswer, responses=CONTRACT)
+@route(
+    router.get,
+    wire.NFT,
+    wire.CollectionAnswer,
+    "not-found",
+    "invalid",
+    "ambiguous-symbol",
+    responses=NOT_MODIFIED,
+)
 async def read_collection(
     request: Request, chain: _Chain, address: _CollectionName, container: FromContainer, key: Reader
 ) -> Response:
@@ -94,13 +105,15 @@ def _chain(text: str) -> Chain:
         raise Problem("not-found", error.errors[0]["detail"]) from None
 
 
-@router.post(
+@route(
+    router.post,
     wire.SIGN_UP,
+    wire.SignUpAnswer,
+    *BODY,
+    "storage",
+    "disk-full",
     status_code=202,
-    response_model=wire.SignUpAnswer,
-    responses=problems(*BODY, "storage", "disk-full"),
     tags=["newsletter"],
-    openapi_extra=json_body(wire.SignUpRequest),
 )
 async def sign_up(
     key: Subscriber,

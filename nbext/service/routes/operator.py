@@ -15,7 +15,7 @@ from nbext.core.times import iso
 from nbext.language.fields import GRAMMAR
 from nbext.service.container import CHECKS, FromContainer, Reader
 from nbext.service.http.bodies import cacheable_answer, json_answer, link
-from nbext.service.http.openapi import NOT_MODIFIED, document, problems, text
+from nbext.service.http.openapi import NOT_MODIFIED, document, route, text
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import METRICS_TYPE
 
@@ -26,7 +26,7 @@ _LINKS = {"schema": wire.SCHEMA, "openapi": wire.OPENAPI, "lists": wire.LISTS}
 _OPEN: dict[str, Any] = {"security": []}
 
 
-@router.get(wire.ABOUT, response_model=wire.About, responses=problems())
+@route(router.get, wire.ABOUT, wire.About)
 def read_about(request: Request, container: FromContainer, key: Reader) -> Response:
     """Which service this is, and whose data it has."""
     data = container.generations.newest.about
@@ -55,21 +55,19 @@ def read_about(request: Request, container: FromContainer, key: Reader) -> Respo
     return json_answer(answer)
 
 
-@router.get(wire.SCHEMA, response_model=dict, responses={**NOT_MODIFIED, **problems()})
+@route(router.get, wire.SCHEMA, dict, responses=NOT_MODIFIED)
 def read_schema(request: Request, container: FromContainer, key: Reader) -> Response:
     """The JSON Schema of a segment's filters."""
     return cacheable_answer(request, container.segments.language.json_schema())
 
 
-@router.get(wire.HEALTH, response_model=wire.Health, responses=problems(), openapi_extra=_OPEN)
+@route(router.get, wire.HEALTH, wire.Health, openapi_extra=_OPEN)
 async def read_health() -> Response:
     """Whether the service answers; needs no key and reveals nothing else."""
     return json_answer({"status": "ok"})
 
 
-@router.get(
-    wire.READY, response_model=wire.Readiness, responses=problems("unready"), openapi_extra=_OPEN
-)
+@route(router.get, wire.READY, wire.Readiness, "unready", openapi_extra=_OPEN)
 async def read_readiness(container: FromContainer) -> Response:
     """Whether the service can run segments: disk, registry, data and queue; needs no key. 503 names what is wrong."""
     wrong = await container.look_up(container.unready)
@@ -86,19 +84,19 @@ router.add_api_route(wire.HEALTH, read_health, methods=["HEAD"], include_in_sche
 router.add_api_route(wire.READY, read_readiness, methods=["HEAD"], include_in_schema=False)
 
 
-@router.get(wire.METRICS, response_class=Response, responses={**text(METRICS_TYPE), **problems()})
+@route(router.get, wire.METRICS, None, responses=text(METRICS_TYPE), response_class=Response)
 def read_metrics(container: FromContainer, key: Reader) -> Response:
     """Counters for Prometheus."""
     return Response(container.metrics.text(), headers={"Content-Type": METRICS_TYPE})
 
 
-@router.get(wire.OPENAPI, response_model=dict, responses={**NOT_MODIFIED, **problems()})
+@route(router.get, wire.OPENAPI, dict, responses=NOT_MODIFIED)
 def read_openapi(request: Request, key: Reader) -> Response:
     """The contract, as OpenAPI 3.1."""
     return cacheable_answer(request, document(request.app))
 
 
-@router.get(wire.DOCS, response_class=HTMLResponse, responses=problems(), openapi_extra=_OPEN)
+@route(router.get, wire.DOCS, None, response_class=HTMLResponse, openapi_extra=_OPEN)
 def read_docs(request: Request) -> HTMLResponse:
     """The operations on one page: no script, no style, nothing from elsewhere."""
     # Descriptions come from docstrings of ours; they are escaped all the same.

@@ -37,12 +37,12 @@ from nbext.service.http.bodies import (
 )
 from nbext.service.http.openapi import (
     BODY,
+    NOT_MODIFIED,
     RESULT,
     RUN,
     UNFINISHED,
-    json_body,
     links_to,
-    problems,
+    route,
     text,
 )
 from nbext.service.http.problems import Problem
@@ -93,7 +93,6 @@ _ADDRESSES = {
     }
 }
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
-_FILTERS: tuple[Literal["operator", "filters"], ...] = ("operator", "filters")
 # How often a segment is looked at that runs in another service on the same folder (seconds).
 _LOOK = 0.2
 _READING = (
@@ -105,11 +104,13 @@ _READING = (
 )
 
 
-@router.post(
+@route(
+    router.post,
     wire.EXECUTE,
-    response_model=wire.SegmentAnswer,
-    responses={**links_to(*_READING), **problems(*RUN, "idempotency-key-reused")},
-    openapi_extra=json_body(wire.ExecuteRequest),
+    wire.SegmentAnswer,
+    *RUN,
+    "idempotency-key-reused",
+    responses=links_to(*_READING),
 )
 async def execute_segment(
     request: Request,
@@ -125,35 +126,13 @@ async def execute_segment(
     With an Idempotency-Key header (1 to 255 printable characters), the same key with the same body is one
     segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
     """
-    claim: IdempotencyKey | None = None
-    found: Executed | None = None
-    if idempotency_key is not None:
-        claim, found = await container.wait_for(
-            _repeated, container.segments, idempotency_key, key, body
-        )
-    if found is None:
-        with container.generations.acquire() as data:
-            plan = await container.plan(
-                key, lambda cancel: container.segments.plan(data, body, key, cancel)
-            )
-            found = await container.wait_for(
-                container.segments.execute, data, plan, body, key, claim
-            )
-    has_read(request)
-    container.note(request, "segment.execute", found.segment.id)
-    wait = _patience(prefer, container.limits.wait_seconds, container.limits)
-    segment = await _finished(container.segments, found.segment, wait, request, found.job)
-    return segment_answer(
-        request, segment, cached=found.cached, replayed=found.replayed, strict=True
+    plan = container.segments.plan
+    return await _executed(
+        request, key, body, container, plan, prefer=prefer, claimed=idempotency_key
     )
 
 
-@router.post(
-    wire.PROFILE,
-    response_model=wire.SegmentAnswer,
-    responses={**links_to(*_READING), **problems(*RUN)},
-    openapi_extra=json_body(wire.ProfileRequest),
-)
+@route(router.post, wire.PROFILE, wire.SegmentAnswer, *RUN, responses=links_to(*_READING))
 async def profile_segment(
     request: Request,
     *,
@@ -168,16 +147,13 @@ async def profile_segment(
     """
     base = body.get("base")
     profile = {"base": base and {**base, "limit": 0}, "least": body.get("least", wire.LEAST)}
-    segment: dict[str, Any] = {name: body[name] for name in _FILTERS if name in body}
-    return await _made(request, key, {**segment, "limit": 0, "profile": profile}, container, prefer)
+    segment = {name: value for name, value in body.items() if name not in ("base", "least")}
+    asked = {**segment, "limit": 0, "profile": profile}
+    planned = container.segments.planned
+    return await _executed(request, key, asked, container, planned, prefer=prefer)
 
 
-@router.post(
-    wire.CHANGES,
-    response_model=wire.SegmentAnswer,
-    responses={**links_to(*_READING), **problems(*RUN)},
-    openapi_extra=json_body(wire.ChangesRequest),
-)
+@route(router.post, wire.CHANGES, wire.SegmentAnswer, *RUN, responses=links_to(*_READING))
 async def change_segment(
     request: Request,
     *,
@@ -196,23 +172,37 @@ async def change_segment(
             raise ValidationError.of(
                 f"/filters/{name}", "exclusive", f"Changes set {name} themselves. Leave it out."
             )
-    return await _made(request, key, {**body, "limit": MAX_LIMIT}, container, prefer)
+    asked, planned = {**body, "limit": MAX_LIMIT}, container.segments.planned
+    return await _executed(request, key, asked, container, planned, prefer=prefer)
 
 
-async def _made(
-    request: Request, key: Key, asked: dict[str, Any], container: Container, prefer: str | None
+async def _executed(
+    request: Request,
+    key: Key,
+    asked: Mapping[str, Any],
+    container: Container,
+    plan_of: Callable[..., Any],
+    *,
+    prefer: str | None,
+    claimed: str | None = None,
 ) -> Response:
-    """Make what is asked of a segment, as a segment of its own."""
-    with container.generations.acquire() as data:
-        plan = await container.plan(
-            key, lambda cancel: container.segments.planned(data, asked, key, cancel)
-        )
-        found = await container.wait_for(container.segments.execute, data, plan, asked, key, None)
+    """Run what is asked as a segment; a call with the same claim and body as one before gets the segment of that."""
+    segments = container.segments
+    claim: IdempotencyKey | None = None
+    found: Executed | None = None
+    if claimed is not None:
+        claim, found = await container.wait_for(_repeated, segments, claimed, key, asked)
+    if found is None:
+        with container.generations.acquire() as data:
+            plan = await container.plan(key, lambda cancel: plan_of(data, asked, key, cancel))
+            found = await container.wait_for(segments.execute, data, plan, asked, key, claim)
     has_read(request)
     container.note(request, "segment.execute", found.segment.id)
     wait = _patience(prefer, container.limits.wait_seconds, container.limits)
-    answer = await _finished(container.segments, found.segment, wait, request, found.job)
-    return segment_answer(request, answer, cached=found.cached, strict=True)
+    segment = await _finished(segments, found.segment, wait, request, found.job)
+    return segment_answer(
+        request, segment, cached=found.cached, replayed=found.replayed, strict=True
+    )
 
 
 def _repeated(
@@ -223,12 +213,7 @@ def _repeated(
     return claim, segments.repeated(claim) if claim else None
 
 
-@router.post(
-    wire.EXPLAIN,
-    response_model=wire.Explained,
-    responses=problems(*RUN),
-    openapi_extra=json_body(wire.ExplainRequest),
-)
+@route(router.post, wire.EXPLAIN, wire.Explained, *RUN)
 async def explain_segment(
     request: Request,
     key: Executor,
@@ -274,11 +259,7 @@ async def in_turn(
     return json_answer(answer.result())
 
 
-@router.get(
-    wire.SEGMENT,
-    response_model=wire.SegmentAnswer,
-    responses={**UNFINISHED, **problems("not-found", "invalid")},
-)
+@route(router.get, wire.SEGMENT, wire.SegmentAnswer, "not-found", "invalid", responses=UNFINISHED)
 async def read_segment(
     request: Request,
     *,
@@ -298,13 +279,16 @@ async def read_segment(
     return segment_answer(request, segment)
 
 
-@router.delete(
+@route(
+    router.delete,
     wire.SEGMENT,
-    response_model=wire.SegmentAnswer,
-    responses={
-        **UNFINISHED,
-        **problems("not-found", "invalid", "finished", "not-ready", "not-yours"),
-    },
+    wire.SegmentAnswer,
+    "not-found",
+    "invalid",
+    "finished",
+    "not-ready",
+    "not-yours",
+    responses=UNFINISHED,
 )
 async def cancel_segment(
     request: Request,
@@ -342,7 +326,7 @@ async def _slot(key: Reader, container: FromContainer) -> AsyncIterator[Callable
 _Slot = Annotated[Callable[[], None], Depends(_slot)]
 
 
-@router.get(wire.SEGMENT_JSON, response_model=wire.SegmentRows, responses=RESULT)
+@route(router.get, wire.SEGMENT_JSON, wire.SegmentRows, *RESULT, responses=NOT_MODIFIED)
 def export_segment_as_json(
     request: Request,
     *,
@@ -370,10 +354,13 @@ def export_segment_as_json(
     )
 
 
-@router.get(
+@route(
+    router.get,
     wire.SEGMENT_CSV,
+    None,
+    *RESULT,
+    responses={**text(wire.CSV_TYPE), **NOT_MODIFIED},
     response_class=Response,
-    responses={**text(wire.CSV_TYPE), **RESULT},
 )
 def export_segment_as_csv(
     request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot
@@ -391,10 +378,13 @@ def export_segment_as_csv(
     )
 
 
-@router.get(
+@route(
+    router.get,
     wire.SEGMENT_ARROW,
+    None,
+    *RESULT,
+    responses={**text(wire.ARROW_TYPE), **NOT_MODIFIED},
     response_class=Response,
-    responses={**text(wire.ARROW_TYPE), **RESULT},
 )
 def export_segment_as_arrow(
     request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot
@@ -406,11 +396,15 @@ def export_segment_as_arrow(
     return _export(request, slot, segment, pieces, form="arrow", media_type=wire.ARROW_TYPE)
 
 
-@router.post(
+@route(
+    router.post,
     wire.LISTS,
+    wire.StoredList,
+    *BODY,
+    "busy",
+    "storage",
+    "resource-limit",
     status_code=201,
-    response_model=wire.StoredList,
-    responses=problems(*BODY, "busy", "storage", "resource-limit"),
     openapi_extra=_ADDRESSES,
 )
 async def store_list(request: Request, *, key: Executor, container: FromContainer) -> Response:
@@ -427,7 +421,7 @@ async def store_list(request: Request, *, key: Executor, container: FromContaine
     return json_answer(answer, 201, {"Location": link(request, wire.LIST.format(id=stored.id))})
 
 
-@router.get(wire.LIST, response_model=wire.StoredList, responses=problems("not-found", "invalid"))
+@route(router.get, wire.LIST, wire.StoredList, "not-found", "invalid")
 async def read_list(list_id: _ListId, container: FromContainer, key: Reader) -> Response:
     """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
     found = await container.wait_for(container.lists.find, list_id, key)
