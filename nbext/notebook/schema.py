@@ -219,29 +219,30 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
     """Return the conditions and what they mean, or the fields of one."""
     top = keys(root, ["filters"])
     if condition is None:
-        fields = {name: ", ".join(_inside(root, ["filters", name])[:_LISTED]) for name in top}
         return [
-            {"condition": one, "fields": fields[one], "meaning": _meaning(root, top[one])}
-            for one in top
+            {
+                "condition": name,
+                "fields": ", ".join(_inside(root, ["filters", name])[:_LISTED]),
+                "meaning": _meaning(root, one),
+            }
+            for name, one in top.items()
         ]
     if condition not in top:
         raise UsageError(
             f"%nbext schema: unknown condition {quoted(condition)}.{did_you_mean(condition, top)} "
             f"Conditions: {', '.join(map(visible, top))}."
         )
-    found = []
-    for name, schema in keys(root, ["filters", condition]).items():
-        allowed = ", ".join(_inside(root, ["filters", condition, name])[:_LISTED]) or _types(
-            root, schema
-        )
-        found.append({"field": name, "allowed": allowed, "meaning": _meaning(root, schema)})
-    if found:
-        return found
+    fields = keys(root, ["filters", condition])
     # What has no fields is a value itself, such as orderBy.
-    allowed = ", ".join(_inside(root, ["filters", condition])[:_LISTED]) or _types(
-        root, top[condition]
-    )
-    return [{"field": condition, "allowed": allowed, "meaning": _meaning(root, top[condition])}]
+    places = {name: ["filters", condition, name] for name in fields} or {
+        condition: ["filters", condition]
+    }
+    rows = []
+    for name, path in places.items():
+        one = fields.get(name, top[condition])
+        allowed = ", ".join(_inside(root, path)[:_LISTED]) or _types(root, one)
+        rows.append({"field": name, "allowed": allowed, "meaning": _meaning(root, one)})
+    return rows
 
 
 @dataclass(frozen=True)

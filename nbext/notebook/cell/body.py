@@ -86,19 +86,19 @@ def _masked(text: str) -> tuple[str, dict[str, Token], Token | None]:
             quoted = token
         elif token.kind == "python":
             if not token.whole:
-                raise UsageError(_not_python(token) + f"\n  {at(text, token.start)}")
+                source = visible(token.text[2:-2].strip()[:80])
+                fault = (
+                    f"{source!r} is not a Python expression, which {{{{ }}}} needs. Write a JSON object in single "
+                    "braces."
+                )
+                if not token.text.endswith("}}"):
+                    fault = "The {{ is not closed: }} is missing."
+                raise UsageError(f"{fault}\n  {at(text, token.start)}")
             placeholder = f"{sentinel}{len(expressions)}"
             expressions[placeholder] = token
             pieces += [text[end : token.start], f'"{placeholder}"']
             end = token.start + len(token.text)
     return "".join([*pieces, text[end:]]), expressions, quoted
-
-
-def _not_python(token: Token) -> str:
-    if not token.text.endswith("}}"):
-        return "The {{ is not closed: }} is missing."
-    source = visible(token.text[2:-2].strip()[:80])
-    return f"{source!r} is not a Python expression, which {{{{ }}}} needs. Write a JSON object in single braces."
 
 
 def exact_fraction(digits: str) -> float | Decimal:
@@ -113,22 +113,16 @@ def _parse(text: str, masked: str) -> Any:
         return parse(masked, exact_fraction)
     except NotJson as error:
         fault, why = error.fault, str(error)
-    if fault == "duplicate":
-        message = _twice(text)
-    elif fault == "depth":
-        message = "Objects and lists are nested too deeply."
-    else:
+    if fault == "depth":
+        raise UsageError("Objects and lists are nested too deeply.")
+    if fault != "duplicate":
         # JSON itself has no bound on digits, so there `explain` finds no fault.
-        message = explain(text) or f"This is not JSON: {why}"
-    raise UsageError(message)
-
-
-def _twice(text: str) -> str:
+        raise UsageError(explain(text) or f"This is not JSON: {why}")
     found = second_of_a_key(text)
     if found is None:
-        return "A key appears twice in one object."
+        raise UsageError("A key appears twice in one object.")
     key, first, second = found
-    return (
+    raise UsageError(
         f"The key {visible(key)!r} appears twice in one object, and only one could count. For several conditions of "
         f'one kind, write a list: {{"{visible(key)}": [..., ...]}}.\n  The first: {at(text, first)}\n'
         f"  The second: {at(text, second)}"
@@ -229,94 +223,75 @@ def json_value(value: Any) -> Any:
     Series, Index, arrays, tuples, ranges and sets (sorted) become lists; times become ISO-8601 in UTC
     (a time without a zone is taken as UTC); numpy's and pandas's numbers become Python's.
     """
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int | float | Decimal):
-        return _number(value)
-    if isinstance(value, datetime.date):
-        return _time(value)
-    if isinstance(value, bytes | bytearray):
-        raise NotJson(
-            "value", "bytes cannot be written as JSON; write an address as '0x' + value.hex()"
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        raise _not_json(
+            f"{value} cannot be written as JSON; drop missing and infinite values first"
         )
+    if value is None or isinstance(value, bool | str | Decimal):
+        return value
+    if isinstance(value, int | float):
+        # numpy's float64 is a float too, and writes itself otherwise.
+        return int(value) if isinstance(value, int) else float(value)
+    if isinstance(value, datetime.date):
+        if type(value).__name__ == "NaTType":  # a datetime to isinstance
+            raise _not_json(f"a missing time {_MISSING}")
+        if not isinstance(value, datetime.datetime):
+            return value.isoformat()
+        utc = value.astimezone(datetime.UTC) if value.tzinfo else value
+        return utc.replace(tzinfo=None).isoformat() + "Z"
     if isinstance(value, Mapping):
-        return _object(value)
+        for key in value:
+            if not isinstance(key, str):
+                raise _not_json(f"the key {key!r} is not a string")
+        return {
+            key: wallets_value(item, "the list") if key == LIST_KEY else json_value(item)
+            for key, item in value.items()
+        }
     return _from_library(value)
 
 
-def _number(value: float | Decimal) -> float | Decimal:
-    if isinstance(value, int):
-        return int(value)
-    if not math.isfinite(value):
-        raise NotJson(
-            "value", f"{value} cannot be written as JSON; drop missing and infinite values first"
-        )
-    # numpy's float64 is a float too, and writes itself otherwise.
-    return value if isinstance(value, Decimal) else float(value)
-
-
-def _time(value: datetime.date) -> str:
-    if type(value).__name__ == "NaTType":  # a datetime to isinstance
-        raise NotJson("value", f"a missing time {_MISSING}")
-    if not isinstance(value, datetime.datetime):
-        return value.isoformat()
-    utc = value.astimezone(datetime.UTC) if value.tzinfo else value
-    return utc.replace(tzinfo=None).isoformat() + "Z"
-
-
-def _object(value: Mapping[Any, Any]) -> dict[str, Any]:
-    for key in value:
-        if not isinstance(key, str):
-            raise NotJson("value", f"the key {key!r} is not a string")
-    return {
-        key: wallets_value(item, "the list") if key == LIST_KEY else json_value(item)
-        for key, item in value.items()
-    }
+def _not_json(message: str) -> NotJson:
+    return NotJson("value", message)
 
 
 def _from_library(value: Any) -> Any:
     """Return the JSON value of an object of numpy, pandas or polars; none of them is imported for it."""
+    name = type(value).__name__
+    unknown = _not_json(
+        f"a {name} cannot be written as JSON; use strings, numbers, times, lists, dicts or a column"
+    )
+    if isinstance(value, bytes | bytearray):
+        raise _not_json("bytes cannot be written as JSON; write an address as '0x' + value.hex()")
     # A table first: it can also be iterated, over its columns' names.
     if hasattr(value, "columns"):
-        return _single_column(value)
-    if type(value).__name__ == "NAType":
-        raise NotJson("value", f"a missing value {_MISSING}")
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = _single_column(value)
+    elif name == "NAType":
+        raise _not_json(f"a missing value {_MISSING}")
+    elif getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         item = value.item()
         if type(item) is type(value):
-            raise NotJson("value", _unknown(value))
-        return _stamp(value) if type(value).__name__ == "datetime64" else json_value(item)
+            raise unknown
+        if name != "datetime64":
+            return json_value(item)
+        if (text := str(value)) == "NaT":
+            raise _not_json(f"a missing time {_MISSING}")
+        return text + ("Z" if "T" in text else "")
     # Sorted: the same set makes the same query, and so the same segment's id.
     if isinstance(value, set | frozenset):
         return sorted((json_value(item) for item in value), key=repr)
-    if hasattr(value, "tolist"):
-        return [
-            json_value(item)
-            for item in (value if getattr(value, "ndim", 1) == 1 else value.tolist())
-        ]
-    if isinstance(value, Iterable):
-        return [json_value(item) for item in value]
-    raise NotJson("value", _unknown(value))
+    if hasattr(value, "tolist") and getattr(value, "ndim", 1) != 1:
+        value = value.tolist()
+    if not isinstance(value, Iterable):
+        raise unknown
+    return [json_value(item) for item in value]
 
 
-def _stamp(value: Any) -> str:
-    text = str(value)
-    if text == "NaT":
-        raise NotJson("value", f"a missing time {_MISSING}")
-    return text + ("Z" if "T" in text else "")
-
-
-def _single_column(frame: Any) -> list[Any]:
+def _single_column(frame: Any) -> Any:
     columns = [str(name) for name in frame.columns]
     if len(columns) != 1:
         choice = "address" if "address" in columns else (columns or ["name"])[0]
-        raise NotJson(
-            "value",
+        raise _not_json(
             f"a DataFrame of {len(columns)} columns ({', '.join(columns[:8])}) cannot be written as JSON; "
-            f"choose one column, such as [{choice!r}]",
+            f"choose one column, such as [{choice!r}]"
         )
-    return [json_value(item) for item in frame[frame.columns[0]]]
-
-
-def _unknown(value: Any) -> str:
-    return f"a {type(value).__name__} cannot be written as JSON; use strings, numbers, times, lists, dicts or a column"
+    return frame[frame.columns[0]]

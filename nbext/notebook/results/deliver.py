@@ -86,7 +86,8 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     if args["card"]:
         put(session, args, frame)
         return forms().show(frame, client=session.client)
-    session.vocabulary.learn_rows(frame)
+    if {"symbol", "address"} <= set(frame.columns):
+        session.vocabulary.learn_rows(frame)
     session.suspicious.learn(frame)
     # Without provenance too: its names are a stranger's all the same, and are displayed so.
     about = Provenance.of(frame)
