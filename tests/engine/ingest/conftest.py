@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import itertools
+import os
+import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -68,22 +71,47 @@ def log():
 
 
 @pytest.fixture
-def grown(tmp_path, log, appending):
+def grown(ready, tmp_path, log, appending):
     """A folder with a base and two days in its delta, and one with all of them in one ingest."""
+    files = _three_days(tmp_path, log)  # counted, so that the test's own logs are others
+    facts = tmp_path / "tokens.csv"
+    facts.write_text(FACTS)
+    if not any(ready.iterdir()):
+        whole, data = ready / "whole", ready / "data"
+        take(whole, *files, facts)
+        take(data, files[0], facts)
+        for path in files[1:]:
+            assert take(data, path).rebuilt is None
+    return copied(ready / "data", tmp_path / "data"), copied(ready / "whole", tmp_path / "whole")
+
+
+@pytest.fixture(scope="session")
+def ready(tmp_path_factory):
+    """Where the folders of `grown` are once they have been made: four ingests."""
+    return tmp_path_factory.mktemp("grown")
+
+
+def _three_days(folder, log):
     days = [
         [log(0, 5, 10**20, block=100), log(0, 7, 3, contract=ERC721, block=101)],
         [log(5, 3, 10**19, block=102), log(7, 4, 3, contract=ERC721, block=103)],
         [log(3, 4, 10**18, block=104), log(0, 1, 5, contract=901, block=104)],
     ]
-    facts = tmp_path / "tokens.csv"
-    facts.write_text(FACTS)
-    files = [write_csv(tmp_path / f"{n}.csv", logs) for n, logs in enumerate(days)]
-    whole = tmp_path / "whole"
-    take(whole, *files, facts)
-    take(tmp_path / "data", files[0], facts)
-    for path in files[1:]:
-        assert take(tmp_path / "data", path).rebuilt is None
-    return tmp_path / "data", whole
+    return [write_csv(folder / f"{n}.csv", logs) for n, logs in enumerate(days)]
+
+
+def copied(folder, target):
+    """Copy a data folder; files that are one stay one: a generation and the one added to it share their base."""
+    made = {}
+
+    def copy(source, to):
+        inode = Path(source).stat().st_ino
+        if inode in made:
+            os.link(made[inode], to)
+        else:
+            made[inode] = shutil.copy2(source, to)
+
+    return shutil.copytree(folder, target, copy_function=copy)
 
 
 def write_parquet(path, logs, **columns):
