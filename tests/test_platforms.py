@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import requests
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +68,7 @@ def test_files_are_ingested_and_then_served(tmp_path):
     assert (answer.get("counts"), service.returncode) == ({"matched": 1, "returned": 1}, 0), answer
 
 
+@pytest.mark.slow
 def test_several_processes_on_one_port_are_refused_in_one_line(tmp_path):
     ran = run(tmp_path, IN_A_SHELL, "serve", "--processes", 2, "--data", tmp_path / "data")
     assert (ran.returncode, ran.stderr.splitlines()[-1]) == (

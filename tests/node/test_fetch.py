@@ -26,6 +26,7 @@ from nbext.errors import ConfigError, NodeError, OutOfMemory, ValidationError
 from nbext.fetch.run import Output, Request, fetch, urls_of
 from nbext.language.language import parse, resolve
 from nbext.settings import Secret
+from tests import slow
 from tests.full_disk import fill
 from tests.keyrings import Ring
 from tests.node.conftest import said
@@ -164,7 +165,7 @@ def test_balances_that_differ_are_named_in_later_answers_until_a_later_check_fin
             server.lie = lambda method, params, true: true
 
 
-@pytest.mark.parametrize("receipts", ["offered", "not offered", "empty"])
+@pytest.mark.parametrize("receipts", slow.but_the_first(["offered", "not offered", "empty"]))
 def test_logs_that_a_node_left_out_are_told_from_a_token_that_moves_balances_without_them(
     tmp_path, receipts
 ):

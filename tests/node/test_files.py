@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 from nbext.core.addresses import checksummed
 from nbext.engine.open import open_dataset
 from nbext.language.language import compile, parse, resolve  # noqa: A004  the step's name
+from tests import slow
 from tests.node.conftest import said
 from tests.node.faults import COIN, ITEMS, ZERO, Chain, FaultNode
 from tests.node.refusals import FINAL
@@ -134,7 +135,7 @@ def test_polars_and_duckdb_read_the_files_as_every_row_that_was_logged(tmp_path)
     }
 
 
-@pytest.mark.parametrize("times_in_logs", [False, True])
+@pytest.mark.parametrize("times_in_logs", slow.but_the_first([False, True]))
 def test_of_a_chain_of_many_blocks_a_second_each_second_ends_with_its_last_block(
     tmp_path, times_in_logs
 ):
@@ -173,7 +174,9 @@ def test_of_a_chain_of_many_blocks_a_second_each_second_ends_with_its_last_block
 
 
 @pytest.mark.parametrize(
-    "how", [FINAL[10], FINAL[11], None], ids=["reverts, geth", "reverts, nethermind", "is empty"]
+    "how",
+    slow.but_the_first([FINAL[10], FINAL[11], None]),
+    ids=["reverts, geth", "reverts, nethermind", "is empty"],
 )
 def test_metadata_that_reverts_or_is_empty_is_unknown_and_not_zero(tmp_path, how):
     """Of name, symbol, decimals, totalSupply and supportsInterface; balances are answered."""

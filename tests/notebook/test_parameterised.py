@@ -49,6 +49,7 @@ def folder(home, tmp_path, monkeypatch):
     return made
 
 
+@pytest.mark.slow
 def test_a_notebook_runs_with_the_parameters_that_were_injected_after_its_own(folder):
     outputs, files = executed(folder, 'token = "AAVE"')
     rows = pd.read_parquet(folder / "out_AAVE.parquet")

@@ -27,11 +27,11 @@ from tests.reference import (
 from tests.reference.shown import output, sample
 
 
-# Those that start processes for their examples take longer than all others.
+# Those with most examples to run take longer than all others.
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name == "commands.md" else ())
+        pytest.param(name, marks=pytest.mark.slow if name in ("commands.md", "magics.md") else ())
         for name in (*PAGES, *FILLED)
     ],
 )

@@ -13,6 +13,7 @@ from nbext.engine.duckdb import dataset as duckdb_dataset
 from nbext.engine.open import open_dataset
 from nbext.engine.query.parameters import intersection
 from nbext.errors import QueryCancelled, ResourceLimit
+from tests import slow
 from tests.engine import forms
 
 # The wallets of a form do not depend on how its rows are ordered.
@@ -44,9 +45,7 @@ def asked(draw):
     return names, draw(st.lists(places, min_size=1, max_size=12))
 
 
-@pytest.mark.parametrize(
-    "part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 4))]
-)
+@pytest.mark.parametrize("part", slow.but_the_first(range(4)))
 @settings(max_examples=10, deadline=None)
 @given(asked=asked())
 def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):

@@ -101,6 +101,7 @@ def test_what_a_killed_process_spilled_goes_at_the_next_start_and_what_a_living_
         end(living)
 
 
+@pytest.mark.slow
 def test_data_that_may_only_be_read_spills_into_the_systems_folder(
     data_dir, tmp_path_factory, monkeypatch
 ):

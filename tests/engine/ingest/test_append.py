@@ -28,6 +28,7 @@ from nbext.engine.open import open_dataset
 from nbext.engine.spark.session import parquet_files
 from nbext.errors import NbextError, StorageError
 from nbext.language import language
+from tests import slow
 from tests.engine.ingest.conftest import ERC20, ERC721, ERC1155, FACTS, UNKNOWN, WIDE, write_csv
 from tests.engine.ingest.reading_back import Tables, take, transaction, wallet
 from tests.engine.ingest.replay import Log
@@ -168,7 +169,7 @@ def times(folder, history):
     return [] if history.timed == "none" else [path]
 
 
-@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("part", slow.but_the_first(range(2)))
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=histories())
 def test_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, part, history):

@@ -27,6 +27,7 @@ from nbext.engine.open import Newest, open_dataset
 from nbext.engine.schema import HISTORY, SQL_TYPES, TABLES
 from nbext.engine.spark.place import Place, generations
 from nbext.errors import ConfigError, IngestError, StorageError
+from tests import slow
 from tests.engine import forms
 from tests.engine.cluster import cluster, kill_a_worker
 
@@ -470,9 +471,7 @@ FLOW = st.tuples(
 )
 
 
-@pytest.mark.parametrize(
-    "part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 5))]
-)
+@pytest.mark.parametrize("part", slow.but_the_first(range(5)))
 @settings(max_examples=10, deadline=None)
 @given(flows=st.lists(FLOW, max_size=30))
 def test_history_in_expressions_is_history_in_arrays(part, flows):

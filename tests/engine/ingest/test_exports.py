@@ -15,6 +15,7 @@ from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.open import open_dataset
 from nbext.errors import IngestError
 from nbext.language import language
+from tests import slow
 from tests.engine.ingest.reading_back import Tables, everything, take, transaction, wallet
 from tests.engine.ingest.test_files import etherscan
 
@@ -640,7 +641,7 @@ def test_forks_of_ethereum_etl_are_read_by_the_standard_of_each_row(data, tmp_pa
     }
 
 
-@pytest.mark.parametrize("name", ["single.csv", "batch.csv", "token1155tx.csv"])
+@pytest.mark.parametrize("name", slow.but_the_first(["single.csv", "batch.csv", "token1155tx.csv"]))
 def test_a_token_id_is_the_same_in_hex_and_with_zeros_before_it_and_a_hash_in_capitals(
     data, tmp_path, name
 ):

@@ -19,6 +19,7 @@ from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.sources import reading
 from nbext.engine.ingest.sources.reading import recognise
 from nbext.errors import IngestError, ValidationError
+from tests import slow
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet
 from tests.engine.ingest.replay import tokens
@@ -608,13 +609,7 @@ def test_a_column_that_is_mapped_and_not_there_refuses_the_file(data, tmp_path, 
 
 @pytest.mark.parametrize(
     "extra",
-    [
-        "Row",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("row", "file", "fault", "wallet")
-        ),
-    ],
+    slow.but_the_first(["Row", "row", "file", "fault", "wallet"]),
 )
 def test_columns_that_no_format_has_change_nothing_whatever_they_are_called(tmp_path, log, extra):
     logs = [log(0, n, 10**20 + n, block=100 + n) for n in range(1, 40)]

@@ -19,6 +19,7 @@ from nbext.engine.ingest import remove
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.run import compact
 from nbext.errors import IngestError, ValidationError
+from tests import slow
 from tests.engine.ingest.conftest import ETL, write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, everything, take, transaction, wallet
 from tests.engine.ingest.replay import Log, tokens
@@ -230,7 +231,7 @@ def live(draw, folder, acts):
 
 
 # Not made smaller: that takes hundreds of runs of ingest, and what is printed is short enough to read.
-@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
+@pytest.mark.parametrize("part", slow.but_the_first(range(3)))
 @settings(
     max_examples=2,
     deadline=None,
@@ -293,7 +294,7 @@ def test_a_row_of_two_files_stays_until_both_are_removed(data, tmp_path, halves,
         assert tables.balances() == tokens([one, both]).balances
 
 
-@pytest.mark.parametrize("gone", ["etherscan.csv", "etl.csv"])
+@pytest.mark.parametrize("gone", slow.but_the_first(["etherscan.csv", "etl.csv"]))
 @pytest.mark.parametrize("order", [("etherscan.csv", "etl.csv"), ("etl.csv", "etherscan.csv")])
 def test_a_transfer_that_two_exporters_tell_stays_when_one_is_removed(
     data, tmp_path, log, gone, order
@@ -410,7 +411,7 @@ def test_a_date_that_is_none_is_refused(data, tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize("named", ["path", "name", "checksum"])
+@pytest.mark.parametrize("named", slow.but_the_first(["checksum", "path", "name"]))
 def test_a_file_is_named_by_its_path_its_name_or_its_checksum(data, halves, named):
     path = halves[0][0]
     digest = storage.current(data).manifest["files"][0]["sha256"]
@@ -624,7 +625,9 @@ def test_a_snapshot_of_a_time_is_refused_where_the_next_block_has_none(data, tmp
         assert len(take(data / str(date), *files, path, options=made).refused) == refused
 
 
-@pytest.mark.parametrize("came", ["times are removed", "blocks without times come"])
+@pytest.mark.parametrize(
+    "came", slow.but_the_first(["times are removed", "blocks without times come"])
+)
 def test_a_stored_snapshot_of_a_time_is_never_placed_by_guess(data, tmp_path, log, came):
     path = snapshot(tmp_path / "h.csv", (wallet(1), 100))
     made = SnapshotOptions(tokens={"": wallet(1000)}, unit="raw", date=1_600_000_050)
@@ -989,13 +992,7 @@ def test_a_contract_that_is_taken_for_another_standard_than_before_is_named_with
 
 @pytest.mark.parametrize(
     ("place", "nth"),
-    [
-        ("switch", 2),
-        *(
-            pytest.param(*moment, marks=pytest.mark.slow)
-            for moment in (("statement", 30), ("sync", 3), ("rename", 1))
-        ),
-    ],
+    slow.but_the_first([("switch", 2), ("statement", 30), ("sync", 3), ("rename", 1)]),
 )
 def test_a_process_killed_while_it_removes_leaves_what_was_before(
     data, tmp_path, halves, place, nth
