@@ -13,7 +13,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nbext.client.files import csv_text
-from nbext.client.frames import types_of
 from nbext.client.http.body import retry_after
 from nbext.core import wire
 from nbext.core.rules import unlike
@@ -106,11 +105,6 @@ class Decoder(Protocol):
     def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
         """Return what the answer says, given the columns' types as far as the caller knows them."""
 
-    def batches(
-        self, came: Incoming, types: Mapping[str, str], operation: str
-    ) -> tuple[Any, Iterator[Any]]:
-        """Return the Arrow schema of a CSV, and its batches while they arrive: it may have more rows than memory."""
-
     def types(self, operation: str) -> Mapping[str, str]:
         """Return the types of columns that the settings state for all answers of an operation."""
 
@@ -127,12 +121,6 @@ class Ours:
 
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
-
-    def batches(
-        self, came: Incoming, types: Mapping[str, str], operation: str
-    ) -> tuple[Any, Iterator[Any]]:
-        """Return the Arrow schema of a CSV, and its batches."""
-        return csv_text.batches(came, types)
 
     def types(self, operation: str) -> Mapping[str, str]:
         """Return nothing: our service states the types of all columns, and the settings have none to add."""
@@ -161,12 +149,6 @@ class Ours:
             _check(wire.SearchAnswer, document, "items", "total")
             reading.records, reading.types = document["items"], wire.SEARCH_FIELDS
             reading.stated = {"total": document["total"]}
-        elif "data" in document:
-            _check(wire.SegmentRows, document, "data", "columns", "page", "page/next", "page/total")
-            # The document itself would hold all of its rows beside the table.
-            reading.document, reading.records = None, document["data"]
-            reading.types, page = types_of(document["columns"]), document["page"]
-            reading.next, reading.stated = page["next"], {"total": page["total"]}
         else:
             _check(wire.SegmentAnswer, document, "id", "status", "counts", "columns")
             status, error = document["status"], document.get("error")

@@ -57,7 +57,7 @@ _ACCEPT = {
     "csv": "text/csv, application/json;q=0.5",
     "arrow": op.ARROW_TYPE,
 }
-_PATHS = {"csv": op.SEGMENT_CSV, "json": op.SEGMENT_JSON}
+_PATHS = {"csv": op.SEGMENT_CSV, "json": op.SEGMENT_JSON, "arrow": op.SEGMENT_ARROW}
 
 
 @dataclass(frozen=True)
@@ -340,7 +340,7 @@ class SegmentRun:
         if not isinstance(offered, str):
             return None
         # Our own operation's path: the link has what a proxy put before it, and so has base_url.
-        return self.path(op.SEGMENT_ARROW) if self.service.ours else self.service.follow(offered)
+        return self.path(_PATHS["arrow"]) if self.service.ours else self.service.follow(offered)
 
     def _describe(self) -> None:
         """Ask what the service says of the segment, before its rows; learn from that whose service it is."""
@@ -379,14 +379,14 @@ class SegmentRun:
         self, path: Path, reading: Reading, body: Mapping[str, Any], *, overwrite: bool, raw: bool
     ) -> pd.DataFrame:
         """Write the rows of the segment to a file, while they arrive."""
-        kind, target = self.file_type, self.path(_PATHS[self.file_type])
-        # Our own service's Arrow has the columns' types; its CSV is for a file that has it byte for byte.
-        arrow = self._arrow() if self.service.ours else None
-        if arrow and not (raw and path.suffix.lower() == ".csv"):
-            kind, target = "arrow", arrow
-        call = replace(
-            self.call("GET", target, {"Accept": _ACCEPT[kind]}, operation="export"), cap=NO_CAP
+        kind = self.file_type
+        if self.service.ours:
+            # Its Arrow has the columns' types; its CSV is for a file that has it byte for byte.
+            kind = "csv" if raw and path.suffix.lower() == ".csv" else "arrow"
+        call = self.call(
+            "GET", self.path(_PATHS[kind]), {"Accept": _ACCEPT[kind]}, operation="export"
         )
+        call = replace(call, cap=NO_CAP)
         for attempt in self.service.transport.exchange(call):
             with attempt as exchange:
                 came = exchange.open()
@@ -402,24 +402,24 @@ class SegmentRun:
 
     def _save(self, came: Incoming, path: Path, file: IO[bytes], call: Call, *, raw: bool) -> int:
         ending, types, stranger = path.suffix.lower(), self._types, self.service.stranger
-        if came.content_type == op.ARROW_TYPE and self.service.ours:
+        if stranger is None:
+            if came.content_type != op.ARROW_TYPE:
+                return writer.copy(came, file)
             schema, batches = arrow_batches(came)
             self._notes += frames.wide_columns(types, {field.name: field.type for field in schema})
             return writer.write(ending, schema, batches, file, raw=raw)
         vague = came.content_type in csv_text.VAGUE_TYPES and self.file_type == "csv"
         is_csv = came.content_type in csv_text.MEDIA_TYPES or vague
-        if is_csv and not (stranger and stranger.is_paged(came, call.operation)):
+        if is_csv and not stranger.is_paged(came, call.operation):
             if raw and ending == ".csv":
                 csv_text.refuse_other_kinds(came.peek(4096))
-                if stranger:
-                    stranger.check_beginning(came, call.operation)
+                stranger.check_beginning(came, call.operation)
                 rows = writer.copy(came, file)
             else:
                 # Batch by batch: a file may hold more rows than the memory does.
-                schema, batches = self.service.decoder.batches(came, types, call.operation)
+                schema, batches = stranger.batches(came, types, call.operation)
                 rows = writer.write(ending, schema, batches, file, raw=raw)
-            if stranger:
-                self._notes += stranger.check_end(came, rows, self._counts, self._limit)
+            self._notes += stranger.check_end(came, rows, self._counts, self._limit)
             return rows
         reading = self.service.decoded(came, Want.SEGMENT, types, call.operation)
         if reading.rows is None:

@@ -260,6 +260,11 @@ class ForeignDecoder(Decoder, Protocol):
     ) -> Iterator[Reading]:
         """Yield an answer's pages."""
 
+    def batches(
+        self, came: Incoming, types: Mapping[str, str], operation: str
+    ) -> tuple[Any, Iterator[Any]]:
+        """Return the Arrow schema of a CSV, and its batches while they arrive: it may have more rows than memory."""
+
     def is_paged(self, came: Incoming, operation: str) -> bool:
         """Say whether the headers hint at pages after this one."""
 

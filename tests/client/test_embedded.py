@@ -394,6 +394,17 @@ def test_a_query_writes_the_file_that_an_export_of_its_segment_writes(embedded, 
         embedded.execute_segment(filters, "OR", limit=50, to=query)
 
 
+def test_a_raw_file_has_the_services_own_bytes_however_its_rows_are_asked_for(embedded, tmp_path):
+    everyone = {"activity": {"transfers": {"min": 1}}}
+    files = [tmp_path / f"{name}.csv" for name in ("one", "other", "export_csv", "export_json")]
+    for file, kind in zip(files, ("json", "csv"), strict=False):
+        told = embedded.execute_segment(everyone, file_type=kind, to=file, raw=True)
+    for file in files[2:]:
+        getattr(embedded, file.stem)(told.attrs["nbext"]["segment_id"], to=file, raw=True)
+    assert {file.read_bytes() for file in files} == {files[0].read_bytes()}
+    assert files[0].read_bytes().startswith(b"address\r\n0x")
+
+
 def read_rows(file):
     if file.suffix in (".csv", ".json"):
         return file.read_text("utf-8")
