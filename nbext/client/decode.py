@@ -108,11 +108,6 @@ class Decoder(Protocol):
     def types(self, operation: str) -> Mapping[str, str]:
         """Return the types of columns that the settings state for all answers of an operation."""
 
-    def outline(
-        self, answer: Answer, operation: str, reading: Reading | None, failure: str
-    ) -> Outline | None:
-        """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
-
 
 class Ours:
     """Decodes the answers of our own service."""
@@ -125,11 +120,6 @@ class Ours:
     def types(self, operation: str) -> Mapping[str, str]:
         """Return nothing: our service states the types of all columns, and the settings have none to add."""
         return {}
-
-    def outline(
-        self, answer: Answer, operation: str, reading: Reading | None, failure: str
-    ) -> None:
-        """Return nothing: our own service's answers have one reading."""
 
     def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
         """Return what the answer says."""

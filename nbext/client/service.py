@@ -193,7 +193,7 @@ class Service:
     def _remember(
         self, answer: Answer, operation: str, reading: Reading | None, failure: str
     ) -> None:
-        self.last_answer = self.decoder.outline(answer, operation, reading, failure)
+        self.last_answer = self._strangers_decoder.outline(answer, operation, reading, failure)
         if scope := SCOPE.get():
             scope.remembered = True
 
@@ -264,6 +264,11 @@ class ForeignDecoder(Decoder, Protocol):
         self, came: Incoming, types: Mapping[str, str], operation: str
     ) -> tuple[Any, Iterator[Any]]:
         """Return the Arrow schema of a CSV, and its batches while they arrive: it may have more rows than memory."""
+
+    def outline(
+        self, answer: Answer, operation: str, reading: Reading | None, failure: str
+    ) -> Outline:
+        """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
 
     def is_paged(self, came: Incoming, operation: str) -> bool:
         """Say whether the headers hint at pages after this one."""
