@@ -37,21 +37,21 @@ Record = Mapping[str, Any]
 def frame(
     records: Sequence[Record],
     types: Mapping[str, str] | None = None,
-    settled: Mapping[str, str] | None = None,
+    configured: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Return records as a table: the columns of ``types`` first, then others in order of appearance.
 
-    ``settled`` has types from the settings, which say nothing of the columns' order. A column without a type gets the
-    narrowest one that holds its values exactly.
+    ``configured`` has types from the settings, which say nothing of the order of columns. A column without a type gets
+    the narrowest one that holds its values exactly.
     """
     import pandas as pd
 
-    types, settled = types or {}, settled or {}
+    types, configured = types or {}, configured or {}
     # A type that is "" names the column alone.
-    kinds = {**settled, **{name: kind for name, kind in types.items() if kind}}
+    kinds = {**configured, **{name: kind for name, kind in types.items() if kind}}
     # A table without rows whose service names no columns has those of the settings.
     names = list(
-        dict.fromkeys([*types, *(name for record in records for name in record)]) or settled
+        dict.fromkeys([*types, *(name for record in records for name in record)]) or configured
     )
     columns = {
         name: typed_column([record.get(name) for record in records], kinds.get(name))

@@ -127,7 +127,7 @@ def metadata(
     refresh: bool,
 ) -> pd.DataFrame:
     """Return the metadata of contracts, one row for each address; one that appears twice is asked for once."""
-    names = _listed(addresses)
+    names = _as_list(addresses)
     kind, path, types = _KINDS[operation]
     strict = strict or isinstance(addresses, str)
     look_up = partial(_looked_up, service, kind, path, chain, strict=strict, refresh=refresh)
@@ -151,7 +151,7 @@ def metadata(
         )
     else:
         known = {name: kind for one in found.values() for name, kind in one.types.items()}
-        table = frames.frame(rows, settled={**known, **service.decoder.types(kind)})
+        table = frames.frame(rows, configured={**known, **service.decoder.types(kind)})
     # Each look-up may bring the same warning: the reader wants it once.
     warnings = list(dict.fromkeys(warning for one in found.values() for warning in one.warnings))
     return Provenance(
@@ -162,7 +162,7 @@ def metadata(
     ).attach(table)
 
 
-def _listed(addresses: str | Iterable[Any]) -> list[Any]:
+def _as_list(addresses: str | Iterable[Any]) -> list[Any]:
     """Return the addresses as a list: one, a list, a Series, anything that can be gone through."""
     if isinstance(addresses, str):
         return [addresses]
@@ -196,49 +196,46 @@ def search(
         "chain": chain,
         "searchTerm": text,
     }
-    validate.whole_number(limit, "/limit", 1, 100)
+    validate.whole_number(limit, "/limit", 1, op.MAX_HITS)
     validate.whole_number(offset, "/offset", 0, 2**31)
+    is_chosen = (limit, offset) != (op.DEFAULT_HITS, 0)
     # A stranger may refuse a body with fields that its interface does not have.
-    if (limit, offset) != (20, 0) and service.is_ours():
+    if is_chosen and service.is_ours():
         body |= {"limit": int(limit), "offset": int(offset)}
     call = service.call("POST", op.SEARCH, body, operation="search")
     reading = service.read(call)
     if service.ours:
         check_count(reading.rows or 0, reading.stated, None, is_page=True)
     else:
-        cap = service.settings["max_body_mb"] * 1_000_000
-        pages = list(service.pages(reading, call, {}, limit=offset + limit, cap=cap))
+        pages = list(service.pages(reading, call, {}, limit=offset + limit, cap=service.cap))
         reading.records = [row for page in pages for row in page.records or []]
         tables = [page.table for page in pages if page.table is not None]
         reading.table = frames.joined_pages(tables) if tables else None
         # Only a limit that somebody chose: a stranger does not know of ours.
         sent = reading.rows or 0
-        if (limit, offset) != (20, 0) and (offset or sent > limit):
-            here = (
-                f"{offset + 1:,} to {min(sent, offset + limit):,} are"
-                if offset
-                else f"the first {limit:,} are"
-            )
-            here = here if sent > offset else f"none after the first {offset:,} is"
+        if is_chosen and (offset or sent > limit):
+            here = f"{offset + 1:,} to {min(sent, offset + limit):,} are"
+            if not offset:
+                here = f"the first {limit:,} are"
+            elif sent <= offset:
+                here = f"none after the first {offset:,} is"
             reading.warnings.append(f"The service sent {sent:,} hits: {here} here.")
             reading.records = reading.records[offset : offset + limit]
             reading.table = (
                 reading.table.slice(offset, limit) if reading.table is not None else None
             )
-    document = reading.document
-    known = (
-        isinstance(document, dict) and {"type", "chain", "searchTerm", "items"} <= document.keys()
-    )
+    fields = reading.document.keys() if isinstance(reading.document, dict) else ()
+    known = {"type", "chain", "searchTerm", "items"} <= set(fields)
     types = {**op.SEARCH_FIELDS, **reading.types} if known else reading.types
+    configured = service.decoder.types("search")
     if reading.table is not None:
-        table = frames.arrow_frame(reading.table, {**service.decoder.types("search"), **types})
+        table = frames.arrow_frame(reading.table, {**configured, **types})
     else:
-        settled = service.decoder.types("search")
         if not service.ours and not known:
             # A stranger's columns stay in its own order.
-            types, settled = ({} if reading.records else op.SEARCH_FIELDS), {**types, **settled}
+            types, configured = {}, {**types, **configured}
         types = types or ({} if reading.records else op.SEARCH_FIELDS)
-        table = frames.frame(reading.records or [], types, settled)
+        table = frames.frame(reading.records or [], types, configured)
     return Provenance(
         operation="search_nfts",
         service=service.transport.origin.url,

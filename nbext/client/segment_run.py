@@ -315,7 +315,7 @@ class SegmentRun:
         types: Mapping[str, str] = MappingProxyType({}),
     ) -> pd.DataFrame:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
-        types, settled = {**reading.types, **types}, self.service.decoder.types(call.operation)
+        types, configured = {**reading.types, **types}, self.service.decoder.types(call.operation)
         records, tables, limit = list[dict[str, Any]](), [], self._limit
         for page in self.service.pages(
             reading, call, types, limit=limit, counts=self._counts, cap=self.service.cap
@@ -327,10 +327,10 @@ class SegmentRun:
         if limit and came > limit:
             raise ProtocolError(f"The limit was {limit:,} rows, but {came:,} came.")
         if tables:
-            return frames.arrow_frame(frames.joined_pages(tables), {**settled, **types})
+            return frames.arrow_frame(frames.joined_pages(tables), {**configured, **types})
         # A table of a million rows and their records at once would take twice the memory.
         reading.records, reading.document = None, None if reading.id is None else reading.document
-        return frames.frame(records, types, settled)
+        return frames.frame(records, types, configured)
 
     def _arrow(self) -> str | None:
         """Return where the rows are offered as Arrow."""
