@@ -11,6 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
+from nbext.core.wire import ARROW_TYPE
+
 RESET = object()
 
 
@@ -44,6 +48,16 @@ def reply(
     lines += [f"Content-Type: {content_type}"] if content_type else []
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
+
+
+def as_arrow(rows):
+    """An answer with rows as our own service sends them: addresses and amounts of UNI, in Arrow."""
+    amounts = pa.array([int(row["UNI_balance"]) for row in rows], pa.decimal128(38, 0))
+    table = pa.table({"address": [row["address"] for row in rows], "UNI_balance": amounts})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    return reply(sink.getvalue().to_pybytes(), content_type=ARROW_TYPE)
 
 
 @dataclass

@@ -5,14 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pyarrow as pa
 import pytest
 
 from nbext import Client
-from nbext.core.wire import ARROW_TYPE, TOKEN_FIELDS
+from nbext.core.wire import TOKEN_FIELDS
 from nbext.errors import ProtocolError, QueryCancelled, SegmentExpired, SegmentFailed
 from tests.client.conftest import KEY
-from tests.client.faultserver import reply
+from tests.client.faultserver import as_arrow, reply
 
 ADDRESS = "0x" + "ab" * 20
 COLUMNS = [{"name": "address", "type": "string"}, {"name": "UNI_balance", "type": "uint256"}]
@@ -41,16 +40,6 @@ SEGMENT = {
 }
 PAGE = {"limit": 1000, "offset": 0, "total": 2, "next": None}
 PAGES = {"id": "seg-1", "columns": COLUMNS, "data": ROWS, "page": PAGE}
-
-
-def as_arrow(rows):
-    """Rows as our service sends them; each amount in the decimals that hold the sum of its column."""
-    amounts = pa.array([int(row["UNI_balance"]) for row in rows], pa.decimal128(38, 0))
-    table = pa.table({"address": [row["address"] for row in rows], "UNI_balance": amounts})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as out:
-        out.write_table(table)
-    return reply(sink.getvalue().to_pybytes(), content_type=ARROW_TYPE)
 
 
 ROWS_AS_ARROW = as_arrow(ROWS)

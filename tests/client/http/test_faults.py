@@ -41,7 +41,7 @@ from nbext.errors import (
     ValidationError,
 )
 from tests.client.conftest import KEY
-from tests.client.faultserver import RESET, FaultServer, reply
+from tests.client.faultserver import RESET, FaultServer, as_arrow, reply
 
 ADDRESS = "0x" + "ab" * 20
 TOKEN = {"address": ADDRESS, "symbol": "NA", "decimals": 18}
@@ -152,13 +152,10 @@ def test_a_segment_on_our_own_service_is_repeated_under_its_key(
     monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.01)
     ours = Client(server.url, KEY, settings=settings(), restart=lambda: None)
     columns = [{"name": "address", "type": "string"}, {"name": "UNI_balance", "type": "uint256"}]
-    done = job("completed", columns=columns, counts={"matched": 3, "returned": 3}, links={})
-    page = {"limit": 1000, "offset": 0, "total": 3, "next": None}
+    links = {"arrow": "/v1/segment/seg-1/arrow"}
+    done = job("completed", columns=columns, counts={"matched": 3, "returned": 3}, links=links)
     server.script(EXECUTE, reply({}, status), reply(done))
-    server.script(
-        "GET /v1/segment/seg-1/json",
-        reply({"id": "seg-1", "columns": columns, "data": ROWS, "page": page}),
-    )
+    server.script("GET /v1/segment/seg-1/arrow", as_arrow(ROWS))
     assert len(ours.execute_segment({"a": 1})) == 3
     assert len({r.headers["idempotency-key"] for r in server.asked("/v1/segment/execute")}) == 1
 
