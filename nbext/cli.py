@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import NoReturn
 
 from nbext import __version__
 from nbext.errors import NbextError
 from nbext.settings import without_urls
 
-# name -> (module with add_arguments(parser) and run(args) -> int, one line of help). A module is imported when its
-# command runs: `nbext --help` answers at once, and `nbext schema` loads neither FastAPI nor pandas.
+# name -> (module, or object in one, with add_arguments(parser) and run(args) -> int; one line of help). It is imported
+# when its command runs: `nbext --help` answers at once, and `nbext schema` loads neither FastAPI nor pandas.
 COMMANDS = {
     "serve": ("nbext.service.commands.serve", "serve the eight operations over HTTP"),
     "keys": ("nbext.service.commands.keys", "add, list, rotate and revoke API keys of the service"),
@@ -31,17 +31,20 @@ COMMANDS = {
         "check the stored data and results, and report what is damaged",
     ),
     "ingest": (
-        "nbext.engine.ingest.command",
+        "nbext.engine.ingest.command:INGEST",
         "ingest chain data: transfers, tokens, token lists, holders",
     ),
     "fetch": ("nbext.fetch.command", "fetch transfers from a node's JSON-RPC URL, and ingest them"),
     "sources": (
-        "nbext.engine.ingest.taken",
+        "nbext.engine.ingest.command:SOURCES",
         "list the files that were ingested, and how each was read",
     ),
-    "remove": ("nbext.engine.ingest.removal", "take a file that was ingested out of the data"),
+    "remove": (
+        "nbext.engine.ingest.command:REMOVE",
+        "take a file that was ingested out of the data",
+    ),
     "compact": (
-        "nbext.engine.ingest.compact",
+        "nbext.engine.ingest.command:COMPACT",
         "fold what ingest has added into one base, for the fastest queries",
     ),
     "examples": ("nbext.notebook.run.examples", "copy the example notebooks to a folder"),
@@ -69,12 +72,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return its exit code; an error is one line on stderr, and code 2."""
     words = list(sys.argv[1:] if argv is None else argv)
     known, rest = parser().parse_known_args(words[:1])[0], words[1:]
-    module_name, line = COMMANDS[known.command]
+    place, line = COMMANDS[known.command]
     try:
-        module = import_module(module_name)
+        command = resolve_name(place)
         own = _Parser(prog=f"nbext {known.command}", description=line)
-        module.add_arguments(own)
-        return int(module.run(own.parse_args(rest)) or 0)
+        command.add_arguments(own)
+        return int(command.run(own.parse_args(rest)) or 0)
     except NbextError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2

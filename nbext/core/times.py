@@ -28,6 +28,15 @@ def iso(timestamp: int | None) -> str | None:
     return None if timestamp is None else datetime.fromtimestamp(timestamp, UTC).strftime(_ISO)
 
 
+def utc_text(timestamp: int) -> str:
+    """Return seconds since 1970 as people read it.
+
+    >>> utc_text(0)
+    '1970-01-01 00:00:00 UTC'
+    """
+    return iso(timestamp).replace("T", " ").replace("Z", " UTC")
+
+
 def iso_ms(seconds: float | None) -> str | None:
     """Return a time as ISO-8601 UTC with milliseconds, or None without one.
 

@@ -1,4 +1,4 @@
-"""``nbext ingest``: the command line of ingest."""
+"""The command lines of a data folder: ``nbext ingest``, ``nbext sources``, ``nbext remove`` and ``nbext compact``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbext.core.addresses import looks_like_address, normalised
 from nbext.core.untrusted_text import quoted
 from nbext.engine.open import add_spark_conf, master_and_options, with_options
 from nbext.errors import UsageError, did_you_mean
-from nbext.settings import Settings, data_place, default_data_dir
+from nbext.settings import Settings, data_folder, data_place, default_data_dir
 
 if TYPE_CHECKING:
     from nbext.engine.ingest.report import Report
@@ -33,8 +33,14 @@ Each run adds to the data. Rows that an earlier run ingested are skipped; a file
 replaces what it gave. `nbext sources` lists the files, `nbext remove` takes one out."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
+class Command(NamedTuple):
+    """What `nbext.cli` asks of a command: to declare its arguments, and to run and return its exit code."""
+
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def _declare_ingest(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder, or a glob")
@@ -92,11 +98,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BLOCK",
         help="after a reorganisation: these files replace everything of --chain from that block on",
     )
-    add_working(parser)
+    _declare_working(parser)
 
 
-def add_working(parser: argparse.ArgumentParser) -> None:
-    """Declare what `nbext ingest` and `nbext remove` have in common."""
+def _declare_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        type=data_folder,
+        help="the data folder (default: your user data folder)",
+    )
+
+
+def _declare_working(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory",
         default=None,
@@ -106,7 +120,7 @@ def add_working(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress bar")
 
 
-def run(args: argparse.Namespace) -> int:
+def _ingest(args: argparse.Namespace) -> int:
     """Ingest the files and print the report; return 1 if a file is refused, a row bad, or compaction failed, else 0."""
     # Here, so that `nbext --help` and wrong arguments do not wait for DuckDB and Arrow to load.
     from nbext.engine.ingest import ingest
@@ -139,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
             replace_from=args.replace_from,
             memory=args.memory or DEFAULT_MEMORY,
             progress=progress,
-            served=print_report,
+            served=_print_report,
         )
     if report.uncompacted:
         print(report.uncompacted)
@@ -179,13 +193,73 @@ def _on_a_cluster(args: argparse.Namespace, renamed: dict[str, str]) -> int:
     return 1 if report.bad_rows else 0
 
 
-def print_report(report: Report) -> None:
-    """Print a run's report, and who serves its result when."""
+def _print_report(report: Report) -> None:
     print(report)
     if report.changed:
         print(
             "Services that run on this folder serve it within two seconds, notebooks from their next cell on."
         )
+
+
+def _print_sources(args: argparse.Namespace) -> int:
+    """Print the files in the order in which they were ingested: checksum, path, kind, rows, chain, time, options."""
+    from nbext.engine import storage
+    from nbext.engine.ingest.sources import check_folder, source_lines
+
+    data = args.data or default_data_dir(Settings())
+    if args.data:
+        check_folder(data)
+    lines = source_lines(storage.current(data))
+    print("\n".join(lines) or f"{data} has no files that were ingested.")
+    return 0
+
+
+def _declare_remove(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="the file: its path, its name, or the first digits of its checksum (`nbext sources`)",
+    )
+    _declare_folder(parser)
+    _declare_working(parser)
+
+
+def _remove(args: argparse.Namespace) -> int:
+    from nbext.engine.ingest import remove
+    from nbext.engine.ingest.stage import DEFAULT_MEMORY
+
+    data = args.data or default_data_dir(Settings())
+    with bar(quiet=args.quiet) as progress:
+        report = remove(args.source, data, memory=args.memory or DEFAULT_MEMORY, progress=progress)
+    _print_report(report)
+    return 0
+
+
+def _declare_compact(parser: argparse.ArgumentParser) -> None:
+    _declare_folder(parser)
+    _declare_working(parser)
+
+
+def _compact(args: argparse.Namespace) -> int:
+    """Compact the data folder, and print what is served; queries do not wait, and answers stay the same."""
+    from nbext.engine.ingest.run import compact
+    from nbext.engine.ingest.sources import check_folder
+    from nbext.engine.ingest.stage import DEFAULT_MEMORY
+
+    data = args.data or default_data_dir(Settings())
+    if args.data:
+        check_folder(data)
+    with bar(quiet=args.quiet) as progress:
+        made = compact(data, memory=args.memory or DEFAULT_MEMORY, progress=progress)
+    served = f"Now serving generation {made}, with the same rows."
+    print(served if made else "There is nothing to compact.")
+    return 0
+
+
+INGEST = Command(_declare_ingest, _ingest)
+SOURCES = Command(_declare_folder, _print_sources)
+REMOVE = Command(_declare_remove, _remove)
+COMPACT = Command(_declare_compact, _compact)
 
 
 def _date(text: str) -> int:
@@ -200,15 +274,15 @@ def _date(text: str) -> int:
 
 
 def _renamed(text: str) -> dict[str, str]:
-    from nbext.engine.ingest.sources.reading import COLUMNS
+    from nbext.engine.ingest.reading import column_names
 
     renamed = {}
     for pair in filter(None, text.split(",")):
         theirs, _, ours = (part.strip().lower() for part in pair.partition("="))
-        if not theirs or ours not in COLUMNS:
+        if not theirs or ours not in column_names():
             says = f"--map: {quoted(pair, 80)} does not name a column of a known format."
             raise UsageError(
-                f"{says}{did_you_mean(ours, COLUMNS)} Write --map amount=value,contract=token_address."
+                f"{says}{did_you_mean(ours, column_names())} Write --map amount=value,contract=token_address."
             )
         renamed[theirs] = ours
     return renamed

@@ -12,12 +12,13 @@ from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.chains import chain_of
 from nbext.core.uint256 import split
 from nbext.engine.ingest.derive.exports import COIN, OTHERS
+from nbext.engine.ingest.derive.facts import ELSEWHERE
+from nbext.engine.ingest.derive.rows import zero_rank
 from nbext.engine.ingest.derive.snapshots import OLDER, OUTDATED, ZERO
-from nbext.engine.ingest.derive.wallets import zero
-from nbext.engine.ingest.sources.files import shown
-from nbext.engine.ingest.sources.tokens import ELSEWHERE, OF_A_FILE
-from nbext.engine.ingest.stage import Stage
-from nbext.engine.ingest.taken import SnapshotTaken
+from nbext.engine.ingest.files import short_path
+from nbext.engine.ingest.reading import FileTable
+from nbext.engine.ingest.sources import SnapshotTaken
+from nbext.engine.ingest.stage import OF_A_FILE, Stage
 from nbext.engine.schema import TABLES
 from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError, StorageError
@@ -90,6 +91,11 @@ class FileTaken:
     rows: int
     chain: str | None
     number: int
+
+    @classmethod
+    def of(cls, file: FileTable) -> FileTaken:
+        """Return what was taken of a file's rows."""
+        return cls(file.source.name, file.kind.name, file.rows, file.chain_name, file.number)
 
 
 @dataclass(frozen=True)
@@ -224,7 +230,7 @@ class Report:
 
     def _files(self) -> list[str]:
         lines = [
-            f"{shown(f.path)}: {f.kind}, {counted(f.rows, 'row')}"
+            f"{short_path(f.path)}: {f.kind}, {counted(f.rows, 'row')}"
             + (f", {f.chain}" if f.chain else "")
             for f in self.files
         ]
@@ -234,7 +240,7 @@ class Report:
         lines += [f"{'replaced' if self.files else 'removed'}: {what}" for what in self.removed]
         lines += self.replaced_before
         lines += [
-            f"{shown(path)}: ingested before, skipped"
+            f"{short_path(path)}: ingested before, skipped"
             + (
                 ""
                 if block is None
@@ -265,7 +271,7 @@ class Report:
                 lines.append(f"  {count:,} {ODDITIES.get(name, (name, name))[count != 1]}")
             if count and name == "inferred" and self.inferred_path:
                 lines.append(
-                    f"    listed in {shown(self.inferred_path)}: a file with {_STATED} corrects them"
+                    f"    listed in {short_path(self.inferred_path)}: a file with {_STATED} corrects them"
                 )
         widest = sorted(self.gaps, key=lambda gap: gap.first_block - gap.last_block)[:SHOWN_GAPS]
         for gap in widest:
@@ -298,11 +304,11 @@ class Report:
             return []
         lines = [f"{counted(self.bad_rows, 'bad row')} skipped:"]
         lines += [
-            f"  {shown(b.path)}, {counted(b.alike, 'row') if b.row is None else f'row {b.row:,}'}: {b.why}"
+            f"  {short_path(b.path)}, {counted(b.alike, 'row') if b.row is None else f'row {b.row:,}'}: {b.why}"
             + ("" if b.value is None else f"{', such as' if b.alike > 1 else ':'} {b.value[:80]!r}")
             for b in self.bad[:SHOWN]
         ]
-        return lines + ([f"  full list: {shown(self.bad_path)}"] if self.bad_path else [])
+        return lines + ([f"  full list: {short_path(self.bad_path)}"] if self.bad_path else [])
 
     def _end(self) -> list[str]:
         if not self.changed:
@@ -325,8 +331,8 @@ class Report:
 _WIDE = 10
 
 
-def snapshots_taken(stage: Stage, first: int) -> list[SnapshotTaken]:
-    """Return what the snapshots of the sources from ``first`` on were taken as."""
+def snapshots_taken(stage: Stage) -> list[SnapshotTaken]:
+    """Return what the snapshots among this run's sources were taken as."""
     return [
         SnapshotTaken(*found)
         for found in stage.rows(
@@ -336,25 +342,27 @@ def snapshots_taken(stage: Stage, first: int) -> list[SnapshotTaken]:
                    WHERE source = 'snapshot') f
             ON number = p.source AND f.chain_id = p.chain_id AND f.address = p.contract
         WHERE p.source >= ? ORDER BY 1, 2""",
-            [first],
+            [stage.first],
         )
     ]
 
 
-def count_rows(stage: Stage, first: int) -> None:
-    """Count the rows of each contract that this run's files have, the first of which is ``first``."""
-    null, half = zero(stage), split(2**127)
+def count_rows(stage: Stage) -> None:
+    """Count the rows of each contract that this run's files have."""
+    null, half = zero_rank(stage), split(2**127)
     # From 2**127 on, other tools overflow a signed 128-bit integer: people compare their sums with ours.
     stage.run(f"""
         CREATE TABLE read AS SELECT contract, count(*) AS n,
             count(*) FILTER (sender = recipient) AS self_transfers, count(*) FILTER (sender = {null}) AS mints,
             count(*) FILTER (recipient = {null}) AS burns, count(*) FILTER (hi = 0 AND mid = 0 AND lo = 0) AS zeros,
             count(*) FILTER (hi > 0 OR mid > {half.mid} OR (mid = {half.mid} AND lo >= {half.lo}::HUGEINT)) AS huge
-        FROM incoming WHERE file >= {first} GROUP BY 1""")
+        FROM incoming WHERE file >= {stage.first} GROUP BY 1""")
 
 
 def count_oddities(stage: Stage, report: Report) -> None:
-    """Fill the report's counts from the rows read and from the finished tables."""
+    """Fill the report's counts from its files, the rows read, and the finished tables."""
+    report.rows = sum(file.rows for file in report.files)
+    report.new = stage.value("SELECT count(*) FROM incoming WHERE file >= ?", [stage.first])
     nft = "standard <> 'ERC20'"
     counted = stage.rows(f"""
         SELECT coalesce(sum(n) FILTER (NOT {nft}), 0)::BIGINT, coalesce(sum(n) FILTER ({nft}), 0)::BIGINT,
@@ -368,7 +376,7 @@ def count_oddities(stage: Stage, report: Report) -> None:
     # Of what was removed, any contract may have lost transfers.
     which = "SEMI JOIN read USING (contract)" if report.new else ""
     report.odd["below_zero"] = stage.value(
-        f"SELECT count(*) FROM {stage.now}.balances b {which} WHERE hi < 0 AND wallet <> {zero(stage)}"
+        f"SELECT count(*) FROM {stage.now}.balances b {which} WHERE hi < 0 AND wallet <> {zero_rank(stage)}"
     )
     report.odd["unknown_decimals"] = stage.value("""
         SELECT count(*) FROM out.contracts SEMI JOIN read USING (contract)
@@ -412,6 +420,11 @@ def _gaps(stage: Stage, report: Report) -> None:
     ]
 
 
+def rows_of_tables(stage: Stage) -> dict[str, int]:
+    """Return how many rows each finished table has."""
+    return {table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES}
+
+
 def sure_gaps(stage: Stage) -> dict[int, list[tuple[int, int]]]:
     """Return the widest gaps of each chain nearly every block of which has a row: elsewhere a block may be quiet."""
     found: dict[int, list[tuple[int, int]]] = {}
@@ -430,12 +443,12 @@ def _wide_steps(stage: Stage) -> list[tuple[int, int, int, float]]:
         WHERE s.step > {_WIDE} * u.step ORDER BY s.step DESC, 1, 2""")
 
 
-def write_lists(stage: Stage, report: Report, folder: Path, paths: dict[int, str]) -> None:
-    """Write the bad rows and the contracts classified by behaviour to files beside the data; paths by their number."""
+def write_lists(stage: Stage, report: Report, folder: Path) -> None:
+    """Write the bad rows and the contracts classified by behaviour to files beside the data."""
     bad = stage.rows("SELECT file, row, why, value FROM bad ORDER BY file, row")
     report.bad_rows = len(bad)
     if bad:
-        rows = [(paths[file], *found) for file, *found in bad]
+        rows = [(stage.paths[file], *found) for file, *found in bad]
         report.bad, report.bad_path = (
             [BadRow(*row) for row in rows[:SHOWN]],
             str(folder / "bad-rows.csv"),

@@ -17,21 +17,22 @@ from nbext.core.chains import Chain, chain_of
 from nbext.core.locks import exclusive
 from nbext.engine import storage
 from nbext.engine.dataset import Compared
-from nbext.engine.ingest import taken
+from nbext.engine.ingest import files
+from nbext.engine.ingest import sources as taken
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.derive.append import Rebuild
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
-from nbext.engine.ingest.previous import TakenOut, take_out
+from nbext.engine.ingest.files import Source
+from nbext.engine.ingest.reading import unreadable
 from nbext.engine.ingest.report import Report
-from nbext.engine.ingest.sources import files
-from nbext.engine.ingest.sources.files import Source
-from nbext.engine.ingest.sources.reading import unreadable
 from nbext.engine.ingest.stage import (
     DEFAULT_MEMORY,
     FOLDING_MEMORY,
     Stage,
+    TakenOut,
     bytes_of,
     storage_errors,
+    take_out,
 )
 from nbext.engine.ingest.steps import Covered, Job, Progress, Refused, Run, take
 from nbext.engine.open import MEMORY_SIZE
@@ -385,11 +386,6 @@ def _take(
             out = TakenOut()
         appending = appending and not out
         report.rebuilt = why
-        first = (
-            1 + max((entry["source"] for entry in previous.manifest["files"]), default=0)
-            if previous
-            else 1
-        )
         building = storage.begin(job.folder)
         try:
             # Digests need every byte of every file: a thread reads them while the tables are built. Of a base that is
@@ -412,7 +408,7 @@ def _take(
                 try:
                     if out:
                         take_out(stage, out)
-                    return take(Run(job, stage, report, digests, out, first, verified), fresh)
+                    return take(Run(job, stage, report, digests, out, verified), fresh)
                 except Refused as without:
                     # Rows of the file may be in any table of the stage by now. Beginning again is simpler than taking
                     # them out, and rare: most files that cannot be used are found out when they are opened.

@@ -513,7 +513,7 @@ def test_history_in_expressions_is_history_in_arrays(part, flows):
         ["contract", "wallet", "hi", "mid", "lo", "size"]
     )
     assert (
-        history.current(made).order_by(["contract", "wallet"]).to_pyarrow().to_pylist()
+        history.current_balances(made).order_by(["contract", "wallet"]).to_pyarrow().to_pylist()
         == balances.to_pylist()
     )
     assert np.count_nonzero(held) == balances.num_rows

@@ -15,9 +15,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+from nbext.engine.ingest import reading
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
-from nbext.engine.ingest.sources import reading
-from nbext.engine.ingest.sources.reading import recognise
+from nbext.engine.ingest.reading import recognise
 from nbext.errors import IngestError, ValidationError
 from tests import slow
 from tests.engine.ingest.conftest import write_csv, write_parquet

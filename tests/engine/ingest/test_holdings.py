@@ -24,7 +24,7 @@ SUMS = st.one_of(
 @settings(deadline=None)
 @given(st.lists(st.tuples(SUMS, SUMS, SUMS), min_size=1, max_size=40))
 def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
-    found = holdings.settled(
+    found = holdings.normal_amounts(
         [holdings.constants([row[limb] for row in sums]) for limb in range(3)], len(sums)
     )
     amounts = [join(Limbs(*row)) for row in sums]
@@ -51,7 +51,7 @@ def test_running_sums_begin_anew_where_they_are_told_to(rows):
         total = amount * sign + (0 if n in starts else total)
         expected.append(total)
     sums = holdings.running(numbers, np.array(starts))
-    found = holdings.settled([None, None, sums], len(rows))
+    found = holdings.normal_amounts([None, None, sums], len(rows))
     assert [
         join(Limbs(*row)) for row in zip(*(limb.to_pylist() for limb in found.limbs), strict=True)
     ] == expected

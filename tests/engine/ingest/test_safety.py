@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from nbext.engine import storage
-from nbext.engine.ingest.sources import files
+from nbext.engine.ingest import files
 from nbext.engine.ingest.stage import Stage
 from nbext.errors import IngestError
 from tests.engine.ingest.conftest import write_csv, write_parquet

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nbext.core.untrusted_text import quoted, visible
+from nbext.engine.ingest import reading
 from nbext.engine.ingest.cluster.stage import SparkStage
-from nbext.engine.ingest.sources import reading
-from nbext.engine.ingest.sources.files import SUFFIXES, Source
-from nbext.engine.ingest.sources.reading import Opened
+from nbext.engine.ingest.files import SUFFIXES, Source
+from nbext.engine.ingest.reading import FileTable
 from nbext.errors import IngestError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -69,7 +69,7 @@ class _Named(Source):
 
 
 @dataclass(frozen=True)
-class Group:
+class FileGroup:
     """Files of one format and equal columns, and the types of these."""
 
     form: str
@@ -83,7 +83,7 @@ class Group:
         return first if not more else f"{first} and {more:,} more of its columns"
 
 
-def find(session: Any, paths: Iterable[str]) -> list[Listed]:
+def list_files(session: Any, paths: Iterable[str]) -> list[Listed]:
     """Return the files that paths, folders, globs and URLs name, each once, sorted by URL.
 
     Raises
@@ -132,7 +132,7 @@ def _form(url: str) -> str | None:
     )
 
 
-def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -> list[Group]:
+def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -> list[FileGroup]:
     """Return the files in groups, in the order of their first files.
 
     Only transfers are grouped, those of each chain: of two facts that of the later file counts.
@@ -148,7 +148,7 @@ def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -
     groups: dict[tuple[str, tuple[tuple[str, str], ...], str], list[Listed]] = {}
     for file, (found, apart) in zip(files, kinds, strict=True):
         groups.setdefault((_form(file.url) or "", found, apart), []).append(file)
-    return [Group(form, found, tuple(members)) for (form, found, _), members in groups.items()]
+    return [FileGroup(form, found, tuple(members)) for (form, found, _), members in groups.items()]
 
 
 def _kind(
@@ -161,7 +161,7 @@ def _kind(
         return columns, file.url
     if "chain_id" not in known[1]:
         return columns, ""
-    rows = _rows(session, Group(_form(file.url) or "", columns, (file,)), dict(columns))
+    rows = _rows(session, FileGroup(_form(file.url) or "", columns, (file,)), dict(columns))
     first = rows.select(f"`{known[1]['chain_id']}`").first()
     return columns, str(first and first[0])
 
@@ -186,7 +186,9 @@ def _columns(session: Any, file: Listed) -> tuple[tuple[str, str], ...]:
     return found
 
 
-def opened(stage: SparkStage, number: int, group: Group, renamed: Mapping[str, str]) -> Opened:
+def open_group(
+    stage: SparkStage, number: int, group: FileGroup, renamed: Mapping[str, str]
+) -> FileTable:
     """Return a group's rows as a table of the stage: the columns that its format has, and ``row``.
 
     Raises
@@ -226,11 +228,11 @@ def opened(stage: SparkStage, number: int, group: Group, renamed: Mapping[str, s
     )
     stage.run(f"DELETE FROM {table} WHERE ragged")
     own = {ours: _type(types[theirs]) for ours, theirs in columns.items()}
-    return Opened(number, source, kind, {ours: ours for ours in columns}, table, own, count)
+    return FileTable(number, source, kind, {ours: ours for ours in columns}, table, own, count)
 
 
 def _check(
-    group: Group, kind: reading.Kind, columns: Mapping[str, str], types: Mapping[str, str]
+    group: FileGroup, kind: reading.Format, columns: Mapping[str, str], types: Mapping[str, str]
 ) -> None:
     """Refuse what needs an order of rows or Python: explorers' exports, batches in lists, holders' snapshots."""
     path = group.files[0].url
@@ -250,7 +252,7 @@ def _check(
         )
 
 
-def _rows(session: Any, group: Group, types: Mapping[str, str]) -> Any:
+def _rows(session: Any, group: FileGroup, types: Mapping[str, str]) -> Any:
     urls = [file.url for file in group.files]
     if group.form == "parquet":
         return session.read.parquet(*urls)

@@ -10,22 +10,20 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import ibis
 
 from nbext import __version__
 from nbext.core.chains import Chain, chain_of
+from nbext.core.times import utc_text
 from nbext.engine.ingest import report as counts
 from nbext.engine.ingest.cluster import files
 from nbext.engine.ingest.cluster.stage import SparkStage
-from nbext.engine.ingest.derive import contracts, history, rows, snapshots, tables, wallets
+from nbext.engine.ingest.derive import contracts, duplicates, facts, history, rows, tables
+from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.report import FileTaken, Report
-from nbext.engine.ingest.sources import tokens
-from nbext.engine.ingest.sources.reading import Opened
-from nbext.engine.ingest.steps import chain_id_of
-from nbext.engine.ingest.taken import moment
+from nbext.engine.ingest.steps import create_inputs, manifest_of, take_facts
 from nbext.engine.schema import TABLES
 from nbext.engine.spark.place import Place
 from nbext.engine.spark.session import Spark
@@ -35,8 +33,6 @@ from nbext.errors import IngestError, StorageError
 Progress = Callable[[str, float], None]
 # Addresses are ranked by shares, those that begin with the same digits: counted first, then each is sorted alone.
 _SHARE = "substr(address, 3, 3)"
-# What the two rows of a contradiction differ in.
-_STORY = ("contract", "sender", "recipient", "hi", "mid", "lo", "block")
 
 
 def ingest(
@@ -121,7 +117,7 @@ def _ingest(
     progress: Progress,
 ) -> Report:
     progress("reading", 0)
-    groups = files.grouped(session, files.find(session, paths), renamed)
+    groups = files.grouped(session, files.list_files(session, paths), renamed)
     place = Place(session, url)
     try:
         run = _Run(SparkStage(session, place.folder, f"{place.folder}/work"), chain, progress)
@@ -146,35 +142,19 @@ class _Run:
     stage: Any
     chain: Chain | None
     progress: Progress
-    opened: list[Opened] = field(default_factory=list)
+    opened: list[FileTable] = field(default_factory=list)
 
-    def read(self, groups: list[files.Group], renamed: Mapping[str, str]) -> None:
+    def read(self, groups: list[files.FileGroup], renamed: Mapping[str, str]) -> None:
         """Read all rows: facts about contracts and blocks, then transfers, bad ones apart and repeated ones once."""
         stage = self.stage
-        stage.run("CREATE TABLE bad (file INTEGER, row BIGINT, why VARCHAR, value VARCHAR)")
-        stage.run("CREATE TABLE odd (file INTEGER, what VARCHAR, n BIGINT)")
-        tokens.begin(stage)
-        snapshots.begin(stage)
-        tables.begin_times(stage)
+        create_inputs(stage)
         for number, group in enumerate(groups, 1):
             self.progress("reading", number / (len(groups) + 1))
-            self.opened.append(files.opened(stage, number, group, renamed))
+            self.opened.append(files.open_group(stage, number, group, renamed))
         for file in self.opened:
-            by_row = file.kind.holds == "tokens" and file.has("chain_id")
-            chain = 0 if by_row else chain_id_of(stage, self.chain, file)
-            if file.kind.holds == "blocks":
-                tables.take_blocks(stage, file, chain)
-            elif file.kind.holds == "transfers":
-                tokens.declare(stage, file, chain)
-            else:
-                tokens.take_table(stage, file, file.whole("chain_id") if by_row else str(chain))
-        tokens.insert_facts(stage, tokens.well_known())
-        tokens.settle(stage)
-        self._read_transfers()
-        self._check_times()
-
-    def _read_transfers(self) -> None:
-        stage = self.stage
+            file.find_chain(stage, self.chain)
+            take_facts(stage, file)
+        facts.merge_facts(stage)
         stage.run("""
             CREATE TABLE parsed (file INTEGER, row BIGINT, chain_id BIGINT, contract VARCHAR, sender VARCHAR,
                 recipient VARCHAR, hi DECIMAL(38,0), mid DECIMAL(38,0), lo DECIMAL(38,0), tx VARCHAR, low VARCHAR,
@@ -183,40 +163,33 @@ class _Run:
             if file.kind.holds == "transfers":
                 self.progress("reading transfers", 0)
                 rows.check_times(stage, file)
-                stage.run(
-                    f"INSERT INTO parsed {_parsed(stage, file, chain_id_of(stage, self.chain, file))}"
-                )
+                stage.run(f"INSERT INTO parsed {_parsed(stage, file)}")
                 rows.set_bad_apart(stage, file, "parsed")
         self.progress("merging", 0)
         self._keep_one_of_each()
         self._rank()
         tables.take_blocks_of_transfers(stage)
+        self._check_times()
 
     def _keep_one_of_each(self) -> None:
         """Create ``good``: each transfer once; refuse rows with one key and other contents."""
-        stage, key = self.stage, rows.KEY
-        # Nearly no key is repeated: only rows of those that are get compared.
+        stage, key = self.stage, duplicates.KEY
         stage.run(
-            f"CREATE TABLE repeated AS SELECT {key} FROM parsed GROUP BY {key} HAVING count(*) > 1"
+            f"CREATE TABLE repeated_keys AS SELECT {key} FROM parsed GROUP BY {key} HAVING count(*) > 1"
         )
-        stage.run(f"CREATE TABLE again AS SELECT * FROM parsed SEMI JOIN repeated USING ({key})")
-        differ = f"count(DISTINCT ({', '.join(_STORY)})) > 1 OR count(DISTINCT count) > 1"
-        if found := stage.rows(f"SELECT {key} FROM again GROUP BY {key} HAVING {differ} LIMIT 1"):
+        duplicates.compare_repeated(stage, "parsed")
+        if found := stage.rows(
+            f"SELECT {key} FROM parsed SEMI JOIN contradictions USING (file, row) LIMIT 1"
+        ):
             raise self._contradiction(found[0])
-        stage.run(f"CREATE TABLE good AS SELECT * FROM parsed ANTI JOIN repeated USING ({key})")
-        stage.run(
-            f"INSERT INTO good SELECT * EXCLUDE (nth) FROM (SELECT *, row_number() OVER "
-            f"(PARTITION BY {key} ORDER BY file, row) AS nth FROM again) WHERE nth = 1"
-        )
-        stage.run(
-            "INSERT INTO odd SELECT 0, 'duplicates', (SELECT count(*) FROM parsed) - (SELECT count(*) FROM good)"
-        )
-        stage.drop("parsed", "repeated", "again")
+        stage.run("CREATE TABLE good AS SELECT * FROM parsed ANTI JOIN repeated USING (file, row)")
+        stage.run("INSERT INTO odd SELECT 0, 'duplicates', count(*) FROM repeated")
+        stage.drop("parsed", "repeated", "contradictions")
 
     def _contradiction(self, key: tuple[Any, ...]) -> IngestError:
         _, tx, low, index = key
         versions = self.stage.rows(
-            f"SELECT DISTINCT file, {', '.join(_STORY)} FROM again WHERE tx = ? AND low = ? AND key_index = ? "
+            f"SELECT DISTINCT file, {duplicates.CONTENT} FROM parsed WHERE tx = ? AND low = ? AND key_index = ? "
             "ORDER BY file LIMIT 2",
             [tx, low, index],
         )
@@ -246,7 +219,7 @@ class _Run:
         else:
             return
         both = [
-            f"{moment(seconds)} in {self.opened[file - 1].source.shown}" for file, seconds in told
+            f"{utc_text(seconds)} in {self.opened[file - 1].source.shown}" for file, seconds in told
         ]
         raise IngestError(
             f"{what}: {', '.join(both)}. Nothing was changed.",
@@ -299,19 +272,19 @@ class _Run:
         )
         tables.save_blocks(stage)
         tables.save_extents(stage)
-        wallets.join_previous(stage)
+        rows.join_previous(stage)
         contracts.classify(stage)
-        rows.save(stage)
+        rows.save_transfers(stage)
         self._derive_holdings()
         self.progress("activity", 0)
         tables.save_activity(stage)
         contracts.save_wallets(stage)
-        contracts.save_contracts(stage, wallets.zero(stage))
+        contracts.save_contracts(stage, rows.zero_rank(stage))
 
     def _derive_holdings(self) -> None:
-        stage, zero = self.stage, wallets.zero(self.stage)
+        stage, zero = self.stage, rows.zero_rank(self.stage)
         self.progress("balances", 0)
-        tables.profile(stage)
+        tables.create_profile(stage)
         found = (
             f"(SELECT {tables.ROW}, count, nft, multi, first_block "
             "FROM out.transfers JOIN profile USING (contract))"
@@ -332,71 +305,40 @@ class _Run:
             f"INSERT INTO out.history SELECT {', '.join(TABLES['history'])} FROM {name} "
             "ORDER BY contract, wallet, from_block, log_index"
         )
-        held = history.current(ibis.table(TABLES["history"], name="out_history"))
+        held = history.current_balances(ibis.table(TABLES["history"], name="out_history"))
         stage.session.sql(ibis.to_sql(held, dialect="pyspark")).createOrReplaceTempView("held")
         stage.run("INSERT INTO out.balances SELECT * FROM held ORDER BY contract, wallet")
 
-    def report(self, groups: list[files.Group]) -> Report:
+    def report(self, groups: list[files.FileGroup]) -> Report:
         """Return what was read, and every oddity."""
-        stage, report = self.stage, Report()
-        counts.count_rows(stage, 1)
+        stage = self.stage
+        report = Report(files=[FileTaken.of(file) for file in self.opened])
+        counts.count_rows(stage)
         counts.count_oddities(stage, report)
-        for file, group in zip(self.opened, groups, strict=True):
-            by_row = file.kind.holds == "tokens" and file.has("chain_id")
-            chain = None if by_row else chain_of(chain_id_of(stage, self.chain, file)).name
-            report.files.append(
-                FileTaken(group.shown, file.kind.name, file.rows, chain, file.number)
-            )
-        report.rows = sum(file.rows for file in self.opened)
-        report.new = stage.value("SELECT count(*) FROM incoming")
         for file, why, value, n in stage.rows(
             "SELECT file, why, min(value), count(*) FROM bad GROUP BY 1, 2 ORDER BY 1, 2"
         ):
             report.bad_rows += n
             report.bad.append(counts.BadRow(groups[file - 1].shown, None, why, value, alike=n))
-        report.tables = {
-            table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES
-        }
+        report.tables = counts.rows_of_tables(stage)
         return report
 
-    def manifest(self, report: Report, groups: list[files.Group]) -> dict[str, Any]:
+    def manifest(self, report: Report, groups: list[files.FileGroup]) -> dict[str, Any]:
         """Return what `nbext.engine.storage` says of a generation."""
-        stage, gaps = self.stage, counts.sure_gaps(self.stage)
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        extents = stage.rows(
-            "SELECT chain_id, first_block, last_block, last_timestamp FROM extents ORDER BY 1"
-        )
-        return {
-            "fingerprint": self.fingerprint(),
-            "name": "ingested data",
-            "synthetic": False,
-            "created_at": now,
-            "chains": [
-                {
-                    "chain_id": chain,
-                    "first_block": first,
-                    "last_block": last,
-                    "last_timestamp": seconds,
-                    **({"gaps": gaps[chain]} if chain in gaps else {}),
-                }
-                for chain, first, last, seconds in extents
-            ],
-            "tables": report.tables,
-            # Their bytes are read by executors only, so none has a checksum.
-            "files": [
-                {
-                    "source": taken.number,
-                    "path": one.url,
-                    "sha256": "",
-                    "size": one.size,
-                    "mtime": one.modified,
-                    "kind": taken.kind,
-                    "taken_at": now,
-                }
-                for taken, group in zip(report.files, groups, strict=True)
-                for one in group.files
-            ],
-        }
+        # Their bytes are read by executors only, so none has a checksum.
+        listed = [
+            {
+                "source": taken.number,
+                "path": one.url,
+                "sha256": "",
+                "size": one.size,
+                "mtime": one.modified,
+                "kind": taken.kind,
+            }
+            for taken, group in zip(report.files, groups, strict=True)
+            for one in group.files
+        ]
+        return manifest_of(self.stage, self.fingerprint(), report.tables, listed)
 
     def fingerprint(self) -> str:
         """Return a text that changes when any row does, whatever the order of rows and files was."""
@@ -410,14 +352,12 @@ class _Run:
         return found.hexdigest()[:32]
 
 
-def _parsed(stage: Any, file: Opened, chain: int) -> str:
+def _parsed(stage: Any, file: FileTable) -> str:
     """Return the SQL of a file's rows, with addresses as text, and where a row is bad the number of its reason."""
     valid = {
-        side: f"CASE WHEN {tokens.ADDRESS.format(f'{side}_text')} THEN lower({side}_text) END"
+        side: f"CASE WHEN {facts.ADDRESS.format(f'{side}_text')} THEN lower({side}_text) END"
         for side in ("contract", "sender", "recipient")
     }
-    texts = rows.texts(stage, file)
+    texts = rows.row_texts(stage, file)
     named = ", ".join(f"{sql} AS {side}" for side, sql in valid.items())
-    return rows.parsed(
-        file.number, chain, f"SELECT *, {named}, value_text AS digits FROM ({texts})"
-    )
+    return rows.parsed_rows(file, f"SELECT *, {named}, value_text AS digits FROM ({texts})")

@@ -35,6 +35,7 @@ class SparkStage:
 
     previous = None
     appending = False
+    first = 1
     now = "out.main"
 
     def __init__(self, session: Any, target: str, work: str) -> None:

@@ -1,8 +1,9 @@
 """Rows of text become the tables that segments query.
 
-wallets     addresses become ranks, each distinct one once
+facts       what token files, contract files and token lists say of contracts
 exports     exports for people, in the form of all others: contracts, whole amounts, one token id in a row
-rows        transfers: amounts, blocks and places as integers; bad rows with reasons, repeated rows removed
+rows        transfers: addresses become ranks, amounts, blocks and places integers; bad rows apart, with reasons
+duplicates  which rows repeat a transfer, and which contradict one
 snapshots   balances at one block, without transfers
 contracts   which contracts are ERC20 and which are NFTs, and what the data counts of each
 tables      history, balances and owners, by buckets of contracts; blocks, and who was active when

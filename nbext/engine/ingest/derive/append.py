@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nbext.core.addresses import ZERO_ADDRESS
-from nbext.engine.duckdb.files import bytes_of
-from nbext.engine.ingest.derive import contracts, holdings, rows, tables
+from nbext.engine.duckdb.addresses import bytes_of
+from nbext.engine.ingest.derive import contracts, duplicates, holdings, rows, tables
+from nbext.engine.ingest.derive.facts import ADDRESS
 from nbext.engine.ingest.derive.holdings import NOBODY
-from nbext.engine.ingest.derive.wallets import map_contracts, map_wallets
-from nbext.engine.ingest.sources.tokens import ADDRESS
+from nbext.engine.ingest.derive.rows import map_contracts, map_wallets
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.layers import STALE, overlay
 from nbext.engine.schema import FOREVER, TABLES
@@ -48,7 +48,7 @@ def is_possible(previous: Generation | None) -> bool:
     return previous is not None and previous.manifest["tables"]["transfers"] >= LEAST
 
 
-def begin(stage: Stage) -> None:
+def create_delta(stage: Stage) -> None:
     """Create the empty tables of a delta, where it is the first one on its base."""
     assert stage.previous is not None
     if stage.previous.delta:
@@ -61,13 +61,13 @@ def begin(stage: Stage) -> None:
         )
     stage.run("CREATE SCHEMA out.ingest")
     stage.run("CREATE TABLE out.ingest.places (wallet INTEGER, address VARCHAR, place BIGINT)")
-    rows.create_keys(stage)
+    duplicates.create_keys(stage)
     for table in ("repeats", "blocks"):
         stage.run(f"CREATE TABLE out.ingest.{table} AS FROM prev.ingest.{table} LIMIT 0")
 
 
-def number(stage: Stage) -> None:
-    """Give new contracts and wallets the next numbers; create what `wallets.rank` creates.
+def number_addresses(stage: Stage) -> None:
+    """Give new contracts and wallets the next numbers; create what `wallets.rank_addresses` creates.
 
     ``fresh_wallets`` and ``fresh_contracts`` are the new ones.
     """
@@ -150,7 +150,7 @@ def check_bad_rows(stage: Stage) -> None:
         raise Rebuild("bad rows name addresses that no other row does")
 
 
-def merge(stage: Stage, zero: int) -> Mapping[str, int]:
+def merge_rows(stage: Stage, zero: int) -> Mapping[str, int]:
     """Write what the new rows change into the delta; return how many rows each table has by now."""
     stored = stage.value("SELECT count(*) FROM prev.main.transfers")
     if stage.value("SELECT count(*) FROM incoming") > SHARE * stored:
@@ -180,7 +180,7 @@ _SORTED = {
 }
 
 
-def fold(stage: Stage, advance: Callable[[float], None]) -> None:
+def fold_delta(stage: Stage, advance: Callable[[float], None]) -> None:
     """Fill the tables of a new base with the rows of the one before and of its delta, which only get new numbers."""
     # What the report counts of new rows: there are none.
     stage.run("CREATE TABLE standards (contract INTEGER, standard VARCHAR, declared BOOLEAN)")
@@ -190,7 +190,7 @@ def fold(stage: Stage, advance: Callable[[float], None]) -> None:
     }
     origin = {"transfers": ["source", "row", "given"]}
     keys = {
-        "moment": rows.moment(stage),
+        "moment": rows.log_order(stage),
         "sides": rows.pair("sender", "recipient"),
         "held": rows.pair("contract", "wallet"),
     }
@@ -459,7 +459,7 @@ def _grow(stage: Stage) -> None:
             file, row, count
         FROM incoming JOIN standards USING (contract)
         ORDER BY contract, block, log_index, {rows.pair("sender", "recipient")}""")
-    stage.run(f"INSERT INTO out.ingest.keys SELECT {rows.KEY}, file, row FROM incoming")
+    stage.run(f"INSERT INTO out.ingest.keys SELECT {duplicates.KEY}, file, row FROM incoming")
     stage.run("INSERT INTO out.ingest.repeats FROM repeats")
     stage.run("INSERT INTO out.ingest.blocks SELECT source, chain_id, block, seconds FROM times")
     stage.run("INSERT INTO out.main.blocks FROM fresh_blocks ORDER BY 1, 2")
@@ -512,7 +512,7 @@ def _contracts(stage: Stage, zero: int) -> int:
     return int(stage.value("SELECT count(*) FROM fresh_contracts"))
 
 
-def fingerprint(stage: Stage) -> str:
+def delta_fingerprint(stage: Stage) -> str:
     """Return the generation's fingerprint where nothing came, else one of it and of what came."""
     assert stage.previous is not None
 

@@ -7,11 +7,12 @@ uint256 may be an amount or an id.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.uint256 import LIMB_BASE
+from nbext.engine.ingest.derive.duplicates import Conflict
+from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.stage import Stage
+from nbext.errors import IngestError
 
 # Rows looked at for each contract, chosen by token id or amount so that whole chains of custody are seen.
 SAMPLE = 4_000
@@ -53,25 +54,30 @@ def restated(stage: Stage) -> list[tuple[str, str, str, bool]]:
         WHERE p.transfers IS NOT NULL AND p.standard <> s.standard ORDER BY 1""")
 
 
-class Mistaken(NamedTuple):
-    """A snapshot of amounts of an NFT collection, or of token ids of an ERC20; ``declared`` if a file says which."""
-
-    source: int
-    address: str
-    standard: str
-    declared: bool
-    has_id: bool
-
-
-def mistaken_snapshot(stage: Stage) -> Mistaken | None:
-    """Return the first snapshot of which an amount would be taken for a token id, or an id for an amount."""
+def mistaken_snapshot(stage: Stage) -> Conflict | None:
+    """Return the error of the first snapshot of amounts of an NFT collection, or of token ids of an ERC20."""
     found = stage.rows("""
         SELECT source, address, standard, declared, has_id
         FROM (SELECT contract, bool_or(has_id) AS has_id FROM opened GROUP BY 1)
         JOIN standards USING (contract) JOIN contract_ranks r ON r.rowid = contract
         JOIN (SELECT source, chain_id, contract AS address FROM newest) USING (chain_id, address)
         WHERE has_id <> (standard <> 'ERC20') ORDER BY 1, 2 LIMIT 1""")
-    return Mistaken(*found[0]) if found else None
+    if not found:
+        return None
+    source, address, standard, declared, has_id = found[0]
+    path = stage.paths[source]
+    what, needs = (
+        ("token ids", "")
+        if has_id
+        else ("amounts", " A snapshot of an NFT collection needs a column of token ids.")
+    )
+    error = IngestError(
+        f"{short_path(path)}: these are {what} of {address}, which is {standard} "
+        f"{'as a file says' if declared else 'by its transfers'}.{needs} If that is not what it "
+        "is, ingest a file with address, is_erc20, is_erc721.",
+        path=path,
+    )
+    return error, source
 
 
 def _evidence(stage: Stage) -> None:

@@ -10,12 +10,10 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from nbext.engine.ingest.derive import rows
+from nbext.engine.ingest.derive import facts, rows
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions, Tokens, amount_of, named_token
-from nbext.engine.ingest.sources import tokens
-from nbext.engine.ingest.sources.reading import Opened
-from nbext.engine.ingest.stage import Stage, name
-from nbext.engine.schema import sql_literal
+from nbext.engine.ingest.reading import FileTable
+from nbext.engine.ingest.stage import Stage, name, quoted
 from nbext.errors import IngestError
 
 _AT_ONCE = 100_000
@@ -25,7 +23,7 @@ OTHERS = "rows of a stream that are no token transfers skipped"
 _RESHAPED = ("ids", "counts", "token_id")
 
 
-def reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
+def reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     """Give each row of a transfers file its contract and one token id.
 
     Raises
@@ -40,7 +38,7 @@ def reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
         _spell_values(stage, file)
 
 
-def _count_others(stage: Stage, file: Opened) -> None:
+def _count_others(stage: Stage, file: FileTable) -> None:
     """Count what a stream has beside transfers."""
     if file.has("type"):
         others = stage.value(
@@ -50,13 +48,13 @@ def _count_others(stage: Stage, file: Opened) -> None:
         stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, OTHERS, others])
 
 
-def _reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
+def _reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     columns, relation = {ours: file.text(ours) for ours in file.columns}, file.relation
     if not file.has("contract"):
         columns["contract"] = sql_literal(_contract(file, options))
     if file.has("standard"):
         standard = (
-            f"coalesce({tokens.standard_of(columns['standard'])}, lower({columns['standard']}))"
+            f"coalesce({facts.standard_of(columns['standard'])}, lower({columns['standard']}))"
         )
         columns["standard"] = standard
         _count_coins(stage, file, standard)
@@ -73,7 +71,7 @@ def _reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
 
 
 def _write(
-    stage: Stage, file: Opened, relation: str, columns: Mapping[str, str], made: str
+    stage: Stage, file: FileTable, relation: str, columns: Mapping[str, str], made: str
 ) -> None:
     """Make a table of the stage the file's relation."""
     table = f"{made}_{file.number}"
@@ -86,7 +84,7 @@ def _write(
     )
 
 
-def _spell_values(stage: Stage, file: Opened) -> None:
+def _spell_values(stage: Stage, file: FileTable) -> None:
     """Write values as plain decimals where they are a part of a row's key: 0x7 and 007 are the same token id as 7."""
     text = file.text("value")
     if not stage.value(
@@ -109,7 +107,7 @@ def _spell_values(stage: Stage, file: Opened) -> None:
     )
 
 
-def _contract(file: Opened, options: SnapshotOptions) -> str:
+def _contract(file: FileTable, options: SnapshotOptions) -> str:
     found = named_token(file, None, options)
     if found is None:
         raise IngestError(
@@ -120,7 +118,7 @@ def _contract(file: Opened, options: SnapshotOptions) -> str:
     return found
 
 
-def _count_coins(stage: Stage, file: Opened, standard: str) -> None:
+def _count_coins(stage: Stage, file: FileTable, standard: str) -> None:
     coins = stage.value(f"SELECT count(*) FROM {file.relation} WHERE {standard} = 'native'")
     if coins == file.rows:
         raise IngestError(
@@ -140,7 +138,7 @@ def _by_standard(columns: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _batches(stage: Stage, file: Opened, relation: str, columns: Mapping[str, str]) -> str:
+def _batches(stage: Stage, file: FileTable, relation: str, columns: Mapping[str, str]) -> str:
     """Return the SQL of a row for each token id of a batch; batches whose ids and counts do not match go to ``bad``."""
     # [1, 2], [1 2], {1,2} and ["1","2"]: every exporter writes lists in a way of its own.
     ids, counts = (
@@ -173,7 +171,7 @@ def _batches(stage: Stage, file: Opened, relation: str, columns: Mapping[str, st
         GROUP BY row, id))"""
 
 
-def spell_amounts(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> None:
+def spell_amounts(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     """Write a file's amounts in the smallest unit of their tokens; those that are none go to ``bad``.
 
     Raises
@@ -183,14 +181,14 @@ def spell_amounts(stage: Stage, file: Opened, chain: int, options: SnapshotOptio
     """
     if not file.has("amount"):
         return
-    named = Tokens(stage, file, chain, options)
+    named = Tokens(stage, file, options)
     texts = ", ".join(f"{file.text(ours)} AS {name(ours)}" for ours in file.columns)
     plain = f"(SELECT row, {texts} FROM {file.relation})"
     stage.run(
         "CREATE OR REPLACE TABLE amounts (token VARCHAR, written VARCHAR, digits VARCHAR, why VARCHAR)"
     )
     found = stage.connection.cursor().execute(
-        f"SELECT DISTINCT lower(contract), amount FROM {plain} WHERE {tokens.ADDRESS.format('contract')} "
+        f"SELECT DISTINCT lower(contract), amount FROM {plain} WHERE {facts.ADDRESS.format('contract')} "
         "AND amount IS NOT NULL ORDER BY ALL"
     )
     while batch := found.fetchmany(_AT_ONCE):
@@ -211,4 +209,4 @@ def spell_amounts(stage: Stage, file: Opened, chain: int, options: SnapshotOptio
     if not stage.value(f"SELECT count(*) FROM {file.relation}"):
         rows.refuse_all(stage, file)
     for token, places in named.places.items():
-        tokens.learn_decimals(stage, file.number, chain, token, places)
+        facts.learn_decimals(stage, file, token, places)

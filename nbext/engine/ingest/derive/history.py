@@ -26,7 +26,7 @@ FLOWS = {
 }
 
 
-def sums(flows: ir.Table) -> ir.Table:
+def running_sums(flows: ir.Table) -> ir.Table:
     """Return what each wallet held after each log that moved something, as limbs not in normal form."""
     changes = ibis.union(
         *(
@@ -60,7 +60,7 @@ def sums(flows: ir.Table) -> ir.Table:
     )
 
 
-def settled(rows: ir.Table) -> ir.Table:
+def in_normal_form(rows: ir.Table) -> ir.Table:
     """Return the sums in normal form."""
     return rows.mutate(**carried(limbs_of(rows))._asdict())
 
@@ -88,10 +88,10 @@ def sized(rows: ir.Table) -> ir.Table:
 
 
 # Each is a statement of its own, over the one before: in one, the text of a carried limb would stand in it forty times.
-STEPS = (sums, settled, magnitudes, spelled, sized)
+STEPS = (running_sums, in_normal_form, magnitudes, spelled, sized)
 
 
-def current(rows: ir.Table) -> ir.Table:
+def current_balances(rows: ir.Table) -> ir.Table:
     """Return the rows of ``balances``: what wallets hold at the end, other than nothing."""
     limbs: Limbs = limbs_of(rows)
     held = (limbs.hi != 0) | (limbs.mid != 0) | (limbs.lo != 0)

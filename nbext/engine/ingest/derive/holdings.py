@@ -125,7 +125,7 @@ def running(amounts: Parts, starts: np.ndarray) -> Parts:
     return Parts(*(add(part) for part in amounts))
 
 
-def split(numbers: Parts) -> tuple[np.ndarray, Parts]:
+def divide_by_limb(numbers: Parts) -> tuple[np.ndarray, Parts]:
     """Divide by 10**26, downwards: return quotients of up to 31 bits, and remainders from 0 to 10**26 - 1.
 
     A quotient is guessed in floating point, which is wrong by one at most, and then put right.
@@ -159,7 +159,7 @@ class Amounts:
     zero: np.ndarray
 
 
-def settled(sums: Sequence[Parts | None], rows: int) -> Amounts:
+def normal_amounts(sums: Sequence[Parts | None], rows: int) -> Amounts:
     """Return sums of limbs, which need not be carried, as amounts; None is a limb that is zero everywhere."""
     pairs = [np.empty((rows, 2), np.int64) for _ in sums]
     found, zero = np.empty(rows, np.int64), np.empty(rows, bool)
@@ -186,8 +186,8 @@ def settled(sums: Sequence[Parts | None], rows: int) -> Amounts:
 
 def normal(hi: Parts, mid: Parts, lo: Parts) -> tuple[Parts, Parts, Parts]:
     """Return sums of limbs in normal form: 0 <= mid, lo < 10**26."""
-    more, lo = split(lo)
-    more, mid = split(mid.plus(more).carried())
+    more, lo = divide_by_limb(lo)
+    more, mid = divide_by_limb(mid.plus(more).carried())
     return hi.plus(more).carried(), mid, lo
 
 
@@ -310,7 +310,7 @@ def history(flows: pa.Table, wallets: range) -> tuple[pa.Table, np.ndarray]:
         sums = [None if limb is None else limb.at(keep) for limb in sums]
         first = np.ones(len(block), bool)
         first[1:] = changes.holding[1:] != changes.holding[:-1]
-    return _rows(changes.holding, block, first, settled(sums, len(block)))
+    return _rows(changes.holding, block, first, normal_amounts(sums, len(block)))
 
 
 def _order(columns: dict[str, np.ndarray]) -> np.ndarray | None:

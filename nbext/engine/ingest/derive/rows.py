@@ -1,30 +1,26 @@
 """Parse rows of text into rows of integers; a row that cannot be parsed goes to ``bad`` with its reason.
 
 Amounts and token ids, decimal or hex, become three limbs of 26 digits, exactly or not at all.
-
-A transfer is identified by its chain, its transaction's hash and its log index. Rows that were ingested before are
-set apart in ``ingest.repeats``; rows that contradict one with the same key are refused. The keys of all transfers are
-in the table ``ingest.keys``: the hash as two numbers of 128 bits, ``tx`` and ``low``. A transfer and its key have the
-numbers of the source and the row that gave them.
+Addresses become ranks: each distinct spelling is looked at once, and rows are joined by it.
 """
 
 from __future__ import annotations
 
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 
+from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.uint256 import LIMB_DIGITS, MAX_UINT256, uint256_of
-from nbext.engine.ingest.previous import REPEATED
-from nbext.engine.ingest.sources.reading import Opened
+from nbext.engine.ingest.derive.facts import ADDRESS
+from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage
 from nbext.errors import IngestError
 
 DECIMAL = "DECIMAL(38,0)"
 
 
-def is_amount(digits: str) -> str:
+def is_uint256(digits: str) -> str:
     """Return the SQL of whether a text is a whole number from 0 to 2**256 - 1, in decimal digits."""
     return (
         f"(regexp_full_match({digits}, '[0-9]{{1,78}}') "
@@ -119,8 +115,10 @@ ELEMENT = 2**40
 MADE_UP = 2**32
 
 
-def begin(stage: Stage) -> None:
-    """Create the table that rows of transfers go to."""
+def create_incoming(stage: Stage) -> None:
+    """Create the tables that rows of transfers go to, and the addresses as they are spelled there."""
+    stage.run("CREATE TABLE spelled (address VARCHAR)")
+    stage.run("CREATE TABLE spelled_contracts (chain_id BIGINT, address VARCHAR)")
     # Packing is named: left to choose, DuckDB tries all ways on each of 10 million rows, as slow as writing them.
     whole, upper, amount = (
         "USING COMPRESSION " + how for how in ("BITPACKING", "RLE", "UNCOMPRESSED")
@@ -134,7 +132,7 @@ def begin(stage: Stage) -> None:
         fault INTEGER {whole})""")
 
 
-def check_times(stage: Stage, file: Opened) -> None:
+def check_times(stage: Stage, file: FileTable) -> None:
     """Refuse a file whose times are not in seconds: its days, and every question by time, would be wrong."""
     if not file.has("timestamp"):
         return
@@ -152,7 +150,7 @@ def check_times(stage: Stage, file: Opened) -> None:
         )
 
 
-def take(stage: Stage, file: Opened, chain: int) -> None:
+def take_rows(stage: Stage, file: FileTable) -> None:
     """Add a file's rows; those that cannot be parsed go to ``bad`` with their reason.
 
     Raises
@@ -163,7 +161,7 @@ def take(stage: Stage, file: Opened, chain: int) -> None:
     check_times(stage, file)
     if not file.has("log_index"):
         stage.run("INSERT INTO odd VALUES (?, 'unindexed', ?)", [file.number, file.rows])
-    _insert(stage, file, chain, hexed=file.types["value"] == "BLOB")
+    _insert(stage, file, hexed=file.types["value"] == "BLOB")
     faulty = f"FROM incoming WHERE file = {file.number} AND fault IS NOT NULL"
     if (
         stage.value(f"SELECT count(*) {faulty}")
@@ -174,11 +172,11 @@ def take(stage: Stage, file: Opened, chain: int) -> None:
         )
     ):
         stage.run(f"DELETE FROM incoming WHERE file = {file.number}")
-        _insert(stage, file, chain, hexed=True)
+        _insert(stage, file, hexed=True)
     set_bad_apart(stage, file)
 
 
-def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
+def _insert(stage: Stage, file: FileTable, *, hexed: bool) -> None:
     join = ""
     digits = "value_text"
     if hexed:
@@ -189,33 +187,33 @@ def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
         )
     stage.run(
         "INSERT INTO incoming "
-        + parsed(
-            file.number,
-            chain,
+        + parsed_rows(
+            file,
             f"""
             SELECT f.*, c.contract, s.wallet AS sender, r.wallet AS recipient, {digits} AS digits
-            FROM ({texts(stage, file)}) f
-            LEFT JOIN contract_map c ON c.address = contract_text AND c.chain_id = {chain}
+            FROM ({row_texts(stage, file)}) f
+            LEFT JOIN contract_map c ON c.address = contract_text AND c.chain_id = {file.chain}
             LEFT JOIN wallet_map s ON s.spelled = spelling(sender_text)
             LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text) {join}""",
         )
     )
 
 
-def parsed(number: int, chain: int, named: str) -> str:
+def parsed_rows(file: FileTable, named: str) -> str:
     """Return the SQL of rows as ``incoming`` has them, of the SQL of `texts` with who took part and ``digits``."""
     hi, mid, lo = limbs("digits")
     faults = " ".join(
-        f"WHEN {test.format(amount=is_amount('digits'))} THEN {n}"
+        f"WHEN {test.format(amount=is_uint256('digits'))} THEN {n}"
         for n, (test, _, _) in enumerate(REASONS)
     )
     return f"""
-        SELECT {number} AS file, row, {chain} AS chain_id, contract, sender, recipient, {hi} AS hi, {mid} AS mid,
-            {lo} AS lo, tx, low, key_index, log_index, block, seconds, count, CASE {faults} END AS fault
+        SELECT {file.number} AS file, row, {file.chain} AS chain_id, contract, sender, recipient,
+            {hi} AS hi, {mid} AS mid, {lo} AS lo, tx, low, key_index, log_index, block, seconds, count,
+            CASE {faults} END AS fault
         FROM ({named})"""
 
 
-def texts(stage: Stage, file: Opened) -> str:
+def row_texts(stage: Stage, file: FileTable) -> str:
     """Return the SQL of a file's rows: what is text as it is written, numbers parsed, NULL where that fails."""
     tx, log = file.text("tx"), file.whole("log_index")
     block = file.whole("block")
@@ -240,7 +238,7 @@ def texts(stage: Stage, file: Opened) -> str:
         FROM {file.relation} {where}"""
 
 
-def _of_a_batch(file: Opened, key: str) -> str:
+def _of_a_batch(file: FileTable, key: str) -> str:
     """Return the SQL of the first half of a key: of an ERC1155's row that of its token id, as a log can move many."""
     tx = file.text("tx")
     own = f"CASE WHEN length({tx}) = 66 THEN md5(lower({tx}) || '|' || {file.text('value')})::UUID END"
@@ -251,7 +249,7 @@ def _of_a_batch(file: Opened, key: str) -> str:
     )
 
 
-def _without_log_index(stage: Stage, file: Opened) -> tuple[str, str, str, str]:
+def _without_log_index(stage: Stage, file: FileTable) -> tuple[str, str, str, str]:
     """Return the SQL of a key from a row's contents, and of its order: Etherscan's files have no log index."""
     same = ", ".join(
         f"lower({file.text(c)})" for c in ("tx", "contract", "sender", "recipient", "value")
@@ -279,7 +277,7 @@ def _without_log_index(stage: Stage, file: Opened) -> tuple[str, str, str, str]:
     )
 
 
-def set_bad_apart(stage: Stage, file: Opened, table: str = "incoming") -> None:
+def set_bad_apart(stage: Stage, file: FileTable, table: str = "incoming") -> None:
     """Move a file's rows that have a fault from a table to ``bad``; refuse the file if no row is left."""
     written = ", ".join(f"{file.text(ours)} AS {alias}" for alias, ours in _TEXTS.items())
     why = " ".join(f"WHEN {n} THEN '{words}'" for n, (_, words, _) in enumerate(REASONS))
@@ -299,7 +297,7 @@ def set_bad_apart(stage: Stage, file: Opened, table: str = "incoming") -> None:
     stage.run(f"DELETE FROM {table} WHERE file = {file.number} AND fault IS NOT NULL")
 
 
-def refuse_all(stage: Stage, file: Opened) -> None:
+def refuse_all(stage: Stage, file: FileTable) -> None:
     """Raise the error of a file without a usable row; it names the first."""
     row, why, value = stage.rows(
         "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number]
@@ -311,17 +309,17 @@ def refuse_all(stage: Stage, file: Opened) -> None:
     )
 
 
-def save(stage: Stage) -> None:
+def save_transfers(stage: Stage) -> None:
     """Fill ``out.transfers``, sorted by contract and place; a transfer that names no count moves one token."""
     stage.run(f"""
         INSERT INTO out.transfers
         SELECT contract, block, log_index, sender, recipient, hi, mid, lo,
             CASE standard WHEN 'ERC721' THEN 1 WHEN 'ERC1155' THEN coalesce(given, 1) END, source, row, given
         FROM arrived JOIN standards USING (contract)
-        ORDER BY contract, {moment(stage)}, {pair("sender", "recipient")}""")
+        ORDER BY contract, {log_order(stage)}, {pair("sender", "recipient")}""")
 
 
-def moment(stage: Stage) -> str:
+def log_order(stage: Stage) -> str:
     """Return the SQL to order one contract's logs by: one integer wherever block and log index fit in one."""
     # DuckDB sorts by one 64-bit key in two thirds of the time that it takes for two.
     tables = ("incoming", *(["prev.main.transfers"] if stage.previous else []))
@@ -338,209 +336,154 @@ def pair(first: str, second: str) -> str:
     return f"({first}::BIGINT * {2**32} + {second})"
 
 
-# Keys whose hashes are in memory together: 128 MB.
-AT_ONCE = 16_000_000
-KEY = "chain_id, tx, low, key_index"
-_HASH = f"hash({KEY})"
-_STORY = "(contract, sender, recipient, hi, mid, lo, block)"
-
-
-def find_repeated(stage: Stage) -> None:
-    """Create ``repeated``, the rows whose key was seen before, and ``contradictions``, those of other contents.
-
-    Of two rows the first stays. A contradiction names both: ``file`` and ``row``, and of the first ``source`` and
-    ``their_row``.
-    """
-    _find_repeated_keys(stage)
-    stage.run("CREATE TABLE repeated (file INTEGER, row BIGINT)")
-    stage.run(
-        "CREATE TABLE contradictions (file INTEGER, row BIGINT, source INTEGER, their_row BIGINT)"
+def collect_addresses(stage: Stage, file: FileTable) -> None:
+    """Add the addresses of a transfers file, as they are spelled there."""
+    sides = " UNION ALL ".join(
+        f"SELECT {file.text(side)} AS address FROM {file.relation}"
+        for side in ("sender", "recipient")
     )
+    # The first file, often the only one, is spared the join with nothing.
+    met = (
+        ""
+        if stage.value("SELECT count(*) FROM spelled") == 0
+        else "ANTI JOIN spelled USING (address)"
+    )
+    stage.run(f"INSERT INTO spelled SELECT DISTINCT address FROM ({sides}) {met}")
+    stage.run(
+        f"INSERT INTO spelled_contracts SELECT DISTINCT {file.chain}, {file.text('contract')} FROM {file.relation}"
+    )
+
+
+def rank_addresses(stage: Stage) -> None:
+    """Create ``wallets`` and ``contract_ranks`` (rank and address) and the maps from a spelling to its rank."""
+    valid = ADDRESS.format("address")
+    before = "UNION SELECT address FROM prev.main.wallets" if stage.previous else ""
+    # The spellings are distinct already: only addresses from elsewhere need a union.
+    address = "address" if _all_lower(stage) else "DISTINCT lower(address) AS address"
+    met = f"SELECT {address} FROM spelled WHERE {valid}"
+    if stage.previous or stage.value("SELECT count(*) FROM openings"):
+        met = f"({met}) UNION (SELECT address FROM openings {before})"
+    stage.run(f"CREATE TABLE wallets AS SELECT address FROM ({met}) ORDER BY address")
+    before = "UNION SELECT chain_id, address FROM prev.main.contracts" if stage.previous else ""
     stage.run(f"""
-        CREATE TEMP TABLE met AS SELECT file, row, source, their_row, other FROM (
-            SELECT file, row, first(file) OVER w AS source, first(row) OVER w AS their_row, row_number() OVER w AS nth,
-                {_STORY} <> first({_STORY}) OVER w OR coalesce(count <> first(count) OVER w, false) AS other
-            FROM incoming SEMI JOIN repeated_keys USING ({KEY}) WINDOW w AS (PARTITION BY {KEY} ORDER BY file, row))
-        WHERE nth > 1""")
-    stage.run("INSERT INTO repeated SELECT file, row FROM met")
-    stage.run("INSERT INTO contradictions SELECT file, row, source, their_row FROM met WHERE other")
-    stage.drop("met", "repeated_keys")
-    if stage.previous:
-        _find_stored(stage)
+        CREATE TABLE contract_ranks AS SELECT chain_id, address FROM (
+            SELECT chain_id, lower(address) AS address FROM spelled_contracts WHERE {valid}
+            UNION SELECT chain_id, contract FROM openings UNION SELECT chain_id, address FROM known {before}
+        ) ORDER BY 1, 2""")
+    map_wallets(stage, "wallets")
+    map_contracts(stage)
+    stage.drop("spelled", "spelled_contracts")
 
 
-def _find_stored(stage: Stage) -> None:
-    """Add to ``repeated`` and ``contradictions`` the rows whose key the generation before has."""
-    # Mostly no transaction is known. To look for one reads a column of all keys, and takes a third of the join.
-    known = stage.value(
-        "SELECT count(*) > 0 FROM (FROM prev.ingest.keys SEMI JOIN incoming USING (tx) LIMIT 1)"
-    )
+def map_contracts(stage: Stage) -> None:
+    """Create ``contract_map``: the number of each spelling of a contract's address."""
     stage.run(
-        "CREATE TEMP TABLE met AS SELECT i.file, i.row, k.source, k.row AS their_row "
-        f"FROM incoming i JOIN prev.ingest.keys k USING ({KEY}) WHERE {known}"
+        "CREATE TABLE contract_map AS SELECT DISTINCT s.chain_id, s.address, c.rowid::INTEGER AS contract "
+        "FROM spelled_contracts s JOIN contract_ranks c "
+        "ON c.chain_id = s.chain_id AND c.address = lower(s.address)"
     )
-    stage.run(
-        "INSERT INTO repeated SELECT DISTINCT file, row FROM met "
-        "ANTI JOIN (SELECT file, row FROM repeated) r USING (file, row)"
-    )
-    if stage.value("SELECT count(*) FROM met"):
-        whole = (
-            "(SELECT t.*, NULL AS tx, NULL AS low, NULL AS key_index, c.chain_id FROM prev.main.transfers t "
-            "JOIN prev.main.contracts c USING (contract) "
-            "SEMI JOIN met ON met.source = t.source AND met.their_row = t.row)"
+
+
+def map_wallets(stage: Stage, numbered: str) -> None:
+    """Create ``wallet_map``: the number of each spelling of an address, of a table with that number as rowid."""
+    # A row's place in a sorted table is its rank, which is cheaper than a window over all addresses. Spellings are
+    # looked up by their 64-bit hashes, in a quarter of the memory and of the time, unless two have the same hash.
+    distinct = stage.value("SELECT count(DISTINCT hash(address)) = count(*) FROM spelled")
+    stage.run(f"CREATE MACRO spelling(address) AS {'hash(address)' if distinct else 'address'}")
+    if _all_lower(stage):
+        stage.run(
+            "CREATE TABLE wallet_map AS SELECT spelling(address) AS spelled, rowid::INTEGER AS wallet "
+            f"FROM {numbered}"
         )
-        here, there = (_STORY.replace("(", f"({one}.").replace(", ", f", {one}.") for one in "is")
-        stage.run(f"""
-            INSERT INTO contradictions SELECT i.file, i.row, m.source, m.their_row
-            FROM met m JOIN incoming i USING (file, row)
-            JOIN ({in_todays_ranks(stage, whole)}) s ON s.source = m.source AND s.row = m.their_row
-            WHERE {here} <> {there} OR coalesce(i.count <> s.given, false)""")
-    stage.drop("met")
+    else:
+        stage.run(
+            "CREATE TABLE wallet_map AS SELECT spelling(s.address) AS spelled, w.rowid::INTEGER AS wallet "
+            f"FROM spelled s JOIN {numbered} w ON lower(s.address) = w.address"
+        )
 
 
-def drop_repeated(stage: Stage, first: int) -> dict[str, int]:
-    """Set the rows in ``repeated``, and what repeats a transfer by its contents, apart in ``repeats``.
+def _all_lower(stage: Stage) -> bool:
+    return bool(
+        stage.value("SELECT coalesce(bool_and(address = lower(address)), true) FROM spelled")
+    )
 
-    Returns how many rows of the sources from ``first`` on were set apart: all, and those by their contents.
-    """
-    matched_by_content = _repeat_by_contents(stage, first)
-    names = REPEATED.replace("source", "file AS source").replace("given", "count AS given")
+
+def zero_rank(stage: Stage) -> int:
+    """Return the rank of the zero address, or one that no wallet has where the data does not name it."""
+    rank = stage.value("SELECT rowid FROM wallets WHERE address = ?", [ZERO_ADDRESS])
+    # -1 is NOBODY, who sends what was there before the data begins; the zero address must not be taken for it.
+    return -2 if rank is None else int(rank)
+
+
+def forget_unused(stage: Stage) -> None:
+    """Remove the addresses that only bad rows named from the ranks, so that those rows leave no trace."""
+    before = "UNION SELECT address FROM prev.main.wallets" if stage.previous else ""
+    used = f"""
+        SELECT address FROM wallets w WHERE EXISTS (SELECT 1 FROM incoming WHERE sender = w.rowid)
+            OR EXISTS (SELECT 1 FROM incoming WHERE recipient = w.rowid)
+        UNION SELECT address FROM openings {before}"""
+    wallets = _closed_ranks(stage, "wallets", used, "address")
+    before = "UNION SELECT chain_id, address FROM prev.main.contracts" if stage.previous else ""
+    used = f"""
+        SELECT chain_id, address FROM contract_ranks c WHERE EXISTS (SELECT 1 FROM incoming WHERE contract = c.rowid)
+        UNION SELECT chain_id, contract FROM openings UNION SELECT chain_id, address FROM known {before}"""
+    contracts = _closed_ranks(stage, "contract_ranks", used, "chain_id, address")
+    # Mostly good rows use the bad rows' addresses too, and no rank moves.
+    if wallets or contracts:
+        stage.run("""
+            CREATE OR REPLACE TABLE incoming AS SELECT i.* REPLACE (c.now AS contract, s.now AS sender,
+                r.now AS recipient) FROM incoming i
+            JOIN contract_ranks_moves c ON c.old = contract JOIN wallets_moves s ON s.old = sender
+            JOIN wallets_moves r ON r.old = recipient""")
+    stage.drop("wallets_moves", "contract_ranks_moves")
+
+
+def _closed_ranks(stage: Stage, table: str, used: str, key: str) -> bool:
+    """Rank the used rows of a table again; create the map from old ranks to new, and return whether any moved."""
+    stage.run(f"CREATE TABLE kept AS SELECT {key} FROM ({used}) ORDER BY {key}")
     stage.run(
-        f"CREATE TABLE repeats AS SELECT {names} FROM incoming SEMI JOIN repeated USING (file, row)"
+        f"CREATE TABLE {table}_moves AS SELECT t.rowid::INTEGER AS old, k.rowid::INTEGER AS now "
+        f"FROM {table} t JOIN kept k USING ({key})"
     )
-    duplicates = stage.value("SELECT count(*) FROM repeats WHERE source >= ?", [first])
+    moved = stage.value(f"SELECT (SELECT count(*) FROM {table}) > (SELECT count(*) FROM kept)")
+    stage.drop(table)
+    stage.run(f"ALTER TABLE kept RENAME TO {table}")
+    return bool(moved)
+
+
+def open_snapshots(stage: Stage) -> None:
+    """Create ``opened``, the newest snapshots' balances by rank, and store all snapshots for later runs."""
+    stage.run("""
+        CREATE TABLE opened AS SELECT c.rowid::INTEGER AS contract, n.block, w.rowid::INTEGER AS wallet,
+            o.hi, o.mid, o.lo, o.has_id
+        FROM openings o JOIN newest n USING (source, chain_id, contract)
+        JOIN contract_ranks c ON c.chain_id = o.chain_id AND c.address = o.contract
+        JOIN wallets w ON w.address = o.address""")
+    stage.run("CREATE TABLE out.ingest.openings AS SELECT * FROM openings ORDER BY ALL")
     stage.run(
-        "DELETE FROM incoming USING repeated r WHERE incoming.file = r.file AND incoming.row = r.row"
+        "CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks"
     )
-    stage.drop("repeated", "contradictions")
-    return {"duplicates": duplicates, "matched_by_content": matched_by_content}
 
 
-def _repeat_by_contents(stage: Stage, first: int) -> int:
-    """Add to ``repeated`` the rows that another source has under a key of another sort; return how many.
-
-    A row without a log index has no key in common with the same transfer from a source with log indexes. Both
-    sources have every transfer of a contract between two wallets in a block: of k such rows of one amount with a log
-    index and n without, the larger number is kept: those with a log index first, and of these the ones ingested before.
-    """
-    loose = f"log_index >= {MADE_UP}"
-    here = stage.value(f"SELECT count(*) FROM incoming WHERE {loose}")
-    before = stage.previous and stage.value(
-        f"SELECT count(*) FROM prev.main.transfers WHERE {loose}"
+def join_previous(stage: Stage) -> None:
+    """Create ``arrived``: the new transfers and those of the generation before, by this run's ranks."""
+    new = (
+        "SELECT contract, block, log_index, sender, recipient, hi, mid, lo, file AS source, row, count AS given "
+        "FROM incoming"
     )
-    if not here and not before:
-        return 0
-    story = "contract, sender, recipient, hi, mid, lo, block"
-    stage.run(f"CREATE TEMP TABLE taken AS SELECT {story}, log_index FROM ({_taken_before(stage)})")
-    # Rows without a log index that this run or an earlier one has; and rows with one that an earlier run has without.
-    stage.run(f"""
-        CREATE TEMP TABLE matched_by_content AS
-        SELECT file, row FROM (
-            SELECT file, row, {story}, row_number() OVER (PARTITION BY file, {story} ORDER BY row) AS nth
-            FROM incoming WHERE {loose})
-        JOIN (SELECT {story}, count(*) AS n FROM (
-                SELECT {story} FROM incoming ANTI JOIN repeated USING (file, row) WHERE NOT {loose}
-                UNION ALL SELECT {story} FROM taken WHERE NOT {loose}) GROUP BY ALL) USING ({story})
-        WHERE nth <= n
-        UNION ALL
-        SELECT file, row FROM (
-            SELECT file, row, {story}, row_number() OVER (PARTITION BY {story} ORDER BY file, row) AS nth
-            FROM incoming ANTI JOIN repeated USING (file, row) WHERE NOT {loose})
-        JOIN (SELECT {story}, count(*) AS n FROM taken WHERE {loose} GROUP BY ALL) USING ({story})
-        WHERE nth <= n""")
-    stage.run(
-        "DELETE FROM matched_by_content m USING repeated r WHERE m.file = r.file AND m.row = r.row"
-    )
-    stage.run("INSERT INTO repeated SELECT file, row FROM matched_by_content")
-    found = int(stage.value("SELECT count(*) FROM matched_by_content WHERE file >= ?", [first]))
-    stage.drop("taken", "matched_by_content")
-    return found
-
-
-def _taken_before(stage: Stage) -> str:
-    """Return the SQL of the earlier transfers of the blocks that occur again, by this run's ranks."""
-    columns = "block, log_index, hi, mid, lo"
     if not stage.previous:
-        return f"SELECT contract, sender, recipient, {columns} FROM incoming WHERE false"
-    if stage.appending:
-        return (
-            f"SELECT contract, sender, recipient, {columns} FROM prev.main.transfers "
-            "SEMI JOIN (SELECT block FROM incoming) USING (block)"
-        )
-    return f"""
-        SELECT c.rowid::INTEGER AS contract, s.rowid::INTEGER AS sender, r.rowid::INTEGER AS recipient, {columns}
-        FROM (SELECT * FROM prev.main.transfers SEMI JOIN (SELECT block FROM incoming) USING (block)) t
-        JOIN prev.main.contracts pc ON pc.contract = t.contract
-        JOIN contract_ranks c ON c.chain_id = pc.chain_id AND c.address = pc.address
-        JOIN prev.main.wallets ps ON ps.wallet = t.sender JOIN wallets s ON s.address = ps.address
-        JOIN prev.main.wallets pr ON pr.wallet = t.recipient JOIN wallets r ON r.address = pr.address"""
-
-
-def _find_repeated_keys(stage: Stage) -> None:
-    """Create ``repeated_keys``: the keys that more than one row has."""
-    # Nearly no key is repeated. Sorting 64-bit hashes in an array takes a quarter of the time of grouping by the
-    # keys; only where two hashes are the same are keys compared.
-    shares = -(-stage.value("SELECT count(*) FROM incoming") // AT_ONCE)
-    found = [np.empty(0, np.uint64)]
-    for share in range(shares):
-        hashes = stage.arrow(
-            f"SELECT {_HASH} AS h FROM incoming WHERE {shares} = 1 OR h % {shares} = {share}"
-        )
-        ordered = np.sort(hashes["h"].to_numpy())
-        found.append(ordered[1:][ordered[1:] == ordered[:-1]])
-    stage.run("CREATE TEMP TABLE alike (h UBIGINT)")
-    stage.insert("alike", pa.table({"h": np.unique(np.concatenate(found))}))
+        stage.run(f"CREATE VIEW arrived AS {new}")
+        return
     stage.run(
-        f"CREATE TABLE repeated_keys AS SELECT {KEY} FROM incoming WHERE {_HASH} IN (FROM alike) "
-        "GROUP BY ALL HAVING count(*) > 1"
+        "CREATE TABLE wallet_moves AS SELECT p.wallet AS old, w.rowid::INTEGER AS now "
+        "FROM prev.main.wallets p JOIN wallets w USING (address)"
     )
-    stage.drop("alike")
-
-
-def create_keys(stage: Stage) -> None:
-    """Create ``out.ingest.keys``."""
-    # Runs: the logs of a transaction follow each other. Left to choose, DuckDB tries all ways, as slow as writing.
     stage.run(
-        "CREATE TABLE out.ingest.keys (chain_id BIGINT USING COMPRESSION RLE, tx UUID USING COMPRESSION RLE, "
-        "low UUID USING COMPRESSION RLE, key_index BIGINT USING COMPRESSION BITPACKING, "
-        "source INTEGER USING COMPRESSION RLE, row BIGINT USING COMPRESSION BITPACKING)"
+        "CREATE TABLE contract_moves AS SELECT p.contract AS old, c.rowid::INTEGER AS now "
+        "FROM prev.main.contracts p JOIN contract_ranks c USING (chain_id, address)"
     )
-
-
-def save_keys(stage: Stage) -> None:
-    """Fill ``out.ingest.keys``: the keys of all transfers."""
-    create_keys(stage)
-    columns = f"{KEY}, source, row"
-    before = f"SELECT {columns} FROM prev.ingest.keys UNION ALL " if stage.previous else ""
-    stage.run(f"INSERT INTO out.ingest.keys {before}SELECT {KEY}, file, row FROM incoming")
-
-
-def save_repeats(stage: Stage) -> None:
-    """Fill ``out.ingest.repeats``: the rows that repeat a transfer, of this run and of the generation before."""
-    before = f"{in_todays_ranks(stage, 'prev.ingest.repeats')} UNION ALL " if stage.previous else ""
-    stage.run(f"CREATE TABLE out.ingest.repeats AS {before}SELECT {REPEATED} FROM repeats")
-    stage.drop("repeats")
-
-
-def take_again(stage: Stage) -> None:
-    """Add the rows that are to be decided again, because something was taken out."""
-    names = REPEATED.replace("source", "file").replace("given", "count")
-    stage.run(f"INSERT INTO incoming ({names}) {in_todays_ranks(stage, 'prev.ingest.again')}")
-
-
-def in_todays_ranks(stage: Stage, relation: str) -> str:
-    """Return the SQL of rows of the generation before, as `previous.REPEATED` names them, by this run's ranks."""
-    if stage.appending:  # numbers stay
-        return f"SELECT {REPEATED} FROM {relation} t"
-    columns = (
-        REPEATED.replace("contract", "c.rowid::INTEGER AS contract")
-        .replace("sender", "s.rowid::INTEGER AS sender")
-        .replace("recipient", "r.rowid::INTEGER AS recipient")
-        .replace("chain_id", "t.chain_id AS chain_id")
-    )
-    return f"""
-        SELECT {columns} FROM {relation} t
-        JOIN prev.main.contracts pc ON pc.contract = t.contract
-        JOIN contract_ranks c ON c.chain_id = pc.chain_id AND c.address = pc.address
-        JOIN prev.main.wallets ps ON ps.wallet = t.sender JOIN wallets s ON s.address = ps.address
-        JOIN prev.main.wallets pr ON pr.wallet = t.recipient JOIN wallets r ON r.address = pr.address"""
+    stage.run(f"""
+        CREATE VIEW arrived AS {new} UNION ALL
+        SELECT c.now, block, log_index, s.now, r.now, hi, mid, lo, source, row, given FROM prev.main.transfers t
+        JOIN contract_moves c ON c.old = t.contract JOIN wallet_moves s ON s.old = t.sender
+        JOIN wallet_moves r ON r.old = t.recipient""")

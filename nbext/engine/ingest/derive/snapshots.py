@@ -13,9 +13,11 @@ import pyarrow as pa
 from nbext.core.addresses import looks_like_address
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
 from nbext.core.untrusted_text import quoted, visible
+from nbext.engine.ingest.derive import facts
+from nbext.engine.ingest.derive.duplicates import Conflict
 from nbext.engine.ingest.derive.rows import DECIMAL, check_times, limbs
-from nbext.engine.ingest.sources import tokens
-from nbext.engine.ingest.sources.reading import Opened
+from nbext.engine.ingest.files import short_path
+from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.schema import FOREVER
 from nbext.errors import IngestError, ValidationError
@@ -106,7 +108,7 @@ class SnapshotOptions:
         return {name: value for name, value in found.items() if value is not None}
 
 
-def begin(stage: Stage) -> None:
+def create_openings(stage: Stage) -> None:
     """Create ``openings``: the balances of all snapshots, by the source of each; one at a time has no block."""
     stage.run(f"""CREATE TABLE openings (source INTEGER, chain_id BIGINT, contract VARCHAR, address VARCHAR,
         block BIGINT, hi {DECIMAL}, mid {DECIMAL}, lo {DECIMAL}, has_id BOOLEAN, seconds BIGINT)""")
@@ -114,7 +116,7 @@ def begin(stage: Stage) -> None:
         stage.run("INSERT INTO openings SELECT * FROM prev.ingest.openings")
 
 
-def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> None:
+def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     """Add a snapshot.
 
     Raises
@@ -123,7 +125,7 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
         The token of a row, its decimals or the snapshot's block are unknown, or no row can be parsed.
     """
     made = _moment(stage, file, options)
-    named = Tokens(stage, file, chain, options)
+    named = Tokens(stage, file, options)
     by_id = file.has("token_id")
     if by_id:
         _check_counts(stage, file)
@@ -132,7 +134,8 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
         {
             address
             for (address,) in stage.rows(
-                "SELECT address FROM known WHERE chain_id = ? AND standard = 'ERC1155'", [chain]
+                "SELECT address FROM known WHERE chain_id = ? AND standard = 'ERC1155'",
+                [file.chain],
             )
         }
         if by_id
@@ -177,13 +180,13 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
         _store(stage, good, bad)
     _check_one(stage, file)
     _keep_the_latest(stage, file, by_id=by_id)
-    _add(stage, file, chain, made, by_id=by_id)
+    _add(stage, file, made, by_id=by_id)
     for token in sorted(set(named.found.values())) if not by_id else ():
         if (places := named.places.get(token, options.decimals)) is not None:
-            tokens.learn_decimals(stage, file.number, chain, token, places)
+            facts.learn_decimals(stage, file, token, places)
 
 
-def _check_counts(stage: Stage, file: Opened) -> None:
+def _check_counts(stage: Stage, file: FileTable) -> None:
     """Refuse holders of several of a token id, or of none: they would count as holders of one."""
     text = file.text("count")
     found = stage.rows(
@@ -201,7 +204,7 @@ def _check_counts(stage: Stage, file: Opened) -> None:
         )
 
 
-def _check_one(stage: Stage, file: Opened) -> None:
+def _check_one(stage: Stage, file: FileTable) -> None:
     """Refuse several snapshots of one contract: who has left by the last would be taken for a holder still."""
     column = file.columns.get("block") or file.columns.get("timestamp") or ""
     if not column.lower().startswith(
@@ -232,7 +235,7 @@ def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]
         stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
 
 
-def _keep_the_latest(stage: Stage, file: Opened, *, by_id: bool) -> None:
+def _keep_the_latest(stage: Stage, file: FileTable, *, by_id: bool) -> None:
     """Remove balances that the file repeats later, zero balances, and those that contradict an earlier row."""
     outdated = """FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM arrived_holders b
         WHERE b.contract = a.contract AND b.what = a.what AND b.moment > a.moment)"""
@@ -249,14 +252,14 @@ def _keep_the_latest(stage: Stage, file: Opened, *, by_id: bool) -> None:
         _leave_out(stage, file, ZERO, "FROM arrived_holders WHERE digits = '0'")
 
 
-def _leave_out(stage: Stage, file: Opened, why: str, which: str) -> None:
+def _leave_out(stage: Stage, file: FileTable, why: str, which: str) -> None:
     number = stage.value(f"SELECT count(*) {which}")
     stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, why, number])
     if number:
         stage.run(f"DELETE {which}")
 
 
-def _add(stage: Stage, file: Opened, chain: int, moment: _Moment, *, by_id: bool) -> None:
+def _add(stage: Stage, file: FileTable, moment: _Moment, *, by_id: bool) -> None:
     """Add the file's rows to ``openings``."""
     if not stage.value("SELECT count(*) FROM arrived_holders"):
         found = stage.rows(
@@ -277,7 +280,7 @@ def _add(stage: Stage, file: Opened, chain: int, moment: _Moment, *, by_id: bool
     hi, mid, lo = limbs("digits")
     # A wallet may be listed twice with the same balance.
     stage.run(f"""
-        INSERT INTO openings SELECT DISTINCT {file.number}, {chain}, contract, address, block, {hi}, {mid}, {lo},
+        INSERT INTO openings SELECT DISTINCT {file.number}, {file.chain}, contract, address, block, {hi}, {mid}, {lo},
             {str(by_id).lower()}, {_literal(seconds)} FROM (
             SELECT *, ({_literal(block)})::BIGINT AS block FROM arrived_holders)""")
     stage.drop("arrived_holders")
@@ -297,7 +300,7 @@ class _Moment:
     by_time: bool = False
 
 
-def _moment(stage: Stage, file: Opened, options: SnapshotOptions) -> _Moment:
+def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
     """Return when a snapshot was made, as the options or the file say.
 
     Raises
@@ -330,7 +333,7 @@ def _moment(stage: Stage, file: Opened, options: SnapshotOptions) -> _Moment:
     return _Moment(seconds=int(seconds), by_time=True)
 
 
-def _seconds(file: Opened) -> str:
+def _seconds(file: FileTable) -> str:
     """Return the SQL of a row's time; a date alone is its end, as of --date."""
     day = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
     alone = {"DATE": "true", "VARCHAR": f"regexp_full_match({file.text('timestamp')}, '{day}')"}
@@ -338,12 +341,12 @@ def _seconds(file: Opened) -> str:
     return f"({file.seconds()} + CASE WHEN {is_date} THEN 86399 ELSE 0 END)"
 
 
-def settle(stage: Stage, first: int) -> list[int]:
+def place_snapshots(stage: Stage) -> Conflict | None:
     """Create ``newest``: of each contract the newest snapshot, and its block.
 
     The block of a snapshot with a time is the last one that the data has up to then. Of two snapshots of one block the
-    one ingested later counts. Returns the sources of whose time the data does not say which blocks are up to then: the
-    next block has no time, and may be from before it or after.
+    one ingested later counts. Returns the error of one of whose time the data does not say which blocks are up to then:
+    the next block has no time, and may be from before it or after.
     """
     stage.run("""
         CREATE TABLE made AS SELECT source, chain_id, contract, any_value(block) AS known, any_value(seconds) AS seconds
@@ -364,24 +367,35 @@ def settle(stage: Stage, first: int) -> list[int]:
         "QUALIFY row_number() OVER (PARTITION BY chain_id, contract ORDER BY block DESC, source DESC) = 1"
     )
     newest = "SELECT (chain_id, contract, source) FROM newest"
-    tokens.check_decimals(stage, which=f"(chain_id, address, number) IN ({newest})")
+    facts.check_decimals(stage, which=f"(chain_id, address, number) IN ({newest})")
     stage.run(
         """
         INSERT INTO odd SELECT o.source, ?, count(*) FROM openings o JOIN newest n USING (chain_id, contract)
         WHERE o.source >= ? AND n.source < o.source GROUP BY 1""",
-        [OLDER, first],
+        [OLDER, stage.first],
     )
-    lost = stage.rows("SELECT DISTINCT source FROM placed WHERE lost ORDER BY 1")
+    lost = "SELECT min(source) FROM placed WHERE lost"
+    source = stage.value(f"{lost} AND source >= {stage.first}") or stage.value(lost)
     stage.drop("made")
-    return [source for (source,) in lost]
+    if source is None:
+        return None
+    path = stage.paths[source]
+    why = (
+        f"{short_path(path)}: blocks of the data around this snapshot's time have no time, so its block "
+        "is unknown. Give it with --block N, or ingest a blocks file."
+        if source >= stage.first
+        else f"{short_path(path)} is a snapshot of a time, and blocks around it would have no time, so its block would "
+        "be unknown. Ingest a blocks file first, or ingest the snapshot again with --block N, or remove it."
+    )
+    return IngestError(why, path=path), source
 
 
-def _word(file: Opened, symbol: str | None) -> str:
+def _word(file: FileTable, symbol: str | None) -> str:
     """Return what a row or a file calls its token: the row's symbol, or the last word of the file's name."""
     return (symbol or re.split(r"[-_ ]", file.source.path.name.split(".")[0])[-1]).lower()
 
 
-def named_token(file: Opened, symbol: str | None, options: SnapshotOptions) -> str | None:
+def named_token(file: FileTable, symbol: str | None, options: SnapshotOptions) -> str | None:
     """Return the address that an option or the file's name gives a token of that symbol, or of none."""
     word = _word(file, symbol)
     # A symbol of --token may be in the name of a folder: snapshots/UNI/2024.csv. Two of them leave it open.
@@ -396,8 +410,8 @@ def named_token(file: Opened, symbol: str | None, options: SnapshotOptions) -> s
 class Tokens:
     """Finds the token of a row, and its decimals."""
 
-    def __init__(self, stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> None:
-        self.stage, self.file, self.chain, self.options = stage, file, chain, options
+    def __init__(self, stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
+        self.stage, self.file, self.options = stage, file, options
         self.unit = options.unit or file.kind.unit
         self.found: dict[tuple[str | None, str | None], str] = {}
         self.places: dict[str, int] = {}
@@ -416,7 +430,7 @@ class Tokens:
         word = _word(self.file, symbol)
         bearing = self.stage.rows(
             "SELECT address, coalesce(verified, false) FROM known WHERE chain_id = ? AND lower(symbol) = ?",
-            [self.chain, word],
+            [self.file.chain, word],
         )
         bearing = [row for row in bearing if row[1]] or bearing
         if len(bearing) == 1:
@@ -431,11 +445,11 @@ class Tokens:
     def decimals(self, token: str) -> int:
         """Return the token's decimals; without them, balances in its unit have no meaning."""
         if token not in self.places:
-            places = tokens.from_metadata(self.stage, self.chain, token)
+            places = facts.from_metadata(self.stage, self.file, token)
             if places is None:  # then as is said here; else as an earlier snapshot was taken
                 places = self.options.decimals
             if places is None:
-                places = tokens.known_decimals(self.stage, self.chain, token)
+                places = facts.known_decimals(self.stage, self.file, token)
             if places is None:
                 transfers = self.file.kind.holds == "transfers"
                 what, raw = ("amounts", "") if transfers else ("balances", ", or --unit raw")

@@ -15,17 +15,21 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nbext.core.times import utc_text
 from nbext.engine.ingest.derive import holdings
+from nbext.engine.ingest.derive.duplicates import CONFLICTS_SHOWN, Conflict, conflict_text
 from nbext.engine.ingest.derive.holdings import NOBODY
 from nbext.engine.ingest.derive.rows import DECIMAL, check_times, decimal
-from nbext.engine.ingest.sources.reading import Opened
+from nbext.engine.ingest.files import short_path
+from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage, ahead, name
 from nbext.engine.schema import LIMBS, SQL_TYPES, TABLES
+from nbext.errors import IngestError
 
 DAY = 86_400
 _PERIOD = 60  # days, as bits of one number
 _UPPER = ("hi", "mid", "id_hi", "id_mid")
-# Beside the layout's columns, for ingest alone (`nbext.engine.ingest.previous`).
+# Beside the layout's columns, for ingest alone (`nbext.engine.ingest.stage`).
 _ORIGIN = (
     "source INTEGER USING COMPRESSION BITPACKING",
     "row BIGINT USING COMPRESSION BITPACKING",
@@ -73,9 +77,9 @@ def _packed(table: str, column: str) -> str:
     return " USING COMPRESSION BITPACKING" if TABLES[table][column] in ("int32", "int64") else ""
 
 
-def derive(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
+def derive_holdings(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
     """Fill history, balances and owners from ``out.transfers`` and the openings."""
-    profile(stage)
+    create_profile(stage)
     buckets = _buckets(stage)
     for done, (rows, stands) in ahead(_histories(stage, zero, buckets)):
         stage.insert("out.history", rows)
@@ -104,7 +108,7 @@ def _history(done: int, flowing: pa.Table, wallets: range) -> _Done:
     return done, holdings.history(flowing, wallets)
 
 
-def profile(stage: Stage) -> None:
+def create_profile(stage: Stage) -> None:
     """Create ``profile``: how many rows each contract has, whether it is an NFT, and whether one limb is enough."""
     stage.run("""
         CREATE TABLE profile AS
@@ -230,12 +234,12 @@ def flowing(rows: str, zero: int, *, wide: bool, wallets: range) -> str:
               ORDER BY {place})"""
 
 
-def begin_times(stage: Stage) -> None:
+def create_times(stage: Stage) -> None:
     """Create the table of the blocks that this run's files name, and of their times."""
     stage.run("CREATE TABLE times (source INTEGER, chain_id BIGINT, block BIGINT, seconds BIGINT)")
 
 
-def take_blocks(stage: Stage, file: Opened, chain: int) -> None:
+def take_blocks(stage: Stage, file: FileTable) -> None:
     """Add the times of a blocks file.
 
     Raises
@@ -252,7 +256,7 @@ def take_blocks(stage: Stage, file: Opened, chain: int) -> None:
         f"FROM {file.relation} WHERE NOT {good}"
     )
     stage.run(
-        f"INSERT INTO times SELECT DISTINCT {file.number}, {chain}, {block}, {seconds} FROM {file.relation} "
+        f"INSERT INTO times SELECT DISTINCT {file.number}, {file.chain}, {block}, {seconds} FROM {file.relation} "
         f"WHERE {good}"
     )
 
@@ -370,3 +374,49 @@ def save_activity(stage: Stage) -> None:
             JOIN contract_chain USING (contract) JOIN out.blocks USING (chain_id, block) GROUP BY ALL)
         JOIN (SELECT chain_id, timed FROM extents) USING (chain_id)
         GROUP BY chain_id, wallet ORDER BY chain_id, wallet""")
+
+
+def time_conflict(stage: Stage) -> Conflict | None:
+    """Return the error of another time of a block that has one, or of one before an earlier block's."""
+    if (first := find_other_times(stage)) is not None:
+        return _two_times(stage, first)
+    found = find_backward_times(stage)
+    if not found:
+        return None
+    paths, sources = (
+        stage.paths,
+        {one.source for one in found} | {one.source_before for one in found},
+    )
+    lines = [
+        f"  block {one.block_before:,}: {utc_text(one.seconds_before)} in {short_path(paths[one.source_before])}, "
+        f"block {one.block:,}: {utc_text(one.seconds)} in {short_path(paths[one.source])}"
+        for one in found
+    ]
+    source, inside = max(sources), len(sources) == 1
+    text = conflict_text(found[0].block_before, lines, len(found), inside=inside)
+    error = IngestError(
+        f"{short_path(paths[source])}: a block has a time before that of an earlier block. {text}",
+        path=paths[source],
+    )
+    return error, source if inside else None
+
+
+def _two_times(stage: Stage, first: int) -> Conflict:
+    within = stage.value(
+        "SELECT min(source) FROM (SELECT source FROM two_times GROUP BY source, chain_id, block "
+        f"HAVING count(*) > 1) WHERE source >= {stage.first}"
+    )
+    paths, which = stage.paths, "" if within is None else f"WHERE source = {within}"
+    found = stage.rows(f"""
+        SELECT block, list((source, seconds) ORDER BY source, seconds) FROM (
+            SELECT chain_id, block, seconds, min(source) AS source FROM two_times {which} GROUP BY 1, 2, 3)
+        GROUP BY chain_id, block HAVING count(*) > 1 ORDER BY block""")
+    lines = [
+        f"  block {block:,}: "
+        + ", ".join(f"{utc_text(at)} in {short_path(paths[source])}" for source, at in told)
+        for block, told in found[:CONFLICTS_SHOWN]
+    ]
+    many = "1 block has two times" if len(found) == 1 else f"{len(found):,} blocks have two times"
+    source = max(source for _, told in found for source, _ in told)
+    text = conflict_text(first, lines, len(found), inside=within is not None)
+    return IngestError(f"{short_path(paths[source])}: {many}. {text}", path=paths[source]), within

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,10 +16,10 @@ from nbext.core.addresses import looks_like_address
 from nbext.core.chains import CHAINS, chain_of
 from nbext.core.rules import STANDARDS, is_whole
 from nbext.core.strict_json import LONE_SURROGATE
-from nbext.engine.ingest.sources.files import Source, shown
-from nbext.engine.ingest.sources.reading import Opened, text_of, unreadable
-from nbext.engine.ingest.stage import Stage
-from nbext.engine.schema import sql_literal
+from nbext.core.untrusted_text import visible
+from nbext.engine.ingest.files import Source, short_path
+from nbext.engine.ingest.reading import FileTable, read_text, unreadable
+from nbext.engine.ingest.stage import OF_A_FILE, Stage, quoted
 from nbext.errors import IngestError, ValidationError
 
 # First what an exporter read from the contracts and their logs, then curated lists, then what a row calls a token.
@@ -43,13 +42,11 @@ FACTS = {
 }
 FIELDS = tuple(FACTS)[4:]
 ELSEWHERE = "tokens on chains that nbext does not support"
-# Of ``seq``: a file's number times this, and the row's number, so that what comes later is larger.
-OF_A_FILE = 10_000_000_000
 _PRIORITY = "list_position([" + ", ".join(f"'{s}'" for s in SOURCES) + "], source)"
 ADDRESS = "regexp_full_match(lower({0}), '0x[0-9a-f]{{40}}')"
 
 
-def begin(stage: Stage) -> None:
+def create_facts(stage: Stage) -> None:
     """Create the table of facts, with those of the generation before."""
     stage.run(f"CREATE TABLE facts ({', '.join(f'{c} {t}' for c, t in FACTS.items())})")
     if stage.previous:
@@ -59,11 +56,11 @@ def begin(stage: Stage) -> None:
         )
 
 
-def take_table(stage: Stage, file: Opened, chain: str) -> None:
-    """Add the facts of a tokens or contracts file; ``chain`` is the SQL of its rows' chain id, where they name none."""
+def take_table(stage: Stage, file: FileTable) -> None:
+    """Add the facts of a tokens or contracts file."""
     source = "contracts" if file.kind.holds == "contracts" else "tokens"
-    address, relation = file.text("address"), file.relation
-    if file.has("chain_id"):
+    address, chain, relation = file.text("address"), str(file.chain), file.relation
+    if file.chain is None:
         chain, relation = "their_chain", _by_chain(stage, file)
     stage.run(
         f"INSERT INTO bad SELECT {file.number}, row, 'not an address', {address} "
@@ -77,7 +74,7 @@ def take_table(stage: Stage, file: Opened, chain: str) -> None:
         FROM {relation} WHERE {ADDRESS.format(address)}""")
 
 
-def _by_chain(stage: Stage, file: Opened) -> str:
+def _by_chain(stage: Stage, file: FileTable) -> str:
     """Return the SQL of the rows of chains that nbext supports, as ``their_chain``; the others are counted."""
     text = file.text("chain_id")
     named = stage.rows(f"SELECT DISTINCT {text} FROM {file.relation}")
@@ -105,7 +102,7 @@ def _chain_id(text: str | None) -> int | None:
         return None
 
 
-def declare(stage: Stage, file: Opened, chain: int) -> None:
+def declare(stage: Stage, file: FileTable) -> None:
     """Add what a transfers file says of its contracts: the standard of its format, the names in its rows."""
     if not file.kind.standard and not file.has("standard"):
         return
@@ -118,7 +115,7 @@ def declare(stage: Stage, file: Opened, chain: int) -> None:
     address = file.text("contract")
     stage.run(f"""
         INSERT INTO facts (chain_id, address, source, seq, standard, name, symbol, decimals)
-        SELECT {chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + min(row), {standard},
+        SELECT {file.chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + min(row), {standard},
             any_value({_text(file, "name")}), any_value({_text(file, "symbol")}), any_value({decimals(file)})
         FROM {file.relation} WHERE {ADDRESS.format(address)} GROUP BY 2""")
 
@@ -173,8 +170,10 @@ def insert_facts(stage: Stage, rows: Iterable[Mapping[str, Any]]) -> None:
     )
 
 
-def settle(stage: Stage) -> None:
+def merge_facts(stage: Stage) -> None:
     """Reduce the facts to one row per contract, kind and file, and create ``known``: one row per contract."""
+    # After the files: facts of the well-known contracts fill what no file says, and never contradict one.
+    insert_facts(stage, _well_known())
     # Field by field, since a newer source that leaves a field empty does not make the older one wrong.
     newest = ", ".join(
         f"first({c} ORDER BY seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS
@@ -222,96 +221,91 @@ def check_decimals(stage: Stage, new: str = _NEW, which: str = "true") -> None:
     if found:
         number, address, then, now = found[0]
         raise IngestError(
-            f"{shown(read[number])}: its amounts of {address} were read with {then} decimals, and would be wrong with "
-            f"{now}, which the token has from now on. Ingest the file again in the same run with --decimals {now}, or "
-            "remove it first.",
+            f"{short_path(read[number])}: its amounts of {address} were read with {then} decimals, and would be wrong "
+            f"with {now}, which the token has from now on. Ingest the file again in the same run with --decimals "
+            f"{now}, or remove it first.",
             path=read[number],
         )
 
 
 # In the place of a file's number.
-WELL_KNOWN = -1
+_WELL_KNOWN = -1
 
 
-@dataclass(frozen=True)
-class Disagreement:
-    """What two files say of a contract: what is used, with the number of its file, and one that is not."""
-
-    address: str
-    field: str
-    used: str
-    source: int
-    other: str
-    other_source: int
-
-
-def disagreements(stage: Stage, first: int) -> list[Disagreement]:
-    """Return where files disagree on decimals or symbols, one of them from ``first`` on; `WELL_KNOWN` is no file."""
-    found: list[Disagreement] = []
+def disagreements(stage: Stage) -> list[str]:
+    """Return a line for each contract whose decimals or symbol are another in a file than in one of this run's."""
+    found: list[str] = []
     # A day's transfers seldom say anything of a contract, and what is stored says much of many.
-    if not stage.value(f"SELECT count(*) FROM out.ingest.facts WHERE seq >= {first * OF_A_FILE}"):
+    if not stage.value(
+        f"SELECT count(*) FROM out.ingest.facts WHERE seq >= {stage.first * OF_A_FILE}"
+    ):
         return found
     for column in ("decimals", "symbol"):
         told = stage.rows(
             f"""
             SELECT address, list((value, number) ORDER BY {_PRIORITY}, seq DESC) FROM (
                 SELECT *, {column}::VARCHAR AS value,
-                    CASE source WHEN 'known' THEN {WELL_KNOWN} ELSE seq // {OF_A_FILE} END AS number
+                    CASE source WHEN 'known' THEN {_WELL_KNOWN} ELSE seq // {OF_A_FILE} END AS number
                 FROM out.ingest.facts WHERE {column} IS NOT NULL AND source <> 'snapshot')
             GROUP BY chain_id, address HAVING count(DISTINCT lower(value)) > 1 AND max(number) >= ? ORDER BY 1""",
-            [first],
+            [stage.first],
         )
         for address, (used, *others) in told:
             other = next(one for one in others if one[0].lower() != used[0].lower())
-            found.append(Disagreement(address, column, *used, *other))
+            here, there = (
+                f"{visible(value, 40)} as in "
+                + (
+                    "the well-known tokens"
+                    if number == _WELL_KNOWN
+                    else short_path(stage.paths[number])
+                )
+                for value, number in (used, other)
+            )
+            found.append(f"{address}: {column} {here}, not {there}")
     return found
 
 
-def from_metadata(stage: Stage, chain: int, address: str) -> int | None:
-    """Return the decimals that metadata has of a contract: not those that a snapshot was taken with."""
+def from_metadata(stage: Stage, file: FileTable, address: str) -> int | None:
+    """Return the decimals that metadata has of a file's contract: not those that a snapshot was taken with."""
     found = stage.value(
         "SELECT any_value(decimals) FROM out.ingest.facts "
         "WHERE chain_id = ? AND address = ? AND source <> 'snapshot'",
-        [chain, address],
+        [file.chain, address],
     )
-    return None if found is None else known_decimals(stage, chain, address)
+    return None if found is None else known_decimals(stage, file, address)
 
 
-def known_decimals(stage: Stage, chain: int, address: str) -> int | None:
-    """Return the decimals of a contract, whatever they are known from."""
+def known_decimals(stage: Stage, file: FileTable, address: str) -> int | None:
+    """Return the decimals of a file's contract, whatever they are known from."""
     found = stage.value(
-        "SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [chain, address]
+        "SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [file.chain, address]
     )
     return None if found is None else int(found)
 
 
-def learn_decimals(stage: Stage, number: int, chain: int, address: str, decimals: int) -> None:
+def learn_decimals(stage: Stage, file: FileTable, address: str, decimals: int) -> None:
     """Store the decimals that a file's snapshot was taken with; they are the token's where no metadata has them."""
     # Stored also where metadata has them: what the balances were read with stays true when that is removed.
-    told = from_metadata(stage, chain, address)
-    # Of snapshots only the newest counts, which `snapshots.settle` finds.
+    told, key = from_metadata(stage, file, address), [file.chain, address]
+    # Of snapshots only the newest counts, which `snapshots.place_snapshots` finds.
     check_decimals(
         stage,
-        f"(SELECT {chain} AS chain_id, {sql_literal(address)} AS address, {decimals} AS decimals) k",
+        f"(SELECT {file.chain} AS chain_id, {quoted(address)} AS address, {decimals} AS decimals) k",
         "number NOT IN (SELECT source FROM prev.ingest.openings)",
     )
     stage.run(
         "INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', ?, ?)",
-        [chain, address, number * OF_A_FILE, decimals],
+        [*key, file.number * OF_A_FILE, decimals],
     )
     if told is not None:
         return
-    if stage.value(
-        "SELECT count(*) FROM known WHERE chain_id = ? AND address = ?", [chain, address]
-    ):
+    if stage.value("SELECT count(*) FROM known WHERE chain_id = ? AND address = ?", key):
         stage.run(
-            "UPDATE known SET decimals = ? WHERE chain_id = ? AND address = ?",
-            [decimals, chain, address],
+            "UPDATE known SET decimals = ? WHERE chain_id = ? AND address = ?", [decimals, *key]
         )
     else:
         stage.run(
-            "INSERT INTO known (chain_id, address, decimals) VALUES (?, ?, ?)",
-            [chain, address, decimals],
+            "INSERT INTO known (chain_id, address, decimals) VALUES (?, ?, ?)", [*key, decimals]
         )
 
 
@@ -323,7 +317,7 @@ def clean(text: object) -> str | None:
 
 def _read_list(source: Source) -> list[Any]:
     try:
-        document = json.loads(text_of(source.path))
+        document = json.loads(read_text(source.path))
     except (ValueError, OSError, EOFError, RecursionError) as error:
         raise unreadable(source, error) from None
     tokens = document.get("tokens") if isinstance(document, dict) else None
@@ -366,17 +360,17 @@ def _list_fact(token: Mapping[str, Any], seq: int) -> dict[str, Any]:
     }
 
 
-def _text(file: Opened, column: str) -> str:
+def _text(file: FileTable, column: str) -> str:
     return f"nullif({file.text(column)}, '')"
 
 
-def decimals(file: Opened) -> str:
+def decimals(file: FileTable) -> str:
     """Return the SQL of a file's decimals: a whole number from 0 to 255, else NULL."""
     number = file.whole("decimals")
     return f"CASE WHEN {number} BETWEEN 0 AND 255 THEN {number} END"
 
 
-def _supply(file: Opened) -> str:
+def _supply(file: FileTable) -> str:
     digits = f"ltrim({file.text('total_supply')}, '0')"
     return (
         f"CASE WHEN regexp_full_match({file.text('total_supply')}, '0+') THEN '0' "
@@ -391,7 +385,7 @@ def standard_of(text: str) -> str:
     return f"CASE WHEN {number} <> '' THEN 'ERC' || {number} END"
 
 
-def _standard(file: Opened) -> str:
+def _standard(file: FileTable) -> str:
     if file.kind.holds == "contracts":
         is_true = "lower({}) IN ('true', '1', 't')"
         return (
@@ -408,7 +402,7 @@ def _standard(file: Opened) -> str:
     )
 
 
-def well_known() -> Iterator[Mapping[str, Any]]:
+def _well_known() -> Iterator[Mapping[str, Any]]:
     """Return the facts of the well-known catalogue."""
     from nbext.engine.sample.known import KNOWN
 

@@ -45,7 +45,7 @@ class Source:
     @property
     def shown(self) -> str:
         """The path for messages: relative where the file is below the working folder."""
-        return shown(self.path)
+        return short_path(self.path)
 
     def digest(self) -> str:
         """Return the SHA-256 of the file's bytes."""
@@ -62,7 +62,7 @@ class Source:
             )
 
 
-def shown(path: str | Path) -> str:
+def short_path(path: str | Path) -> str:
     """Return a path for messages: relative where it is below the working folder, as it was most likely given."""
     path = Path(path)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

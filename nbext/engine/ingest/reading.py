@@ -13,10 +13,12 @@ import glob
 import gzip
 import io
 import re
+import tomllib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -28,15 +30,14 @@ import pyarrow.csv as pacsv
 
 from nbext.core import strict_json
 from nbext.core.addresses import looks_like_address
+from nbext.core.chains import Chain, chain_of
 from nbext.core.untrusted_text import quoted as quoted_text
 from nbext.core.untrusted_text import visible
-from nbext.engine.ingest.sources.files import Source, open_regular
-from nbext.engine.ingest.stage import Stage, name
-from nbext.engine.schema import sql_literal
+from nbext.engine.ingest.files import Source, open_regular
+from nbext.engine.ingest.stage import Stage, name, quoted
 from nbext.errors import IngestError
 
 Holds = Literal["transfers", "tokens", "contracts", "blocks", "holders"]
-Names = tuple[str, ...]
 _WHOLE_TYPES = frozenset(
     f"{sign}{size}"
     for sign in ("", "U")
@@ -45,20 +46,20 @@ _WHOLE_TYPES = frozenset(
 
 
 @dataclass(frozen=True)
-class Kind:
-    """One format: what its rows are, and the names that each of our columns may have in it.
-
-    ``needs`` are required, ``may`` are optional; of several names the first one found counts. ``standard``
-    is the standard of every contract in such a file, where the format alone decides it; ``unit`` is that of its
-    balances, likewise.
-    """
+class Format:
+    """One format of `formats.toml`, which says what these are."""
 
     name: str
     holds: Holds
-    needs: Mapping[str, Names]
-    may: Mapping[str, Names] = field(default_factory=dict)
+    needs: Mapping[str, Sequence[str]]
+    may: Mapping[str, Sequence[str]] = field(default_factory=dict)
     standard: str | None = None
     unit: str | None = None
+
+    @property
+    def all(self) -> Mapping[str, Sequence[str]]:
+        """The names of each column, required or not."""
+        return {**self.needs, **self.may}
 
     @property
     def needs_options(self) -> bool:
@@ -80,7 +81,7 @@ class Kind:
             ours: next(
                 spelled[name] for name in (*filter(mapped.get, theirs), *theirs) if name in spelled
             )
-            for ours, theirs in {**self.needs, **self.may}.items()
+            for ours, theirs in self.all.items()
             if not spelled.keys().isdisjoint(theirs)
         }
         return found if self.needs.keys() <= found.keys() else None
@@ -93,396 +94,22 @@ class Kind:
 # Of transfers, whatever else a row of them has.
 _SIDES = ({"from", "to"}, {"from_address", "to_address"})
 
-_LOG = {
-    "sender": ("from_address",),
-    "recipient": ("to_address",),
-    "tx": ("transaction_hash",),
-    "log_index": ("log_index",),
-    "block": ("block_number",),
-}
-_TIMES = {
-    "timestamp": ("block_timestamp", "timestamp"),
-    "chain_id": ("chain_id",),
-    "type": ("type",),
-}
 
-# Dune's decoded events: the columns of the event itself, and of the log that it was in.
-_EVENT = {
-    "contract": ("contract_address",),
-    "sender": ("from",),
-    "recipient": ("to",),
-    "tx": ("evt_tx_hash",),
-    "log_index": ("evt_index",),
-    "block": ("evt_block_number",),
-}
-_EVENT_TIMES = {"timestamp": ("evt_block_time",), "chain_id": ("chain_id", "blockchain", "chain")}
-
-# Dune's curated tables: all standards, and in one of them the chain's own coin.
-_CURATED = {
-    **_EVENT,
-    "tx": ("tx_hash",),
-    "block": ("block_number",),
-    "standard": ("token_standard",),
-}
-_CURATED_TIMES = {"timestamp": ("block_time",), "chain_id": ("chain_id", "blockchain", "chain")}
-
-# What Etherscan's pages download, and those of its sisters.
-_WEB = {
-    "sender": ("from",),
-    "recipient": ("to",),
-    "tx": ("transaction hash", "txhash"),
-    "block": ("blockno",),
-    "timestamp": ("unixtimestamp",),
-}
-_NAMED = {"name": ("tokenname",), "symbol": ("tokensymbol",)}
-
-# When a snapshot was made.
-_MADE = {
-    "block": ("snapshot_block", "block_number"),
-    "timestamp": (
-        "snapshot_unix",
-        "snapshot_time",
-        "snapshot_date",
-        "timestamp",
-        "block_timestamp",
-    ),
-}
-
-_CHAIN = ("chain_id", "chainid", "blockchain")
-_HOLDER = (
-    "holderaddress",
-    "holder",
-    "holder_address",
-    "address",
-    "owner",
-    "owner_address",
-    "owner_of",
-    "wallet",
-    "wallet_address",
-)
-_HELD = ("contract_address", "contract", "token_address")
-
-# In order: the first format whose required columns are all present wins.
-KINDS = (
-    # Of forks, which put an NFT's id in a column of its own.
-    Kind(
-        "token_transfers with token ids (ethereum-etl)",
-        "transfers",
-        {
-            "contract": ("token_address", "contract_address"),
-            "value": ("value", "amount"),
-            "token_id": ("token_id",),
-            "standard": ("erc_standard", "token_standard"),
-            **_LOG,
-        },
-        _TIMES,
-    ),
-    Kind(
-        "token_transfers (BigQuery's blockchain analytics)",
-        "transfers",
-        {
-            **_LOG,
-            "contract": ("address",),
-            "value": ("quantity",),
-            "token_id": ("token_id",),
-            "standard": ("event_type",),
-            "log_index": ("event_index",),
-        },
-        _TIMES,
-    ),
-    Kind(
-        "token_transfers (ethereum-etl)",
-        "transfers",
-        {
-            "contract": ("token_address", "contract_address"),
-            "value": ("value", "amount_lossless"),
-            **_LOG,
-        },
-        _TIMES,
-    ),
-    Kind(
-        "token transfers (Blockscout's API)",
-        "transfers",
-        {
-            "contract": ("token.address_hash", "token.address"),
-            "sender": ("from.hash",),
-            "recipient": ("to.hash",),
-            "tx": ("transaction_hash", "tx_hash"),
-            "log_index": ("log_index",),
-            "block": ("block_number",),
-            "standard": ("token.type",),
-        },
-        {
-            "value": ("total.value",),
-            "token_id": ("total.token_id",),
-            "timestamp": ("timestamp",),
-            "name": ("token.name",),
-            "symbol": ("token.symbol",),
-            "decimals": ("total.decimals", "token.decimals"),
-        },
-    ),
-    Kind(
-        "ERC721 Transfer events (Dune)",
-        "transfers",
-        {"value": ("tokenid",), **_EVENT},
-        _EVENT_TIMES,
-        standard="ERC721",
-    ),
-    # Before the ERC20 events, which have all of its columns but the ids.
-    Kind(
-        "ERC1155 TransferBatch events (Dune)",
-        "transfers",
-        {"ids": ("ids",), "counts": ("values",), **_EVENT},
-        _EVENT_TIMES,
-        standard="ERC1155",
-    ),
-    Kind(
-        "ERC1155 TransferSingle events (Dune)",
-        "transfers",
-        {"value": ("id",), "count": ("value",), **_EVENT},
-        _EVENT_TIMES,
-        standard="ERC1155",
-    ),
-    Kind(
-        "ERC20 Transfer events (Dune)",
-        "transfers",
-        {"value": ("value",), **_EVENT},
-        _EVENT_TIMES,
-        standard="ERC20",
-    ),
-    Kind(
-        "nft.transfers (Dune)",
-        "transfers",
-        {"value": ("token_id",), "count": ("amount",), **_CURATED},
-        _CURATED_TIMES,
-    ),
-    Kind(
-        "tokens.transfers (Dune)",
-        "transfers",
-        {"value": ("amount_raw",), **_CURATED},
-        _CURATED_TIMES,
-    ),
-    # cryo calls the contract erc20 in both; before erc20_transfers, because only a token id column distinguishes them.
-    Kind(
-        "erc721_transfers (cryo)",
-        "transfers",
-        {
-            "contract": ("erc721", "erc20"),
-            "value": ("token_id_string", "token_id", "token_id_binary"),
-            **_LOG,
-        },
-        _TIMES,
-        standard="ERC721",
-    ),
-    Kind(
-        "erc20_transfers (cryo)",
-        "transfers",
-        {"contract": ("erc20",), "value": ("value_string", "value_binary", "value"), **_LOG},
-        _TIMES,
-        standard="ERC20",
-    ),
-    # Before tokennfttx, which has all of its columns but the count.
-    Kind(
-        "token1155tx (Etherscan)",
-        "transfers",
-        {
-            "contract": ("contractaddress",),
-            "sender": ("from",),
-            "recipient": ("to",),
-            "value": ("tokenid",),
-            "count": ("tokenvalue",),
-            "tx": ("hash",),
-            "block": ("blocknumber",),
-        },
-        {
-            "timestamp": ("timestamp",),
-            "tx_index": ("transactionindex",),
-            "log_index": ("logindex",),
-            "name": ("tokenname",),
-            "symbol": ("tokensymbol",),
-            "chain_id": ("chain_id",),
-        },
-        standard="ERC1155",
-    ),
-    Kind(
-        "tokennfttx (Etherscan)",
-        "transfers",
-        {
-            "contract": ("contractaddress",),
-            "sender": ("from",),
-            "recipient": ("to",),
-            "value": ("tokenid",),
-            "tx": ("hash",),
-            "block": ("blocknumber",),
-        },
-        {
-            "timestamp": ("timestamp",),
-            "tx_index": ("transactionindex",),
-            "log_index": ("logindex",),
-            "name": ("tokenname",),
-            "symbol": ("tokensymbol",),
-        },
-        standard="ERC721",
-    ),
-    Kind(
-        "tokentx (Etherscan)",
-        "transfers",
-        {
-            "contract": ("contractaddress",),
-            "sender": ("from",),
-            "recipient": ("to",),
-            "value": ("value",),
-            "tx": ("hash",),
-            "block": ("blocknumber",),
-        },
-        {
-            "timestamp": ("timestamp",),
-            "tx_index": ("transactionindex",),
-            "log_index": ("logindex",),
-            "name": ("tokenname",),
-            "symbol": ("tokensymbol",),
-            "decimals": ("tokendecimal",),
-        },
-        standard="ERC20",
-    ),
-    Kind(
-        "NFT transfers (Etherscan's CSV export)",
-        "transfers",
-        {"value": ("token id", "tokenid"), **_WEB},
-        {"contract": ("contractaddress",), "count": ("quantity",), "standard": ("type",), **_NAMED},
-        standard="ERC721",
-    ),
-    Kind(
-        "ERC20 transfers (Etherscan's CSV export)",
-        "transfers",
-        {"contract": ("contractaddress",), "amount": ("tokenvalue", "value"), **_WEB},
-        _NAMED,
-        standard="ERC20",
-    ),
-    Kind(
-        "transfers of one token (Etherscan's CSV export)",
-        "transfers",
-        {"amount": ("quantity",), **_WEB},
-        standard="ERC20",
-    ),
-    Kind(
-        "contracts (ethereum-etl)",
-        "contracts",
-        {"address": ("address",), "is_erc20": ("is_erc20",), "is_erc721": ("is_erc721",)},
-        {"deployed_block": ("block_number",), "deployer": ("deployer",)},
-    ),
-    Kind(
-        "tokens (ethereum-etl)",
-        "tokens",
-        {
-            "address": ("address", "contract_address"),
-            "symbol": ("symbol",),
-            "name": ("name",),
-            "decimals": ("decimals",),
-        },
-        {
-            "total_supply": ("total_supply",),
-            "chain_id": _CHAIN,
-            "standard": ("standard",),
-            "logo": ("logo", "logo_uri", "logouri"),
-        },
-    ),
-    Kind(
-        "tokens.erc20 (Dune)",
-        "tokens",
-        {
-            "address": ("contract_address",),
-            "symbol": ("symbol",),
-            "decimals": ("decimals",),
-            "chain_id": ("blockchain",),
-        },
-        standard="ERC20",
-    ),
-    Kind(
-        "tokens.nft (Dune)",
-        "tokens",
-        {
-            "address": ("contract_address",),
-            "symbol": ("symbol",),
-            "name": ("name",),
-            "standard": ("standard",),
-            "chain_id": ("blockchain",),
-        },
-    ),
-    Kind(
-        "erc20_metadata (cryo)",
-        "tokens",
-        {
-            "address": ("erc20",),
-            "symbol": ("symbol",),
-            "name": ("name",),
-            "decimals": ("decimals",),
-        },
-        {"chain_id": ("chain_id",)},
-        standard="ERC20",
-    ),
-    Kind(
-        "erc721_metadata (cryo)",
-        "tokens",
-        {"address": ("erc721", "erc20"), "symbol": ("symbol",), "name": ("name",)},
-        {"chain_id": ("chain_id",)},
-        standard="ERC721",
-    ),
-    Kind(
-        "blocks",
-        "blocks",
-        {"block": ("number", "block_number"), "timestamp": ("timestamp",)},
-        {"chain_id": ("chain_id",)},
-    ),
-    # The loosest come last: many other exports have an address and a balance among their columns.
-    Kind(
-        "holders by token id",
-        "holders",
-        {"address": _HOLDER, "token_id": ("token_id", "tokenid")},
-        {
-            "contract": _HELD,
-            "count": ("balance", "quantity", "amount"),
-            "chain_id": ("chain_id",),
-            **_MADE,
-        },
-        standard="ERC721",
-    ),
-    Kind(
-        "tokenholderlist (Etherscan)",
-        "holders",
-        {"address": ("tokenholderaddress",), "balance": ("tokenholderquantity",)},
-        unit="raw",
-    ),
-    Kind(
-        "holders",
-        "holders",
-        {"address": _HOLDER, "balance": ("balance",)},
-        {"contract": _HELD, "symbol": ("ticker", "symbol"), "chain_id": ("chain_id",), **_MADE},
-    ),
-)
+@cache
+def formats() -> tuple[Format, ...]:
+    """Return the formats that are recognised, in the order in which they are tried."""
+    listed = tomllib.loads(Path(__file__).with_name("formats.toml").read_text("utf-8"))
+    return tuple(Format(**one) for one in listed["format"])
 
 
-# What a file needs that has nothing of any format.
-_PLAIN = "Transfers, for one, need " + " and ".join(
-    f'"{names[0]}"'
-    for kind in KINDS
-    for names in kind.needs.values()
-    if kind.name == "token_transfers (ethereum-etl)"
-)
-# What a column may be renamed to.
-COLUMNS = sorted(
-    {
-        name
-        for kind in KINDS
-        for names in (*kind.needs.values(), *kind.may.values())
-        for name in names
-    }
-)
+def column_names() -> list[str]:
+    """Return what a column may be renamed to."""
+    return sorted({name for one in formats() for names in one.all.values() for name in names})
 
 
 def recognise(
     names: Iterable[str], renamed: Mapping[str, str] = {}
-) -> tuple[Kind, dict[str, str]] | None:
+) -> tuple[Format, dict[str, str]] | None:
     """Return the format of a file with these columns, and which column holds what; None if no format fits.
 
     ``renamed`` has the name that a known format has for a column (lower case) of this file.
@@ -491,7 +118,7 @@ def recognise(
     return next(
         (
             (kind, columns)
-            for kind in KINDS
+            for kind in formats()
             if (columns := kind.columns(names, renamed)) is not None
         ),
         None,
@@ -520,17 +147,52 @@ _OFFSET = r":\d\d.*[+-]\d\d(:?\d\d)?$"
 
 
 @dataclass
-class Opened:
-    """A recognised file: the relation of its rows, and which of its columns holds what."""
+class FileTable:
+    """A recognised file: the relation of its rows, and which of its columns holds what.
+
+    ``chain`` is the id of its rows' chain; None of tokens that name theirs row by row.
+    """
 
     number: int
     source: Source
-    kind: Kind
+    kind: Format
     columns: dict[str, str]
     relation: str
     types: dict[str, str]
     rows: int
     ragged: list[tuple[int, str]] = field(default_factory=list)
+    chain: int | None = None
+
+    def find_chain(self, stage: Stage, given: Chain | None) -> None:
+        """Set the chain: the one that the rows name, which --chain must not contradict, or --chain's."""
+        if not self.has("chain_id"):
+            if given is None:
+                raise IngestError(
+                    f"{self.source.shown}: its rows name no chain. Give it: --chain ethereum.",
+                    path=self.source.name,
+                )
+            self.chain = given.id
+        elif self.kind.holds != "tokens":
+            named = [
+                name
+                for (name,) in stage.rows(
+                    f"SELECT DISTINCT {self.text('chain_id')} FROM {self.relation} LIMIT 3"
+                )
+            ]
+            own = chain_of(named[0], self.source.name) if len(named) == 1 and named[0] else None
+            if own is None or (given or own) != own:
+                why = (
+                    f"its rows are on several chains ({', '.join(map(str, named))}). Split it by chain"
+                    if len(named) > 1
+                    else f"its rows are on chain {named[0]}, but --chain {given.name if given else None} was given"
+                )
+                raise IngestError(f"{self.source.shown}: {why}.", path=self.source.name)
+            self.chain = own.id
+
+    @property
+    def chain_name(self) -> str | None:
+        """The name of the rows' chain, where it is one."""
+        return None if self.chain is None else chain_of(self.chain).name
 
     def has(self, column: str) -> bool:
         """Return whether the file has that column of ours."""
@@ -613,7 +275,7 @@ def first_bytes(source: Source) -> bytes:
 
 def open_table(
     stage: Stage, number: int, source: Source, renamed: Mapping[str, str]
-) -> Opened | None:
+) -> FileTable | None:
     """Open a Parquet, CSV or JSON file and recognise it; None of JSON that is no table, which may be a token list.
 
     ``renamed`` as of `recognise`.
@@ -640,7 +302,9 @@ def open_table(
     return opened
 
 
-def _open_parquet(stage: Stage, number: int, source: Source, renamed: Mapping[str, str]) -> Opened:
+def _open_parquet(
+    stage: Stage, number: int, source: Source, renamed: Mapping[str, str]
+) -> FileTable:
     # The path is a literal, never a pattern, and the row number comes from the file itself.
     path = sql_literal(glob.escape(str(source.path)))
     try:
@@ -662,12 +326,12 @@ def _open_parquet(stage: Stage, number: int, source: Source, renamed: Mapping[st
     # What is not needed stays away: a column of the file's own that is called row would be taken for the number.
     taken = ", ".join(map(name, dict.fromkeys(columns.values())))
     relation = f"(SELECT {taken}, file_row_number + 1 AS row FROM read_parquet({path}, file_row_number = true))"
-    return Opened(number, source, kind, columns, relation, own, rows)
+    return FileTable(number, source, kind, columns, relation, own, rows)
 
 
 def _open_csv(
     stage: Stage, number: int, source: Source, renamed: Mapping[str, str], *, gzipped: bool
-) -> Opened:
+) -> FileTable:
     ragged: list[tuple[int, str]] = []
     with open_regular(source.path) as raw, _reading(source):
         reader = _csv_reader(gzip.GzipFile(fileobj=raw) if gzipped else raw, ragged)
@@ -698,12 +362,12 @@ def _taken_in(
     stage: Stage,
     number: int,
     source: Source,
-    kind: Kind,
+    kind: Format,
     columns: dict[str, str],
     *,
     ragged: list[tuple[int, str]],
     batches: Callable[[pa.Schema], Iterator[pa.RecordBatch]],
-) -> Opened:
+) -> FileTable:
     """Make a table of the stage of a file's columns, as text, and the numbers of its rows."""
     table, taken = f"text_{number}", dict.fromkeys(columns.values())
     schema = pa.schema([*((column, pa.string()) for column in taken), ("row", pa.int64())])
@@ -715,7 +379,7 @@ def _taken_in(
     finally:
         stage.connection.unregister("arriving")
     rows = stage.value(f"SELECT count(*) FROM {table}") + len(ragged)
-    return Opened(
+    return FileTable(
         number, source, kind, columns, table, dict.fromkeys(columns, "VARCHAR"), rows, ragged
     )
 
@@ -744,7 +408,7 @@ def _json(source: Source, *, gzipped: bool) -> _Json | None:
         )
         if isinstance(one, dict) and (more.lstrip()[:1] == b"{" or not whole):
             return _Json(_lines(source, gzipped=gzipped), by_line=True)
-        document = strict_json.parse(text_of(source.path))
+        document = strict_json.parse(read_text(source.path))
     # Etherscan's API writes {"status", "message", "result": [...]}, Dune's {"result": {"rows": [...]}}, Blockscout's
     # {"items": [...], "next_page_params"}, Covalent's {"data": {"items": [...]}}.
     for key in _WRAPPED:
@@ -795,7 +459,7 @@ def _record(line: bytes) -> Any:
 
 def _open_json(
     stage: Stage, number: int, source: Source, renamed: Mapping[str, str], found: _Json
-) -> Opened | None:
+) -> FileTable | None:
     ragged: list[tuple[int, str]] = []
     with _reading(source):
         first = list(islice(found.records, _LOOKED_AT))
@@ -809,9 +473,7 @@ def _open_json(
             says = "its rows are no JSON objects" if any(first) else "the file has no rows"
             raise IngestError(f"{source.shown}: {says}.", path=source.name)
         kind, columns = recognised(source, names, renamed)
-        late = {
-            name for theirs in (*kind.needs.values(), *kind.may.values()) for name in theirs
-        } - set(names)
+        late = {name for theirs in kind.all.values() for name in theirs} - set(names)
         numbered = enumerate(chain(first, found.records), 1)
         return _taken_in(
             stage,
@@ -909,7 +571,7 @@ _OF_COINS = re.compile(r"parenttx.*|(value_(in|out)|txnfee)\(.*")
 
 def recognised(
     source: Source, names: list[str], renamed: Mapping[str, str]
-) -> tuple[Kind, dict[str, str]]:
+) -> tuple[Format, dict[str, str]]:
     if any(_OF_COINS.fullmatch(name.strip().lower()) for name in names):
         raise IngestError(
             f"{source.shown}: these are transactions of the chain's own coin, not transfers of tokens. "
@@ -962,7 +624,7 @@ def _closest(names: list[str]) -> str:
         return f"there are spaces around the names of its columns, {found}. Write them, and the rows, without."
     lacking = [
         (kind, [other[0] for other in kind.needs.values() if spelled.isdisjoint(other)])
-        for kind in KINDS
+        for kind in formats()
         if kind.may_have(spelled)
     ]
     kind, missing = min(lacking, key=lambda each: len(each[1]) / len(each[0].needs))
@@ -975,7 +637,11 @@ def _closest(names: list[str]) -> str:
         )
     nearest = f"no known format has these columns: {found}. The nearest is {kind.name}, which also needs {columns}"
     if len(missing) == len(kind.needs):
-        nearest = f"no known format has any of these columns: {found}. {_PLAIN}"
+        plain = next(one for one in formats() if one.name == "token_transfers (ethereum-etl)")
+        needed = " and ".join(f'"{other[0]}"' for other in plain.needs.values())
+        nearest = (
+            f"no known format has any of these columns: {found}. Transfers, for one, need {needed}"
+        )
     return (
         f"{nearest}. If they are there by other names, map them: --map theirs=ours. `nbext ingest --help` lists "
         "all formats."
@@ -990,12 +656,12 @@ def unreadable(source: Source, error: Exception) -> IngestError:
     return IngestError(f"{source.shown}: the file cannot be read: {first}", path=source.name)
 
 
-def is_about(source: Source, error: Exception) -> bool:
+def is_error_of(source: Source, error: Exception) -> bool:
     """Return whether DuckDB's error is about that file: it names the file, or is about the data read."""
     return str(source.path) in str(error) or not isinstance(error, duckdb.IOException)
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """Return a (possibly gzipped) UTF-8 text file's content."""
     with open_regular(path) as file:
         data = bytes(file.read())
