@@ -289,14 +289,13 @@ def open_table(
     if start.startswith(_PARQUET):
         opened = _open_parquet(stage, number, source, renamed)
     else:
-        gzipped = start.startswith(_GZIP)
-        found = _json(source, gzipped=gzipped)
-        if found is None:
-            opened = _open_csv(stage, number, source, renamed, gzipped=gzipped)
-        elif (json := _open_json(stage, number, source, renamed, found)) is None:
-            return None
-        else:
-            opened = json
+        with open_regular(source.path) as raw, _reading(source):
+            file = gzip.GzipFile(fileobj=raw) if start.startswith(_GZIP) else raw
+            records = _json(file)
+            rows = _csv_rows(file) if records is None else _json_rows(source, *records, renamed)
+            if rows is None:
+                return None
+            opened = _open_text(stage, number, source, renamed, rows)
     if opened.rows == 0:
         raise IngestError(f"{source.shown}: the file has a header but no rows.", path=source.name)
     return opened
@@ -329,24 +328,6 @@ def _open_parquet(
     return FileTable(number, source, kind, columns, relation, own, rows)
 
 
-def _open_csv(
-    stage: Stage, number: int, source: Source, renamed: Mapping[str, str], *, gzipped: bool
-) -> FileTable:
-    ragged: list[tuple[int, str]] = []
-    with open_regular(source.path) as raw, _reading(source):
-        reader = _csv_reader(gzip.GzipFile(fileobj=raw) if gzipped else raw, ragged)
-        kind, columns = recognised(source, reader.schema.names, renamed)
-        return _taken_in(
-            stage,
-            number,
-            source,
-            kind,
-            columns,
-            ragged=ragged,
-            batches=lambda schema: _numbered(reader, schema, ragged),
-        )
-
-
 @contextmanager
 def _reading(source: Source) -> Iterator[None]:
     """Turn what a reader says of a file into its refusal."""
@@ -358,57 +339,49 @@ def _reading(source: Source) -> Iterator[None]:
         raise unreadable(source, error) from None
 
 
-def _taken_in(
+# The names of a text file's columns; the rows that no table can have, with their numbers, once all are read; and the
+# others as texts, with theirs, once it is known what they are of.
+_Ragged = list[tuple[int, str]]
+_Rows = tuple[list[str], _Ragged, Callable[[Format, pa.Schema], Iterator[pa.RecordBatch]]]
+
+
+def _open_text(
     stage: Stage,
     number: int,
     source: Source,
-    kind: Format,
-    columns: dict[str, str],
-    *,
-    ragged: list[tuple[int, str]],
-    batches: Callable[[pa.Schema], Iterator[pa.RecordBatch]],
+    renamed: Mapping[str, str],
+    rows: _Rows,
 ) -> FileTable:
-    """Make a table of the stage of a file's columns, as text, and the numbers of its rows."""
+    """Make a table of the stage of the columns of a text file."""
+    names, ragged, batches = rows
+    kind, columns = recognised(source, names, renamed)
     table, taken = f"text_{number}", dict.fromkeys(columns.values())
     schema = pa.schema([*((column, pa.string()) for column in taken), ("row", pa.int64())])
     stage.connection.register(
-        "arriving", pa.RecordBatchReader.from_batches(schema, batches(schema))
+        "arriving", pa.RecordBatchReader.from_batches(schema, batches(kind, schema))
     )
     try:
         stage.run(f"CREATE TABLE {table} AS SELECT * FROM arriving")
     finally:
         stage.connection.unregister("arriving")
-    rows = stage.value(f"SELECT count(*) FROM {table}") + len(ragged)
-    return FileTable(
-        number, source, kind, columns, table, dict.fromkeys(columns, "VARCHAR"), rows, ragged
-    )
+    count = stage.value(f"SELECT count(*) FROM {table}") + len(ragged)
+    types = dict.fromkeys(columns, "VARCHAR")
+    return FileTable(number, source, kind, columns, table, types, count, ragged)
 
 
-@dataclass
-class _Json:
-    """The records of a JSON file: of its lines, or of its one document."""
-
-    records: Iterator[Any]
-    by_line: bool
-
-
-def _json(source: Source, *, gzipped: bool) -> _Json | None:
-    """Return the records of a JSON file; None where it is none."""
-    with _reading(source):
-        with open_regular(source.path) as raw:
-            start = (gzip.GzipFile(fileobj=raw) if gzipped else raw).read(1 << 16)
-        start = start.removeprefix(codecs.BOM_UTF8).lstrip()
-        if start[:1] not in (b"{", b"["):
-            return None
-        first, _, more = start.partition(b"\n")
-        one = _record(first)
-        # A document of one line is told from a first line by what it has, or by what follows.
-        whole = isinstance(one, dict) and (
-            _by_address(one) or not one.keys().isdisjoint(_NOT_RECORDS)
-        )
-        if isinstance(one, dict) and (more.lstrip()[:1] == b"{" or not whole):
-            return _Json(_lines(source, gzipped=gzipped), by_line=True)
-        document = strict_json.parse(read_text(source.path))
+def _json(file: Any) -> tuple[Iterator[Any], bool] | None:
+    """Return the records of a JSON file, and whether each is a line of it; None where it is no JSON."""
+    start = file.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip()
+    file.seek(0)
+    if start[:1] not in (b"{", b"["):
+        return None
+    first, _, more = start.partition(b"\n")
+    one = _record(first)
+    # A document of one line is told from a first line by what it has, or by what follows.
+    whole = isinstance(one, dict) and (_by_address(one) or not one.keys().isdisjoint(_NOT_RECORDS))
+    if isinstance(one, dict) and (more.lstrip()[:1] == b"{" or not whole):
+        return (_flat(_record(line.removeprefix(codecs.BOM_UTF8))) for line in file), True
+    document = strict_json.parse(file.read().decode("utf-8-sig"))
     # Etherscan's API writes {"status", "message", "result": [...]}, Dune's {"result": {"rows": [...]}}, Blockscout's
     # {"items": [...], "next_page_params"}, Covalent's {"data": {"items": [...]}}.
     for key in _WRAPPED:
@@ -418,7 +391,7 @@ def _json(source: Source, *, gzipped: bool) -> _Json | None:
         document = [
             {"address": address, "balance": balance} for address, balance in document.items()
         ]
-    return _Json(map(_flat, document if isinstance(document, list) else [document]), by_line=False)
+    return map(_flat, document if isinstance(document, list) else [document]), False
 
 
 def _by_address(document: Any) -> bool:
@@ -443,12 +416,6 @@ def _flat(record: Any) -> Any:
     }
 
 
-def _lines(source: Source, *, gzipped: bool) -> Iterator[Any]:
-    with open_regular(source.path) as raw:
-        for line in gzip.GzipFile(fileobj=raw) if gzipped else raw:
-            yield _flat(_record(line.removeprefix(codecs.BOM_UTF8)))
-
-
 def _record(line: bytes) -> Any:
     """Return what a line holds; None where it is no JSON."""
     try:
@@ -457,40 +424,36 @@ def _record(line: bytes) -> Any:
         return None
 
 
-def _open_json(
-    stage: Stage, number: int, source: Source, renamed: Mapping[str, str], found: _Json
-) -> FileTable | None:
-    ragged: list[tuple[int, str]] = []
-    with _reading(source):
-        first = list(islice(found.records, _LOOKED_AT))
-        names = list(
-            dict.fromkeys(key for record in first if isinstance(record, dict) for key in record)
-        )
-        known = recognise(names, renamed)
-        if not found.by_line and known is None and "tokens" in names:
-            return None
-        if not names:
-            says = "its rows are no JSON objects" if any(first) else "the file has no rows"
-            raise IngestError(f"{source.shown}: {says}.", path=source.name)
-        kind, columns = recognised(source, names, renamed)
+def _json_rows(
+    source: Source,
+    records: Iterator[Any],
+    by_line: bool,
+    renamed: Mapping[str, str],
+) -> _Rows | None:
+    ragged: _Ragged = []
+    first = list(islice(records, _LOOKED_AT))
+    names = list(
+        dict.fromkeys(key for record in first if isinstance(record, dict) for key in record)
+    )
+    if not by_line and "tokens" in names and recognise(names, renamed) is None:
+        return None
+    if not names:
+        says = "its rows are no JSON objects" if any(first) else "the file has no rows"
+        raise IngestError(f"{source.shown}: {says}.", path=source.name)
+    numbered = enumerate(chain(first, records), 1)
+
+    def batches(kind: Format, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         late = {name for theirs in kind.all.values() for name in theirs} - set(names)
-        numbered = enumerate(chain(first, found.records), 1)
-        return _taken_in(
-            stage,
-            number,
-            source,
-            kind,
-            columns,
-            ragged=ragged,
-            batches=lambda schema: _of_records(numbered, schema, late, ragged),
-        )
+        return _of_records(numbered, schema, late, ragged)
+
+    return names, ragged, batches
 
 
 def _of_records(
     numbered: Iterator[tuple[int, Any]],
     schema: pa.Schema,
     late: set[str],
-    ragged: list[tuple[int, str]],
+    ragged: _Ragged,
 ) -> Iterator[pa.RecordBatch]:
     while part := list(islice(numbered, _LOOKED_AT)):
         whole = [(row, record) for row, record in part if isinstance(record, dict)]
@@ -516,28 +479,29 @@ def _as_text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else str(value).lower()
 
 
-def _csv_reader(file: Any, ragged: list[tuple[int, str]]) -> pacsv.CSVStreamingReader:
+def _csv_rows(file: Any) -> _Rows:
+    ragged: _Ragged = []
+
     def keep(row: Any) -> str:
         ragged.append(
             (row.number - 1, f"{row.actual_columns} fields instead of {row.expected_columns}")
         )
         return "skip"
 
-    # Token names come with line breaks in them, quoted.
-    parsing = pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
-    names = _header(file)
     # One thread: only then does Arrow report a ragged row's number.
-    return pacsv.open_csv(
+    reader = pacsv.open_csv(
         file,
-        parse_options=parsing,
+        # Token names come with line breaks in them, quoted.
+        parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep),
         read_options=pacsv.ReadOptions(use_threads=False, block_size=1 << 24),
         convert_options=pacsv.ConvertOptions(
             # As text, and nothing is null: Arrow would read long amounts as floats, and the symbol NA as missing.
-            column_types=dict.fromkeys(names, pa.string()),
+            column_types=dict.fromkeys(_header(file), pa.string()),
             strings_can_be_null=False,
             null_values=[],
         ),
     )
+    return reader.schema.names, ragged, lambda kind, schema: _numbered(reader, schema, ragged)
 
 
 def _header(file: Any) -> list[str]:
@@ -551,9 +515,7 @@ def _header(file: Any) -> list[str]:
         text.detach().seek(0)
 
 
-def _numbered(
-    reader: Any, schema: pa.Schema, ragged: list[tuple[int, str]]
-) -> Iterator[pa.RecordBatch]:
+def _numbered(reader: Any, schema: pa.Schema, ragged: _Ragged) -> Iterator[pa.RecordBatch]:
     """Give each row its number in the file; rows that were skipped as ragged keep theirs."""
     last = 0
     for batch in reader:

@@ -17,7 +17,7 @@ from nbext.engine.ingest.derive.rows import zero_rank
 from nbext.engine.ingest.derive.snapshots import OLDER, OUTDATED, ZERO
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
-from nbext.engine.ingest.sources import SnapshotTaken
+from nbext.engine.ingest.sources import SnapshotTaken, how_many
 from nbext.engine.ingest.stage import OF_A_FILE, Stage
 from nbext.engine.schema import TABLES
 from nbext.engine.storage import FORMAT
@@ -75,11 +75,6 @@ ODDITIES = {
     OUTDATED: ("balance skipped, because the same file has it at a later block", OUTDATED),
     OLDER: ("balance skipped, because a newer snapshot was ingested before", OLDER),
 }
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless the number is one."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 @dataclass(frozen=True)
@@ -230,13 +225,11 @@ class Report:
 
     def _files(self) -> list[str]:
         lines = [
-            f"{short_path(f.path)}: {f.kind}, {counted(f.rows, 'row')}"
+            f"{short_path(f.path)}: {f.kind}, {how_many(f.rows, 'row')}"
             + (f", {f.chain}" if f.chain else "")
             for f in self.files
         ]
-        lines += [f"  {snapshot}" for snapshot in self.snapshots[:SHOWN]]
-        if len(self.snapshots) > SHOWN:
-            lines.append(f"  and of {counted(len(self.snapshots) - SHOWN, 'more contract')}")
+        lines += _shortened([f"  {snapshot}" for snapshot in self.snapshots], "of {}")
         lines += [f"{'replaced' if self.files else 'removed'}: {what}" for what in self.removed]
         lines += self.replaced_before
         lines += [
@@ -253,10 +246,10 @@ class Report:
     def _rows(self) -> list[str]:
         if not self.files:
             return [] if self.removed else ["No new rows."]
-        read = f"{counted(self.rows, 'row')} read"
+        read = f"{how_many(self.rows, 'row')} read"
         kinds = (("ERC20", self.erc20, self.erc20_contracts), ("NFT", self.nft, self.nft_contracts))
         found = [
-            f"{counted(n, f'{kind} transfer')} ({counted(contracts, 'contract')})"
+            f"{how_many(n, f'{kind} transfer')} ({how_many(contracts, 'contract')})"
             for kind, n, contracts in kinds
             if n
         ]
@@ -275,26 +268,19 @@ class Report:
                 )
         widest = sorted(self.gaps, key=lambda gap: gap.first_block - gap.last_block)[:SHOWN_GAPS]
         for gap in widest:
-            missing = counted(gap.last_block - gap.first_block + 1, "block")
+            missing = how_many(gap.last_block - gap.first_block + 1, "block")
             lines.append(
                 f"  no data for {gap.chain} blocks {gap.first_block:,} to {gap.last_block:,} ({missing})"
             )
         if self.gap_count > len(widest):
-            lines.append(f"  and {counted(self.gap_count - len(widest), 'smaller gap')}")
-        for address, then, now, declared in self.restated[:SHOWN]:
-            why = (
-                "as a file says"
-                if declared
-                else f"by its transfers: if it is not, ingest a file with {_STATED}"
-            )
-            lines.append(f"  {address} was {then}, and is {now} now, {why}")
-        lines += [f"  {one}" for one in self.disagreements[:SHOWN]]
-        for found in (self.restated, self.disagreements):
-            lines += (
-                [f"  and {counted(len(found) - SHOWN, 'more contract')} like these"]
-                if len(found) > SHOWN
-                else []
-            )
+            lines.append(f"  and {how_many(self.gap_count - len(widest), 'smaller gap')}")
+        inferred = f"by its transfers: if it is not, ingest a file with {_STATED}"
+        restated = [
+            f"  {address} was {then}, and is {now} now, {'as a file says' if declared else inferred}"
+            for address, then, now, declared in self.restated
+        ]
+        for found in (restated, [f"  {one}" for one in self.disagreements]):
+            lines += _shortened(found, "{} like these")
         return lines + [
             f"  {one}. Ingest a file with their times (number, timestamp)" for one in self.untimed
         ]
@@ -302,9 +288,9 @@ class Report:
     def _bad(self) -> list[str]:
         if not self.bad_rows:
             return []
-        lines = [f"{counted(self.bad_rows, 'bad row')} skipped:"]
+        lines = [f"{how_many(self.bad_rows, 'bad row')} skipped:"]
         lines += [
-            f"  {short_path(b.path)}, {counted(b.alike, 'row') if b.row is None else f'row {b.row:,}'}: {b.why}"
+            f"  {short_path(b.path)}, {how_many(b.alike, 'row') if b.row is None else f'row {b.row:,}'}: {b.why}"
             + ("" if b.value is None else f"{', such as' if b.alike > 1 else ':'} {b.value[:80]!r}")
             for b in self.bad[:SHOWN]
         ]
@@ -316,7 +302,7 @@ class Report:
             return [served if self.generation else "There is no data."]
         # One block, and not 1 blocks; history and activity are no plural.
         rows = ", ".join(
-            counted(rows, table[:-1]) if table.endswith("s") else f"{rows:,} {table}"
+            how_many(rows, table[:-1]) if table.endswith("s") else f"{rows:,} {table}"
             for table, rows in self.tables.items()
         )
         again = [f"Everything was built again: {self.rebuilt}."] if self.rebuilt else []
@@ -325,6 +311,12 @@ class Report:
             f"Now serving generation {self.generation}: {rows}. {self.seconds:.1f} s.",
             *([self.uncompacted] if self.uncompacted else []),
         ]
+
+
+def _shortened(lines: list[str], rest: str) -> list[str]:
+    """Return the first of the lines about contracts, and of how many more there are some."""
+    more = how_many(len(lines) - SHOWN, "more contract")
+    return lines[:SHOWN] + ([f"  and {rest.format(more)}"] if len(lines) > SHOWN else [])
 
 
 # A gap is this many times the usual distance between two blocks of the data: a quiet token has no row in most blocks.
@@ -364,15 +356,15 @@ def count_oddities(stage: Stage, report: Report) -> None:
     report.rows = sum(file.rows for file in report.files)
     report.new = stage.value("SELECT count(*) FROM incoming WHERE file >= ?", [stage.first])
     nft = "standard <> 'ERC20'"
-    counted = stage.rows(f"""
+    found = stage.rows(f"""
         SELECT coalesce(sum(n) FILTER (NOT {nft}), 0)::BIGINT, coalesce(sum(n) FILTER ({nft}), 0)::BIGINT,
             count(*) FILTER (NOT {nft}), count(*) FILTER ({nft}), coalesce(sum(self_transfers), 0)::BIGINT,
             coalesce(sum(zeros) FILTER (NOT {nft}), 0)::BIGINT, coalesce(sum(mints), 0)::BIGINT,
             coalesce(sum(burns), 0)::BIGINT, coalesce(sum(huge), 0)::BIGINT, count(*) FILTER (NOT declared)
         FROM read JOIN standards USING (contract)""")[0]
-    report.erc20, report.nft, report.erc20_contracts, report.nft_contracts = counted[:4]
+    report.erc20, report.nft, report.erc20_contracts, report.nft_contracts = found[:4]
     names = ("self_transfers", "zero_values", "mints", "burns", "huge_values", "inferred")
-    report.odd.update(zip(names, counted[4:], strict=True))
+    report.odd.update(zip(names, found[4:], strict=True))
     # Of what was removed, any contract may have lost transfers.
     which = "SEMI JOIN read USING (contract)" if report.new else ""
     report.odd["below_zero"] = stage.value(

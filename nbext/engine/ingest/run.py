@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -34,7 +34,7 @@ from nbext.engine.ingest.stage import (
     storage_errors,
     take_out,
 )
-from nbext.engine.ingest.steps import Covered, Job, Progress, Refused, Run, take
+from nbext.engine.ingest.steps import Covered, IngestJob, IngestRun, Progress, Refused, take
 from nbext.engine.open import MEMORY_SIZE
 from nbext.errors import IngestError, OutOfMemory, StorageError, ValidationError
 
@@ -113,13 +113,13 @@ def ingest(
     with _locked(folder):
         with storage_errors(folder):
             previous = storage.current(folder)
-            job = Job(
+            job = IngestJob(
                 folder,
-                named,
-                options or SnapshotOptions(),
-                renamed or {},
                 memory,
-                progress or (lambda step, done: None),
+                progress,
+                chain=named,
+                options=options or SnapshotOptions(),
+                renamed=renamed or {},
                 replace_from=replace_from,
                 covered=covered or {},
             )
@@ -161,8 +161,7 @@ def remove(
     Raises
     ------
     ValidationError
-        No file or several files are so named, its rows are not told apart from those of others, or it is the only one.
-        Or there is no such data folder.
+        No file or several files are so named, or it is the only one. Or there is no such data folder.
     StorageError
         Another run is writing to the data folder, or it cannot be written.
     """
@@ -173,16 +172,8 @@ def remove(
     with _locked(folder), storage_errors(folder):
         previous = storage.current(folder)
         source = taken.removable(folder, previous, name)
-        job = Job(
-            folder,
-            None,
-            SnapshotOptions(),
-            {},
-            memory,
-            progress or (lambda step, done: None),
-            removed=frozenset({source["source"]}),
-        )
-        report = _take(job, previous, {}, [])
+        job = IngestJob(folder, memory, progress, removed=frozenset({source["source"]}))
+        report = _take(job, previous)
     report.seconds = time.monotonic() - started
     return report
 
@@ -214,16 +205,8 @@ def compact(
         previous = storage.current(folder)
         if previous is None or previous.delta is None:
             return None
-        job = Job(
-            folder,
-            None,
-            SnapshotOptions(),
-            {},
-            memory,
-            progress or (lambda step, done: None),
-            compacting=True,
-        )
-        return _take(job, previous, {}, []).generation
+        job = IngestJob(folder, memory, progress, compacting=True)
+        return _take(job, previous).generation
 
 
 def record_compared(
@@ -271,7 +254,7 @@ def record_compared(
             shutil.rmtree(building, ignore_errors=True)
 
 
-def _compact_outgrown(job: Job, report: Report) -> None:
+def _compact_outgrown(job: IngestJob, report: Report) -> None:
     """Compact where a delta has become so large that queries wait for it. What came is served by now."""
     served = storage.current(job.folder) if report.changed else None
     if served is None or served.delta is None:
@@ -280,16 +263,14 @@ def _compact_outgrown(job: Job, report: Report) -> None:
         return
     # Nobody asked for it, and others need the machine: with little memory it takes a tenth longer, where that suffices.
     for memory in dict.fromkeys((min(FOLDING_MEMORY, job.memory, key=bytes_of), job.memory)):
-        folding = Job(
-            job.folder, None, SnapshotOptions(), {}, memory, job.progress, compacting=True
-        )
+        folding = IngestJob(job.folder, memory, job.progress, compacting=True)
         try:
             with storage_errors(
                 job.folder,
                 more="`nbext compact --memory 8GB` may use more.",
                 then="`nbext compact` tries it again.",
             ):
-                report.generation = _take(folding, served, {}, []).generation
+                report.generation = _take(folding, served).generation
         except OutOfMemory as error:
             report.not_compacted(error)
         except StorageError as error:
@@ -325,7 +306,10 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _not_taken(
-    job: Job, found: list[Source], previous: storage.Generation | None, refused: list[IngestError]
+    job: IngestJob,
+    found: list[Source],
+    previous: storage.Generation | None,
+    refused: list[IngestError],
 ) -> tuple[dict[Source, int | None], dict[Source, taken.Entry]]:
     """Split the files into those to ingest and those that an earlier run ingested in the same way, with their entries.
 
@@ -361,11 +345,12 @@ def _not_taken(
 
 
 def _take(
-    job: Job,
+    job: IngestJob,
     previous: storage.Generation | None,
-    fresh: dict[Source, int | None],
-    refused: list[IngestError],
+    fresh: dict[Source, int | None] | None = None,
+    refused: Sequence[IngestError] = (),
 ) -> Report:
+    fresh, refused = dict(fresh or {}), list(refused)
     shutil.rmtree(job.folder / ".stage", ignore_errors=True)  # of a run that was killed
     appending, why = append.is_possible(previous) and not job.compacting, None
     while True:
@@ -379,7 +364,7 @@ def _take(
             return report
         out = TakenOut(
             job.removed | {number for number in fresh.values() if number},
-            job.chain.id if job.chain and job.replace_from is not None else None,
+            job.chain.id if job.chain else 0,
             job.replace_from,
         )
         if previous is None:
@@ -408,7 +393,7 @@ def _take(
                 try:
                     if out:
                         take_out(stage, out)
-                    return take(Run(job, stage, report, digests, out, verified), fresh)
+                    return take(IngestRun(job, stage, report, digests, out, verified), fresh)
                 except Refused as without:
                     # Rows of the file may be in any table of the stage by now. Beginning again is simpler than taking
                     # them out, and rare: most files that cannot be used are found out when they are opened.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -92,16 +92,17 @@ def _named(entries: list[Entry], name: str) -> list[Entry]:
 
 
 def _line(entry: Entry) -> str:
-    chain = f", {chain_of(entry['chain_id']).name}" if entry.get("chain_id") else ""
+    chain = f", {chain_of(entry['chain_id']).name}" if entry["chain_id"] else ""
     return f"{entry['sha256'][:_DIGITS]}  {_what(entry)}{chain}"
 
 
 def _what(entry: Entry) -> str:
-    rows = f", {_counted(entry['rows'], 'row')}" if "rows" in entry else ""
-    return f"{visible(short_path(entry['path']), None)}: {entry.get('kind', 'file')}{rows}"
+    path = visible(short_path(entry["path"]), None)
+    return f"{path}: {entry['kind']}, {how_many(entry['rows'], 'row')}"
 
 
-def _counted(number: int, noun: str) -> str:
+def how_many(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is one."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
@@ -109,9 +110,7 @@ def source_lines(previous: Generation | None) -> list[str]:
     """Return what was taken in, a few lines for each file, in the order in which they were ingested."""
     lines = []
     for entry in previous.manifest["files"] if previous else ():
-        lines.append(
-            _line(entry) + (f", ingested {entry['taken_at']}" if "taken_at" in entry else "")
-        )
+        lines.append(f"{_line(entry)}, ingested {entry['taken_at']}")
         lines += [
             f"    {SnapshotTaken(entry['source'], **one)}"
             for one in entry.get("snapshots", ())[:20]
@@ -163,32 +162,25 @@ class SnapshotTaken:
 
     def entry(self) -> dict[str, Any]:
         """Return it as the manifest has it."""
-        return {
-            "contract": self.contract,
-            "decimals": self.decimals,
-            "block": self.block,
-            "seconds": self.seconds,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "source"}
 
 
-def removed(stage: Stage, out: TakenOut, chain: Chain | None) -> list[str]:
+def removed(stage: Stage, out: TakenOut) -> list[str]:
     """Return what the run took out of the generation before, a line for each source and one for a chain's blocks."""
     if not out or stage.previous is None:
         return []
     lines = [
         _what(entry) for entry in stage.previous.manifest["files"] if entry["source"] in out.sources
     ]
-    if out.block is not None and chain is not None:
-        transfers = stage.value("SELECT count(*) FROM prev.main.beyond")
-        lines.append(
-            f"{_counted(transfers, 'transfer')} of {chain.name} from block {out.block:,} on"
-        )
+    if out.block is not None:
+        transfers = how_many(stage.value("SELECT count(*) FROM prev.main.beyond"), "transfer")
+        lines.append(f"{transfers} of {chain_of(out.chain_id).name} from block {out.block:,} on")
         lines += [
             f"holders of {contract} at block {block:,} ({short_path(stage.paths[source])})"
             for source, contract, block in stage.rows(f"""
                       SELECT DISTINCT source, contract, block FROM before.ingest.openings
-                      WHERE chain_id = {out.chain_id} AND block >= {out.block} ORDER BY 3, 1, 2""")
-            if source not in out.sources
+                      WHERE chain_id = {out.chain_id} AND block >= {out.block} AND {out.kept()}
+                      ORDER BY 3, 1, 2""")
         ]
     return lines
 
@@ -210,22 +202,24 @@ def left(stage: Stage, out: TakenOut) -> list[Entry]:
     """Return the entries of the files whose rows stay."""
     if stage.previous is None:
         return []
-    cut: set[int] = set()
-    if out.block is not None:
-        beyond = f"WHERE chain_id = {out.chain_id} AND block >= {out.block}"
-        cut = {
-            source
-            for (source,) in stage.rows(
-                f"SELECT source FROM before.ingest.blocks {beyond} UNION "
-                f"SELECT source FROM before.ingest.openings {beyond}"
-            )
-        }
+    entries: list[Entry] = [
+        entry for entry in stage.previous.manifest["files"] if entry["source"] not in out.sources
+    ]
+    if out.block is None:
+        return entries
+    beyond = f"WHERE chain_id = {out.chain_id} AND block >= {out.block}"
+    cut = {
+        source
+        for (source,) in stage.rows(
+            f"SELECT source FROM before.ingest.blocks {beyond} UNION "
+            f"SELECT source FROM before.ingest.openings {beyond}"
+        )
+    }
     return [
-        {**entry, "replaced_from": min(out.block or 0, entry.get("replaced_from", out.block or 0))}
+        {**entry, "replaced_from": min(out.block, entry.get("replaced_from", out.block))}
         if entry["source"] in cut
         else entry
-        for entry in stage.previous.manifest["files"]
-        if entry["source"] not in out.sources
+        for entry in entries
     ]
 
 
@@ -258,7 +252,7 @@ def check_replaced(stage: Stage, block: int, anew: list[int]) -> int:
         raise ValidationError.of(
             "replace_from",
             "range",
-            f"below block {block:,} the files have {_counted(many, 'new transfer')}, in "
+            f"below block {block:,} the files have {how_many(many, 'new transfer')}, in "
             "blocks of which the data has others of the same contracts. To replace these, too, write --replace-from "
             f"{start}.",
         )

@@ -248,7 +248,7 @@ class TakenOut:
     """What a run takes out of the generation before: whole sources, and everything of a chain from a block on."""
 
     sources: frozenset[int] = frozenset()
-    chain_id: int | None = None
+    chain_id: int = 0
     block: int | None = None
 
     def __bool__(self) -> bool:

@@ -43,26 +43,31 @@ Covered = Mapping[str, Sequence[tuple[int, int]]]
 
 
 @dataclass(frozen=True)
-class Job:
+class IngestJob:
     """The arguments of a run, checked."""
 
     folder: Path
-    chain: Chain | None
-    options: SnapshotOptions
-    renamed: Mapping[str, str]
     memory: str
-    progress: Progress
+    progress: Progress | None = None
+    chain: Chain | None = None
+    options: SnapshotOptions = field(default_factory=SnapshotOptions)
+    renamed: Mapping[str, str] = field(default_factory=dict)
     removed: frozenset[int] = frozenset()
     replace_from: int | None = None
     covered: Covered = field(default_factory=dict)
     compacting: bool = False
 
+    def advance(self, step: str, done: float) -> None:
+        """Tell who wants to know how much of a step is done."""
+        if self.progress:
+            self.progress(step, done)
+
 
 @dataclass
-class Run:
+class IngestRun:
     """The state that the steps of one run share."""
 
-    job: Job
+    job: IngestJob
     stage: Stage
     report: Report
     digests: dict[Source, Future[str]]
@@ -84,7 +89,7 @@ class Refused(Exception):
         self.error, self.source = error, source
 
 
-def take(run: Run, fresh: dict[Source, int | None]) -> Report:
+def take(run: IngestRun, fresh: dict[Source, int | None]) -> Report:
     """Read the files, build every table and publish the generation; return the report.
 
     Raises
@@ -129,7 +134,7 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
         for number, source, number_of_tokens in run.lists
     ]
     counts.count_oddities(stage, report)
-    report.removed = taken.removed(stage, run.out, job.chain)
+    report.removed = taken.removed(stage, run.out)
     report.replaced_before = taken.replaced_before(stage, run.out)
     report.disagreements = facts.disagreements(stage)
     counts.write_lists(stage, report, job.folder)
@@ -141,7 +146,7 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
     return report
 
 
-def _check(run: Run, conflict: Conflict | None) -> None:
+def _check(run: IngestRun, conflict: Conflict | None) -> None:
     """Refuse the file that is at odds with itself; which of two is wrong, nobody can tell: then refuse the run."""
     if conflict is None:
         return
@@ -194,11 +199,11 @@ def take_facts(stage: Stage, file: FileTable) -> None:
         facts.take_table(stage, file)
 
 
-def _open(run: Run, fresh: dict[Source, int | None]) -> None:
+def _open(run: IngestRun, fresh: dict[Source, int | None]) -> None:
     stage = run.stage
     create_inputs(stage)
     for number, (source, replaced) in enumerate(fresh.items(), stage.first):
-        run.job.progress("reading", (number - stage.first) / len(fresh))
+        run.job.advance("reading", (number - stage.first) / len(fresh))
         try:
             with _refusing(source):
                 table = reading.open_table(stage, number, source, run.job.renamed)
@@ -217,7 +222,7 @@ def _open(run: Run, fresh: dict[Source, int | None]) -> None:
         stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, NULL)", ragged)
 
 
-def _read_facts(run: Run) -> None:
+def _read_facts(run: IngestRun) -> None:
     """Read the facts about contracts and blocks, before the rows that they explain."""
     stage, options = run.stage, run.job.options
     for file in run.opened:
@@ -234,17 +239,17 @@ def _read_facts(run: Run) -> None:
             snapshots.take_snapshot(stage, file, options)
 
 
-def _read_transfers(run: Run) -> None:
+def _read_transfers(run: IngestRun) -> None:
     stage, files = run.stage, run.holding("transfers")
     rows.create_incoming(stage)
     for done, file in enumerate(files):
-        run.job.progress("reading addresses", done / len(files))
+        run.job.advance("reading addresses", done / len(files))
         with _refusing(file.source):
             rows.collect_addresses(stage, file)
     # A rank is an address's place among all addresses, so every file's must be known before the first row is written.
     (append.number_addresses if stage.appending else rows.rank_addresses)(stage)
     for done, file in enumerate(files):
-        run.job.progress("reading transfers", done / len(files))
+        run.job.advance("reading transfers", done / len(files))
         with _refusing(file.source):
             rows.take_rows(stage, file)
     tables.take_blocks_of_transfers(stage)
@@ -255,9 +260,9 @@ def _read_transfers(run: Run) -> None:
         (append.check_bad_rows if stage.appending else rows.forget_unused)(stage)
 
 
-def _build(run: Run) -> Mapping[str, int]:
+def _build(run: IngestRun) -> Mapping[str, int]:
     """Build every table of the layout from the new rows and the generation before."""
-    stage, progress = run.stage, run.job.progress
+    stage, progress = run.stage, run.job.advance
     progress("merging", 0)
     tables.create_tables(stage)
     zero = rows.zero_rank(stage)
@@ -283,8 +288,8 @@ def _build(run: Run) -> Mapping[str, int]:
     return counts.rows_of_tables(stage)
 
 
-def _publish(run: Run, sources: list[Source], rows_of: Mapping[str, int]) -> None:
-    run.job.progress("saving", 0)
+def _publish(run: IngestRun, sources: list[Source], rows_of: Mapping[str, int]) -> None:
+    run.job.advance("saving", 0)
     stage, report = run.stage, run.report
     previous = stage.previous
     if previous and run.job.compacting:  # the rows are the same
@@ -338,7 +343,7 @@ def manifest_of(
 
 
 def _manifest(
-    run: Run, sources: list[Source], fingerprint: str, rows_of: Mapping[str, int]
+    run: IngestRun, sources: list[Source], fingerprint: str, rows_of: Mapping[str, int]
 ) -> dict[str, Any]:
     stage, previous, job = run.stage, run.stage.previous, run.job
     # Which of the options a file is read by.
