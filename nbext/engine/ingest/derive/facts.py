@@ -265,28 +265,22 @@ def disagreements(stage: Stage) -> list[str]:
     return found
 
 
-def from_metadata(stage: Stage, file: FileTable, address: str) -> int | None:
-    """Return the decimals that metadata has of a file's contract: not those that a snapshot was taken with."""
-    found = stage.value(
-        "SELECT any_value(decimals) FROM out.ingest.facts "
+def known_decimals(stage: Stage, file: FileTable, address: str) -> tuple[int | None, bool]:
+    """Return the decimals of a file's contract, and whether metadata has them: not only a snapshot taken with them."""
+    key = [file.chain, address]
+    stated = stage.value(
+        "SELECT count(decimals) > 0 FROM out.ingest.facts "
         "WHERE chain_id = ? AND address = ? AND source <> 'snapshot'",
-        [file.chain, address],
+        key,
     )
-    return None if found is None else known_decimals(stage, file, address)
-
-
-def known_decimals(stage: Stage, file: FileTable, address: str) -> int | None:
-    """Return the decimals of a file's contract, whatever they are known from."""
-    found = stage.value(
-        "SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [file.chain, address]
-    )
-    return None if found is None else int(found)
+    found = stage.value("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", key)
+    return None if found is None else int(found), bool(stated)
 
 
 def learn_decimals(stage: Stage, file: FileTable, address: str, decimals: int) -> None:
     """Store the decimals that a file's snapshot was taken with; they are the token's where no metadata has them."""
     # Stored also where metadata has them: what the balances were read with stays true when that is removed.
-    told, key = from_metadata(stage, file, address), [file.chain, address]
+    (_, stated), key = known_decimals(stage, file, address), [file.chain, address]
     # Of snapshots only the newest counts, which `snapshots.place_snapshots` finds.
     check_decimals(
         stage,
@@ -297,7 +291,7 @@ def learn_decimals(stage: Stage, file: FileTable, address: str, decimals: int) -
         "INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', ?, ?)",
         [*key, file.number * OF_A_FILE, decimals],
     )
-    if told is not None:
+    if stated:
         return
     if stage.value("SELECT count(*) FROM known WHERE chain_id = ? AND address = ?", key):
         stage.run(

@@ -297,13 +297,14 @@ def set_bad_apart(stage: Stage, file: FileTable, table: str = "incoming") -> Non
     stage.run(f"DELETE FROM {table} WHERE file = {file.number} AND fault IS NOT NULL")
 
 
-def refuse_all(stage: Stage, file: FileTable) -> None:
-    """Raise the error of a file without a usable row; it names the first."""
-    row, why, value = stage.rows(
+def refuse_all(stage: Stage, file: FileTable, otherwise: str = "") -> None:
+    """Raise the error of a file without a usable row; it names the first bad one, or says ``otherwise``."""
+    bad = stage.rows(
         "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number]
-    )[0]
+    )
+    row, why = (bad[0][0], f"{bad[0][1]}: {str(bad[0][2])[:80]!r}") if bad else (1, otherwise)
     raise IngestError(
-        f"{file.source.shown}, row {row}: {why}: {str(value)[:80]!r}. No row of the file is usable.",
+        f"{file.source.shown}, row {row}: {why}. No row of the file is usable.",
         path=file.source.name,
         row=row,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -15,7 +15,7 @@ from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
 from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest.derive import facts
 from nbext.engine.ingest.derive.duplicates import Conflict
-from nbext.engine.ingest.derive.rows import DECIMAL, check_times, limbs
+from nbext.engine.ingest.derive.rows import DECIMAL, check_times, limbs, refuse_all
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage
@@ -45,7 +45,10 @@ _ARRIVING = pa.schema(
 # Why a good row of a snapshot is not used.
 ZERO = "zero balances skipped"
 OUTDATED = "balances skipped, because the same file has them at a later block"
-_MOMENTS = ("block number is not a whole number", "time of the snapshot is not a time")
+_MOMENTS = {
+    "block": "block number is not a whole number",
+    "timestamp": "time of the snapshot is not a time",
+}
 OTHER_BALANCE = "the file has another balance of this wallet"
 OTHER_OWNER = (
     "the file has another owner of this token id; of an ERC1155, ingest metadata that says so first"
@@ -98,14 +101,7 @@ class SnapshotOptions:
 
     def given(self) -> dict[str, Any]:
         """Return the options that were given, as the manifest has them."""
-        found = {
-            "tokens": dict(self.tokens) or None,
-            "decimals": self.decimals,
-            "unit": self.unit,
-            "block": self.block,
-            "date": self.date,
-        }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value not in (None, {})}
 
 
 def create_openings(stage: Stage) -> None:
@@ -147,11 +143,9 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
         "digits VARCHAR, what VARCHAR, held VARCHAR)"
     )
     # By Python, not SQL: each row has its own decimals, and "1.5E-18" must come out exact or not at all.
-    needed = made.by_row
-    moment = file.whole("block") if needed else _seconds(file) if made.by_time else "NULL::BIGINT"
     rows = stage.connection.cursor().execute(f"""
         SELECT row, {file.text("address")}, {file.text(amount)}, {file.text("contract")}, {file.text("symbol")},
-            {moment}, {file.text("block" if needed else "timestamp")}
+            {made.at}, {file.text(made.column)}
         FROM {file.relation} ORDER BY row""")
     while batch := rows.fetchmany(_BATCH):
         good, bad = [], []
@@ -160,12 +154,12 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
             digits, fault = _digits(text, named, token, by_id=by_id)
             if not looks_like_address(address or ""):
                 digits, fault = None, "holder is not an address"
-            elif needed and (at is None or not 0 <= at <= _LAST_BLOCK):
-                digits, fault = None, _MOMENTS[0]
-            elif made.by_time and at is None:
-                digits, fault = None, _MOMENTS[1]
+            elif made.column and (at is None or not 0 <= at <= _LAST_BLOCK):
+                digits, fault = None, _MOMENTS[made.column]
             if fault:
-                value = address if "address" in fault else when if fault in _MOMENTS else text
+                value = (
+                    address if "address" in fault else when if fault in _MOMENTS.values() else text
+                )
                 bad.append((file.number, row, fault, str(value or "")[:200]))
             else:
                 held, wallet = digits or "0", address.lower()
@@ -177,7 +171,11 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
                     else (held + wallet, "")
                 )
                 good.append((row, token, wallet, at, held, *one))
-        _store(stage, good, bad)
+        columns = list(zip(*good, strict=True)) or [()] * len(_ARRIVING)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, _ARRIVING, strict=True)]
+        stage.insert("arrived_holders", pa.table(arrays, schema=_ARRIVING))
+        if bad:
+            stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
     _check_one(stage, file)
     _keep_the_latest(stage, file, by_id=by_id)
     _add(stage, file, made, by_id=by_id)
@@ -223,18 +221,6 @@ def _check_one(stage: Stage, file: FileTable) -> None:
         )
 
 
-def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]) -> None:
-    columns = list(zip(*good, strict=True)) or [()] * len(_ARRIVING)
-    stage.insert(
-        "arrived_holders",
-        pa.table(
-            [pa.array(c, f.type) for c, f in zip(columns, _ARRIVING, strict=True)], schema=_ARRIVING
-        ),
-    )
-    if bad:
-        stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
-
-
 def _keep_the_latest(stage: Stage, file: FileTable, *, by_id: bool) -> None:
     """Remove balances that the file repeats later, zero balances, and those that contradict an earlier row."""
     outdated = """FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM arrived_holders b
@@ -262,42 +248,27 @@ def _leave_out(stage: Stage, file: FileTable, why: str, which: str) -> None:
 def _add(stage: Stage, file: FileTable, moment: _Moment, *, by_id: bool) -> None:
     """Add the file's rows to ``openings``."""
     if not stage.value("SELECT count(*) FROM arrived_holders"):
-        found = stage.rows(
-            "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number]
-        )
-        row, why = (
-            (found[0][0], f"{found[0][1]}: {found[0][2]!r}")
-            if found
-            else (1, "every balance is zero")
-        )
-        raise IngestError(
-            f"{file.source.shown}, row {row}: {why}. No row of the file is usable.",
-            path=file.source.name,
-            row=row,
-        )
-    by_row = "max(moment) OVER (PARTITION BY contract)"
-    block, seconds = (by_row, None) if moment.by_row else (moment.block, moment.seconds)
+        refuse_all(stage, file, "every balance is zero")
     hi, mid, lo = limbs("digits")
     # A wallet may be listed twice with the same balance.
     stage.run(f"""
         INSERT INTO openings SELECT DISTINCT {file.number}, {file.chain}, contract, address, block, {hi}, {mid}, {lo},
-            {str(by_id).lower()}, {_literal(seconds)} FROM (
-            SELECT *, ({_literal(block)})::BIGINT AS block FROM arrived_holders)""")
+            {str(by_id).lower()}, {"NULL" if moment.seconds is None else moment.seconds} FROM (
+            SELECT *, ({moment.block})::BIGINT AS block FROM arrived_holders)""")
     stage.drop("arrived_holders")
-
-
-def _literal(value: object) -> str:
-    return "NULL" if value is None else str(value)
 
 
 @dataclass(frozen=True)
 class _Moment:
-    """When a snapshot was made: at a block, at a time, or by each row at a block of its own."""
+    """When a snapshot was made: the SQL of its block, or its time.
 
-    block: int | None = None
+    ``column`` is the column of the file that has it, if one has; ``at`` the SQL of a row's own.
+    """
+
+    block: str = "NULL"
     seconds: int | None = None
-    by_row: bool = False
-    by_time: bool = False
+    column: str = ""
+    at: str = "NULL::BIGINT"
 
 
 def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
@@ -308,10 +279,13 @@ def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
     IngestError
         Neither says: of whatever block it were taken, its balances could be wrong.
     """
-    if options.block is not None or options.date is not None:
-        return _Moment(options.block, options.date)
+    if options.block is not None:
+        return _Moment(str(options.block))
+    if options.date is not None:
+        return _Moment(seconds=options.date)
     if file.has("block"):
-        return _Moment(by_row=True)
+        by_row = "max(moment) OVER (PARTITION BY contract)"
+        return _Moment(by_row, column="block", at=file.whole("block"))
     check_times(stage, file)
     seconds = (
         stage.value(f"SELECT max({_seconds(file)}) FROM {file.relation}")
@@ -330,7 +304,7 @@ def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
             "or its day with --date 2025-01-31.",
             path=file.source.name,
         )
-    return _Moment(seconds=int(seconds), by_time=True)
+    return _Moment(seconds=int(seconds), column="timestamp", at=_seconds(file))
 
 
 def _seconds(file: FileTable) -> str:
@@ -445,11 +419,10 @@ class Tokens:
     def decimals(self, token: str) -> int:
         """Return the token's decimals; without them, balances in its unit have no meaning."""
         if token not in self.places:
-            places = facts.from_metadata(self.stage, self.file, token)
-            if places is None:  # then as is said here; else as an earlier snapshot was taken
+            places, stated = facts.known_decimals(self.stage, self.file, token)
+            # Where metadata has none, as is said here; else as an earlier snapshot was taken.
+            if not stated and self.options.decimals is not None:
                 places = self.options.decimals
-            if places is None:
-                places = facts.known_decimals(self.stage, self.file, token)
             if places is None:
                 transfers = self.file.kind.holds == "transfers"
                 what, raw = ("amounts", "") if transfers else ("balances", ", or --unit raw")
