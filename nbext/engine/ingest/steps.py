@@ -271,7 +271,7 @@ def _build(run: IngestRun) -> Mapping[str, int]:
     tables.save_blocks(stage)
     tables.save_extents(stage)
     rows.open_snapshots(stage)
-    rows.join_previous(stage)
+    duplicates.join_previous(stage)
     duplicates.save_keys(stage)
     contracts.save_wallets(stage)
     if run.job.compacting:
@@ -292,10 +292,9 @@ def _publish(run: IngestRun, sources: list[Source], rows_of: Mapping[str, int]) 
     run.job.advance("saving", 0)
     stage, report = run.stage, run.report
     previous = stage.previous
-    if previous and run.job.compacting:  # the rows are the same
-        fingerprint = previous.fingerprint
-    else:
-        fingerprint = (append.delta_fingerprint if stage.appending else counts.fingerprint)(stage)
+    # Compacted, the rows are the same.
+    same = previous is not None and run.job.compacting
+    fingerprint = previous.fingerprint if previous and same else counts.fingerprint(stage)
     manifest = _manifest(run, sources, fingerprint, rows_of)
     report.tables = manifest["tables"]
     # What was built on is read to the end before anything is served.

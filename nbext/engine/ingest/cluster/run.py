@@ -272,7 +272,7 @@ class _Run:
         )
         tables.save_blocks(stage)
         tables.save_extents(stage)
-        rows.join_previous(stage)
+        duplicates.join_previous(stage)
         contracts.classify(stage)
         rows.save_transfers(stage)
         self._derive_holdings()

@@ -8,7 +8,6 @@ standard, raises `Rebuild`: then everything is derived again.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -314,7 +313,7 @@ def _flows(stage: Stage, zero: int) -> tuple[pa.Table, int]:
         f"+ (SELECT count(*) FROM counts WHERE before > 0 OR held > {_LARGE})"
     ):
         raise Rebuild("tokens are sent that their sender had before the data begins")
-    flows = tables.flows(stage, standing, zero, wide=True, wallets=_EVERYBODY)
+    flows = stage.arrow(tables.flowing(standing, zero, wide=True, wallets=_EVERYBODY))
     key = "contract, id_hi, id_mid, id_lo, wallet"
     stage.run(
         f"INSERT INTO out.stale.owners SELECT {key} FROM owned ANTI JOIN out.main.owners USING ({key})"
@@ -510,21 +509,3 @@ def _contracts(stage: Stage, zero: int) -> int:
     stage.run("DELETE FROM out.main.contracts")
     stage.run("INSERT INTO out.main.contracts FROM listed")
     return int(stage.value("SELECT count(*) FROM fresh_contracts"))
-
-
-def delta_fingerprint(stage: Stage) -> str:
-    """Return the generation's fingerprint where nothing came, else one of it and of what came."""
-    assert stage.previous is not None
-
-    def summed(table: str) -> tuple[int, ...]:
-        return stage.rows(
-            f"SELECT count(*), bit_xor(hash(t)), sum(hash(t) % 4294967291) FROM {table} t"
-        )[0]
-
-    listed, before = summed("out.main.contracts"), summed("prev.main.contracts")
-    came = [summed(table) for table in ("incoming", "fresh_blocks", "fresh_wallets")]
-    if listed == before and not any(count for count, *_ in came):
-        return stage.previous.fingerprint
-    return hashlib.sha256(repr((stage.previous.fingerprint, listed, came)).encode()).hexdigest()[
-        :32
-    ]

@@ -214,22 +214,33 @@ def take_again(stage: Stage) -> None:
     stage.run(f"INSERT INTO incoming ({names}) {in_todays_ranks(stage, 'prev.ingest.again')}")
 
 
+def join_previous(stage: Stage) -> None:
+    """Create ``arrived``: the new transfers and those of the generation before, by this run's ranks."""
+    columns = f"{CONTENT}, log_index, source, row, given"
+    before = (
+        f"UNION ALL {in_todays_ranks(stage, 'prev.main.transfers', columns)}"
+        if stage.previous
+        else ""
+    )
+    stage.run(
+        f"CREATE VIEW arrived AS SELECT {CONTENT}, log_index, file AS source, row, count AS given "
+        f"FROM incoming {before}"
+    )
+
+
 def in_todays_ranks(stage: Stage, relation: str, columns: str = REPEATED) -> str:
     """Return the SQL of rows of the generation before by this run's ranks."""
     if stage.appending:  # numbers stay
         return f"SELECT {columns} FROM {relation} t"
-    columns = (
-        columns.replace("contract", "c.rowid::INTEGER AS contract")
-        .replace("sender", "s.rowid::INTEGER AS sender")
-        .replace("recipient", "r.rowid::INTEGER AS recipient")
-        .replace("chain_id", "t.chain_id AS chain_id")
-    )
+    for column, sql in (
+        ("contract", "c.now AS contract"),
+        ("sender", "s.now AS sender"),
+        ("recipient", "r.now AS recipient"),
+    ):
+        columns = columns.replace(column, sql)
     return f"""
-        SELECT {columns} FROM {relation} t
-        JOIN prev.main.contracts pc ON pc.contract = t.contract
-        JOIN contract_ranks c ON c.chain_id = pc.chain_id AND c.address = pc.address
-        JOIN prev.main.wallets ps ON ps.wallet = t.sender JOIN wallets s ON s.address = ps.address
-        JOIN prev.main.wallets pr ON pr.wallet = t.recipient JOIN wallets r ON r.address = pr.address"""
+        SELECT {columns} FROM {relation} t JOIN contract_moves c ON c.old = t.contract
+        JOIN wallet_moves s ON s.old = t.sender JOIN wallet_moves r ON r.old = t.recipient"""
 
 
 def contradiction(stage: Stage) -> Conflict | None:

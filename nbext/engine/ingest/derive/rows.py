@@ -373,6 +373,7 @@ def rank_addresses(stage: Stage) -> None:
         ) ORDER BY 1, 2""")
     map_wallets(stage, "wallets")
     map_contracts(stage)
+    map_previous(stage)
     stage.drop("spelled", "spelled_contracts")
 
 
@@ -434,16 +435,17 @@ def forget_unused(stage: Stage) -> None:
         stage.run("""
             CREATE OR REPLACE TABLE incoming AS SELECT i.* REPLACE (c.now AS contract, s.now AS sender,
                 r.now AS recipient) FROM incoming i
-            JOIN contract_ranks_moves c ON c.old = contract JOIN wallets_moves s ON s.old = sender
-            JOIN wallets_moves r ON r.old = recipient""")
-    stage.drop("wallets_moves", "contract_ranks_moves")
+            JOIN contract_ranks_closed c ON c.old = contract JOIN wallets_closed s ON s.old = sender
+            JOIN wallets_closed r ON r.old = recipient""")
+        map_previous(stage)
+    stage.drop("wallets_closed", "contract_ranks_closed")
 
 
 def _closed_ranks(stage: Stage, table: str, used: str, key: str) -> bool:
     """Rank the used rows of a table again; create the map from old ranks to new, and return whether any moved."""
     stage.run(f"CREATE TABLE kept AS SELECT {key} FROM ({used}) ORDER BY {key}")
     stage.run(
-        f"CREATE TABLE {table}_moves AS SELECT t.rowid::INTEGER AS old, k.rowid::INTEGER AS now "
+        f"CREATE TABLE {table}_closed AS SELECT t.rowid::INTEGER AS old, k.rowid::INTEGER AS now "
         f"FROM {table} t JOIN kept k USING ({key})"
     )
     moved = stage.value(f"SELECT (SELECT count(*) FROM {table}) > (SELECT count(*) FROM kept)")
@@ -466,25 +468,15 @@ def open_snapshots(stage: Stage) -> None:
     )
 
 
-def join_previous(stage: Stage) -> None:
-    """Create ``arrived``: the new transfers and those of the generation before, by this run's ranks."""
-    new = (
-        "SELECT contract, block, log_index, sender, recipient, hi, mid, lo, file AS source, row, count AS given "
-        "FROM incoming"
-    )
-    if not stage.previous:
-        stage.run(f"CREATE VIEW arrived AS {new}")
+def map_previous(stage: Stage) -> None:
+    """Create ``wallet_moves`` and ``contract_moves``: this run's ranks of those of the generation before."""
+    if stage.previous is None:
         return
     stage.run(
-        "CREATE TABLE wallet_moves AS SELECT p.wallet AS old, w.rowid::INTEGER AS now "
+        "CREATE OR REPLACE TABLE wallet_moves AS SELECT p.wallet AS old, w.rowid::INTEGER AS now "
         "FROM prev.main.wallets p JOIN wallets w USING (address)"
     )
     stage.run(
-        "CREATE TABLE contract_moves AS SELECT p.contract AS old, c.rowid::INTEGER AS now "
+        "CREATE OR REPLACE TABLE contract_moves AS SELECT p.contract AS old, c.rowid::INTEGER AS now "
         "FROM prev.main.contracts p JOIN contract_ranks c USING (chain_id, address)"
     )
-    stage.run(f"""
-        CREATE VIEW arrived AS {new} UNION ALL
-        SELECT c.now, block, log_index, s.now, r.now, hi, mid, lo, source, row, given FROM prev.main.transfers t
-        JOIN contract_moves c ON c.old = t.contract JOIN wallet_moves s ON s.old = t.sender
-        JOIN wallet_moves r ON r.old = t.recipient""")

@@ -42,7 +42,7 @@ OPENING = -1
 _HELD_BEFORE = -2
 # A transfer without its count.
 ROW = "contract, block, log_index, sender, recipient, hi, mid, lo"
-_Done = tuple[int, tuple[pa.Table, np.ndarray]]
+_History = tuple[pa.Table, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -81,31 +81,27 @@ def derive_holdings(stage: Stage, zero: int, advance: Callable[[float], None]) -
     """Fill history, balances and owners from ``out.transfers`` and the openings."""
     create_profile(stage)
     buckets = _buckets(stage)
-    for done, (rows, stands) in ahead(_histories(stage, zero, buckets)):
+    tasks = sum(len(_shares(stage, bucket)) for bucket in buckets)
+    for done, (rows, stands) in enumerate(ahead(_histories(stage, zero, buckets)), 1):
         stage.insert("out.history", rows)
         stage.insert(
             "out.balances", rows.filter(pa.array(stands)), "contract, wallet, hi, mid, lo, size"
         )
-        advance(done / len(buckets))
+        advance(done / tasks)
     stage.drop("moves", "counts")
 
 
-def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Callable[[], _Done]]:
+def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Callable[[], _History]]:
     """Yield the history of each bucket as tasks, share by share, and save the owners of its token ids."""
-    for done, bucket in enumerate(buckets, 1):
+    for bucket in buckets:
         rows = _effective(stage, bucket)
         follow_tokens(stage, rows)
         count_tokens(stage, rows, zero)
         save_owners(stage)
         # Popular tokens have more rows than a bucket: their wallets are followed share by share, for bounded memory.
         for wallets in _shares(stage, bucket):
-            yield partial(
-                _history, done, flows(stage, rows, zero, wide=bucket.wide, wallets=wallets), wallets
-            )
-
-
-def _history(done: int, flowing: pa.Table, wallets: range) -> _Done:
-    return done, holdings.history(flowing, wallets)
+            found = stage.arrow(flowing(rows, zero, wide=bucket.wide, wallets=wallets))
+            yield partial(holdings.history, found, wallets)
 
 
 def create_profile(stage: Stage) -> None:
@@ -201,17 +197,12 @@ def save_owners(stage: Stage) -> int:
     )
 
 
-def flows(stage: Stage, rows: str, zero: int, *, wide: bool, wallets: range) -> pa.Table:
-    """Return what moved from whom to whom, of amounts and of how many token ids.
+def flowing(rows: str, zero: int, *, wide: bool, wallets: range) -> str:
+    """Return the SQL of what moved from whom to whom, of amounts and of how many token ids.
 
     A token id leaves whoever owned it before, also where a log is missing and another wallet sends it on. Whoever
     sends an id first had it since before the data begins.
     """
-    return stage.arrow(flowing(rows, zero, wide=wide, wallets=wallets))
-
-
-def flowing(rows: str, zero: int, *, wide: bool, wallets: range) -> str:
-    """Return the SQL of `flows`."""
     place, one, nothing = "contract, block, log_index", decimal(1), decimal(0)
     limbs = ", ".join(LIMBS if wide else LIMBS[-1:])
     upper = f"{nothing}, {nothing}, " if wide else ""
