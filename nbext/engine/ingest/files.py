@@ -47,6 +47,11 @@ class Source:
         """The path for messages: relative where the file is below the working folder."""
         return short_path(self.path)
 
+    def fault(self, why: str, row: int | None = None) -> IngestError:
+        """Return the error of the file, or of one of its rows."""
+        where = self.shown if row is None else f"{self.shown}, row {row}"
+        return IngestError(f"{where}: {why}", path=self.name, row=row)
+
     def digest(self) -> str:
         """Return the SHA-256 of the file's bytes."""
         with open_regular(self.path) as file:

@@ -37,7 +37,7 @@ from nbext.engine.ingest.files import Source, open_regular
 from nbext.engine.ingest.stage import Stage, name, quoted
 from nbext.errors import IngestError
 
-Holds = Literal["transfers", "tokens", "contracts", "blocks", "holders"]
+Holds = Literal["transfers", "tokens", "contracts", "blocks", "holders", "list"]
 _WHOLE_TYPES = frozenset(
     f"{sign}{size}"
     for sign in ("", "U")
@@ -93,6 +93,10 @@ class Format:
 
 # Of transfers, whatever else a row of them has.
 _SIDES = ({"from", "to"}, {"from_address", "to_address"})
+
+
+# JSON of another kind than the formats, which are tables.
+TOKEN_LIST = Format("token list", "list", {})
 
 
 @cache
@@ -167,9 +171,8 @@ class FileTable:
         """Set the chain: the one that the rows name, which --chain must not contradict, or --chain's."""
         if not self.has("chain_id"):
             if given is None:
-                raise IngestError(
-                    f"{self.source.shown}: its rows name no chain. Give it: --chain ethereum.",
-                    path=self.source.name,
+                raise self.source.fault(
+                    "its rows name no chain. Give it: --chain ethereum.",
                 )
             self.chain = given.id
         elif self.kind.holds != "tokens":
@@ -186,7 +189,7 @@ class FileTable:
                     if len(named) > 1
                     else f"its rows are on chain {named[0]}, but --chain {given.name if given else None} was given"
                 )
-                raise IngestError(f"{self.source.shown}: {why}.", path=self.source.name)
+                raise self.source.fault(f"{why}.")
             self.chain = own.id
 
     @property
@@ -212,10 +215,9 @@ class FileTable:
     def _from_float(self, column: str, sql: str) -> str:
         # A float of more than 53 bits has lost digits already; a small one is a count that pandas widened.
         if column in ("value", "balance", "token_id", "total_supply"):
-            raise IngestError(
-                f"{self.source.shown}: column {self.columns[column]!r} holds floating-point numbers, which lose "
+            raise self.source.fault(
+                f"column {self.columns[column]!r} holds floating-point numbers, which lose "
                 "digits. Write amounts as text or as integers.",
-                path=self.source.name,
             )
         return f"CASE WHEN {sql} = floor({sql}) THEN TRY_CAST({sql} AS BIGINT)::VARCHAR ELSE {sql}::VARCHAR END"
 
@@ -242,10 +244,9 @@ class FileTable:
         if kind in _WHOLE_TYPES or kind.startswith(("FLOAT", "DOUBLE", "DECIMAL")):
             return f"TRY_CAST(floor({sql}) AS BIGINT)"
         if kind != "VARCHAR":
-            raise IngestError(
-                f"{self.source.shown}: column {self.columns[column]!r} holds {kind}, which is no time. "
+            raise self.source.fault(
+                f"column {self.columns[column]!r} holds {kind}, which is no time. "
                 "Write seconds since 1970, or times as text.",
-                path=self.source.name,
             )
         # BigQuery writes `2021-06-09 10:00:00 UTC`. Cast to TIMESTAMP, a text would lose its offset from UTC.
         text = f"replace({sql}, ' UTC', '')"
@@ -262,13 +263,12 @@ def first_bytes(source: Source) -> bytes:
     with open_regular(source.path) as file:
         found = bytes(file.read(4096))
     if not found:
-        raise IngestError(f"{source.shown}: the file is empty (0 bytes).", path=source.name)
+        raise source.fault("the file is empty (0 bytes).")
     # No text has a zero byte; a CSV reader would accept one and report every row as bad.
     if b"\0" in found and not found.startswith((_PARQUET, _GZIP)):
-        raise IngestError(
-            f"{source.shown}: this is neither Parquet nor text. "
+        raise source.fault(
+            "this is neither Parquet nor text. "
             "nbext reads Parquet, CSV, CSV.gz, JSON, NDJSON and token lists.",
-            path=source.name,
         )
     return found
 
@@ -297,7 +297,7 @@ def open_table(
                 return None
             opened = _open_text(stage, number, source, renamed, rows)
     if opened.rows == 0:
-        raise IngestError(f"{source.shown}: the file has a header but no rows.", path=source.name)
+        raise source.fault("the file has a header but no rows.")
     return opened
 
 
@@ -315,10 +315,9 @@ def _open_parquet(
         raise unreadable(source, error) from None
     types = {column: str(kind) for column, kind, *_ in described}
     if any(column.lower() == "file_row_number" for column in types):
-        raise IngestError(
-            f"{source.shown}: a column is called file_row_number, by which DuckDB numbers the rows. "
+        raise source.fault(
+            "a column is called file_row_number, by which DuckDB numbers the rows. "
             "Rename the column.",
-            path=source.name,
         )
     kind, columns = recognised(source, list(types), renamed)
     own = {ours: types[theirs] for ours, theirs in columns.items()}
@@ -439,7 +438,7 @@ def _json_rows(
         return None
     if not names:
         says = "its rows are no JSON objects" if any(first) else "the file has no rows"
-        raise IngestError(f"{source.shown}: {says}.", path=source.name)
+        raise source.fault(f"{says}.")
     numbered = enumerate(chain(first, records), 1)
 
     def batches(kind: Format, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -535,32 +534,28 @@ def recognised(
     source: Source, names: list[str], renamed: Mapping[str, str]
 ) -> tuple[Format, dict[str, str]]:
     if any(_OF_COINS.fullmatch(name.strip().lower()) for name in names):
-        raise IngestError(
-            f"{source.shown}: these are transactions of the chain's own coin, not transfers of tokens. "
+        raise source.fault(
+            "these are transactions of the chain's own coin, not transfers of tokens. "
             'On the address\'s page, download those of the tab "Token Transfers".',
-            path=source.name,
         )
     if missing := renamed.keys() - {name.lower() for name in names}:
-        raise IngestError(
-            f"{source.shown}: it has no column {quoted_text(min(missing))}, which --map names. "
+        raise source.fault(
+            f"it has no column {quoted_text(min(missing))}, which --map names. "
             f"Found: {_shown(names)}.",
-            path=source.name,
         )
     found = recognise(names, renamed)
     if found is None:
         # Columns that --map names anew hide others of that name.
         now = [renamed.get(name.lower(), name) for name in names]
-        raise IngestError(f"{source.shown}: {_closest(now)}", path=source.name)
+        raise source.fault(f"{_closest(now)}")
     if twice := [name for name in found[1].values() if names.count(name) > 1]:
-        raise IngestError(
-            f"{source.shown}: two columns are called {quoted_text(twice[0])}. Rename one of them.",
-            path=source.name,
+        raise source.fault(
+            f"two columns are called {quoted_text(twice[0])}. Rename one of them.",
         )
     if taken := [name for name in found[1].values() if name.lower() == "row"]:
-        raise IngestError(
-            f"{source.shown}: --map names {quoted_text(taken[0])}, by which nbext numbers the rows. "
+        raise source.fault(
+            f"--map names {quoted_text(taken[0])}, by which nbext numbers the rows. "
             "Rename the column.",
-            path=source.name,
         )
     return found
 
@@ -615,7 +610,7 @@ def unreadable(source: Source, error: Exception) -> IngestError:
     # Readers repeat the path, which the message begins with.
     why = getattr(error, "strerror", None) or str(error)
     first = why.replace(str(source.path), "").strip().splitlines()[0][:300]
-    return IngestError(f"{source.shown}: the file cannot be read: {first}", path=source.name)
+    return source.fault(f"the file cannot be read: {first}")
 
 
 def is_error_of(source: Source, error: Exception) -> bool:

@@ -85,12 +85,11 @@ class FileTaken:
     kind: str
     rows: int
     chain: str | None
-    number: int
 
     @classmethod
     def of(cls, file: FileTable) -> FileTaken:
         """Return what was taken of a file's rows."""
-        return cls(file.source.name, file.kind.name, file.rows, file.chain_name, file.number)
+        return cls(file.source.name, file.kind.name, file.rows, file.chain_name)
 
 
 @dataclass(frozen=True)

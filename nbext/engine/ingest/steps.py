@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from nbext.core.chains import Chain, chain_of
+from nbext.core.chains import Chain
 from nbext.core.times import iso
 from nbext.engine import storage
 from nbext.engine.ingest import reading
@@ -74,7 +74,6 @@ class IngestRun:
     out: TakenOut
     verified: Future[None]
     opened: list[FileTable] = field(default_factory=list)
-    lists: list[tuple[int, Source, int]] = field(default_factory=list)
 
     def holding(self, what: str) -> list[FileTable]:
         """Return the opened files of one sort: transfers, tokens, contracts, blocks or holders."""
@@ -104,8 +103,7 @@ def take(run: IngestRun, fresh: dict[Source, int | None]) -> Report:
     stage, report, job = run.stage, run.report, run.job
     stage.paths |= {number: source.name for number, source in enumerate(fresh, stage.first)}
     _open(run, fresh)
-    sources = [*(file.source for file in run.opened), *(source for _, source, _ in run.lists)]
-    if not sources and not job.removed and not job.compacting:
+    if not run.opened and not job.removed and not job.compacting:
         return report
     if stage.appending:
         if run.holding("holders"):
@@ -129,20 +127,16 @@ def take(run: IngestRun, fresh: dict[Source, int | None]) -> Report:
     if not stage.appending:
         report.snapshots = counts.snapshots_taken(stage)
     report.files = [FileTaken.of(file) for file in run.opened]
-    report.files += [
-        FileTaken(source.name, "token list", number_of_tokens, None, number)
-        for number, source, number_of_tokens in run.lists
-    ]
     counts.count_oddities(stage, report)
     report.removed = taken.removed(stage, run.out)
     report.replaced_before = taken.replaced_before(stage, run.out)
     report.disagreements = facts.disagreements(stage)
     counts.write_lists(stage, report, job.folder)
     # Last before the switch: a file that grew while it was read may have given half a row, or rows of two states.
-    for source in sources:
-        with _refusing(source):
-            source.check_unchanged()
-    _publish(run, sources, rows_of)
+    for file in run.opened:
+        with _refusing(file.source):
+            file.source.check_unchanged()
+    _publish(run, rows_of)
     return report
 
 
@@ -195,7 +189,7 @@ def take_facts(stage: Stage, file: FileTable) -> None:
         tables.take_blocks(stage, file)
     elif file.kind.holds == "transfers":
         facts.declare(stage, file)
-    elif file.kind.holds != "holders":
+    elif file.kind.holds in ("tokens", "contracts"):
         facts.take_table(stage, file)
 
 
@@ -208,10 +202,11 @@ def _open(run: IngestRun, fresh: dict[Source, int | None]) -> None:
             with _refusing(source):
                 table = reading.open_table(stage, number, source, run.job.renamed)
                 if table is None:
-                    run.lists.append((number, source, facts.take_list(stage, number, source)))
+                    count = facts.take_list(stage, number, source)
+                    table = FileTable(number, source, reading.TOKEN_LIST, {}, "", {}, count)
                 else:
                     table.find_chain(stage, run.job.chain)
-                    run.opened.append(table)
+                run.opened.append(table)
         except Refused as without:
             # What the file gave before must stay, then, and what it was to replace too.
             if replaced or run.job.replace_from is not None:
@@ -288,14 +283,14 @@ def _build(run: IngestRun) -> Mapping[str, int]:
     return counts.rows_of_tables(stage)
 
 
-def _publish(run: IngestRun, sources: list[Source], rows_of: Mapping[str, int]) -> None:
+def _publish(run: IngestRun, rows_of: Mapping[str, int]) -> None:
     run.job.advance("saving", 0)
     stage, report = run.stage, run.report
     previous = stage.previous
     # Compacted, the rows are the same.
     same = previous is not None and run.job.compacting
     fingerprint = previous.fingerprint if previous and same else counts.fingerprint(stage)
-    manifest = _manifest(run, sources, fingerprint, rows_of)
+    manifest = _manifest(run, fingerprint, rows_of)
     report.tables = manifest["tables"]
     # What was built on is read to the end before anything is served.
     run.verified.result()
@@ -341,30 +336,27 @@ def manifest_of(
     }
 
 
-def _manifest(
-    run: IngestRun, sources: list[Source], fingerprint: str, rows_of: Mapping[str, int]
-) -> dict[str, Any]:
+def _manifest(run: IngestRun, fingerprint: str, rows_of: Mapping[str, int]) -> dict[str, Any]:
     stage, previous, job = run.stage, run.stage.previous, run.job
-    # Which of the options a file is read by.
-    asked = {file.number for file in run.opened if file.kind.needs_options}
     made: dict[int, list[dict[str, Any]]] = {}
     for one in run.report.snapshots:
         made.setdefault(one.source, []).append(one.entry())
     files = [
         {
             "source": file.number,
-            "path": file.path,
-            "sha256": run.digests[source].result(),
-            "size": source.size,
-            "mtime": source.modified,
+            "path": file.source.name,
+            "sha256": run.digests[file.source].result(),
+            "size": file.source.size,
+            "mtime": file.source.modified,
             "rows": file.rows,
-            "kind": file.kind,
-            "chain_id": chain_of(file.chain).id if file.chain else None,
+            "kind": file.kind.name,
+            "chain_id": file.chain,
             **({"map": dict(job.renamed)} if job.renamed else {}),
-            **({"options": job.options.given()} if file.number in asked else {}),
+            # Those that it is read by.
+            **({"options": job.options.given()} if file.kind.needs_options else {}),
             **({"snapshots": made[file.number]} if file.number in made else {}),
         }
-        for source, file in zip(sources, run.report.files, strict=True)
+        for file in run.opened
     ]
     manifest = manifest_of(stage, fingerprint, rows_of, files, _snapshots(stage))
     manifest["files"] = [*taken.left(stage, run.out), *manifest["files"]]

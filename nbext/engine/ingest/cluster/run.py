@@ -328,14 +328,14 @@ class _Run:
         # Their bytes are read by executors only, so none has a checksum.
         listed = [
             {
-                "source": taken.number,
+                "source": file.number,
                 "path": one.url,
                 "sha256": "",
                 "size": one.size,
                 "mtime": one.modified,
-                "kind": taken.kind,
+                "kind": file.kind.name,
             }
-            for taken, group in zip(report.files, groups, strict=True)
+            for file, group in zip(self.opened, groups, strict=True)
             for one in group.files
         ]
         return manifest_of(self.stage, self.fingerprint(), report.tables, listed)

@@ -14,7 +14,6 @@ from nbext.engine.ingest.derive import facts, rows
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions, Tokens, amount_of, named_token
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage, name, quoted
-from nbext.errors import IngestError
 
 _AT_ONCE = 100_000
 COIN = "rows of the chain's own coin skipped"
@@ -110,10 +109,9 @@ def _spell_values(stage: Stage, file: FileTable) -> None:
 def _contract(file: FileTable, options: SnapshotOptions) -> str:
     found = named_token(file, None, options)
     if found is None:
-        raise IngestError(
-            f"{file.source.shown}: which token are these transfers of? No column says it, nor does the "
+        raise file.source.fault(
+            "which token are these transfers of? No column says it, nor does the "
             "file's name. Give its address: --token 0x...",
-            path=file.source.name,
         )
     return found
 
@@ -121,9 +119,8 @@ def _contract(file: FileTable, options: SnapshotOptions) -> str:
 def _count_coins(stage: Stage, file: FileTable, standard: str) -> None:
     coins = stage.value(f"SELECT count(*) FROM {file.relation} WHERE {standard} = 'native'")
     if coins == file.rows:
-        raise IngestError(
-            f"{file.source.shown}: its rows are transfers of the chain's own coin, not of tokens.",
-            path=file.source.name,
+        raise file.source.fault(
+            "its rows are transfers of the chain's own coin, not of tokens.",
         )
     stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, COIN, coins])
 

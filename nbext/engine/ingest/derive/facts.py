@@ -316,9 +316,7 @@ def _read_list(source: Source) -> list[Any]:
         raise unreadable(source, error) from None
     tokens = document.get("tokens") if isinstance(document, dict) else None
     if not isinstance(tokens, list):
-        raise IngestError(
-            f"{source.shown}: not a token list: it has no list under 'tokens'.", path=source.name
-        )
+        raise source.fault("not a token list: it has no list under 'tokens'.")
     return tokens
 
 

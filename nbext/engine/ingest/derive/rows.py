@@ -15,7 +15,6 @@ from nbext.core.uint256 import LIMB_DIGITS, MAX_UINT256, uint256_of
 from nbext.engine.ingest.derive.facts import ADDRESS
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage
-from nbext.errors import IngestError
 
 DECIMAL = "DECIMAL(38,0)"
 
@@ -142,10 +141,9 @@ def check_times(stage: Stage, file: FileTable) -> None:
     )
     if found:
         row, value = found[0]
-        raise IngestError(
-            f"{file.source.shown}, row {row}: {file.columns['timestamp']} is {value}, after the year 2199. "
+        raise file.source.fault(
+            f"{file.columns['timestamp']} is {value}, after the year 2199. "
             "It looks like milliseconds; times must be seconds since 1970.",
-            path=file.source.name,
             row=row,
         )
 
@@ -303,9 +301,8 @@ def refuse_all(stage: Stage, file: FileTable, otherwise: str = "") -> None:
         "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number]
     )
     row, why = (bad[0][0], f"{bad[0][1]}: {str(bad[0][2])[:80]!r}") if bad else (1, otherwise)
-    raise IngestError(
-        f"{file.source.shown}, row {row}: {why}. No row of the file is usable.",
-        path=file.source.name,
+    raise file.source.fault(
+        f"{why}. No row of the file is usable.",
         row=row,
     )
 

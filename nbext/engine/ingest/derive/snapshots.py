@@ -193,11 +193,10 @@ def _check_counts(stage: Stage, file: FileTable) -> None:
     )
     if found:
         row, text = found[0]
-        raise IngestError(
-            f"{file.source.shown}, row {row}: {file.columns['count']} is {quoted(text)}. Of a snapshot by token id, "
+        raise file.source.fault(
+            f"{file.columns['count']} is {quoted(text)}. Of a snapshot by token id, "
             "nbext reads holders of one each: ingest the transfers of an ERC1155, or leave the column out if it is no "
             "count.",
-            path=file.source.name,
             row=row,
         )
 
@@ -214,10 +213,9 @@ def _check_one(stage: Stage, file: FileTable) -> None:
         "HAVING count(DISTINCT moment) > 1 ORDER BY 1 LIMIT 1"
     )
     if found:
-        raise IngestError(
-            f"{file.source.shown}: it has several snapshots of {found[0][0]}, by column "
+        raise file.source.fault(
+            f"it has several snapshots of {found[0][0]}, by column "
             f"{quoted(column)}. Write each to a file of its own.",
-            path=file.source.name,
         )
 
 
@@ -299,10 +297,9 @@ def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
                 f"SELECT first({file.text('timestamp')} ORDER BY row) FROM {file.relation}"
             )
             says = f"Column {quoted(file.columns['timestamp'])} has no time that nbext reads, but {quoted(first)}"
-        raise IngestError(
-            f"{file.source.shown}: of which block are these holders? {says}. Give it with --block N, "
+        raise file.source.fault(
+            f"of which block are these holders? {says}. Give it with --block N, "
             "or its day with --date 2025-01-31.",
-            path=file.source.name,
         )
     return _Moment(seconds=int(seconds), column="timestamp", at=_seconds(file))
 
@@ -410,10 +407,9 @@ class Tokens:
         if len(bearing) == 1:
             return str(bearing[0][0])
         many = f"{len(bearing)} contracts have" if bearing else "No known contract has"
-        raise IngestError(
-            f"{self.file.source.shown}: which token do these wallets hold? {many} the symbol {quoted(word)}. "
+        raise self.file.source.fault(
+            f"which token do these wallets hold? {many} the symbol {quoted(word)}. "
             f"Name the token: --token {visible(word, 40)}=0x...",
-            path=self.file.source.name,
         )
 
     def decimals(self, token: str) -> int:
@@ -426,10 +422,9 @@ class Tokens:
             if places is None:
                 transfers = self.file.kind.holds == "transfers"
                 what, raw = ("amounts", "") if transfers else ("balances", ", or --unit raw")
-                raise IngestError(
-                    f"{self.file.source.shown}: the decimals of {token} are unknown, so its {what} cannot be read. "
+                raise self.file.source.fault(
+                    f"the decimals of {token} are unknown, so its {what} cannot be read. "
                     f"Ingest a token list or tokens file that has them, or give --decimals N{raw}.",
-                    path=self.file.source.name,
                 )
             self.places[token] = places
         return self.places[token]
