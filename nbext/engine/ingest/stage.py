@@ -43,6 +43,8 @@ LITTLE_MEMORY, FOLDING_MEMORY = "512MB", "700MB"
 # With buckets of two million rows 100 million transfers took 6.5 GB, for DuckDB's 4 GB.
 BUCKET_ROWS, LEAST_BUCKET_ROWS = 1_000_000, 150_000
 BATCH = 122_880  # rows: a row group of DuckDB's
+# Rows that Python reads at a time, so that memory does not grow with the file.
+_AT_ONCE = 100_000
 # Of the ``seq`` of a fact: a file's number times this, and the row's number, so that what comes later is larger.
 OF_A_FILE = 10_000_000_000
 T = TypeVar("T")
@@ -228,6 +230,26 @@ class Stage:
             f"{f'CREATE TABLE {table} AS' if create else f'INSERT INTO {table}'} SELECT {columns} FROM arriving"
         )
         self.connection.unregister("arriving")
+
+    def spell(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        query: str,
+        read: Callable[..., tuple[str | None, ...] | None],
+    ) -> None:
+        """Create a table of texts: of what ``read`` returns of each row of a query, but not of None.
+
+        By Python, where SQL has no integers of 256 bits or no exact decimals. A query should be of distinct values.
+        """
+        self.run(
+            f"CREATE OR REPLACE TABLE {table} ({', '.join(f'{column} VARCHAR' for column in columns)})"
+        )
+        found = self.connection.cursor().execute(query)
+        while batch := found.fetchmany(_AT_ONCE):
+            if rows := [one for row in batch if (one := read(*row)) is not None]:
+                arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+                self.insert(table, pa.table(arrays, names=columns))
 
     def drop(self, *tables: str) -> None:
         """Give back what these tables take."""

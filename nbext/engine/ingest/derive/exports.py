@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pyarrow as pa
-
 from nbext.engine.ingest.derive import facts, rows
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions, Tokens, amount_of, named_token
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage, name, quoted
 
-_AT_ONCE = 100_000
 COIN = "rows of the chain's own coin skipped"
 OTHERS = "rows of a stream that are no token transfers skipped"
 # What only a row that is reshaped has.
@@ -181,22 +178,13 @@ def spell_amounts(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
     named = Tokens(stage, file, options)
     texts = ", ".join(f"{file.text(ours)} AS {name(ours)}" for ours in file.columns)
     plain = f"(SELECT row, {texts} FROM {file.relation})"
-    stage.run(
-        "CREATE OR REPLACE TABLE amounts (token VARCHAR, written VARCHAR, digits VARCHAR, why VARCHAR)"
-    )
-    found = stage.connection.cursor().execute(
+    stage.spell(
+        "amounts",
+        ("token", "written", "digits", "why"),
         f"SELECT DISTINCT lower(contract), amount FROM {plain} WHERE {facts.ADDRESS.format('contract')} "
-        "AND amount IS NOT NULL ORDER BY ALL"
+        "AND amount IS NOT NULL ORDER BY ALL",
+        lambda token, text: (token, text, *amount_of(text, named.decimals(token))),
     )
-    while batch := found.fetchmany(_AT_ONCE):
-        read = [(token, text, *amount_of(text, named.decimals(token))) for token, text in batch]
-        stage.insert(
-            "amounts",
-            pa.table(
-                [pa.array(column, pa.string()) for column in zip(*read, strict=True)],
-                names=["token", "written", "digits", "why"],
-            ),
-        )
     spelled = f"{plain} LEFT JOIN amounts ON token = lower(contract) AND written = amount"
     stage.run(
         f"INSERT INTO bad SELECT {file.number}, row, why, amount FROM {spelled} WHERE why IS NOT NULL"

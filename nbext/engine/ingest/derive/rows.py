@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-import pyarrow as pa
-
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.uint256 import LIMB_DIGITS, MAX_UINT256, uint256_of
 from nbext.engine.ingest.derive.facts import ADDRESS
@@ -51,22 +49,16 @@ def limbs(digits: str) -> tuple[str, str, str]:
 
 def spell_hex(stage: Stage, relation: str, column: str) -> None:
     """Create ``hex_digits``: the decimal digits of each distinct hex text of a column that is a uint256."""
-    # By Python's integers, because SQL has none of 256 bits; distinct texts only, because Python reads them one by one.
-    stage.run("CREATE OR REPLACE TABLE hex_digits (text VARCHAR, digits VARCHAR)")
-    found = stage.connection.cursor().execute(
-        f"SELECT DISTINCT {column} AS text FROM {relation} WHERE {column} LIKE '0x%'"
+
+    def read(text: str) -> tuple[str, str] | None:
+        return None if (number := uint256_of(text)) is None else (text, str(number))
+
+    stage.spell(
+        "hex_digits",
+        ("text", "digits"),
+        f"SELECT DISTINCT {column} AS text FROM {relation} WHERE {column} LIKE '0x%'",
+        read,
     )
-    while texts := [row[0] for row in found.fetchmany(100_000)]:
-        read = [(text, number) for text in texts if (number := uint256_of(text)) is not None]
-        stage.insert(
-            "hex_digits",
-            pa.table(
-                {
-                    "text": pa.array([text for text, _ in read], pa.string()),
-                    "digits": pa.array([str(number) for _, number in read], pa.string()),
-                }
-            ),
-        )
 
 
 def decimal(number: int) -> str:

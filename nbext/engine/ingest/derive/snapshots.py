@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-import pyarrow as pa
-
 from nbext.core.addresses import looks_like_address
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
 from nbext.core.untrusted_text import quoted, visible
@@ -28,20 +26,7 @@ _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,64}\Z")
 _NUMBER = re.compile(r"[+-]?(\d{1,78}(\.\d{0,80})?|\.\d{1,80})([eE][+-]?\d{1,3})?\Z")
 # As explorers write amounts for people.
 _SEPARATED = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?\Z")
-# Rows that Python parses at a time, so that memory does not grow with the file.
-_BATCH = 100_000
 _LAST_BLOCK = FOREVER - 1
-_ARRIVING = pa.schema(
-    [
-        ("row", pa.int64()),
-        ("contract", pa.string()),
-        ("address", pa.string()),
-        ("moment", pa.int64()),
-        ("digits", pa.string()),
-        ("what", pa.string()),
-        ("held", pa.string()),
-    ]
-)
 # Why a good row of a snapshot is not used.
 ZERO = "zero balances skipped"
 OUTDATED = "balances skipped, because the same file has them at a later block"
@@ -125,57 +110,56 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
     by_id = file.has("token_id")
     if by_id:
         _check_counts(stage, file)
+    text = file.text("token_id" if by_id else "balance")
+    columns = ("contract", "symbol", "written")
+    written = ", ".join(
+        f"{sql} AS {column}"
+        for column, sql in zip(
+            columns, (file.text("contract"), file.text("symbol"), text), strict=True
+        )
+    )
+
+    # Each token has its own decimals, and "1.5E-18" must come out exact or not at all.
+    def read(
+        contract: str | None, symbol: str | None, written: str | None
+    ) -> tuple[str | None, ...]:
+        token = named.of(contract, symbol)
+        return contract, symbol, written, token, *_digits(written, named, token, by_id=by_id)
+
+    stage.spell(
+        "amounts",
+        (*columns, "token", "digits", "why"),
+        f"SELECT {written} FROM {file.relation} GROUP BY ALL ORDER BY min(row)",
+        read,
+    )
+    same = " AND ".join(f"a.{column} IS NOT DISTINCT FROM h.{column}" for column in columns)
+    is_address = "coalesce(regexp_full_match(address, '0x[0-9a-fA-F]{40}'), false)"
+    bad_time = f"coalesce(moment NOT BETWEEN 0 AND {_LAST_BLOCK}, true)" if made.column else "false"
     # Of a wallet there is one balance, of an ERC721's id one owner; of an ERC1155's id several wallets may hold some.
-    several = (
-        {
-            address
-            for (address,) in stage.rows(
-                "SELECT address FROM known WHERE chain_id = ? AND standard = 'ERC1155'",
-                [file.chain],
-            )
-        }
+    several = f"(SELECT address FROM known WHERE chain_id = {file.chain} AND standard = 'ERC1155')"
+    what, held = (
+        (
+            f"CASE WHEN token IN {several} THEN digits || address ELSE digits END",
+            f"CASE WHEN token IN {several} THEN '' ELSE address END",
+        )
         if by_id
-        else set()
+        else ("address", "digits")
     )
-    amount = "token_id" if by_id else "balance"
+    stage.run(f"""
+        CREATE OR REPLACE TABLE arrived_holders AS
+        SELECT *, {what} AS what, {held} AS held FROM (
+            SELECT row, token AS contract, token, lower(address) AS address, moment, coalesce(digits, '0') AS digits,
+                CASE WHEN NOT {is_address} THEN 'holder is not an address'
+                    WHEN {bad_time} THEN '{_MOMENTS.get(made.column)}' ELSE why END AS fault,
+                CASE WHEN NOT {is_address} THEN address WHEN {bad_time} THEN said ELSE h.written END AS value
+            FROM (SELECT row, {file.text("address")} AS address, {made.at} AS moment, {file.text(made.column)} AS said,
+                      {written} FROM {file.relation}) h JOIN amounts a ON {same})""")
     stage.run(
-        "CREATE OR REPLACE TABLE arrived_holders (row BIGINT, contract VARCHAR, address VARCHAR, moment BIGINT, "
-        "digits VARCHAR, what VARCHAR, held VARCHAR)"
+        f"INSERT INTO bad SELECT {file.number}, row, fault, left(coalesce(value, ''), 200) "
+        "FROM arrived_holders WHERE fault IS NOT NULL"
     )
-    # By Python, not SQL: each row has its own decimals, and "1.5E-18" must come out exact or not at all.
-    rows = stage.connection.cursor().execute(f"""
-        SELECT row, {file.text("address")}, {file.text(amount)}, {file.text("contract")}, {file.text("symbol")},
-            {made.at}, {file.text(made.column)}
-        FROM {file.relation} ORDER BY row""")
-    while batch := rows.fetchmany(_BATCH):
-        good, bad = [], []
-        for row, address, text, contract, symbol, at, when in batch:
-            token = named.of(contract, symbol)
-            digits, fault = _digits(text, named, token, by_id=by_id)
-            if not looks_like_address(address or ""):
-                digits, fault = None, "holder is not an address"
-            elif made.column and (at is None or not 0 <= at <= _LAST_BLOCK):
-                digits, fault = None, _MOMENTS[made.column]
-            if fault:
-                value = (
-                    address if "address" in fault else when if fault in _MOMENTS.values() else text
-                )
-                bad.append((file.number, row, fault, str(value or "")[:200]))
-            else:
-                held, wallet = digits or "0", address.lower()
-                one = (
-                    (wallet, held)
-                    if not by_id
-                    else (held, wallet)
-                    if token not in several
-                    else (held + wallet, "")
-                )
-                good.append((row, token, wallet, at, held, *one))
-        columns = list(zip(*good, strict=True)) or [()] * len(_ARRIVING)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, _ARRIVING, strict=True)]
-        stage.insert("arrived_holders", pa.table(arrays, schema=_ARRIVING))
-        if bad:
-            stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
+    stage.run("DELETE FROM arrived_holders WHERE fault IS NOT NULL")
+    stage.drop("amounts")
     _check_one(stage, file)
     _keep_the_latest(stage, file, by_id=by_id)
     _add(stage, file, made, by_id=by_id)
