@@ -33,7 +33,7 @@ Each run adds to the data. Rows that an earlier run ingested are skipped; a file
 replaces what it gave. `nbext sources` lists the files, `nbext remove` takes one out."""
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """What `nbext.cli` asks of a command: to declare its arguments, and to run and return its exit code."""
 
     add_arguments: Callable[[argparse.ArgumentParser], None]
@@ -256,10 +256,10 @@ def _compact(args: argparse.Namespace) -> int:
     return 0
 
 
-INGEST = Command(_declare_ingest, _ingest)
-SOURCES = Command(_declare_folder, _print_sources)
-REMOVE = Command(_declare_remove, _remove)
-COMPACT = Command(_declare_compact, _compact)
+INGEST = ShellCommand(_declare_ingest, _ingest)
+SOURCES = ShellCommand(_declare_folder, _print_sources)
+REMOVE = ShellCommand(_declare_remove, _remove)
+COMPACT = ShellCommand(_declare_compact, _compact)
 
 
 def _date(text: str) -> int:

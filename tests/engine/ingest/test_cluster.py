@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from nbext.engine import storage
 from nbext.engine.ingest import ingest as on_one_machine
-from nbext.engine.ingest.cluster.run import ingest
+from nbext.engine.ingest.cluster.run import HISTORY_STEPS, current_balances, ingest
 from nbext.engine.ingest.cluster.stage import _parsed, translated
-from nbext.engine.ingest.derive import history, holdings
+from nbext.engine.ingest.derive import holdings
 from nbext.engine.layers import attach
 from nbext.engine.open import Newest, open_dataset
 from nbext.engine.schema import HISTORY, SQL_TYPES, TABLES
@@ -505,7 +505,7 @@ def test_history_in_expressions_is_history_in_arrays(part, flows):
     expected, held = holdings.history(moving, range(5))
     connection = ibis.duckdb.connect()
     made = connection.create_table("flows", moving)
-    for number, step in enumerate(history.STEPS):
+    for number, step in enumerate(HISTORY_STEPS):
         made = connection.create_view(f"step_{number}", step(made))
     order = ["contract", "wallet", "from_block", "log_index"]
     assert made.order_by(order).select(*HISTORY).to_pyarrow().to_pylist() == expected.to_pylist()
@@ -513,7 +513,7 @@ def test_history_in_expressions_is_history_in_arrays(part, flows):
         ["contract", "wallet", "hi", "mid", "lo", "size"]
     )
     assert (
-        history.current_balances(made).order_by(["contract", "wallet"]).to_pyarrow().to_pylist()
+        current_balances(made).order_by(["contract", "wallet"]).to_pyarrow().to_pylist()
         == balances.to_pylist()
     )
     assert np.count_nonzero(held) == balances.num_rows

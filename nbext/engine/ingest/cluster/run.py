@@ -1,7 +1,7 @@
 """An ingest on a Spark cluster: files at URLs become the prepared tables at another, all or nothing.
 
 The tables are built anew, of all the files given. The derivations are those of `nbext.engine.ingest.derive`; only what
-an engine must do in its own way is here: ranks, repeated rows, and `nbext.engine.ingest.derive.history`.
+an engine must do in its own way is here: ranks, repeated rows, and what was held when.
 """
 
 from __future__ import annotations
@@ -10,25 +10,30 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ibis
 
 from nbext import __version__
 from nbext.core.chains import Chain, chain_of
 from nbext.core.times import utc_text
+from nbext.core.uint256 import Limbs
 from nbext.engine.ingest import report as counts
 from nbext.engine.ingest.cluster import files
 from nbext.engine.ingest.cluster.stage import SparkStage
-from nbext.engine.ingest.derive import contracts, duplicates, facts, history, rows, tables
+from nbext.engine.ingest.derive import contracts, duplicates, facts, rows, tables
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.report import FileTaken, Report
 from nbext.engine.ingest.steps import create_inputs, manifest_of, take_facts
-from nbext.engine.schema import TABLES
+from nbext.engine.query.amounts import LIMB_TYPE, carried, digits_of, limbs_of, sort_key_of_digits
+from nbext.engine.schema import FOREVER, HISTORY, LIMBS, TABLES
 from nbext.engine.spark.place import Place
 from nbext.engine.spark.session import Spark
 from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError, StorageError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 Progress = Callable[[str, float], None]
 # Addresses are ranked by shares, those that begin with the same digits: counted first, then each is sorted alone.
@@ -296,8 +301,8 @@ class _Run:
         stage.run(
             f"CREATE VIEW flows AS {tables.flowing(found, zero, wide=True, wallets=everyone)}"
         )
-        schema, name = history.FLOWS, "flows"
-        for step in history.STEPS:
+        schema, name = _FLOWS, "flows"
+        for step in HISTORY_STEPS:
             made = step(ibis.table(schema, name=name))
             schema, name = made.schema(), step.__name__
             stage.session.sql(ibis.to_sql(made, dialect="pyspark")).createOrReplaceTempView(name)
@@ -305,7 +310,7 @@ class _Run:
             f"INSERT INTO out.history SELECT {', '.join(TABLES['history'])} FROM {name} "
             "ORDER BY contract, wallet, from_block, log_index"
         )
-        held = history.current_balances(ibis.table(TABLES["history"], name="out_history"))
+        held = current_balances(ibis.table(TABLES["history"], name="out_history"))
         stage.session.sql(ibis.to_sql(held, dialect="pyspark")).createOrReplaceTempView("held")
         stage.run("INSERT INTO out.balances SELECT * FROM held ORDER BY contract, wallet")
 
@@ -361,3 +366,87 @@ def _parsed(stage: Any, file: FileTable) -> str:
     texts = rows.row_texts(stage, file)
     named = ", ".join(f"{sql} AS {side}" for side, sql in valid.items())
     return rows.parsed_rows(file, f"SELECT *, {named}, value_text AS digits FROM ({texts})")
+
+
+# What each wallet held of each contract, and when, in expressions: the same rows as those of
+# `nbext.engine.ingest.derive.holdings`, for an engine that has windows, and no arrays.
+_FLOWS = {
+    "contract": "int32",
+    "block": "int64",
+    "log_index": "int64",
+    "sender": "int32",
+    "recipient": "int32",
+    **dict.fromkeys(LIMBS, LIMB_TYPE),
+}
+
+
+def _running_sums(flows: ir.Table) -> ir.Table:
+    """Return what each wallet held after each log that moved something, as limbs not in normal form."""
+    changes = ibis.union(
+        *(
+            flows.select(
+                "contract",
+                "block",
+                "log_index",
+                wallet=flows[side],
+                **{limb: flows[limb] * sign for limb in LIMBS},
+            )
+            for side, sign in (("recipient", 1), ("sender", -1))
+        )
+    ).filter(ibis._.wallet >= 0)
+    changes = changes.group_by("contract", "wallet", "block", "log_index").agg(
+        **{limb: changes[limb].sum() for limb in LIMBS}
+    )
+    moments = ibis.window(group_by=["contract", "wallet"], order_by=["block", "log_index"])
+    until = ibis.window(
+        group_by=["contract", "wallet"],
+        order_by=["block", "log_index"],
+        preceding=None,
+        following=0,
+    )
+    return changes.select(
+        "contract",
+        "wallet",
+        "log_index",
+        from_block=changes.block,
+        to_block=changes.block.lead().over(moments).fill_null(FOREVER),
+        **{limb: changes[limb].sum().over(until) for limb in LIMBS},
+    )
+
+
+def _in_normal_form(rows: ir.Table) -> ir.Table:
+    """Return the sums in normal form."""
+    return rows.mutate(**carried(limbs_of(rows))._asdict())
+
+
+def _magnitudes(rows: ir.Table) -> ir.Table:
+    """Return the settled rows with the limbs of their amounts without a sign."""
+    opposite = carried(Limbs(*(-limb for limb in limbs_of(rows))))
+    return rows.mutate(
+        **{
+            f"abs_{name}": ibis.ifelse(rows.hi < 0, limb, rows[name])
+            for name, limb in opposite._asdict().items()
+        }
+    )
+
+
+def _spelled(rows: ir.Table) -> ir.Table:
+    """Return the rows with the decimal digits of their amounts."""
+    return rows.mutate(digits=digits_of(limbs_of(rows, "abs_")))
+
+
+def _sized(rows: ir.Table) -> ir.Table:
+    """Return the rows of ``history``, and ``log_index``."""
+    size = sort_key_of_digits(rows.digits)
+    return rows.mutate(size=ibis.ifelse(rows.hi < 0, -size, size)).select(*HISTORY, "log_index")
+
+
+# Each is a statement of its own, over the one before: in one, the text of a carried limb would stand in it forty times.
+HISTORY_STEPS = (_running_sums, _in_normal_form, _magnitudes, _spelled, _sized)
+
+
+def current_balances(rows: ir.Table) -> ir.Table:
+    """Return the rows of ``balances``: what wallets hold at the end, other than nothing."""
+    limbs: Limbs = limbs_of(rows)
+    held = (limbs.hi != 0) | (limbs.mid != 0) | (limbs.lo != 0)
+    return rows.filter(rows.to_block == FOREVER, held).select("contract", "wallet", *LIMBS, "size")

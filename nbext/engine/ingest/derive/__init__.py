@@ -9,5 +9,4 @@ contracts   which contracts are ERC20 and which are NFTs, and what the data coun
 tables      history, balances and owners, by buckets of contracts; blocks, and who was active when
 append      new rows added to what is stored: what they change, and when everything must be derived again instead
 holdings    what each wallet held and when, exactly, in arrays of 128-bit integers
-history     the same in expressions, for engines that have windows and no arrays
 """
