@@ -135,12 +135,12 @@ class Newest:
 
 def chosen(data_dir: Path) -> Generation:
     """Return the generation that a data folder serves now, or else the sample."""
-    found = storage.current(data_dir)
+    found = storage.current_generation(data_dir)
     if found is not None:
         return found
     from nbext.engine.sample.unpack import ensure_sample
 
-    return storage.read(ensure_sample(data_dir))
+    return storage.read_generation(ensure_sample(data_dir))
 
 
 def _duckdb(data_dir: Path, engine: str) -> Dataset:

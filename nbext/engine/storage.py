@@ -114,7 +114,7 @@ class Generation:
         return found
 
 
-def current(data_dir: Path) -> Generation | None:
+def current_generation(data_dir: Path) -> Generation | None:
     """Return the generation that is served, or None if nothing was ever ingested.
 
     Raises
@@ -127,7 +127,7 @@ def current(data_dir: Path) -> Generation | None:
         return None
     name, digest = pointed
     folder = data_dir / "generations" / name
-    found = read(folder)
+    found = read_generation(folder)
     # One wrong digit of a block number would be an answer that nobody could tell from a true one.
     if digest != _digest(folder / MANIFEST):
         raise StorageError(
@@ -166,7 +166,7 @@ def _pointed(data_dir: Path) -> tuple[str, str] | None:
     return name, digest
 
 
-def read(folder: Path) -> Generation:
+def read_generation(folder: Path) -> Generation:
     """Return the generation in a folder.
 
     Raises
@@ -179,7 +179,7 @@ def read(folder: Path) -> Generation:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise StorageError(f"{path} cannot be read: {error!r}. {ADVICE}") from None
-    found = parsed(folder, text)
+    found = parse_manifest(folder, text)
     if not found.tables.is_file():
         raise StorageError(f"{folder} has no {TABLES_FILE}. {ADVICE}")
     if found.delta and not found.delta.is_file():
@@ -187,7 +187,7 @@ def read(folder: Path) -> Generation:
     return found
 
 
-def parsed(folder: Path, text: str) -> Generation:
+def parse_manifest(folder: Path, text: str) -> Generation:
     """Return the generation that a manifest's text describes; StorageError where it is damaged."""
     path = folder / MANIFEST
     try:
@@ -290,7 +290,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def begin(data_dir: Path) -> Path:
+def create_building(data_dir: Path) -> Path:
     """Create an empty folder to build a generation in; remove what a killed build left behind.
 
     The caller holds the data folder's lock: two builds at once would remove each other's folders.
@@ -304,7 +304,7 @@ def begin(data_dir: Path) -> Path:
     return building
 
 
-def share(path: Path, building: Path) -> None:
+def link_file(path: Path, building: Path) -> None:
     """Have a file of a generation, such as its base, in a folder that is being built, too."""
     try:
         os.link(path, building / path.name)
@@ -320,7 +320,7 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     ``manifest`` is as in the module's description; ``format`` and ``number`` are filled in here, and the ``digests`` of
     the files that it has none of.
     """
-    before = current(data_dir)
+    before = current_generation(data_dir)
     known = manifest.get("digests", {})
     digests = {
         name: known.get(name) or _digest(path)
@@ -396,7 +396,7 @@ def damage_of(data_dir: Path) -> Iterator[str]:
     import duckdb
 
     try:
-        served = current(data_dir)
+        served = current_generation(data_dir)
         if served is None:
             return
         verify(served)

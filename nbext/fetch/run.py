@@ -246,7 +246,7 @@ class _Fetch:
     def _forget_what_was_removed(self) -> None:
         from nbext.engine import storage
 
-        served = storage.current(self.data_dir)
+        served = storage.current_generation(self.data_dir)
         taken = (
             {entry["path"]: entry.get("replaced_from") for entry in served.manifest["files"]}
             if served
@@ -352,12 +352,12 @@ class _Fetch:
     def _memory(self) -> str:
         """Return the memory to ingest in: little where that is no slower, at most what was asked for."""
         from nbext.engine import storage
-        from nbext.engine.ingest.stage import bytes_of
+        from nbext.engine.ingest.stage import memory_bytes
 
-        served = storage.current(self.data_dir)
+        served = storage.current_generation(self.data_dir)
         if served and served.manifest["tables"]["transfers"] > _FEW_ROWS:
             return self.request.memory
-        return min(_LITTLE, self.request.memory, key=bytes_of)
+        return min(_LITTLE, self.request.memory, key=memory_bytes)
 
     def _ingest(self) -> None:
         """Ingest the parts, and count them as covered."""

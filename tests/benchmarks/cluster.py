@@ -59,9 +59,9 @@ def differing(data_dir: Path, there: Path) -> list[str]:
 
     from nbext.engine.layers import attach
     from nbext.engine.schema import TABLES
-    from nbext.engine.storage import current
+    from nbext.engine.storage import current_generation
 
-    served = current(data_dir)
+    served = current_generation(data_dir)
     assert served is not None
     (made,) = there.glob("0*")
     found = []

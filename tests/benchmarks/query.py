@@ -169,9 +169,9 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
 
 def ours_tables(data_dir: Path) -> Path:
     """Return the DuckDB file of the data."""
-    from nbext.engine.storage import current
+    from nbext.engine.storage import current_generation
 
-    generation = current(data_dir)
+    generation = current_generation(data_dir)
     assert generation is not None
     return generation.tables
 

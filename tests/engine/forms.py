@@ -183,7 +183,7 @@ def _addressed(part: Any) -> Any:
 
 def generation(data_dir: Path, world: World = WORLD) -> Path:
     """Write a world as the current generation of a data folder, and return the generation's folder."""
-    folder = storage.begin(data_dir)
+    folder = storage.create_building(data_dir)
     with duckdb.connect(folder / "tables.duckdb") as connection:
         for name, table in tables(world).items():
             connection.register("incoming", table)

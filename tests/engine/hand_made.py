@@ -48,7 +48,7 @@ def generation(
     data_dir: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], chains: Any = None
 ) -> Path:
     """Write a generation of the given rows, make it the current one of the folder, and return its folder."""
-    folder = storage.begin(data_dir)
+    folder = storage.create_building(data_dir)
     wallets = [
         {"wallet": n, "address": address, "is_contract": False}
         for n, address in enumerate(ADDRESSES)

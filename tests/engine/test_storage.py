@@ -22,19 +22,19 @@ REST = {
 
 
 def build(data_dir, fingerprint):
-    folder = storage.begin(data_dir)
+    folder = storage.create_building(data_dir)
     (folder / storage.TABLES_FILE).write_bytes(b"tables")
     chains = [{"chain_id": 1, "first_block": 5, "last_block": 9, "last_timestamp": None}]
     return storage.publish(data_dir, folder, {**REST, "fingerprint": fingerprint, "chains": chains})
 
 
 def test_a_folder_without_data_has_no_generation(tmp_path):
-    assert storage.current(tmp_path) is None
+    assert storage.current_generation(tmp_path) is None
 
 
 def test_what_was_published_is_what_is_served(tmp_path):
     published = build(tmp_path, "ab12" * 8)
-    served = storage.current(tmp_path)
+    served = storage.current_generation(tmp_path)
     assert served == published
     assert served.folder.name == "000001-" + "ab12" * 4
     assert served.tables.read_bytes() == b"tables"
@@ -52,7 +52,7 @@ def test_a_folder_without_its_pointer_was_not_copied_whole_and_nothing_of_it_is_
     )
     for _ in range(2):
         with pytest.raises(StorageError) as caught:
-            storage.current(tmp_path)
+            storage.current_generation(tmp_path)
         assert str(caught.value) == says
         with pytest.raises(StorageError) as caught:
             build(tmp_path, "bbbb")
@@ -77,7 +77,7 @@ def test_a_first_generation_that_was_never_served_is_none(tmp_path, monkeypatch)
     killed = True
     with pytest.raises(KeyboardInterrupt):
         build(tmp_path, "aaaa")
-    assert storage.current(tmp_path) is None
+    assert storage.current_generation(tmp_path) is None
     monkeypatch.undo()
     build(tmp_path, "bbbb")
     assert [path.name for path in (tmp_path / "generations").iterdir()] == ["000001-bbbb"]
@@ -90,7 +90,7 @@ def test_the_two_newest_generations_are_kept(tmp_path):
         "000002-bbbb",
         "000003-cccc",
     ]
-    assert storage.current(tmp_path).number == 3
+    assert storage.current_generation(tmp_path).number == 3
 
 
 def test_what_a_killed_build_left_behind_is_cleared_away(tmp_path):
@@ -98,7 +98,7 @@ def test_what_a_killed_build_left_behind_is_cleared_away(tmp_path):
     orphan = tmp_path / "generations" / "000002-dddd"
     orphan.mkdir()
     (tmp_path / "generations" / ".building-1").mkdir()
-    assert storage.current(tmp_path).number == 1
+    assert storage.current_generation(tmp_path).number == 1
     build(tmp_path, "bbbb")
     assert sorted(p.name for p in (tmp_path / "generations").iterdir()) == [
         "000001-aaaa",
@@ -110,14 +110,14 @@ def test_what_a_killed_build_left_behind_is_cleared_away(tmp_path):
 def test_a_pointer_that_names_no_generation_is_refused(tmp_path, text):
     (tmp_path / "current").write_text(text)
     with pytest.raises(StorageError, match="is not the name of a generation"):
-        storage.current(tmp_path)
+        storage.current_generation(tmp_path)
 
 
 def test_a_damaged_manifest_is_refused_with_its_path(tmp_path):
     folder = build(tmp_path, "aaaa").folder
     (folder / "manifest.json").write_text("{")
     with pytest.raises(StorageError, match=r"manifest\.json cannot be read"):
-        storage.current(tmp_path)
+        storage.current_generation(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -148,4 +148,4 @@ def test_a_manifest_that_is_damaged_or_of_another_format_is_one_clear_error(tmp_
     path = build(tmp_path, "aaaa").folder / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(StorageError, match=re.escape(str(path)) + ".*" + re.escape(says)):
-        storage.current(tmp_path)
+        storage.current_generation(tmp_path)

@@ -100,13 +100,13 @@ def test_a_reorganised_end_is_replaced_and_a_file_that_was_removed_is_read_again
             lines[0] == "The chain was reorganised: blocks from 80 on are read again and replaced."
         )
         assert [line for line in lines if "20 of 20" in line] != []
-        before = storage.current(tmp_path).manifest["tables"]["transfers"]
+        before = storage.current_generation(tmp_path).manifest["tables"]["transfers"]
         assert before == server.chain.rows()
         (blocks,) = (tmp_path / "fetched" / "ethereum").glob("blocks-80-90-*.parquet")
         assert cli.main(["remove", str(blocks), "--data", str(tmp_path), "--quiet"]) == 0
         lines = said(server, tmp_path)
         assert lines[0].endswith("are no longer in the data, and are read again.")
-        assert storage.current(tmp_path).manifest["tables"]["transfers"] == before
+        assert storage.current_generation(tmp_path).manifest["tables"]["transfers"] == before
 
 
 def test_what_a_killed_process_left_aside_is_removed_and_what_the_data_has_stays(tmp_path):
@@ -204,7 +204,7 @@ def test_logs_that_a_node_left_out_are_told_from_a_token_that_moves_balances_wit
             f"COIN ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90."
         )
     assert warnings_of(tmp_path, "token", COIN) == []
-    assert storage.current(tmp_path).manifest["tables"]["transfers"] == sum(
+    assert storage.current_generation(tmp_path).manifest["tables"]["transfers"] == sum(
         log["address"] == COIN for logs in CHAIN.logs.values() for log in logs
     )
 
@@ -273,7 +273,7 @@ def test_blocks_that_were_read_and_are_empty_are_no_gap_of_what_was_fetched(tmp_
     }
     with FaultNode(chain) as server:
         said(server, tmp_path, check=0)
-        (extent,) = storage.current(tmp_path).chains
+        (extent,) = storage.current_generation(tmp_path).chains
         assert (2, 39) in extent.gaps
         assert extent.covered == {COIN: ((0, 200),), ITEMS: ((0, 200),)}
         assert gaps_told(tmp_path) == []
@@ -319,7 +319,9 @@ def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compa
             f"{data} cannot be written: {lines[-1].partition('cannot be written: ')[2]}"
         ]
         (small_disk / "fill").unlink()
-        assert storage.current(data).manifest["tables"]["transfers"] == server.chain.rows()
+        assert (
+            storage.current_generation(data).manifest["tables"]["transfers"] == server.chain.rows()
+        )
         server.requests.clear()
         said(server, data, check=0)
         assert server.logs_asked() == []
@@ -352,7 +354,7 @@ def test_what_cannot_be_fetched_is_refused(tmp_path, capsys, monkeypatch, words,
         monkeypatch.setenv("NBEXT_RPC_URL", server.url)
         assert cli.main(["fetch", *words, "--data", str(tmp_path)]) == 2
     assert message in capsys.readouterr().err
-    assert storage.current(tmp_path) is None
+    assert storage.current_generation(tmp_path) is None
 
 
 def test_an_address_without_a_contract_is_refused(tmp_path):
@@ -717,7 +719,7 @@ def test_a_contract_that_was_deployed_after_the_last_block_to_read_is_read_once_
             "latest, or fetch it later.",
             f"Nothing new: the contract ({checksummed(COIN)}) to block 78.",
         ]
-        assert storage.current(tmp_path) is None
+        assert storage.current_generation(tmp_path) is None
         assert (
             said(server, tmp_path, contracts=(COIN,), check=0)[0]
             == f"COIN ({checksummed(COIN)}): blocks 85 to 90."
@@ -943,7 +945,7 @@ def test_ingest_begins_with_little_memory_and_goes_on_with_what_is_allowed(tmp_p
         with pytest.raises(OutOfMemory):
             said(server, tmp_path / "b", contracts=(COIN,), check=0, memory="128MB")
     assert allowed == ["128MB", "4GB", "128MB"]
-    assert storage.current(tmp_path / "a").manifest["tables"]["transfers"] > 0
+    assert storage.current_generation(tmp_path / "a").manifest["tables"]["transfers"] > 0
 
 
 @pytest.mark.slow

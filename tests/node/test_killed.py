@@ -122,6 +122,6 @@ def test_of_ten_kills_none_has_more_than_one_range_read_again(tmp_path, in_fligh
         f"{list(map(len, received))}"
     )
     assert max(map(len, again)) <= 1
-    assert storage.current(tmp_path).manifest["tables"]["transfers"] == sum(
+    assert storage.current_generation(tmp_path).manifest["tables"]["transfers"] == sum(
         log["address"] == COIN for logs in CHAIN.logs.values() for log in logs
     )

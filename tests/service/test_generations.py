@@ -86,7 +86,7 @@ def test_new_data_is_served_by_itself_under_new_ids_and_the_log_and_the_metrics_
         "the answer before stays readable"
     )
     assert live.get(f"/v1/tokens/ethereum/{TOKEN}").json()["holders"] == 3
-    fingerprint = storage.current(data).fingerprint
+    fingerprint = storage.current_generation(data).fingerprint
     assert live.get("/about").headers["x-nbext-data"] == fingerprint
     assert (
         f'nbext_data{{fingerprint="{fingerprint}",name="ingested data"}} 1.0'
@@ -138,8 +138,10 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
         assert counts == [(1, 100), (1, 100)]
         after = running.execute(holders(10))
         assert (after["counts"]["matched"], after["asOf"]["block"]) == (6, 300)
-        running.container.generations.refresh()
-        assert running.container.generations.fingerprints() == [storage.current(data).fingerprint]
+        running.container.generations.look()
+        assert running.container.generations.fingerprints() == [
+            storage.current_generation(data).fingerprint
+        ]
     finally:
         slow.go.set()
         running.stop()
@@ -148,8 +150,8 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
 def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, data):
     """On Linux a file that is open or mapped stays readable when its name is removed; DuckDB holds its files open."""
     generations = live.container.generations
-    with generations.acquire() as old:
-        folder = storage.current(data).folder
+    with generations.lent() as old:
+        folder = storage.current_generation(data).folder
         for day in (2, 3, 4):
             add(data, day)
             generations.refresh()
@@ -169,7 +171,7 @@ def test_data_that_cannot_be_opened_is_said_once_and_the_data_before_is_served(l
     generations = live.container.generations
     add(data, 2)
     eventually(lambda: last_block(live) == 200)
-    manifest = storage.current(data).folder / "manifest.json"
+    manifest = storage.current_generation(data).folder / "manifest.json"
     whole = manifest.read_text()
     manifest.write_text("{")
     os.utime(data / "current")
@@ -195,7 +197,7 @@ def test_data_that_cannot_be_opened_does_not_keep_the_service_from_the_next(
     monkeypatch.setattr(append, "FOLDED", 1000)
     add(data, 2)
     eventually(lambda: last_block(live) == 200)
-    served = storage.current(data)
+    served = storage.current_generation(data)
     building = shutil.copytree(served.folder, data / "generations" / ".building-again")
     with duckdb.connect(str(building / served.delta.name), read_only=True) as connection:
         found = connection.execute(
@@ -218,7 +220,7 @@ def test_data_that_cannot_be_opened_does_not_keep_the_service_from_the_next(
 
 
 def test_damaged_data_is_said_to_who_asks_and_to_the_operator(data, tmp_path):
-    tables = storage.current(data).tables
+    tables = storage.current_generation(data).tables
     with duckdb.connect(str(tables), read_only=True) as connection:
         found = connection.execute(
             "SELECT min(block_id) FROM pragma_storage_info('history') WHERE block_id >= 0"

@@ -209,7 +209,7 @@ def _print_sources(args: argparse.Namespace) -> int:
     data = args.data or default_data_dir(Settings())
     if args.data:
         check_folder(data)
-    lines = source_lines(storage.current(data))
+    lines = source_lines(storage.current_generation(data))
     print("\n".join(lines) or f"{data} has no files that were ingested.")
     return 0
 

@@ -30,7 +30,7 @@ from nbext.engine.ingest.stage import (
     FOLDING_MEMORY,
     Stage,
     TakenOut,
-    bytes_of,
+    memory_bytes,
     storage_errors,
     take_out,
 )
@@ -112,7 +112,7 @@ def ingest(
     # What is served now may change until the lock is held, so nothing of the data folder is read before.
     with _locked(folder):
         with storage_errors(folder):
-            previous = storage.current(folder)
+            previous = storage.current_generation(folder)
             job = IngestJob(
                 folder,
                 memory,
@@ -170,7 +170,7 @@ def remove(
     folder = Path(data_dir).expanduser().resolve()
     taken.check_folder(folder)
     with _locked(folder), storage_errors(folder):
-        previous = storage.current(folder)
+        previous = storage.current_generation(folder)
         source = taken.removable(folder, previous, name)
         job = IngestJob(folder, memory, progress, removed=frozenset({source["source"]}))
         report = _take(job, previous)
@@ -202,7 +202,7 @@ def compact(
     if not folder.is_dir():
         return None
     with _locked(folder), storage_errors(folder):
-        previous = storage.current(folder)
+        previous = storage.current_generation(folder)
         if previous is None or previous.delta is None:
             return None
         job = IngestJob(folder, memory, progress, compacting=True)
@@ -228,7 +228,7 @@ def record_compared(
     """
     folder = Path(data_dir).expanduser().resolve()
     with _locked(folder), storage_errors(folder):
-        served = storage.current(folder)
+        served = storage.current_generation(folder)
         if served is None:
             return
         before = served.differing.get(str(chain.id), {})
@@ -245,10 +245,10 @@ def record_compared(
         }
         if any(differing.values()):
             manifest["differing"] = differing
-        building = storage.begin(folder)
+        building = storage.create_building(folder)
         try:
             for path in filter(None, (served.tables, served.delta)):
-                storage.share(path, building)
+                storage.link_file(path, building)
             storage.publish(folder, building, manifest)
         finally:
             shutil.rmtree(building, ignore_errors=True)
@@ -256,13 +256,13 @@ def record_compared(
 
 def _compact_outgrown(job: IngestJob, report: Report) -> None:
     """Compact where a delta has become so large that queries wait for it. What came is served by now."""
-    served = storage.current(job.folder) if report.changed else None
+    served = storage.current_generation(job.folder) if report.changed else None
     if served is None or served.delta is None:
         return
     if served.manifest.get("added", 0) <= append.FOLDED * served.manifest["tables"]["transfers"]:
         return
     # Nobody asked for it, and others need the machine: with little memory it takes a tenth longer, where that suffices.
-    for memory in dict.fromkeys((min(FOLDING_MEMORY, job.memory, key=bytes_of), job.memory)):
+    for memory in dict.fromkeys((min(FOLDING_MEMORY, job.memory, key=memory_bytes), job.memory)):
         folding = IngestJob(job.folder, memory, job.progress, compacting=True)
         try:
             with storage_errors(
@@ -371,7 +371,7 @@ def _take(
             out = TakenOut()
         appending = appending and not out
         report.rebuilt = why
-        building = storage.begin(job.folder)
+        building = storage.create_building(job.folder)
         try:
             # Digests need every byte of every file: a thread reads them while the tables are built. Of a base that is
             # added to, most bytes are never read: there DuckDB's checksums of blocks do.

@@ -30,8 +30,7 @@ import pyarrow as pa
 
 from nbext.engine.ingest.files import Source
 from nbext.engine.layers import attach
-from nbext.engine.schema import sql_literal
-from nbext.engine.storage import ADVICE, DELTA_FILE, DUCKDB, TABLES_FILE, Generation, share
+from nbext.engine.storage import ADVICE, DELTA_FILE, DUCKDB, TABLES_FILE, Generation, link_file
 from nbext.errors import OutOfMemory, StorageError
 
 # Half of a laptop of 8 GB. 10 million transfers need 3.2 GB at their peak; the rest of them is spilled.
@@ -82,7 +81,7 @@ def ahead(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
             yield waiting.result()
 
 
-def bytes_of(memory: str) -> int:
+def memory_bytes(memory: str) -> int:
     """Return a size of memory, such as 800MB, in bytes."""
     return int(memory[:-2]) * {"MB": 10**6, "GB": 10**9}[memory[-2:].upper()]
 
@@ -158,15 +157,15 @@ class Stage:
         sources = list(sources)
         size = sum(source.size for source in sources)
         # What is read of the base to add little to it need not stay in memory.
-        if appending and size < SMALL and bytes_of(LITTLE_MEMORY) < bytes_of(memory):
+        if appending and size < SMALL and memory_bytes(LITTLE_MEMORY) < memory_bytes(memory):
             memory = LITTLE_MEMORY
         # A database on disk is written through at every statement: 0.5 s for little data, and of ten million transfers
         # (1.2 GB of Parquet) 15 s of 72. One in memory is spilled too where the memory allowed does not suffice, which
         # then takes longer.
-        in_memory = size < bytes_of(memory) // 2
+        in_memory = size < memory_bytes(memory) // 2
         # A row of a bucket takes some hundred bytes in arrays, beside DuckDB's own memory, and two buckets exist at a
         # time. Each share of a popular token reads all of its rows, so that buckets are not made ever smaller.
-        self.bucket_rows = min(BUCKET_ROWS, max(LEAST_BUCKET_ROWS, bytes_of(memory) // 1000))
+        self.bucket_rows = min(BUCKET_ROWS, max(LEAST_BUCKET_ROWS, memory_bytes(memory) // 1000))
         self.connection = duckdb.connect(
             ":memory:" if in_memory else str(work / "stage.duckdb"),
             config={
@@ -178,7 +177,7 @@ class Stage:
         self.run("SET enable_progress_bar = false")  # the command draws its own
         if appending:
             assert previous is not None
-            share(previous.tables, building)
+            link_file(previous.tables, building)
             if previous.delta:
                 shutil.copyfile(previous.delta, building / DELTA_FILE)
             self.run("ATTACH ':memory:' AS now")

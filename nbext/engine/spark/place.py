@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nbext.core.untrusted_text import visible
-from nbext.engine.storage import FORMAT, KEPT, MANIFEST, Generation, parsed
+from nbext.engine.storage import FORMAT, KEPT, MANIFEST, Generation, parse_manifest
 from nbext.errors import StorageError
 
 _NAME = re.compile(r"(\d{6,})-[0-9a-f]{16}\Z")
@@ -61,7 +61,7 @@ def newest(session: Any, url: str) -> tuple[str, Generation] | None:
     if not found:
         return None
     _, folder, text = found[-1]
-    return folder, parsed(Path(folder), text)
+    return folder, parse_manifest(Path(folder), text)
 
 
 class Place:

@@ -27,7 +27,7 @@ class Tables:
     """The served generation, read with plain SQL and Python's integers."""
 
     def __init__(self, data_dir):
-        self.generation = storage.current(data_dir)
+        self.generation = storage.current_generation(data_dir)
         self.connection = duckdb.connect(":memory:")
         attach(self.connection.execute, self.generation, "generation")
         self.connection.execute("USE generation")

@@ -136,11 +136,11 @@ def test_blocks_that_are_missing_between_others_are_told_as_ranges(data, tmp_pat
     report = take(data, write_parquet(tmp_path / "t.parquet", logs))
     assert [(g.chain, g.first_block, g.last_block) for g in report.gaps] == [("ethereum", 150, 299)]
     assert "no data for ethereum blocks 150 to 299 (150 blocks)" in str(report)
-    assert storage.current(data).chains[0].gaps == ((150, 299),)
+    assert storage.current_generation(data).chains[0].gaps == ((150, 299),)
     # Another chain's run, which can close none of them, does not tell them again.
     assert take(data, write_csv(tmp_path / "o.csv", [log(), log()]), chain="optimism").gaps == []
     # Of a quiet chain nobody can say which blocks are missing: answers must not.
-    assert [one.gaps for one in storage.current(data).chains] == [((150, 299),), ()]
+    assert [one.gaps for one in storage.current_generation(data).chains] == [((150, 299),), ()]
 
 
 def test_of_many_gaps_the_widest_three_are_told(data, tmp_path, log):
@@ -260,7 +260,9 @@ def test_a_process_killed_at_any_moment_leaves_what_was_before_or_what_comes_aft
     before = everything(data)
     for place, nth in moments:
         lived = killed_at(place, nth, days[0][1], data)
-        assert everything(data) == (after if storage.current(data).number == 2 else before)
+        assert everything(data) == (
+            after if storage.current_generation(data).number == 2 else before
+        )
         assert not lived, f"nothing happened at {place} {nth}"
     take(data, days[0][1])
     assert everything(data) == after
@@ -276,10 +278,10 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path, days):
 
 def test_what_is_served_between_the_rename_and_the_switch_is_the_old_generation(data, days):
     take(data, days[0][0])
-    served = storage.current(data)
+    served = storage.current_generation(data)
     orphan = data / "generations" / "000002-0000aaaa"
     orphan.mkdir()
-    assert storage.current(data) == served
+    assert storage.current_generation(data) == served
     take(data, days[0][1])
-    assert storage.current(data).number == 2
+    assert storage.current_generation(data).number == 2
     assert not orphan.exists()

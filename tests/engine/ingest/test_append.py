@@ -205,7 +205,7 @@ def compare(history):
         assert contents(folder / "runs") == contents(folder / "whole")
         assert answers(folder / "runs") == answers(folder / "whole")
         compact(folder / "runs")
-        assert storage.current(folder / "runs").delta is None
+        assert storage.current_generation(folder / "runs").delta is None
         assert contents(folder / "runs") == contents(folder / "whole")
     finally:
         shutil.rmtree(folder)
@@ -213,7 +213,7 @@ def compare(history):
 
 def test_what_is_added_lies_beside_the_base_which_is_not_written_again(grown):
     data, whole = grown
-    served = storage.current(data)
+    served = storage.current_generation(data)
     first, last = sorted((data / "generations").iterdir())
     assert served.folder == last
     assert served.tables.stat().st_ino == (first / storage.TABLES_FILE).stat().st_ino
@@ -306,7 +306,7 @@ def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(
 def test_the_files_for_engines_elsewhere_have_ranks_for_wallets_again(grown):
     rows = []
     for data in grown:
-        folder = parquet_files(storage.current(data))
+        folder = parquet_files(storage.current_generation(data))
         rows.append(
             {
                 table: duckdb.sql(f"FROM '{folder / table}.parquet'").fetchall()
@@ -322,9 +322,9 @@ def test_the_files_for_engines_elsewhere_have_ranks_for_wallets_again(grown):
 
 def test_compaction_changes_neither_the_fingerprint_nor_an_answer(grown, capsys):
     data, whole = grown
-    before = storage.current(data).fingerprint
+    before = storage.current_generation(data).fingerprint
     assert cli.main(["compact", "--data", str(data), "--quiet"]) == 0
-    served = storage.current(data)
+    served = storage.current_generation(data)
     assert (served.delta, served.fingerprint) == (None, before)
     assert contents(data) == contents(whole)
     assert cli.main(["compact", "--data", str(data)]) == 0
@@ -341,17 +341,21 @@ def test_a_delta_that_outgrows_its_base_is_compacted_once_its_rows_are_served(
     report = take(
         data, write_csv(tmp_path / "more.csv", [log(4, 9, 1, block=105 + n) for n in range(3)])
     )
-    assert (report.rebuilt, storage.current(data).delta, storage.current(data).number) == (
+    assert (
+        report.rebuilt,
+        storage.current_generation(data).delta,
+        storage.current_generation(data).number,
+    ) == (
         None,
         None,
         5,
     )
-    assert report.generation == storage.current(data).folder.name
+    assert report.generation == storage.current_generation(data).folder.name
 
 
 def test_the_same_rows_again_leave_the_fingerprint_as_it_was(grown, tmp_path, log):
     data, _ = grown
-    before = contents(data), storage.current(data).fingerprint
+    before = contents(data), storage.current_generation(data).fingerprint
     again = Log(wallet(ERC20), wallet(0), wallet(5), 10**20, transaction(1), 1, 100)
     report = take(data, write_csv(tmp_path / "again.csv", [again]))
     assert (report.new, report.odd["duplicates"], report.changed, report.rebuilt) == (
@@ -360,7 +364,7 @@ def test_the_same_rows_again_leave_the_fingerprint_as_it_was(grown, tmp_path, lo
         False,
         None,
     )
-    after = contents(data), storage.current(data).fingerprint
+    after = contents(data), storage.current_generation(data).fingerprint
     # The row itself is kept: it stays when the file that had it first is removed.
     assert len(after[0][0].pop("repeats")) == len(before[0][0].pop("repeats")) + 1
     assert after == before
@@ -369,7 +373,7 @@ def test_the_same_rows_again_leave_the_fingerprint_as_it_was(grown, tmp_path, lo
 def test_what_lies_in_a_delta_can_be_listed_and_removed(grown, tmp_path):
     data, _ = grown
     remove("1.csv", data)
-    assert storage.current(data).delta is None
+    assert storage.current_generation(data).delta is None
     take(tmp_path / "rest", *(tmp_path / f"{n}.csv" for n in (0, 2)), tmp_path / "tokens.csv")
     assert contents(data) == contents(tmp_path / "rest")
 
@@ -397,7 +401,7 @@ def test_rows_that_change_the_past_are_derived_with_all_others_and_the_report_sa
     report = take(data, path)
     assert report.rebuilt == why
     assert f"Everything was built again: {why}." in str(report)
-    assert storage.current(data).delta is None
+    assert storage.current_generation(data).delta is None
     take(
         tmp_path / "all", *(tmp_path / f"{n}.csv" for n in range(3)), tmp_path / "tokens.csv", path
     )
@@ -407,7 +411,7 @@ def test_rows_that_change_the_past_are_derived_with_all_others_and_the_report_sa
 @pytest.mark.slow
 def test_a_delta_that_is_damaged_anywhere_is_one_error_or_opens(grown):
     data, _ = grown
-    delta = storage.current(data).delta
+    delta = storage.current_generation(data).delta
     whole, refused = delta.read_bytes(), []
     for start in range(3 * 4096 + 100, len(whole), 1 << 16):
         flipped(delta, start)
@@ -436,7 +440,7 @@ def test_the_report_is_there_before_the_data_is_compacted_and_stays_where_that_i
     with pytest.raises(KeyboardInterrupt):
         ingest([path], "ethereum", data, progress=interrupted, served=said.append)
     (report,) = said
-    assert (report.new, report.generation) == (1, storage.current(data).folder.name)
+    assert (report.new, report.generation) == (1, storage.current_generation(data).folder.name)
     take(whole, path)
     assert contents(data) == contents(whole)
     assert not list(data.rglob(".building*"))
@@ -449,7 +453,7 @@ def test_a_report_that_cannot_be_printed_is_no_error_of_the_data_folder(data, tm
     path = write_csv(tmp_path / "one.csv", [log()])
     with pytest.raises(BrokenPipeError):
         ingest([path], "ethereum", data, served=closed)
-    assert storage.current(data).manifest["tables"]["transfers"] == 1
+    assert storage.current_generation(data).manifest["tables"]["transfers"] == 1
 
 
 def flipped(path, start):
@@ -461,7 +465,7 @@ def flipped(path, start):
 
 def test_a_damaged_delta_is_found_by_the_check_and_not_added_to(grown, tmp_path, log):
     data, _ = grown
-    path = storage.current(data).delta
+    path = storage.current_generation(data).delta
     flipped(path, path.stat().st_size - 64)
     assert len(list(storage.damage_of(data))) == 1
     before = sorted(data.rglob("*"))
@@ -491,12 +495,12 @@ def test_what_is_added_to_a_damaged_base_is_true_or_refused_and_the_check_always
     shutil.copytree(grown[0], right)
     take(right, path)
     refused = 0
-    size = storage.current(right).tables.stat().st_size
+    size = storage.current_generation(right).tables.stat().st_size
     places = range(8192, size, max(size // 16, 2**18))
     for place in places:
         data = tmp_path / str(place)
         shutil.copytree(grown[0], data)
-        base = storage.current(data).tables
+        base = storage.current_generation(data).tables
         whole = base.read_bytes()
         flipped(base, place)
         said = refusal(data, path)
@@ -508,7 +512,7 @@ def test_what_is_added_to_a_damaged_base_is_true_or_refused_and_the_check_always
             continue
         with pytest.raises(StorageError, match=r"tables\.duckdb is damaged"):
             compact(data)
-        storage.current(data).tables.write_bytes(whole)
+        storage.current_generation(data).tables.write_bytes(whole)
         assert contents(data) == contents(right)
     # Both happen: what an addition reads is not all that there is.
     assert 0 < refused < len(places)
@@ -575,19 +579,19 @@ def test_balances_that_differed_from_the_chains_are_known_until_they_are_equal_a
     grown, tmp_path, log
 ):
     data, whole = grown
-    before, chain = storage.current(data), chain_of("ethereum")
+    before, chain = storage.current_generation(data), chain_of("ethereum")
     record_compared(
         data, chain, {wallet(ERC20): Compared(104, 3, 4), wallet(WIDE): Compared(104, 2, 2)}
     )
     known = {wallet(ERC20): Compared(104, 3, 4)}
 
     def differing():
-        return storage.current(data).chains[0].differing
+        return storage.current_generation(data).chains[0].differing
 
-    marked = storage.about(storage.current(data), "duckdb").fingerprint
+    marked = storage.about(storage.current_generation(data), "duckdb").fingerprint
     assert differing() == known
     # The same rows, and answers of another id: those before had no warning.
-    assert (storage.current(data).fingerprint, marked != before.fingerprint) == (
+    assert (storage.current_generation(data).fingerprint, marked != before.fingerprint) == (
         before.fingerprint,
         True,
     )
@@ -603,13 +607,13 @@ def test_balances_that_differed_from_the_chains_are_known_until_they_are_equal_a
         "A on ethereum: 1 of 4 balances differed from the contract's own at block 104: it changes balances without a "
         "transfer, as tokens do that rebase or take a fee. Its amounts are approximate."
     )
-    number = storage.current(data).number
+    number = storage.current_generation(data).number
     record_compared(data, chain, {wallet(ERC20): Compared(104, 3, 4)})
-    assert storage.current(data).number == number
+    assert storage.current_generation(data).number == number
     record_compared(data, chain, {wallet(ERC20): Compared(110, 4, 4)})
     assert differing() == {}
     assert (
-        storage.about(storage.current(data), "duckdb").fingerprint
-        == storage.current(data).fingerprint
+        storage.about(storage.current_generation(data), "duckdb").fingerprint
+        == storage.current_generation(data).fingerprint
     )
     assert list(storage.damage_of(data)) == []

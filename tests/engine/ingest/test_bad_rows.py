@@ -150,7 +150,7 @@ def test_when_no_file_can_be_used_nothing_is_made(data, tmp_path):
     (tmp_path / "empty.csv").touch()
     with pytest.raises(IngestError, match="0 bytes"):
         take(data, tmp_path / "empty.csv")
-    assert storage.current(data) is None
+    assert storage.current_generation(data) is None
 
 
 BAD_VALUES = {

@@ -207,7 +207,7 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
 
     report = ingest([str(files)], "ethereum", url, master, CONF, progress=progress)
     assert "merging" in steps
-    served = storage.current(tmp_path / "here")
+    served = storage.current_generation(tmp_path / "here")
     (made,) = [path for path in (tmp_path / "there").iterdir() if path.is_dir()]
     assert sorted(path.name for path in made.iterdir() if path.name[0] != ".") == sorted(
         ["manifest.json", *(f"{name}.parquet" for name in TABLES)]

@@ -108,7 +108,7 @@ def test_the_decimals_of_a_token_are_asked_for_and_what_is_given_is_learnt_liste
         assert tables.balances()[TOKEN, wallet(1)] == 1_000_500
         known = tables.contract(TOKEN)
     assert (known["standard"], known["decimals"]) == ("ERC20", 3)
-    assert storage.current(data).manifest["files"][0]["options"] == {"decimals": 3}
+    assert storage.current_generation(data).manifest["files"][0]["options"] == {"decimals": 3}
     assert take(data, path).skipped == {str(path): None}
     report = take(data, path, options=SnapshotOptions(decimals=6))
     assert (

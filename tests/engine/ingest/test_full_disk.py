@@ -97,8 +97,11 @@ def test_what_came_is_served_where_the_end_of_the_disk_leaves_it_uncompacted(
     report = ingest(
         [path], "ethereum", copy, progress=lambda step, _: step == "merging" and fill(small_disk)
     )
-    assert report.generation == storage.current(copy).folder.name
-    assert (contents(copy), storage.current(copy).delta is None) == (contents(whole), False)
+    assert report.generation == storage.current_generation(copy).folder.name
+    assert (contents(copy), storage.current_generation(copy).delta is None) == (
+        contents(whole),
+        False,
+    )
     assert report.uncompacted in str(report).splitlines()
     assert report.uncompacted.startswith(
         "The new rows are served; compacting them with the rest failed, so that "
@@ -125,5 +128,5 @@ def test_compaction_that_needs_more_memory_than_others_should_miss_takes_all_tha
     with pytest.raises(OutOfMemory):
         compact(shutil.copytree(data, tmp_path / "copy"), memory="1MB")
     report = take(data, path)
-    assert (report.uncompacted, storage.current(data).delta) == (None, None)
+    assert (report.uncompacted, storage.current_generation(data).delta) == (None, None)
     assert contents(data) == contents(whole)

@@ -25,7 +25,7 @@ from tests.engine.ingest.reading_back import Tables, take
 def test_flipped_bytes_are_found_by_the_check_and_by_what_is_built_on_them(tmp_path, log, place):
     data = tmp_path / "data"
     take(data, write_csv(tmp_path / "one.csv", [log(0, n, 10**20) for n in range(1, 20)]))
-    path = storage.current(data).tables
+    path = storage.current_generation(data).tables
     start = {"front": 5000, "middle": path.stat().st_size // 2, "end": path.stat().st_size - 64}[
         place
     ]
@@ -53,7 +53,7 @@ def test_a_file_of_another_generation_is_not_answered_from(tmp_path, log, monkey
     for day in (1, 2):
         take(data, write_csv(tmp_path / f"{day}.csv", days[day][:4]))
     open_dataset(data).close()
-    served = storage.current(data).folder
+    served = storage.current_generation(data).folder
     before = next(path for path in served.parent.iterdir() if path != served)
     (served / name).unlink()  # it may be one file with the other's
     shutil.copyfile(before / name, served / name)
@@ -66,18 +66,18 @@ def test_a_file_of_another_generation_is_not_answered_from(tmp_path, log, monkey
 def test_a_flipped_bit_anywhere_in_the_manifest_or_in_what_names_it_is_one_error(tmp_path, log):
     data = tmp_path / "data"
     take(data, write_csv(tmp_path / "one.csv", [log(0, n, 10**20) for n in range(1, 5)]))
-    for path in (storage.current(data).folder / storage.MANIFEST, data / "current"):
+    for path in (storage.current_generation(data).folder / storage.MANIFEST, data / "current"):
         whole = path.read_bytes().rstrip()
         for at in range(len(whole)):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] + b"\n")
             with pytest.raises(StorageError):
-                storage.current(data)
+                storage.current_generation(data)
         path.write_bytes(whole + b"\n")
     assert list(storage.damage_of(data)) == []
     # The name alone.
-    (data / "current").write_text(storage.current(data).folder.name + "\n")
+    (data / "current").write_text(storage.current_generation(data).folder.name + "\n")
     with pytest.raises(StorageError, match="is damaged"):
-        storage.current(data)
+        storage.current_generation(data)
 
 
 # A disk that is full, as a process sees it that may write no file larger than this.
@@ -129,7 +129,7 @@ def test_a_generation_that_is_named_stays_where_the_disk_fails_to_say_that_the_n
     report = take(data, write_csv(tmp_path / "two.csv", [log(0, 2, 10**20)]))
     assert (
         report.generation
-        == storage.current(data).folder.name
+        == storage.current_generation(data).folder.name
         == (data / "current").read_text().split()[0]
     )
     with Tables(data) as tables:
@@ -139,7 +139,7 @@ def test_a_generation_that_is_named_stays_where_the_disk_fails_to_say_that_the_n
 def test_a_generation_that_cannot_be_removed_yet_fails_no_run_and_goes_later(tmp_path, log):
     data = tmp_path / "data"
     take(data, write_csv(tmp_path / "0.csv", [log(0, 1, 10**20)]))
-    first = storage.current(data).folder
+    first = storage.current_generation(data).folder
     with full_disk.mounted(first / "busy"):
         for day in (1, 2, 3):
             assert take(data, write_csv(tmp_path / f"{day}.csv", [log(0, 1, 10**20)])).changed

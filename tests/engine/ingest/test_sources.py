@@ -358,7 +358,7 @@ def test_the_sources_are_listed_with_how_each_was_read(data, tmp_path, halves, c
         == f"  holders of {wallet(1000)}, 6 decimals, at block 105"
     )
     assert main(["sources", "--data", str(data)]) == 0
-    one, two, three = storage.current(data).manifest["files"]
+    one, two, three = storage.current_generation(data).manifest["files"]
     assert capsys.readouterr().out.splitlines() == [
         f"{one['sha256'][:12]}  {halves[0][0]}: token_transfers (ethereum-etl), 2 rows, ethereum, "
         f"ingested {one['taken_at']}",
@@ -400,7 +400,7 @@ def test_a_date_is_its_end_and_a_time_is_in_utc(data, tmp_path, date, seconds):
         )
         == 0
     )
-    assert storage.current(data).chains[0].last_timestamp == seconds
+    assert storage.current_generation(data).chains[0].last_timestamp == seconds
 
 
 def test_a_date_that_is_none_is_refused(data, tmp_path, capsys):
@@ -414,9 +414,9 @@ def test_a_date_that_is_none_is_refused(data, tmp_path, capsys):
 @pytest.mark.parametrize("named", slow.but_the_first(["checksum", "path", "name"]))
 def test_a_file_is_named_by_its_path_its_name_or_its_checksum(data, halves, named):
     path = halves[0][0]
-    digest = storage.current(data).manifest["files"][0]["sha256"]
+    digest = storage.current_generation(data).manifest["files"][0]["sha256"]
     remove({"path": str(path), "name": path.name, "checksum": digest[:8].upper()}[named], data)
-    assert [entry["path"] for entry in storage.current(data).manifest["files"]] == [
+    assert [entry["path"] for entry in storage.current_generation(data).manifest["files"]] == [
         str(halves[0][1])
     ]
 
@@ -427,7 +427,7 @@ def test_a_file_that_is_named_wrongly_or_not_uniquely_is_refused_with_the_candid
     with pytest.raises(ValidationError) as caught:
         remove("c.csv", data)
     (a, b), _ = halves
-    digests = [entry["sha256"][:12] for entry in storage.current(data).manifest["files"]]
+    digests = [entry["sha256"][:12] for entry in storage.current_generation(data).manifest["files"]]
     assert str(caught.value) == (
         "source: no ingested file is named 'c.csv'. Name one of these by its path or checksum:\n"
         f"  {digests[0]}  {a}: token_transfers (ethereum-etl), 2 rows, ethereum\n"
@@ -755,10 +755,10 @@ def test_a_run_says_which_blocks_have_no_time(data, tmp_path, log):
         "around them are refused. Ingest a file with their times (number, timestamp)"
     )
     # The end of the data has no time of another block.
-    assert storage.current(data).chains == (ChainExtent(1, 100, 103, None),)
+    assert storage.current_generation(data).chains == (ChainExtent(1, 100, 103, None),)
     times.write_text("number,timestamp\n102,1600000120\n103,1600000180\n")
     assert take(data, times).untimed == []
-    assert storage.current(data).chains == (ChainExtent(1, 100, 103, 1_600_000_180),)
+    assert storage.current_generation(data).chains == (ChainExtent(1, 100, 103, 1_600_000_180),)
 
 
 def test_a_file_that_is_given_again_with_another_map_replaces_what_it_gave(
@@ -820,14 +820,14 @@ def test_a_row_that_contradicts_a_stored_one_is_shown_beside_it_and_refuses_the_
     )
     assert (caught.value.path, caught.value.row) == (str(tmp_path / "new.csv"), 2)
     assert everything(data) == before
-    assert len(storage.current(data).manifest["files"]) == 1
+    assert len(storage.current_generation(data).manifest["files"]) == 1
 
 
 def test_two_files_of_one_run_that_contradict_each_other_refuse_it(data, tmp_path, reorganised):
     says = r"old.csv: 1 row contradicts another(.|\n)*old.csv, row 2(.|\n)*new.csv, row 2"
     with pytest.raises(IngestError, match=says):
         take(tmp_path / "fresh", tmp_path / "old.csv", reorganised[1])
-    assert storage.current(tmp_path / "fresh") is None
+    assert storage.current_generation(tmp_path / "fresh") is None
 
 
 def test_a_file_that_contradicts_itself_is_refused_alone(data, tmp_path, log):
@@ -846,7 +846,7 @@ def test_replacing_from_a_block_on_takes_out_what_every_file_has_there(data, tmp
     assert "replaced: 2 transfers of ethereum from block 101 on" in report.lines()
     with Tables(data) as tables:
         assert tables.balances() == tokens([rows[0], moved[1]]).balances
-    entries = storage.current(data).manifest["files"]
+    entries = storage.current_generation(data).manifest["files"]
     assert [entry.get("replaced_from") for entry in entries] == [101, None]
     assert take(data, tmp_path / "old.csv").lines()[0] == (
         f"{tmp_path / 'old.csv'}: ingested before, skipped; its rows from block 101 on were replaced, and are not read "

@@ -17,7 +17,7 @@ from nbext.engine.query.set_tree import Leaf
 from nbext.engine.schema import TABLES
 from nbext.engine.spark.dataset import SparkDataset
 from nbext.engine.spark.session import Spark, beside, parquet_files
-from nbext.engine.storage import current
+from nbext.engine.storage import current_generation
 from nbext.errors import ConfigError, QueryCancelled
 from tests.engine import forms, hand_made
 from tests.engine.cluster import cluster
@@ -194,8 +194,8 @@ def test_options_hold_of_the_url_and_where_it_has_none_of_sparks_own_file(data_d
 
 
 def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
-    folder = parquet_files(current(data_dir))
-    assert parquet_files(current(data_dir)) == folder
+    folder = parquet_files(current_generation(data_dir))
+    assert parquet_files(current_generation(data_dir)) == folder
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         f"{name}.parquet" for name in TABLES
     )
