@@ -31,10 +31,10 @@ import pyarrow.csv as pacsv
 from nbext.core import strict_json
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import Chain, chain_of
-from nbext.core.untrusted_text import quoted as quoted_text
-from nbext.core.untrusted_text import visible
+from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest.files import Source, open_regular
-from nbext.engine.ingest.stage import Stage, name, quoted
+from nbext.engine.ingest.stage import Stage, name
+from nbext.engine.schema import sql_literal
 from nbext.errors import IngestError
 
 Holds = Literal["transfers", "tokens", "contracts", "blocks", "holders", "list"]
@@ -540,8 +540,7 @@ def recognised(
         )
     if missing := renamed.keys() - {name.lower() for name in names}:
         raise source.fault(
-            f"it has no column {quoted_text(min(missing))}, which --map names. "
-            f"Found: {_shown(names)}.",
+            f"it has no column {quoted(min(missing))}, which --map names. Found: {_shown(names)}.",
         )
     found = recognise(names, renamed)
     if found is None:
@@ -550,12 +549,11 @@ def recognised(
         raise source.fault(f"{_closest(now)}")
     if twice := [name for name in found[1].values() if names.count(name) > 1]:
         raise source.fault(
-            f"two columns are called {quoted_text(twice[0])}. Rename one of them.",
+            f"two columns are called {quoted(twice[0])}. Rename one of them.",
         )
     if taken := [name for name in found[1].values() if name.lower() == "row"]:
         raise source.fault(
-            f"--map names {quoted_text(taken[0])}, by which nbext numbers the rows. "
-            "Rename the column.",
+            f"--map names {quoted(taken[0])}, by which nbext numbers the rows. Rename the column.",
         )
     return found
 

@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from nbext.engine.ingest.files import Source
 from nbext.engine.layers import attach
+from nbext.engine.schema import sql_literal
 from nbext.engine.storage import ADVICE, DELTA_FILE, DUCKDB, TABLES_FILE, Generation, link_file
 from nbext.errors import OutOfMemory, StorageError
 
@@ -55,11 +56,6 @@ REPEATED = (
     "given"
 )
 _KEY = "chain_id, tx, low, key_index"
-
-
-def quoted(text: str | Path) -> str:
-    """Return the text as an SQL literal."""
-    return "'" + str(text).replace("'", "''") + "'"
 
 
 def name(column: str) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from nbext.engine.ingest.derive import facts, rows
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions, Tokens, amount_of, named_token
 from nbext.engine.ingest.reading import FileTable
-from nbext.engine.ingest.stage import Stage, name, quoted
+from nbext.engine.ingest.stage import Stage, name
+from nbext.engine.schema import sql_literal
 
 COIN = "rows of the chain's own coin skipped"
 OTHERS = "rows of a stream that are no token transfers skipped"

@@ -19,7 +19,8 @@ from nbext.core.strict_json import LONE_SURROGATE
 from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.files import Source, short_path
 from nbext.engine.ingest.reading import FileTable, read_text, unreadable
-from nbext.engine.ingest.stage import OF_A_FILE, Stage, quoted
+from nbext.engine.ingest.stage import OF_A_FILE, Stage
+from nbext.engine.schema import sql_literal
 from nbext.errors import IngestError, ValidationError
 
 # First what an exporter read from the contracts and their logs, then curated lists, then what a row calls a token.
@@ -284,7 +285,7 @@ def learn_decimals(stage: Stage, file: FileTable, address: str, decimals: int) -
     # Of snapshots only the newest counts, which `snapshots.place_snapshots` finds.
     check_decimals(
         stage,
-        f"(SELECT {file.chain} AS chain_id, {quoted(address)} AS address, {decimals} AS decimals) k",
+        f"(SELECT {file.chain} AS chain_id, {sql_literal(address)} AS address, {decimals} AS decimals) k",
         "number NOT IN (SELECT source FROM prev.ingest.openings)",
     )
     stage.run(
