@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nbext.core.addresses import ZERO_ADDRESS
-from nbext.engine.duckdb.addresses import bytes_of
+from nbext.engine.duckdb.files import bytes_of
 from nbext.engine.ingest.derive import contracts, duplicates, holdings, rows, tables
 from nbext.engine.ingest.derive.facts import ADDRESS
 from nbext.engine.ingest.derive.holdings import NOBODY
