@@ -188,7 +188,7 @@ def stop():
     folders = []
     yield folders.append
     for folder in folders:
-        service.start(folder).stop()
+        service.start_service(folder).stop()
 
 
 def test_every_balance_and_owner_is_the_contracts(settled, tmp_path, stop):
