@@ -25,11 +25,9 @@ from anyio import CapacityLimiter, to_thread
 
 from nbext.engine.dataset import Cancel
 from nbext.service.http.problems import Problem
-from nbext.service.segments.store import SegmentRecord
+from nbext.service.segments.store import RETRY_SOON, SegmentRecord
 
 Result = TypeVar("Result")
-# When a caller may come again who found no room.
-RETRY_SOON = {"Retry-After": "2"}
 
 
 class Quota:
@@ -129,6 +127,7 @@ class SegmentJob:
     # Of the data that it asks: the newest, where nothing is said.
     fingerprint: str | None = None
     request: dict[str, Any] = field(default_factory=dict)
+    # It stops as soon as the engine looks where it runs, and before it begins where it waits.
     cancel: Cancel = field(default_factory=Cancel)
     done: Future[None] = field(default_factory=Future)
     # The segment as the registry has it now, where this job completed it.
@@ -227,10 +226,6 @@ class Jobs:
         """Return the ids of all jobs that have not ended."""
         with self._changed:
             return [*self._all, *self._waiting]
-
-    def cancel(self, job: SegmentJob) -> None:
-        """Stop a job: as soon as the engine looks where it runs, and before it begins where it waits."""
-        job.cancel.asked.set()
 
     def release(self, job: SegmentJob) -> None:
         """Note that a job has its answer and only stores it: the next may ask the engine."""

@@ -535,7 +535,7 @@ async def _wait(
         job.waiters -= 1
         # Two callers may wait for one segment: the first who hangs up does not take it from the other.
         if gone.done() and job.waiters == 0 and not job.wanted:
-            segments.jobs.cancel(job)
+            job.cancel.asked.set()
 
 
 @contextlib.asynccontextmanager

@@ -39,12 +39,8 @@ class Maintenance:
     def __init__(
         self, segments: SegmentService, audit: Audit, log: Log, keep_reserve: Callable[[], None]
     ) -> None:
-        self._segments, self._audit, self._log, self._keep_reserve = (
-            segments,
-            audit,
-            log,
-            keep_reserve,
-        )
+        self._segments, self._audit = segments, audit
+        self._log, self._keep_reserve = log, keep_reserve
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="nbext-maintenance", daemon=True)
 

@@ -263,7 +263,7 @@ class SegmentService:
             detail = f"The segment has ended ({finished.status}): there is nothing to cancel."
             raise Problem("finished", detail)
         if job := self.jobs.find(segment_id):
-            self.jobs.cancel(job)
+            job.cancel.asked.set()
             self.reconcile()
             # The engine looks for cancellation between steps: most callers get the final status at once.
             wait([job.done], timeout=self.limits.cancel_seconds)
@@ -292,7 +292,7 @@ class SegmentService:
         for segment_id, unfinished in self.store.unsettled(self.jobs.ids()):
             found = self.jobs.find(segment_id)
             if found and unfinished:
-                self.jobs.cancel(found)
+                found.cancel.asked.set()
             elif found:
                 self.jobs.resolve(found)
 

@@ -38,6 +38,8 @@ from nbext.service.limits import Limits
 UNFINISHED = ("queued", "running")
 # Whoever asks again for one of these begins it anew.
 WITHOUT_RESULT = ("expired", "failed", "cancelled")
+# When a caller may come again who found no room.
+RETRY_SOON = {"Retry-After": "2"}
 # Rows of one look or change, where all of them might be a million.
 _BATCH = 500
 # For how long a call may be repeated with its Idempotency-Key (seconds).
@@ -290,11 +292,11 @@ def _turn(db: Connection, key_id: str, priority: int, limits: Limits) -> int:
     queue = db.execute(_QUEUE, {"key": key_id, "rank": priority}).one()
     if queue.waiting >= limits.queue:
         detail = f"{queue.waiting} segments are waiting. Try again soon."
-        raise Problem("busy", detail, headers={"Retry-After": "2"})
+        raise Problem("busy", detail, headers=RETRY_SOON)
     # A loop around execute fills the share of its own key, and not the queue of all.
     if queue.of_key >= limits.per_key:
         detail = f"This key has {limits.per_key} unfinished segments. Wait for one to finish, or cancel one."
-        raise Problem("too-many-segments", detail, headers={"Retry-After": "2"})
+        raise Problem("too-many-segments", detail, headers=RETRY_SOON)
     now = queue.served or 0 if queue.head is None else queue.head
     return int(now if queue.last is None else max(now, queue.last + 1))
 
