@@ -16,7 +16,6 @@ from starlette.concurrency import run_in_threadpool
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.atomic_files import write_whole
-from nbext.core.locks import ProcessLock
 from nbext.engine.dataset import Cancel, Dataset
 from nbext.errors import NbextError
 from nbext.service.accounts.audit import Audit
@@ -28,11 +27,8 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log, Metrics
 from nbext.service.scheduling import FairScheduler, Quota
-from nbext.service.segments.lists import Lists
 from nbext.service.segments.maintenance import Maintenance
-from nbext.service.segments.results import ResultFolder
 from nbext.service.segments.service import SegmentService
-from nbext.service.segments.store import SegmentStore
 from nbext.settings import Secret
 
 REGISTRY_FILE = "registry.sqlite"
@@ -92,22 +88,11 @@ class Container:
         self.keys = KeyRing(self.database, owner)
         self.rates = Rates(self.database)
         self.signups = SignUps(self.database)
-        self.store = SegmentStore(self.database)
-        self.results = ResultFolder(state_dir)
-        self.lists = Lists(state_dir, limits)
-        # Marks this service as alive, so that another on the same folder leaves its segments alone.
-        self.lease = ProcessLock(state_dir / "leases")
         self.metrics = Metrics()
         self.generations = Generations(dataset, newer, self.metrics.serves, log)
-        self.segments = SegmentService(
-            self.generations,
-            store=self.store,
-            results=self.results,
-            lists=self.lists,
-            lease=self.lease,
-            limits=limits,
-            log=log,
-        )
+        self.segments = SegmentService(self.generations, self.database, state_dir, limits, log)
+        self.store, self.results = self.segments.store, self.segments.results
+        self.lists = self.segments.lists
         self.audit = Audit(self.database)
         self.maintenance = Maintenance(
             self.segments, self.audit, log, lambda: _keep_reserve(state_dir)
@@ -214,7 +199,7 @@ class Container:
         # The maintenance first, which uses all the others; the data last, which running segments read until they end.
         self.maintenance.stop()
         self.wind_down(0)
-        self.lease.release()
+        self.segments.lease.release()
         self.database.close()
         self.generations.close()
 

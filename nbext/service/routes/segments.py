@@ -49,8 +49,8 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.scheduling import SegmentJob
 from nbext.service.segments import analysis, results
-from nbext.service.segments.service import Executed, SegmentService, since
-from nbext.service.segments.store import IdempotencyKey, SegmentRecord, idempotency_key_of
+from nbext.service.segments.service import SegmentService, since
+from nbext.service.segments.store import SegmentRecord
 
 router = APIRouter(tags=["segments"])
 
@@ -188,10 +188,9 @@ async def _executed(
 ) -> Response:
     """Run what is asked as a segment; a call with the same claim and body as one before gets the segment of that."""
     segments = container.segments
-    claim: IdempotencyKey | None = None
-    found: Executed | None = None
+    claim, found = None, None
     if claimed is not None:
-        claim, found = await container.wait_for(_repeated, segments, claimed, key, asked)
+        claim, found = await container.wait_for(segments.repeated, claimed, key, asked)
     if found is None:
         with container.generations.acquire() as data:
             plan = await container.plan(key, lambda cancel: plan_of(data, asked, key, cancel))
@@ -203,14 +202,6 @@ async def _executed(
     return segment_answer(
         request, segment, cached=found.cached, replayed=found.replayed, strict=True
     )
-
-
-def _repeated(
-    segments: SegmentService, name: str, key: Key, body: Mapping[str, Any]
-) -> tuple[IdempotencyKey | None, Executed | None]:
-    """Return the claim that a call makes, and the segment that a call with the same claim made before."""
-    claim = idempotency_key_of(name, key, body)
-    return claim, segments.repeated(claim) if claim else None
 
 
 @route(router.post, wire.EXPLAIN, wire.Explained, *RUN)

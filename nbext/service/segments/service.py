@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +29,7 @@ from nbext.errors import (
     StorageError,
     ValidationError,
 )
+from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
 from nbext.service.generations import Generations
 from nbext.service.http.problems import Problem, problem_of
@@ -43,6 +45,7 @@ from nbext.service.segments.store import (
     ResultFile,
     SegmentRecord,
     SegmentStore,
+    idempotency_key_of,
 )
 
 _UNKNOWN = ("not-found", "There is no segment with that id.")
@@ -69,17 +72,16 @@ class SegmentService:
     def __init__(
         self,
         generations: Generations,
-        *,
-        store: SegmentStore,
-        results: ResultFolder,
-        lists: Lists,
-        lease: ProcessLock,
+        database: Database,
+        folder: Path,
         limits: Limits,
         log: Log,
     ) -> None:
-        self.generations, self.store, self.lists = generations, store, lists
-        self.results, self.lease, self.limits = results, lease, limits
-        self._log = log
+        self.generations, self.limits, self._log = generations, limits, log
+        self.store, self.results = SegmentStore(database), ResultFolder(folder)
+        self.lists = Lists(folder, limits)
+        # Marks this service as alive, so that another on the same folder leaves its segments alone.
+        lease = self.lease = ProcessLock(folder / "leases")
         self.jobs = Jobs(
             self._run, self._take, workers=limits.workers, shared=lambda: bool(lease.others())
         )
@@ -132,14 +134,17 @@ class SegmentService:
             plans.extend(self.plan(dataset, query, key, cancel) for query in queries)
         return plans
 
-    def repeated(self, claim: IdempotencyKey) -> Executed | None:
-        """Return the segment that a call with this claim made before, where it made one."""
+    def repeated(
+        self, name: str, key: Key, body: Mapping[str, Any]
+    ) -> tuple[IdempotencyKey, Executed | None]:
+        """Return the Idempotency-Key of a call, and the segment that a call with the same one made before."""
+        claim = idempotency_key_of(name, key, body)
         claimed = self.store.claimed(claim)
         former = self._current(claimed) if claimed else None
         # A call that was cut off left no result: its repeat runs anew.
         if former is None or former.status in ("cancelled", "expired"):
-            return None
-        return Executed(former, replayed=True)
+            return claim, None
+        return claim, Executed(former, replayed=True)
 
     def execute(
         self,

@@ -56,12 +56,8 @@ class IdempotencyKey:
     body: str
 
 
-def idempotency_key_of(
-    header: str | None, key: Key, body: Mapping[str, Any]
-) -> IdempotencyKey | None:
-    """Return the claim that a request makes, or None without the header; 400 where the header is unusable."""
-    if header is None:
-        return None
+def idempotency_key_of(header: str, key: Key, body: Mapping[str, Any]) -> IdempotencyKey:
+    """Return what a request's header names, or the problem 400 where it is unusable."""
     if not _CLAIM_NAME.match(header):
         raise Problem(
             "bad-header",
