@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pandas as pd
 import pytest
 
@@ -925,8 +927,9 @@ SELECT address FROM holders""",
 
 
 @pytest.fixture
-def notebook(shell):
-    """A notebook of a newcomer, with a few variables."""
+def notebook(home, shell):
+    """A notebook of a newcomer, with a few variables and no saved query, whichever tests came before."""
+    shutil.rmtree(home / "data" / "queries", ignore_errors=True)
     wallets = ["0x" + "a" * 40]
     shell.ip.user_ns.update(
         wallets=wallets,
