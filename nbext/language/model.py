@@ -417,9 +417,7 @@ class Plan:
     order: RowOrder | None
     chain: Chain
     as_of: AsOf
-    operator: Operator
     limit: int
-    file_type: FileType
     canonical: dict[str, Any]
     words: str
     leaves: tuple[PlanNode, ...]

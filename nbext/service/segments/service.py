@@ -158,11 +158,8 @@ class SegmentService:
         fingerprint = dataset.about.fingerprint
         # Two ways to write one segment have one id: each caller gets its own words back.
         request = {
-            "operator": plan.operator,
-            "filters": body["filters"],
-            "fileType": plan.file_type,
-            "limit": plan.limit,
-            **{name: body[name] for name in ("profile", "since") if name in body},
+            **{name: plan.canonical[name] for name in ("operator", "filters", "fileType", "limit")},
+            **{name: body[name] for name in ("filters", "profile", "since") if name in body},
         }
         segment_id = self.language.segment_id(plan, fingerprint)
         segment = self._current(segment_id)
