@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -33,11 +34,15 @@ def make(data_dir: Path) -> None:
             f"INSERT INTO transfers SELECT 2, n // 100, n, n, {_TRANSFERS} + n, 0, 0, 1 + n % 7, 1"
             f" FROM range({_TRANSFERS}) made(n)"
         )
-    # A file that has other rows than the manifest says is of another generation, and refused.
+    # A file that has other rows than the manifest says is of another generation, and refused; so is a manifest that is
+    # not the one of `current`.
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(
         json.dumps(manifest | {"tables": manifest["tables"] | {"transfers": _TRANSFERS}})
+    )
+    (data_dir / "current").write_text(
+        f"{folder.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n"
     )
 
 
