@@ -263,10 +263,12 @@ def test_a_service_that_ends_puts_running_segments_back_and_the_next_one_finishe
 
 def test_two_services_on_one_folder_share_segments_and_stop_each_others(data_dir, tmp_path):
     dataset = Slow(open_dataset(data_dir))
-    one, two = Running(data_dir, tmp_path, dataset=dataset), Running(data_dir, tmp_path)
+    one = Running(data_dir, tmp_path, dataset=dataset)
+    told = begin(one).json()
+    assert dataset.asked.acquire(timeout=10)
+    # Not before: it takes from the same queue.
+    two = Running(data_dir, tmp_path)
     try:
-        told = begin(one).json()
-        assert dataset.asked.acquire(timeout=10)
         seen = two.get(f"/v1/segment/{told['id']}")
         assert (seen.status_code, seen.json()["status"]) == (202, "running")
         assert begin(two).json()["id"] == told["id"]
@@ -283,10 +285,12 @@ def test_two_services_on_one_folder_share_segments_and_stop_each_others(data_dir
 
 def test_a_caller_of_one_service_waits_for_a_segment_that_another_runs(data_dir, tmp_path):
     dataset = Slow(open_dataset(data_dir))
-    one, two = Running(data_dir, tmp_path, dataset=dataset), Running(data_dir, tmp_path)
+    one = Running(data_dir, tmp_path, dataset=dataset)
+    begin(one)
+    assert dataset.asked.acquire(timeout=60)
+    # Not before: it takes from the same queue.
+    two = Running(data_dir, tmp_path)
     try:
-        begin(one)
-        assert dataset.asked.acquire(timeout=60)
         threading.Timer(0.5, dataset.go.set).start()
         assert two.execute(body(1))["status"] == "completed"
     finally:
