@@ -28,7 +28,7 @@ from nbext.engine.query.amounts import stored_amount
 from nbext.engine.query.parameters import inline
 from nbext.engine.query.rows import in_exact_order
 from nbext.engine.query.set_tree import joined, settled
-from nbext.engine.query.statements import rows_of, side_by_side, wallets_in_order
+from nbext.engine.query.statements import side_by_side, stored_rows, wallets_in_order
 from nbext.engine.schema import FOREVER, TABLES
 
 ZERO = BURN_ADDRESSES[0]
@@ -288,7 +288,7 @@ class WorldDataset:
         found = in_exact_order(rows.to_pyarrow(), by, "address", descending=order.descending)
         # Where the limit left nothing out, the rows are counted already.
         matched = found.num_rows if found.num_rows < limit else wallets.count().to_pyarrow().as_py()
-        return Answer(int(matched), rows_of(found, question))
+        return Answer(int(matched), stored_rows(found, question))
 
     def close(self) -> None:
         self.connection.disconnect()

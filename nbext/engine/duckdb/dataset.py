@@ -139,7 +139,7 @@ class DuckDataset:
         self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
     ) -> pa.Table:
         """Read a table that is built of the data's; see `nbext.engine.dataset.Dataset.read`."""
-        statement = self._statements.reading(name, build, values)
+        statement = self._statements.reading(name, build, values, cancel)
         return self._do(lambda work: work.fetch(statement, values), cancel)
 
     def totals(

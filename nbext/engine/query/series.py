@@ -156,7 +156,9 @@ def wallets(
     )
 
 
-def column(series: Series, tables: Tables, scalars: Sequence[Any], moments: Moments) -> ir.Table:
+def first_column(
+    series: Series, tables: Tables, scalars: Sequence[Any], moments: Moments
+) -> ir.Table:
     """Build the first returned column of a series; `Uncovered` as `wallets`."""
     return moments.checked(series.question.columns(tables, series.scalars(scalars, moments))[0])
 
@@ -172,7 +174,7 @@ def by_point(
     counts = members.group_by(POINT).agg(matched=members.count())
     if not amounts:
         return counts
-    held = column(series, tables, scalars, each)
+    held = first_column(series, tables, scalars, each)
     rows = held.join(members, [name for name in ("wallet", POINT) if name in held.columns])
     sums = rows.group_by(POINT).agg(**limb_sums(rows[held.columns[-1]]))
     # Some wallets match, and none of them has any.

@@ -150,7 +150,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnStatements:
     """The statements of a returned column and its ``wallet``: whole, and of the wallets in `RETURNED` alone."""
 
     whole: Statement
@@ -178,33 +178,76 @@ class Statements:
         self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
         self._lock, self._compiling = threading.Lock(), threading.Lock()
 
-    def counting(self, question: Question, cancel: Cancel | None = None) -> Statement:
-        """Return the statement of one row, ``matched``; its values are the question's."""
-        name = ("count", question.shape)
-        return self._keep(name, question.values, lambda holes: self._count(question, holes), cancel)
-
     def returning(self, question: Question, cancel: Cancel | None = None) -> Statement:
-        """Return the statement of the rows and ``matched`` beside each; its values end with the limit."""
-        name, values = ("rows", question.shape), (*question.values, 0)
-        return self._keep(name, values, lambda holes: self._rows(question, holes), cancel)
+        """Return the statement of the rows and ``matched`` beside each; its values end with the limit.
+
+        The wallets are found once, counted, and cut, in one statement.
+        """
+
+        def compiled(holes: _Holes) -> Statement:
+            scalars = holes.scalars[:-1]
+            wallets = joined(settled(question.wallets(self.tables, scalars)))
+            matched = self._statement(wallets.select("wallet"), holes).tree
+            returned = ibis.table(WALLET, name=RETURNED)
+            columns = question.columns(self.tables, scalars)
+            rows = self._statement(side_by_side(returned, self.tables["wallets"], columns), holes)
+            found = sge.Table(this=sg.to_identifier(MATCHED, quoted=True))
+            first = wallets_in_order(
+                ibis.table(WALLET, name=MATCHED), question.order, self.tables, scalars
+            )
+            returned_first = self._statement(first.limit(holes.stand_ins[-1]), holes).tree
+            ctes = [_named(MATCHED, matched), _named(RETURNED, returned_first), *rows.tree.ctes]
+            tree = rows.tree.copy()
+            tree.set("with_", sge.With(expressions=ctes))
+            total = sg.select(sge.Count(this=sge.Star())).from_(found).subquery()
+            tree.select(total.as_(MATCHED, quoted=True), copy=False)
+            return Statement(tree, rows.dialect, rows.schema)
+
+        return self._keep(("rows", question.shape), (*question.values, 0), compiled, cancel)
 
     def wallets(self, question: Question, cancel: Cancel | None = None) -> Settled[Statement]:
-        """Return the question's wallets as sets to combine, each leaf a statement; their values are the question's."""
-        name = ("wallets", question.shape)
-        return self._keep(
-            name, question.values, lambda holes: self._wallets(question, holes), cancel
-        )
+        """Return the question's wallets as sets to combine, each leaf a statement; their values are the question's.
+
+        Where base and delta are best read apart, a leaf is a set of three.
+        """
+
+        def leaf(table: ir.Table, holes: _Holes) -> Settled[Statement]:
+            apart = self._layers and self._layers.apart(self._tree(table, holes))
+            if not apart:
+                return Leaf(self._statement(table, holes))
+            base, stale, delta = (Leaf(self._of(tree, table)) for tree in apart)
+            return Union([Narrowed(base, (), (stale,)), delta], disjoint=True)
+
+        def compiled(holes: _Holes) -> Settled[Statement]:
+            with self._turn(holes):
+                tree = settled(question.wallets(self.tables, holes.scalars))
+            return replaced(tree, lambda table: leaf(table, holes))
+
+        return self._keep(("wallets", question.shape), question.values, compiled, cancel)
 
     def series(self, asked: Series, cancel: Cancel | None = None) -> Settled[Statement] | None:
         """Return the wallets of a series as `wallets` does; None where it is not covered.
 
         The values end with its first and its last block.
         """
-        return self._of_series("series", asked, self._series, cancel)
+
+        def compiled(holes: _Holes) -> Settled[Statement]:
+            with self._turn(holes):
+                between = Between(*holes.scalars[-2:])
+                tree = series.wallets(asked, self.tables, holes.scalars, between)
+            return mapped(tree, lambda table: self._statement(table, holes))
+
+        return self._of_series("series", asked, asked.ends, compiled, cancel)
 
     def series_column(self, asked: Series, cancel: Cancel | None = None) -> Statement | None:
         """Return the statement of the first returned column of a series; None where it is not covered."""
-        return self._of_series("series column", asked, self._series_column, cancel)
+
+        def compiled(holes: _Holes) -> Statement:
+            between = Between(*holes.scalars[-2:])
+            column = series.first_column(asked, self.tables, holes.scalars, between)
+            return self._statement(column, holes)
+
+        return self._of_series("series column", asked, asked.ends, compiled, cancel)
 
     def series_by_point(
         self, asked: Series, *, amounts: bool, cancel: Cancel | None = None
@@ -215,49 +258,69 @@ class Statements:
         blocks. None where it is not covered.
         """
 
-        def compiled(asked: Series, holes: _Holes) -> Statement:
+        def compiled(holes: _Holes) -> Statement:
             each = Each(holes.scalars[-1])
             with self._turn(holes):
                 counted = series.by_point(asked, self.tables, holes.scalars, each, amounts=amounts)
             return self._statement(counted, holes)
 
-        return self._of_series(
-            f"series by point {amounts}", asked, compiled, cancel, (asked.blocks,)
-        )
+        name = f"series by point {amounts}"
+        return self._of_series(name, asked, (asked.blocks,), compiled, cancel)
 
-    def columns(self, question: Question, cancel: Cancel | None = None) -> list[Column]:
+    def columns(self, question: Question, cancel: Cancel | None = None) -> list[ColumnStatements]:
         """Return the statements of each returned column."""
-        name = ("columns", question.shape)
-        return self._keep(
-            name, question.values, lambda holes: self._columns(question, holes), cancel
-        )
+
+        def compiled(holes: _Holes) -> list[ColumnStatements]:
+            returned = ibis.table(WALLET, name=RETURNED)
+            return [
+                ColumnStatements(
+                    self._statement(column, holes),
+                    self._statement(column.semi_join(returned, "wallet"), holes),
+                )
+                for column in question.columns(self.tables, holes.scalars)
+            ]
+
+        return self._keep(("columns", question.shape), question.values, compiled, cancel)
 
     def ranges(self, question: Question) -> list[Statement]:
         """Return the statement of each returned column of a range of wallets: its values end with both ends."""
-        name, values = ("ranges", question.shape), (*question.values, 0, 0)
-        return self._keep(name, values, lambda holes: self._ranges(question, holes))
+
+        def compiled(holes: _Holes) -> list[Statement]:
+            *scalars, first, last = holes.scalars
+            return [
+                self._statement(column.filter(column.wallet.between(first, last)), holes)
+                for column in question.columns(self.tables, scalars)
+            ]
+
+        return self._keep(("ranges", question.shape), (*question.values, 0, 0), compiled)
 
     def sort_keys(self, question: Question) -> Statement:
         """Return the statement of ``wallet`` and the integer that orders the wallets, where a column does."""
-        return self._keep(
-            ("keys", question.shape),
-            question.values,
-            lambda holes: self._sort_keys(question, holes),
-        )
+
+        def build(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
+            assert question.order is not None
+            assert question.order.keys is not None
+            keys = question.order.keys(tables, scalars)
+            return keys.select("wallet", keys.columns[1])
+
+        return self.reading(f"keys {question.shape}", build, question.values)
 
     def no_rows(self, question: Question) -> Rows:
         """Return the rows of an answer that matched nothing, or only counted."""
         import pyarrow as pa
 
         fields = [column.field for column in self.columns(question)]
-        return rows_of(pa.schema([("address", pa.string()), *fields]).empty_table(), question)
+        return stored_rows(pa.schema([("address", pa.string()), *fields]).empty_table(), question)
 
-    def reading(self, name: str, build: Build, values: Sequence[Value] = ()) -> Statement:
+    def reading(
+        self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
+    ) -> Statement:
         """Return the statement of a table that the engine itself reads, kept under its name."""
         return self._keep(
             ("read", name),
             values,
             lambda holes: self._statement(build(self.tables, holes.scalars), holes),
+            cancel,
         )
 
     def _keep(
@@ -292,92 +355,22 @@ class Statements:
         # Who takes a lock again at once finds it free before those that wait wake up.
         time.sleep(_BREATH)
 
-    def _wallets(self, question: Question, holes: _Holes) -> Settled[Statement]:
-        with self._turn(holes):
-            tree = settled(question.wallets(self.tables, holes.scalars))
-        return replaced(tree, lambda table: self._set(table, holes))
-
-    def _set(self, table: ir.Table, holes: _Holes) -> Settled[Statement]:
-        """Compile a leaf; to a set of three where base and delta are best read apart."""
-        apart = self._layers and self._layers.apart(self._tree(table, holes))
-        if not apart:
-            return Leaf(self._statement(table, holes))
-        base, stale, delta = (Leaf(self._of(tree, table)) for tree in apart)
-        return Union([Narrowed(base, (), (stale,)), delta], disjoint=True)
-
     def _of_series(
         self,
         name: str,
         asked: Series,
-        compiled: Callable[[Series, _Holes], Kept],
+        more: tuple[Value, ...],
+        compiled: Callable[[_Holes], Kept],
         cancel: Cancel | None,
-        more: tuple[Value, ...] | None = None,
     ) -> Kept | None:
         def covered(holes: _Holes) -> Kept | None:
             try:
-                return compiled(asked, holes)
+                return compiled(holes)
             except Uncovered:
                 return None
 
-        values = (*asked.question.values, *(more or asked.ends))
-        return self._keep((name, asked.question.shape, repr(asked.slots)), values, covered, cancel)
-
-    def _series(self, asked: Series, holes: _Holes) -> Settled[Statement]:
-        with self._turn(holes):
-            tree = series.wallets(asked, self.tables, holes.scalars, Between(*holes.scalars[-2:]))
-        return mapped(tree, lambda table: self._statement(table, holes))
-
-    def _series_column(self, asked: Series, holes: _Holes) -> Statement:
-        column = series.column(asked, self.tables, holes.scalars, Between(*holes.scalars[-2:]))
-        return self._statement(column, holes)
-
-    def _columns(self, question: Question, holes: _Holes) -> list[Column]:
-        returned = ibis.table(WALLET, name=RETURNED)
-        return [
-            Column(
-                self._statement(column, holes),
-                self._statement(column.semi_join(returned, "wallet"), holes),
-            )
-            for column in question.columns(self.tables, holes.scalars)
-        ]
-
-    def _ranges(self, question: Question, holes: _Holes) -> list[Statement]:
-        first, last = holes.scalars[-2:]
-        columns = question.columns(self.tables, holes.scalars[:-2])
-        return [
-            self._statement(column.filter(column.wallet.between(first, last)), holes)
-            for column in columns
-        ]
-
-    def _sort_keys(self, question: Question, holes: _Holes) -> Statement:
-        assert question.order is not None
-        assert question.order.keys is not None
-        keys = question.order.keys(self.tables, holes.scalars)
-        return self._statement(keys.select("wallet", keys.columns[1]), holes)
-
-    def _count(self, question: Question, holes: _Holes) -> Statement:
-        wallets = joined(settled(question.wallets(self.tables, holes.scalars)))
-        return self._statement(wallets.agg(**{MATCHED: wallets.count()}), holes)
-
-    def _rows(self, question: Question, holes: _Holes) -> Statement:
-        """Join the two halves so that the wallets are found once, counted, and cut, in one statement."""
-        scalars = holes.scalars[:-1]
-        wallets = joined(settled(question.wallets(self.tables, scalars)))
-        matched = self._statement(wallets.select("wallet"), holes).tree
-        returned = ibis.table(WALLET, name=RETURNED)
-        columns = question.columns(self.tables, scalars)
-        rows = self._statement(side_by_side(returned, self.tables["wallets"], columns), holes)
-        found = sge.Table(this=sg.to_identifier(MATCHED, quoted=True))
-        first = wallets_in_order(
-            ibis.table(WALLET, name=MATCHED), question.order, self.tables, scalars
-        )
-        returned_first = self._statement(first.limit(holes.stand_ins[-1]), holes).tree
-        ctes = [_named(MATCHED, matched), _named(RETURNED, returned_first), *rows.tree.ctes]
-        tree = rows.tree.copy()
-        tree.set("with_", sge.With(expressions=ctes))
-        total = sg.select(sge.Count(this=sge.Star())).from_(found).subquery()
-        tree.select(total.as_(MATCHED, quoted=True), copy=False)
-        return Statement(tree, rows.dialect, rows.schema)
+        key = (name, asked.question.shape, repr(asked.slots))
+        return self._keep(key, (*asked.question.values, *more), covered, cancel)
 
     def _statement(self, table: ir.Table, holes: _Holes) -> Statement:
         tree = self._tree(table, holes)
@@ -460,10 +453,10 @@ def answer(question: Question, returning: Statement, fetched: pa.Table) -> Answe
     )
     column = "address" if by.column is None else rows.column_names[1 + by.column]
     rows = in_exact_order(rows, column, "address", descending=by.descending)
-    return Answer(matched, rows_of(rows, question))
+    return Answer(matched, stored_rows(rows, question))
 
 
-def rows_of(fetched: pa.Table, question: Question) -> Rows:
+def stored_rows(fetched: pa.Table, question: Question) -> Rows:
     """Return fetched rows as an answer's."""
     rows = Rows(
         fetched.num_rows,

@@ -16,6 +16,7 @@ from nbext.engine.dataset import (
     Clock,
     Common,
     Question,
+    Tables,
     Value,
     cut,
     ended,
@@ -39,6 +40,7 @@ from nbext.engine.query.statements import (
 from nbext.engine.storage import about
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
     import pyarrow as pa
 
     from nbext.engine.spark.session import Spark
@@ -108,7 +110,11 @@ class SparkDataset:
         return found
 
     def _matched(self, question: Question, cancel: Cancel | None) -> int:
-        counted = self._run(self._statements.counting(question, cancel), question.values, cancel)
+        def build(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
+            wallets = members_of(question)(tables, scalars)
+            return wallets.agg(**{MATCHED: wallets.count()})
+
+        counted = self.read(f"count {question.shape}", build, question.values, cancel)
         return int(counted[MATCHED][0].as_py())
 
     def totals(
@@ -166,8 +172,8 @@ class SparkDataset:
     def read(
         self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
     ) -> pa.Table:
-        """Read a table that is built of the data\'s; see `nbext.engine.dataset.Dataset.read`."""
-        return self._run(self._statements.reading(name, build, values), values, cancel)
+        """Read a table that is built of the data's; see `nbext.engine.dataset.Dataset.read`."""
+        return self._run(self._statements.reading(name, build, values, cancel), values, cancel)
 
     def _run(
         self, statement: Statement, values: Sequence[Value], cancel: Cancel | None
