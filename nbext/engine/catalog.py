@@ -19,7 +19,7 @@ import ibis
 
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.rules import NFT_STANDARDS
-from nbext.engine.dataset import ChainExtent, Contract, Found, Tables
+from nbext.engine.dataset import CatalogHit, ChainExtent, Contract, Tables
 from nbext.engine.query.amounts import amount_near, sort_key
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class TableCatalog:
 
     def search(
         self, chain_id: int, term: str, *, standards: Sequence[str], limit: int, offset: int
-    ) -> tuple[int, Sequence[Found]]:
+    ) -> tuple[int, Sequence[CatalogHit]]:
         """Return how many contracts match the literal text, and one page of them, best first.
 
         An exact symbol ranks before an exact name, a prefix, a whole word and any other place; case and
@@ -78,7 +78,7 @@ class TableCatalog:
         spam ranks last, and the verified first among equals. An address finds its contract. An empty term matches
         every contract; those with the most holders come first.
         """
-        folded, chain = fold(term), self._chain(chain_id)
+        folded, chain = folded_text(term), self._chain(chain_id)
         hits = (
             chain.hits(folded, frozenset(standards))
             if folded
@@ -86,7 +86,9 @@ class TableCatalog:
         )
         page = hits[offset : offset + limit]
         contracts = self._contracts([row for _, row in page])
-        return len(hits), [Found(c, score) for c, (score, _) in zip(contracts, page, strict=True)]
+        return len(hits), [
+            CatalogHit(c, score) for c, (score, _) in zip(contracts, page, strict=True)
+        ]
 
     def _contracts(self, rows: Sequence[int]) -> list[Contract]:
         # A supply is stored as text, since it can have 78 digits.
@@ -155,7 +157,7 @@ class _ChainIndex:
     def _texts(self) -> list[tuple[str, str, str, int]]:
         columns = (self._column(name) for name in ("symbol", "name", "standard"))
         return [
-            (fold(symbol or ""), fold(name or ""), standard, row)
+            (folded_text(symbol or ""), folded_text(name or ""), standard, row)
             for symbol, name, standard, row in zip(*columns, self.rows, strict=True)
         ]
 
@@ -201,10 +203,10 @@ class _ChainIndex:
 _NOTHING = _ChainIndex(None, ())
 
 
-def fold(text: str) -> str:
+def folded_text(text: str) -> str:
     """Return the text without case and accents, for comparing.
 
-    >>> fold("Pokémon ")
+    >>> folded_text("Pokémon ")
     'pokemon'
     """
     text = text.strip()

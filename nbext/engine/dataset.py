@@ -175,7 +175,7 @@ class Contract:
 
 
 @dataclass(frozen=True)
-class Found:
+class CatalogHit:
     """One hit of a search, with how well it fits (1.0 is best)."""
 
     contract: Contract
@@ -217,7 +217,7 @@ class Catalog(Protocol):
 
     def search(
         self, chain_id: int, term: str, *, standards: Sequence[str], limit: int, offset: int
-    ) -> tuple[int, Sequence[Found]]:
+    ) -> tuple[int, Sequence[CatalogHit]]:
         """Return how many contracts match, and one page of them, best first. The term is literal text."""
 
 
@@ -300,7 +300,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """How many wallets match, and the first rows of them in the question's order, stored until they are closed."""
 
     matched: int
@@ -373,7 +373,7 @@ class Dataset(Protocol):
     # How many addresses a list of wallets may have; None where the engine takes any number.
     longest_list: int | None
 
-    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
+    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> QueryResult:
         """Answer a question. ``limit=0`` only counts.
 
         Raises

@@ -10,7 +10,7 @@ from nbext.core.uint256 import Limbs, join
 from nbext.engine.dataset import Build, Cancel, Common, Dataset, Holding, Question, Tables, Value
 from nbext.engine.query.amounts import limb_sums
 from nbext.engine.query.history import standing, wallets_listed
-from nbext.engine.query.set_tree import folded, joined, settled
+from nbext.engine.query.set_tree import as_one_table, folded, normal_form
 from nbext.errors import ResourceLimit
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def holdings_of(
 
 def members_of(question: Question) -> Members:
     """Build a question's wallets as one table, for an engine that combines sets as joins."""
-    return lambda tables, scalars: joined(settled(question.wallets(tables, scalars)))
+    return lambda tables, scalars: as_one_table(normal_form(question.wallets(tables, scalars)))
 
 
 def build_total(question: Question, members: Members) -> Build:

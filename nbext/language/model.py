@@ -20,7 +20,7 @@ from nbext.core.rules import MAX_COLUMN_SYMBOL
 from nbext.engine.query import history
 from nbext.engine.query.amounts import limbs_of
 from nbext.engine.query.rows import amount_struct, optional_struct, time_struct
-from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, Tree, joined, settled
+from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, Tree, as_one_table, normal_form
 from nbext.language.describe import chain_name, decimals_of, excluding
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ class MatchColumn:
 
     def values(self, name: str, tables: Tables) -> ir.Table:
         """Build ``wallet`` and 1."""
-        return joined(settled(self.whole.wallets(tables))).select(
+        return as_one_table(normal_form(self.whole.wallets(tables))).select(
             "wallet", **{name: ibis.literal(1, "int64")}
         )
 

@@ -10,7 +10,7 @@ from nbext.core.rules import ERC20, NFT_STANDARDS
 from nbext.core.times import iso
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import DEFAULT_HITS, NFT_FIELDS, TOKEN_FIELDS, AsOf, SearchRequest
-from nbext.engine.dataset import Contract, Dataset, Found
+from nbext.engine.dataset import CatalogHit, Contract, Dataset
 from nbext.language.describe import find_contract, near_symbol
 from nbext.service.http.problems import Problem
 
@@ -139,7 +139,7 @@ def _digits(number: int | None) -> str | None:
     return None if number is None else str(number)
 
 
-def _hit(chain: Chain, hit: Found) -> dict[str, Any]:
+def _hit(chain: Chain, hit: CatalogHit) -> dict[str, Any]:
     found = hit.contract
     return {
         "chain": chain.name,

@@ -16,18 +16,18 @@ import pyarrow as pa
 from nbext.core.addresses import BURN_ADDRESSES, list_id
 from nbext.core.uint256 import split
 from nbext.engine.dataset import (
-    Answer,
     ChainExtent,
     Contract,
     DataAbout,
     Order,
+    QueryResult,
     Question,
     WalletList,
 )
 from nbext.engine.query.amounts import stored_amount
 from nbext.engine.query.parameters import inline
 from nbext.engine.query.rows import in_exact_order
-from nbext.engine.query.set_tree import joined, settled
+from nbext.engine.query.set_tree import as_one_table, normal_form
 from nbext.engine.query.statements import side_by_side, stored_rows, wallets_in_order
 from nbext.engine.schema import FOREVER, TABLES
 
@@ -278,9 +278,9 @@ class WorldDataset:
         self.about = DataAbout("world", True, "fingerprint", "duckdb", chains)
         self.longest_list = None
 
-    def ask(self, question: Question, *, limit: int) -> Answer:
+    def ask(self, question: Question, *, limit: int) -> QueryResult:
         scalars = [scalar_of(value) for value in inline(question).values]
-        wallets = joined(settled(question.wallets(self.tables, scalars)))
+        wallets = as_one_table(normal_form(question.wallets(self.tables, scalars)))
         first = wallets_in_order(wallets, question.order, self.tables, scalars).limit(limit)
         rows = side_by_side(first, self.tables["wallets"], question.columns(self.tables, scalars))
         order = question.order or Order(None, descending=False)
@@ -288,7 +288,7 @@ class WorldDataset:
         found = in_exact_order(rows.to_pyarrow(), by, "address", descending=order.descending)
         # Where the limit left nothing out, the rows are counted already.
         matched = found.num_rows if found.num_rows < limit else wallets.count().to_pyarrow().as_py()
-        return Answer(int(matched), stored_rows(found, question))
+        return QueryResult(int(matched), stored_rows(found, question))
 
     def close(self) -> None:
         self.connection.disconnect()

@@ -20,12 +20,12 @@ from nbext.engine.catalog import TableCatalog, TableClock
 from nbext.engine.dataset import (
     MOST_EXPLAINED,
     TICK,
-    Answer,
     Build,
     Cancel,
     Catalog,
     Clock,
     Common,
+    QueryResult,
     Question,
     Tables,
     Value,
@@ -121,7 +121,7 @@ class DuckDataset:
         self.clock: Clock = TableClock(self.read, self.about.chains)
         self._preparing = self._workers.submit(self._prepare)
 
-    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
+    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> QueryResult:
         """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
         return self._do(lambda work: work.answer(question, limit), cancel)
 
@@ -273,12 +273,12 @@ class _Work:
         sets = self._statements.wallets(question, self._cancel)
         return combined(sets, lambda leaf: self._wallets_of(leaf, question.values))
 
-    def answer(self, question: Question, limit: int) -> Answer:
+    def answer(self, question: Question, limit: int) -> QueryResult:
         """Return how many wallets match, and the first rows of them."""
         wallets = self.wallets(question)
         columns = self._statements.columns(question, self._cancel)
         if limit == 0 or not len(wallets):
-            return Answer(len(wallets), self._statements.no_rows(question))
+            return QueryResult(len(wallets), self._statements.no_rows(question))
         check_size(min(limit, len(wallets)), question, len(columns))
         first, ordering = self._first(wallets, limit, question)
         if self._cancel.deadline:
@@ -286,7 +286,7 @@ class _Work:
             self._cancel.deadline += (
                 len(first) * (1 + len(question.holders) + len(question.floats)) / _VALUES_A_SECOND
             )
-        return Answer(len(wallets), self._rows(first, ordering, question))
+        return QueryResult(len(wallets), self._rows(first, ordering, question))
 
     def counts(self, questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
         """Return how many wallets several questions have in common."""

@@ -192,12 +192,12 @@ class _OtherWidth(Exception):
 def _write(columns: Iterable[pa.StringArray], number: int, path: Path) -> None:
     with path.open("wb") as file:
         for column in columns:
-            file.write(bytes_of(column))
+            file.write(texts_joined(column))
     if path.stat().st_size != number * _WIDTH:
         raise _OtherWidth
 
 
-def bytes_of(column: pa.StringArray) -> bytes:
+def texts_joined(column: pa.StringArray) -> bytes:
     """Return the column's texts one after the other: each has the same width."""
     if not len(column):
         return b""

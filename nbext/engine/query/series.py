@@ -23,7 +23,15 @@ import ibis.expr.operations as ops
 
 from nbext.engine.query.amounts import limb_sums
 from nbext.engine.query.parameters import type_of
-from nbext.engine.query.set_tree import Leaf, Settled, Union, folded, joined, mapped, settled
+from nbext.engine.query.set_tree import (
+    Leaf,
+    Settled,
+    Union,
+    as_one_table,
+    folded,
+    mapped,
+    normal_form,
+)
 from nbext.engine.schema import FOREVER, LIMBS
 
 if TYPE_CHECKING:
@@ -152,7 +160,8 @@ def wallets(
 ) -> Settled[ir.Table]:
     """Build the wallets of a series; `Uncovered` where a condition cannot be asked of many blocks at once."""
     return mapped(
-        settled(series.question.wallets(tables, series.scalars(scalars, moments))), moments.checked
+        normal_form(series.question.wallets(tables, series.scalars(scalars, moments))),
+        moments.checked,
     )
 
 
@@ -184,7 +193,7 @@ def by_point(
 def _joined(node: Settled[ir.Table], points: ir.Table) -> ir.Table:
     """Build the one table of a settled tree, with ``wallet`` and ``point``."""
     if not _timed(node):
-        return joined(node).cross_join(points)
+        return as_one_table(node).cross_join(points)
     if isinstance(node, Leaf):
         return node.wallets
     if isinstance(node, Union):
@@ -196,7 +205,7 @@ def _joined(node: Settled[ir.Table], points: ir.Table) -> ir.Table:
     for timed, keys in ((True, ["wallet", POINT]), (False, ["wallet"])):
         within, without = (
             [
-                _joined(one, points).select(keys) if timed else joined(one)
+                _joined(one, points).select(keys) if timed else as_one_table(one)
                 for one in some
                 if _timed(one) == timed
             ]

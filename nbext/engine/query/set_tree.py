@@ -1,8 +1,8 @@
 """The wallets of a segment as a tree of sets: leaves of Ibis tables, joined by and, or and not.
 
-The language builds the tree (`Leaf`, `And`, `Or`, `Not`, `Among`). `settled` turns it into one without complements
+The language builds the tree (`Leaf`, `And`, `Or`, `Not`, `Among`). `normal_form` turns it into one without complements
 (`Leaf`, `Narrowed`, `Union`), which each engine combines in its own way: DuckDB fetches the leaves and combines them as
-bitmaps (`nbext.engine.duckdb.bitmaps`), the engines elsewhere get `joined`, one statement.
+bitmaps (`nbext.engine.duckdb.bitmaps`), Spark gets `as_one_table`, one statement.
 
 The wallets seen are read only where something is complemented: ``A and not B`` never reads all wallets.
 """
@@ -97,7 +97,7 @@ class _Set:
     loose: bool = False
 
 
-def settled(tree: Tree, seen: Tree | None = None) -> Settled[ir.Table]:
+def normal_form(tree: Tree, seen: Tree | None = None) -> Settled[ir.Table]:
     """Return the tree without complements; ``seen`` is what the top's complements are taken from.
 
     A tree that `Among` is around, as a segment's is, needs none.
@@ -107,26 +107,26 @@ def settled(tree: Tree, seen: Tree | None = None) -> Settled[ir.Table]:
         return one.these
     assert seen is not None, "a complement without the wallets that it is taken from"
     if one.all_but:
-        return Narrowed(settled(seen), (), (one.these,))
-    return Narrowed(one.these, (settled(seen),), ())
+        return Narrowed(normal_form(seen), (), (one.these,))
+    return Narrowed(one.these, (normal_form(seen),), ())
 
 
-def joined(node: Settled[ir.Table]) -> ir.Table:
+def as_one_table(node: Settled[ir.Table]) -> ir.Table:
     """Build the one table of a settled tree: semi joins, anti joins and unions, which every engine has."""
     if isinstance(node, Leaf):
         return node.wallets
     if isinstance(node, Union):
         return folded(
-            lambda left, right: left.union(right), list(map(joined, node.parts))
+            lambda left, right: left.union(right), list(map(as_one_table, node.parts))
         ).distinct()
-    kept = joined(node.first)
+    kept = as_one_table(node.first)
     if node.inside:
-        inside = list(map(joined, node.inside))
+        inside = list(map(as_one_table, node.inside))
         kept = kept.semi_join(
             folded(lambda left, right: left.semi_join(right, "wallet"), inside), "wallet"
         )
     if node.outside:
-        outside = list(map(joined, node.outside))
+        outside = list(map(as_one_table, node.outside))
         kept = kept.anti_join(folded(lambda left, right: left.union(right), outside), "wallet")
     return kept
 
@@ -163,7 +163,7 @@ def _set(tree: Tree) -> _Set:
     if isinstance(tree, Leaf):
         return _Set(tree, loose=tree.loose)
     if isinstance(tree, Among):
-        return _Set(settled(tree.child, tree.seen), loose=tree.loose)
+        return _Set(normal_form(tree.child, tree.seen), loose=tree.loose)
     if isinstance(tree, Not):
         one = _set(tree.child)
         return replace(one, all_but=not one.all_but)

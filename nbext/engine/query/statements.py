@@ -24,10 +24,10 @@ import sqlglot.expressions as sge
 from ibis.backends.sql import compilers
 
 from nbext.engine.dataset import (
-    Answer,
     Build,
     Cancel,
     Order,
+    QueryResult,
     Question,
     Tables,
     Value,
@@ -44,10 +44,10 @@ from nbext.engine.query.set_tree import (
     Narrowed,
     Settled,
     Union,
-    joined,
+    as_one_table,
     mapped,
+    normal_form,
     replaced,
-    settled,
 )
 from nbext.engine.schema import TABLES
 
@@ -186,7 +186,7 @@ class Statements:
 
         def compiled(holes: _Holes) -> Statement:
             scalars = holes.scalars[:-1]
-            wallets = joined(settled(question.wallets(self.tables, scalars)))
+            wallets = as_one_table(normal_form(question.wallets(self.tables, scalars)))
             matched = self._statement(wallets.select("wallet"), holes).tree
             returned = ibis.table(WALLET, name=RETURNED)
             columns = question.columns(self.tables, scalars)
@@ -220,7 +220,7 @@ class Statements:
 
         def compiled(holes: _Holes) -> Settled[Statement]:
             with self._turn(holes):
-                tree = settled(question.wallets(self.tables, holes.scalars))
+                tree = normal_form(question.wallets(self.tables, holes.scalars))
             return replaced(tree, lambda table: leaf(table, holes))
 
         return self._keep(("wallets", question.shape), question.values, compiled, cancel)
@@ -443,7 +443,7 @@ def side_by_side(returned: ir.Table, wallets: ir.Table, columns: Sequence[ir.Tab
     return rows.drop("wallet").order_by("address")
 
 
-def answer(question: Question, returning: Statement, fetched: pa.Table) -> Answer:
+def answer(question: Question, returning: Statement, fetched: pa.Table) -> QueryResult:
     """Return what `Statements.returning` fetched as an answer, its rows in order: engines need not keep it."""
     matched = int(fetched[MATCHED][0].as_py()) if fetched.num_rows else 0
     check_size(fetched.num_rows, question, fetched.num_columns - 2)
@@ -453,7 +453,7 @@ def answer(question: Question, returning: Statement, fetched: pa.Table) -> Answe
     )
     column = "address" if by.column is None else rows.column_names[1 + by.column]
     rows = in_exact_order(rows, column, "address", descending=by.descending)
-    return Answer(matched, stored_rows(rows, question))
+    return QueryResult(matched, stored_rows(rows, question))
 
 
 def stored_rows(fetched: pa.Table, question: Question) -> Rows:

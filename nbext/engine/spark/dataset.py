@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.engine.catalog import TableCatalog, TableClock
 from nbext.engine.dataset import (
-    Answer,
     Build,
     Cancel,
     Catalog,
     Clock,
     Common,
+    QueryResult,
     Question,
     Tables,
     Value,
@@ -67,12 +67,12 @@ class SparkDataset:
         self.catalog: Catalog = TableCatalog(self.read)
         self.clock: Clock = TableClock(self.read, self.about.chains)
 
-    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
+    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> QueryResult:
         """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
         question = inline(question)
         returning = self._statements.returning(question, cancel)
         if limit == 0:
-            return Answer(self._matched(question, cancel), self._statements.no_rows(question))
+            return QueryResult(self._matched(question, cancel), self._statements.no_rows(question))
         return answer(question, returning, self._run(returning, (*question.values, limit), cancel))
 
     def count(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.engine.duckdb import bitmaps
-from nbext.engine.query.set_tree import And, Leaf, Narrowed, Not, Or, joined, settled
+from nbext.engine.query.set_tree import And, Leaf, Narrowed, Not, Or, as_one_table, normal_form
 
 HELD = {contract: range(contract, 60_000, contract) for contract in (1, 2, 3, 5, 7000)}
 
@@ -51,9 +51,9 @@ def tree_of(tree, holdings):
 @settings(max_examples=20, deadline=None)
 @given(TREES)
 def test_any_tree_of_sets_has_the_wallets_of_its_statement(holdings, tree):
-    sets = settled(tree_of(tree, holdings))
+    sets = normal_form(tree_of(tree, holdings))
     found = bitmaps.combined(sets, fetched)
-    assert np.array_equal(np.sort(found), np.sort(fetched(joined(sets))))
+    assert np.array_equal(np.sort(found), np.sort(fetched(as_one_table(sets))))
 
 
 def test_an_empty_set_asks_for_nothing_more():

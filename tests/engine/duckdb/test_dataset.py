@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from nbext.core.uint256 import Limbs, split
-from nbext.engine.dataset import Answer, Cancel, Question
+from nbext.engine.dataset import Cancel, QueryResult, Question
 from nbext.engine.open import open_dataset
 from nbext.engine.query.amounts import limbs_at_least, limbs_of
 from nbext.engine.query.rows import amount_struct
@@ -136,7 +136,7 @@ def test_lists_of_wallets_are_not_mixed_up_however_often_they_are_asked_for(data
 
 def test_a_limit_of_zero_only_counts(dataset):
     answer = dataset.ask(holders(1, 3), limit=0)
-    assert answer == Answer(17, dataset.ask(holders(1, 99), limit=5).stored)
+    assert answer == QueryResult(17, dataset.ask(holders(1, 99), limit=5).stored)
     assert answer.rows.num_rows == 0
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nbext.engine.dataset import Question
 from nbext.engine.duckdb import bitmaps
-from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, joined, mapped, settled
+from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, as_one_table, mapped, normal_form
 from nbext.engine.query.statements import Statements
 from tests import slow
 
@@ -75,8 +75,8 @@ DENIED = ("not", ("all", [("not", ("is", {5})), ("not", ("did", {1}))]))
 @example(DENIED)
 @given(TREES)
 def test_the_joined_statement_finds_what_is_meant(connection, tree):
-    whole = settled(Among(built(tree), Leaf(table(SEEN))))
-    found = connection.to_pyarrow(joined(whole))["wallet"].to_pylist()
+    whole = normal_form(Among(built(tree), Leaf(table(SEEN))))
+    found = connection.to_pyarrow(as_one_table(whole))["wallet"].to_pylist()
     assert sorted(found) == sorted(meant(tree))
 
 
@@ -87,12 +87,12 @@ def test_the_combined_bitmaps_find_what_is_meant(tree):
     def leaf(wallets):
         return np.array(sorted(wallets), np.int32)
 
-    whole = settled(Among(built(tree, leaf), Leaf(leaf(SEEN))))
+    whole = normal_form(Among(built(tree, leaf), Leaf(leaf(SEEN))))
     assert sorted(bitmaps.combined(whole, lambda wallets: wallets)) == sorted(meant(tree))
 
 
 def test_and_not_never_looks_at_all_wallets():
-    tree = settled(Among(And([Leaf("these"), Not(Leaf("those"))]), Leaf("seen")))
+    tree = normal_form(Among(And([Leaf("these"), Not(Leaf("those"))]), Leaf("seen")))
     found = []
     mapped(tree, found.append)
     assert found == ["these", "those"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select, update
 
-from nbext.engine.dataset import Answer, Cancel, Dataset, Question
+from nbext.engine.dataset import Cancel, Dataset, QueryResult, Question
 from nbext.engine.open import open_dataset
 from nbext.errors import QueryCancelled, QueryTimeout
 from nbext.service.accounts.database import idempotency, segments
@@ -35,7 +35,7 @@ class Slow:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
 
-    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
+    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> QueryResult:
         self.asked.release()
         while not self.go.wait(0.01):
             if cancel and cancel.asked.is_set():
@@ -383,7 +383,9 @@ def test_writing_the_rows_heeds_the_deadline_too_and_leaves_no_file(data_dir, tm
     class Late(Slow):
         """Answers when the time is over."""
 
-        def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
+        def ask(
+            self, question: Question, *, limit: int, cancel: Cancel | None = None
+        ) -> QueryResult:
             answer = self.real.ask(question, limit=limit)
             while cancel.reason() is None:
                 time.sleep(0.01)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nbext.core.addresses import ZERO_ADDRESS
-from nbext.engine.duckdb.files import bytes_of
+from nbext.engine.duckdb.files import texts_joined
 from nbext.engine.ingest.derive import contracts, duplicates, holdings, rows, tables
 from nbext.engine.ingest.derive.facts import ADDRESS
 from nbext.engine.ingest.derive.holdings import NOBODY
@@ -114,7 +114,7 @@ def _places(stage: Stage) -> pa.Table:
     # The base is in the order of its addresses, and a wallet's number is its place there: arrays are searched in half
     # of the time that a join of texts takes.
     sought = stage.arrow("SELECT address, met FROM sought ORDER BY 1")
-    wanted = np.frombuffer(b"".join(map(bytes_of, sought["address"].chunks)), _WIDTH)
+    wanted = np.frombuffer(b"".join(map(texts_joined, sought["address"].chunks)), _WIDTH)
     wallets, places = np.full(len(wanted), -1, np.int64), np.zeros(len(wanted), np.int64)
     for start in range(0, stage.value(f"SELECT count(*) FROM {stage.base}.main.wallets"), _BATCH):
         # Not as a stream, which one thread would read.
@@ -122,7 +122,7 @@ def _places(stage: Stage) -> pa.Table:
             f"SELECT address FROM {stage.base}.main.wallets "
             f"WHERE wallet BETWEEN {start} AND {start + _BATCH - 1}"
         )
-        texts = np.frombuffer(b"".join(map(bytes_of, stored["address"].chunks)), _WIDTH)
+        texts = np.frombuffer(b"".join(map(texts_joined, stored["address"].chunks)), _WIDTH)
         # Only the few that lie within the batch are sought in it: what comes after has all of it before.
         low, high = (
             np.searchsorted(wanted, texts[0]),
