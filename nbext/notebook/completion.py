@@ -87,20 +87,20 @@ def offers(session: Session, lines: list[str], line: int, column: int) -> Offer 
 def _in_line(session: Session, grammar: Grammar, rest: str, filters: str) -> Offer:
     # The last piece is being typed, also where it is still empty.
     *done, typed = re.split(r"\s+", rest)
+    own = grammar.own.get(done[0]) if done else None
+    option = grammar.flags.get(done[-1]) if done else None
+    words: Iterable[str] = ()
     if "{{" in typed:
         typed = typed.rpartition("{{")[2]
-        return typed, _starting(typed, _python(session, typed))
-    own = grammar.own.get(done[0]) if done else None
-    if typed.startswith("-"):
-        flags = own() if own else grammar.flags
-        return typed, _starting(typed, (flag for flag in flags if flag.startswith("--")))
+        words = _python(session, typed)
+    elif typed.startswith("-"):
+        words = (flag for flag in (own() if own else grammar.flags) if flag.startswith("--"))
+    elif option is None or option.kind != "text":
+        words = grammar.completes(session, [word for word in done if word], typed)
     # After an option that takes a value, only its values.
-    option = grammar.flags.get(done[-1]) if done else None
-    if option is None or option.kind != "text":
-        done = [word for word in done if word]
-        return typed, _starting(typed, grammar.completes(session, done, typed))
-    words: Iterable[str] = option.choices
-    if option.name == "by" and not option.choices:
+    elif option.choices:
+        words = option.choices
+    elif option.name == "by":
         words = _columns(session, filters)
     elif option.name == "from":
         words = saved_names(session.data_dir)
@@ -111,19 +111,21 @@ def _in_line(session: Session, grammar: Grammar, rest: str, filters: str) -> Off
 
 def _in_body(session: Session, text: str) -> Offer:
     cursor = cursor_of(text)
-    if cursor.place == "python":
-        return cursor.typed, _starting(cursor.typed, _python(session, cursor.typed))
     known = session.vocabulary.schema or {}
     # A cell is the filters, or a whole request that contains them.
     path = cursor.path if cursor.path[:1] in _REQUEST else ("filters", *cursor.path)
-    if cursor.place == "key":
+    found: Iterable[str] = ()
+    if cursor.place == "python":
+        found = _python(session, cursor.typed)
+    elif cursor.place == "key":
         found = [*schema.keys(known, path), *(schema.keys(known, ()) if not cursor.path else ())]
-        names = _starting(cursor.typed, found)
-        return cursor.typed, names if cursor.quoted else [f'"{name}": ' for name in names]
-    if cursor.place == "value":
-        words = _starting(cursor.typed, _values(session, path, cursor, text))
-        return cursor.typed, words if cursor.quoted else [f'"{word}"' for word in words]
-    return cursor.typed, []
+    elif cursor.place == "value":
+        found = _values(session, path, cursor, text)
+    words = _starting(cursor.typed, found)
+    if cursor.quoted or cursor.place == "python":
+        return cursor.typed, words
+    end = ": " if cursor.place == "key" else ""
+    return cursor.typed, [f'"{word}"{end}' for word in words]
 
 
 def _columns(session: Session, filters: str) -> list[str]:

@@ -257,6 +257,7 @@ class Command:
     completes: Completes = lambda session, done, typed: ()
     reads_words: bool = False
     flags: Callable[[], Iterable[str]] | None = None
+    # The decorated function.
     run: Callable[..., Any] = print
 
     def __call__(self, run: Callable[..., Any]) -> Command:

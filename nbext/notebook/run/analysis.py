@@ -16,20 +16,7 @@ if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
 # Options that choose rows of one segment, or how they are returned.
-_OF_ROWS = (
-    "limit",
-    "top",
-    "by",
-    "all",
-    "count",
-    "type",
-    "dry_run",
-    "explain",
-    "bg",
-    "card",
-    "json",
-    "csv",
-)
+OF_ROWS = ("limit", "top", "by", "all", "count", "type", "dry_run", "explain", "bg")
 _SINCE = Option(
     ("--since",),
     "how far back they begin (default 1y)",
@@ -209,9 +196,9 @@ def of_query(session: Session, args: Args, segment: Any) -> Any:
     asked = "profile" if args["profile"] else "changes"
     if args["profile"] and args["changes"] is not None:
         raise UsageError("Use --changes or --profile, not both.")
-    for flag in args.given(*_OF_ROWS):
+    if given := args.given(*OF_ROWS, "card", "json", "csv"):
         raise UsageError(
-            f"{flag} has no effect with --{asked}, which compares all wallets. Leave it out."
+            f"{given[0]} has no effect with --{asked}, which compares all wallets. Leave it out."
         )
     if args["profile"]:
         return _shown(session, args, "profile", segment)

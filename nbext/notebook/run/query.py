@@ -26,22 +26,6 @@ if TYPE_CHECKING:
 # Columns of a notebook's text output before its lines break.
 WIDTH = 100
 _JSON_HEADER = "Content-Type: application/json"
-# These options change how a query runs: they mean nothing for a segment that has run.
-_OF_A_RUN = (
-    "operator",
-    "limit",
-    "top",
-    "by",
-    "all",
-    "count",
-    "type",
-    "dry_run",
-    "explain",
-    "bg",
-    "from",
-)
-
-
 _QUERY = (
     Option(("--operator",), "how the conditions combine (default AND)", "text", choices=OPERATORS),
     Option(
@@ -202,9 +186,9 @@ def run_line(session: Session, args: Args) -> Any:
         text = saved_query(session.data_dir, args["from"])
     else:
         raise args.error(f"a segment id or filters are missing. Usage: {args.grammar.usage}")
-    for flag in args.given("json", "csv"):
-        instead = f"To write the rows of this query, use --to FILE.{flag.lstrip('-')}."
-        raise args.error(f"{flag} exports a segment by its id. {instead}")
+    if given := args.given("json", "csv"):
+        instead = f"To write the rows of this query, use --to FILE.{given[0].lstrip('-')}."
+        raise args.error(f"{given[0]} exports a segment by its id. {instead}")
     return run_query(session, query_of(text, args, session.settings["limit"]), args)
 
 
@@ -276,9 +260,10 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
 
 def _read(session: Session, args: Args, segment_id: str) -> Any:
     """Read a segment by its id, or export its rows."""
-    for flag in args.given(*_OF_A_RUN):
+    # These change how a query runs, and mean nothing for a segment that has run.
+    if given := args.given("operator", *analysis.OF_ROWS, "from"):
         raise args.error(
-            f"{flag} has no effect on a segment that has run. Use it with filters."
+            f"{given[0]} has no effect on a segment that has run. Use it with filters."
             f"{_taken_for_an_id(args, segment_id)}"
         )
     if args["changes"] is not None or args["profile"]:

@@ -358,7 +358,8 @@ def run_command(session: Session, args: Args) -> Any:
         )
     taken = {option.name for option in command.options}
     for option in NBEXT.options:
-        for flag in () if option.name in taken else args.given(option.name):
+        if option.name not in taken and args.given(option.name):
+            (flag,) = args.given(option.name)
             raise UsageError(f"%nbext {name} has no option {flag}. Only {option.takers}.")
     given = args.words[1:]
     for word in given:
