@@ -79,9 +79,7 @@ class Vocabulary:
         self.schema, self.client = schema, client
 
     def learn_rows(self, frame: pd.DataFrame) -> None:
-        """Remember the symbols and addresses of an answer's rows; those of spam are not offered."""
-        if not {"symbol", "address"} <= set(frame.columns):
-            return
+        """Remember the ``symbol`` and ``address`` of each row of an answer; those of spam are not offered."""
         operation = Provenance.of(frame).operation
         absent = [None] * len(frame)
         names = ("symbol", "address", "chain", "tokenType", "possibleSpam")
