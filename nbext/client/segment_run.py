@@ -281,8 +281,13 @@ class SegmentRun:
     def fetch(self, *, arrow: bool = False) -> pd.DataFrame:
         """Return the rows of the segment by its id: as Arrow where that is asked for and offered, else by file type."""
         kind, target, types = self.file_type, self.path(_PATHS[self.file_type]), self._types
-        if arrow and (offered := self._arrow()):
-            kind, target = "arrow", offered
+        document = self._described.document
+        links = document.get("links") if isinstance(document, dict) else None
+        offered = links.get("arrow") if isinstance(links, dict) else None
+        if arrow and isinstance(offered, str):
+            # Our own operation's path: the link has what a proxy put before it, and so has base_url.
+            kind = "arrow"
+            target = self.path(_PATHS[kind]) if self.service.ours else self.service.follow(offered)
         call = self.call("GET", target, {"Accept": _ACCEPT[kind]}, operation="export")
         wait = FIRST_POLL
         while True:
@@ -331,16 +336,6 @@ class SegmentRun:
         # A table of a million rows and their records at once would take twice the memory.
         reading.records, reading.document = None, None if reading.id is None else reading.document
         return frames.frame(records, types, configured)
-
-    def _arrow(self) -> str | None:
-        """Return where the rows are offered as Arrow."""
-        document = self._described.document
-        links = document.get("links") if isinstance(document, dict) else None
-        offered = links.get("arrow") if isinstance(links, dict) else None
-        if not isinstance(offered, str):
-            return None
-        # Our own operation's path: the link has what a proxy put before it, and so has base_url.
-        return self.path(_PATHS["arrow"]) if self.service.ours else self.service.follow(offered)
 
     def _describe(self) -> None:
         """Ask what the service says of the segment, before its rows; learn from that whose service it is."""
@@ -512,8 +507,10 @@ class SegmentRun:
         said: Mapping[str, Any] = reading.document if isinstance(reading.document, dict) else {}
         counts = said["counts"] if isinstance(said.get("counts"), dict) else {}
         matched = counts.get("matched", reading.stated.get("total"))
+        # A stranger may have anything under that name.
+        stated = said.get("warnings") or []
         warnings = [
-            *_texts(said.get("warnings")),
+            *map(str, stated if isinstance(stated, list) else [stated]),
             *reading.warnings,
             *self._notes,
             *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
@@ -544,15 +541,4 @@ class SegmentRun:
 def _file_of(path: Path, rows: int, about: Provenance) -> pd.DataFrame:
     return about.attach(
         frames.frame([{"file": str(path), "rows": rows, "bytes": path.stat().st_size}])
-    )
-
-
-def _texts(warnings: Any) -> list[str]:
-    """Return warnings as texts: a stranger may have anything under that name."""
-    return (
-        [str(warning) for warning in warnings]
-        if isinstance(warnings, list)
-        else [str(warnings)]
-        if warnings
-        else []
     )
