@@ -397,8 +397,10 @@ class SegmentRun:
 
     def _save(self, came: Incoming, path: Path, file: IO[bytes], call: Call, *, raw: bool) -> int:
         ending, types, stranger = path.suffix.lower(), self._types, self.service.stranger
+        is_copied = raw and ending == ".csv"
         if stranger is None:
-            if came.content_type != op.ARROW_TYPE:
+            if is_copied:
+                csv_text.refuse_other_kinds(came.peek(4096))
                 return writer.copy(came, file)
             schema, batches = arrow_batches(came)
             self._notes += frames.wide_columns(types, {field.name: field.type for field in schema})
@@ -406,7 +408,7 @@ class SegmentRun:
         vague = came.content_type in csv_text.VAGUE_TYPES and self.file_type == "csv"
         is_csv = came.content_type in csv_text.MEDIA_TYPES or vague
         if is_csv and not stranger.is_paged(came, call.operation):
-            if raw and ending == ".csv":
+            if is_copied:
                 csv_text.refuse_other_kinds(came.peek(4096))
                 stranger.check_beginning(came, call.operation)
                 rows = writer.copy(came, file)

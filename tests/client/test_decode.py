@@ -185,3 +185,13 @@ def test_the_code_for_strangers_is_not_loaded_for_a_service_that_is_ours(server,
         [sys.executable, "-c", ASK, server.url], capture_output=True, text=True, check=True
     )
     assert ran.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet", "rows.json"])
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_file_never_has_an_answer_that_is_no_rows(server, ours, tmp_path, name, raw):
+    for form in ("arrow", "csv"):
+        server.script(f"GET /v1/segment/seg-1/{form}", reply({"detail": "not here"}))
+    with pytest.raises(ProtocolError):
+        ours.execute_segment({"a": 1}, to=tmp_path / name, raw=raw)
+    assert list(tmp_path.glob("rows*")) == []
