@@ -36,8 +36,8 @@ from nbext.core import wire as op
 from nbext.errors import AmbiguousAnswer, ApiError, NbextError, ProtocolError, QueryCancelled
 from nbext.settings import Secret, Settings
 
-# A service that sends us further than this, or to more pages, sends us in a circle.
-MAX_HOPS, MAX_PAGES = 3, 10_000
+# A service that sends us further than this sends us in a circle.
+MAX_HOPS = 3
 P = ParamSpec("P")
 R = TypeVar("R")
 
