@@ -36,6 +36,7 @@ def run(tmp_path: Path, code: str, *words: object) -> subprocess.CompletedProces
     )
 
 
+@pytest.mark.slow
 def test_a_notebook_loads_the_extension_and_asks_a_question(tmp_path):
     ran = run(tmp_path, IN_A_NOTEBOOK)
     assert (ran.returncode, ran.stdout.splitlines()[-1:]) == (0, ["2 rows"]), ran.stderr

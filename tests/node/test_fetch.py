@@ -246,6 +246,7 @@ def gaps_told(data):
     return re.findall("the data has no row of blocks|the data starts at|were not fetched", told)
 
 
+@pytest.mark.slow
 def test_what_was_not_fetched_of_a_contract_is_said_beside_its_answers(tmp_path):
     """A service answers of one last block, and contracts may be read to others."""
     with FaultNode(CHAIN) as server:
@@ -265,6 +266,7 @@ def test_what_was_not_fetched_of_a_contract_is_said_beside_its_answers(tmp_path)
         assert warnings_of(tmp_path, "nft", ITEMS) == []
 
 
+@pytest.mark.slow
 def test_blocks_that_were_read_and_are_empty_are_no_gap_of_what_was_fetched(tmp_path):
     """A collection that is deployed long before its first transfer, sells out within the hour, and rests."""
     chain = Chain(200)

@@ -76,6 +76,7 @@ def test_pandas_imported_by_a_service_that_a_cell_started_does_so_too(environ):
         )
 
 
+@pytest.mark.slow
 def test_a_setting_turns_it_off(environ):
     environ.setenv("NBEXT_WARM_UP", "false")
     with running_kernel() as kernel:
@@ -116,6 +117,7 @@ def test_a_fork_at_any_moment_of_it_has_no_module_half_imported(environ, seconds
     assert done.stdout.splitlines()[-1:] == ["7"], done.stderr
 
 
+@pytest.mark.slow
 def test_what_fails_in_it_is_said_by_the_first_call(environ, tmp_path):
     (tmp_path / "data").write_text("a file, where the data folder belongs")
     with running_kernel() as kernel:

@@ -26,12 +26,14 @@ from tests.reference import (
 )
 from tests.reference.shown import output, sample
 
-
 # Those with most examples to run take longer than all others.
+LONG = {"analysis.md", "commands.md", "magics.md", "operations.md", "segment-language.md"}
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in ("commands.md", "magics.md") else ())
+        pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
         for name in (*PAGES, *FILLED)
     ],
 )

@@ -147,6 +147,7 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
         running.stop()
 
 
+@pytest.mark.slow
 def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, data):
     """On Linux a file that is open or mapped stays readable when its name is removed; DuckDB holds its files open."""
     generations = live.container.generations
@@ -189,6 +190,7 @@ def test_data_that_cannot_be_opened_is_said_once_and_the_data_before_is_served(l
     eventually(lambda: last_block(live) == 300)
 
 
+@pytest.mark.slow
 def test_data_that_cannot_be_opened_does_not_keep_the_service_from_the_next(
     live, data, monkeypatch
 ):

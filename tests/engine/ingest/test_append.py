@@ -425,6 +425,7 @@ def test_a_delta_that_is_damaged_anywhere_is_one_error_or_opens(grown):
     }
 
 
+@pytest.mark.slow
 def test_the_report_is_there_before_the_data_is_compacted_and_stays_where_that_is_interrupted(
     grown, tmp_path, log, monkeypatch
 ):

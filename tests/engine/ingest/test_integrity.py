@@ -136,6 +136,7 @@ def test_a_generation_that_is_named_stays_where_the_disk_fails_to_say_that_the_n
         assert set(tables.balances().values()) == {-2 * 10**20, 10**20}
 
 
+@pytest.mark.slow
 def test_a_generation_that_cannot_be_removed_yet_fails_no_run_and_goes_later(tmp_path, log):
     data = tmp_path / "data"
     take(data, write_csv(tmp_path / "0.csv", [log(0, 1, 10**20)]))

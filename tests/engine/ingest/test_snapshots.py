@@ -249,6 +249,7 @@ def test_transfers_after_a_snapshot_are_added_to_it_and_those_before_are_in_it(d
     assert held == {wallet(0): -30, wallet(1): 40, wallet(2): 80, wallet(3): 60}
 
 
+@pytest.mark.slow
 def test_before_its_snapshot_a_contracts_balances_are_refused_and_never_nobodys(
     data, tmp_path, log, monkeypatch
 ):
@@ -282,6 +283,7 @@ def test_before_its_snapshot_a_contracts_balances_are_refused_and_never_nobodys(
     assert held(data, 98) == {wallet(1)}
 
 
+@pytest.mark.slow
 def test_amounts_are_no_token_ids_and_token_ids_no_amounts(data, tmp_path, log):
     kinds = tmp_path / "contracts.csv"
     kinds.write_text(

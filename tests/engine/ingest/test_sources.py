@@ -309,6 +309,7 @@ def test_a_transfer_that_two_exporters_tell_stays_when_one_is_removed(
     assert everything(data) == everything(tmp_path / "fresh")
 
 
+@pytest.mark.slow
 def test_of_transfers_that_are_matched_by_content_as_many_stay_as_one_source_has(
     data, tmp_path, log
 ):
@@ -610,6 +611,7 @@ def test_a_snapshot_of_a_time_is_refused_where_no_block_has_one(data, tmp_path, 
     assert report.new == 1
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_a_time_is_refused_where_the_next_block_has_none(data, tmp_path, log):
     path = snapshot(tmp_path / "h.csv", (wallet(1), 100))
     times = tmp_path / "blocks.csv"
@@ -625,9 +627,8 @@ def test_a_snapshot_of_a_time_is_refused_where_the_next_block_has_none(data, tmp
         assert len(take(data / str(date), *files, path, options=made).refused) == refused
 
 
-@pytest.mark.parametrize(
-    "came", slow.but_the_first(["times are removed", "blocks without times come"])
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("came", ["times are removed", "blocks without times come"])
 def test_a_stored_snapshot_of_a_time_is_never_placed_by_guess(data, tmp_path, log, came):
     path = snapshot(tmp_path / "h.csv", (wallet(1), 100))
     made = SnapshotOptions(tokens={"": wallet(1000)}, unit="raw", date=1_600_000_050)
@@ -890,6 +891,7 @@ def test_replacing_needs_the_chain_and_every_file_and_may_find_nothing(
         )
 
 
+@pytest.mark.slow
 def test_replacing_from_a_block_that_the_files_do_not_reach_is_refused(data, tmp_path, log):
     old = [log(0, 1, 5, block=block) for block in (100, 101, 102)]
     take(data, write_csv(tmp_path / "old.csv", old))
@@ -961,6 +963,7 @@ def test_files_that_say_other_things_of_a_contract_are_named(data, tmp_path, log
     assert take(tmp_path / "both", one, other, path).disagreements == report.disagreements
 
 
+@pytest.mark.slow
 def test_a_contract_that_is_taken_for_another_standard_than_before_is_named_with_what_corrects_it(
     data, tmp_path, log
 ):

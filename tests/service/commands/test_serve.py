@@ -34,6 +34,7 @@ def test_it_says_one_line_when_ready_keeps_its_key_and_ends_in_order(tmp_path):
     assert list((tmp_path / "service" / "leases").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_log_is_json_and_holds_no_key_address_path_or_statement(tmp_path):
     with serve(tmp_path, key="the-secret-key-of-all") as running:
         post = running.session.post
