@@ -174,8 +174,8 @@ def test_of_a_chain_of_many_blocks_a_second_each_second_ends_with_its_last_block
 
 
 @pytest.mark.parametrize(
-    "how",
-    slow.but_the_first([FINAL[10], FINAL[11], None]),
+    ["how"],  # noqa: PT006  a refusal is itself a tuple, which a name alone would not take apart
+    slow.but_the_first([(FINAL[10],), (FINAL[11],), (None,)]),
     ids=["reverts, geth", "reverts, nethermind", "is empty"],
 )
 def test_metadata_that_reverts_or_is_empty_is_unknown_and_not_zero(tmp_path, how):
