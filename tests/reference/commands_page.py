@@ -12,8 +12,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from unittest import mock
 
 from nbext import cli
@@ -110,7 +110,7 @@ def page() -> str:
 def parsers(name: str) -> list[argparse.ArgumentParser]:
     """Return the parser of a subcommand, or those of its own subcommands."""
     parser = argparse.ArgumentParser(prog=f"nbext {name}", add_help=False)
-    import_module(cli.COMMANDS[name][0]).add_arguments(parser)
+    resolve_name(cli.COMMANDS[name][0]).add_arguments(parser)
     inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return list(inner[0].choices.values()) if inner else [parser]
 
