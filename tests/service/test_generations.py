@@ -151,7 +151,7 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
 def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, data):
     """On Linux a file that is open or mapped stays readable when its name is removed; DuckDB holds its files open."""
     generations = live.container.generations
-    with generations.lent() as old:
+    with generations.acquire() as old:
         folder = storage.current_generation(data).folder
         for day in (2, 3, 4):
             add(data, day)
