@@ -9,6 +9,6 @@ import pytest
 
 
 def but_the_first(values: Sequence[Any], quick: int = 1) -> list[Any]:
-    """The values, all but the first of them marked as slow; a tuple is the values of several parameters."""
-    rest = [value if isinstance(value, tuple) else (value,) for value in values[quick:]]
+    """The values, all but the first of them marked as slow; a plain tuple is the values of several parameters."""
+    rest = [value if type(value) is tuple else (value,) for value in values[quick:]]
     return [*values[:quick], *(pytest.param(*value, marks=pytest.mark.slow) for value in rest)]
