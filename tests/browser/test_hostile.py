@@ -139,7 +139,7 @@ def filled(form, name):
             if one.shape in ("flag", "several"):
                 continue
             count += len(one.keys) if one.shape == "pair" else one.shape == "text"
-            form._do({{"op": "set", "id": wanted, "field": one.name, "value": value}})
+            form.do({{"op": "set", "id": wanted, "field": one.name, "value": value}})
     for part in list(form.edits.now.root.walk()):
         if spec := form.grammar.conditions.get(getattr(part, "key", "")):
             put(part.id, spec.fields)

@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -18,6 +18,7 @@ from IPython import display as ipython
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
 from nbext.notebook.forms.widgets import lines_html, markup
+from nbext.notebook.threads import in_background
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
@@ -104,6 +105,20 @@ class Form(ABC):
         """Return a widget's callback that runs ``act`` once the keys typed before it have arrived, too."""
         return lambda *_: self.typed.schedule(act, after=SETTLE)
 
+    def obey(self, page: AnyWidget, do: Callable[[Mapping[str, Any]], None]) -> None:
+        """Do what the messages of a page ask for."""
+        page.on_msg(lambda _, asked, __: attempt(lambda: do(asked), self.failed))
+
+    def each_second(self, tell: Callable[[float], bool]) -> None:
+        """Call ``tell`` each second with how many have passed, in a thread of its own, until it returns False."""
+        began = time.monotonic()
+
+        def run() -> None:
+            while tell(time.monotonic() - began):
+                time.sleep(1)
+
+        in_background(run, "nbext-elapsed")
+
     @abstractmethod
     def snapshot(self) -> Snapshot:
         """Return the form's state, without any key or e-mail address."""
@@ -181,23 +196,19 @@ class Background:
             )
 
     def _work(self) -> None:
-        while (task := self._next()) is not None:
-            attempt(task, self._failed)
+        while True:
             with self._changed:
                 self._running = False
                 self._changed.notify_all()
-
-    def _next(self) -> Task | None:
-        with self._changed:
-            # A loop, as a wait may end early, and as a newer task may come with a later time.
-            while self._waiting is None or self._waiting[0] > time.monotonic():
-                left = IDLE if self._waiting is None else self._waiting[0] - time.monotonic()
-                if not self._changed.wait(left) and self._waiting is None:
-                    # Under the lock: a task that is asked for from here on starts a thread.
-                    self._thread = None
-                    return None
-            task, self._waiting, self._running = self._waiting[1], None, True
-            return task
+                # A loop, as a wait may end early, and as a newer task may come with a later time.
+                while self._waiting is None or self._waiting[0] > time.monotonic():
+                    left = self._waiting[0] - time.monotonic() if self._waiting else IDLE
+                    if not self._changed.wait(left) and self._waiting is None:
+                        # Under the lock: a task that is asked for from here on starts a thread.
+                        self._thread = None
+                        return
+                (_, task), self._waiting, self._running = self._waiting, None, True
+            attempt(task, self._failed)
 
 
 def attempt(task: Task, failed: Callable[[Exception], None]) -> None:

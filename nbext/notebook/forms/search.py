@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -19,7 +18,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
-from nbext.notebook.forms.form import Background, Form, Snapshot, attempt
+from nbext.notebook.forms.form import Background, Form, Snapshot
 from nbext.notebook.forms.widgets import (
     Variable,
     box,
@@ -139,7 +138,7 @@ class SearchForm(Form):
         for field in (self.chain, self.kind):
             field.changed(lambda _: self._typed())
         self.table = Results()
-        self.table.on_msg(lambda _, content, __: attempt(lambda: self.do(content), self.failed))
+        self.obey(self.table, self.do)
         self.detail = Detail(self)
         self.assemble(
             row(self.term.widget, self.chain.widget, self.kind.widget, self.go, self.stop),
@@ -218,22 +217,18 @@ class SearchForm(Form):
         self._draw()
         self.say("Cancelled.")
 
-    def _tell(self, question: Question) -> None:
-        began = time.monotonic()
-        while self.under_way is question:
-            time.sleep(SLOW / 2)
-            seconds = time.monotonic() - began
+    def _run(self, question: Question) -> None:
+        self.say(f"Searching {question.chain} …")
+        self.under_way = question
+
+        def tell(seconds: float) -> bool:
             with self.telling:
                 if self.under_way is question and seconds >= SLOW:
                     self.say(f"Searching {question.chain} … {seconds:.0f} s")
                     visibility(self.stop, True)
+                return self.under_way is question
 
-    def _run(self, question: Question) -> None:
-        self.say(f"Searching {question.chain} …")
-        self.under_way = question
-        threading.Thread(
-            target=self._tell, args=(question,), daemon=True, name="nbext-elapsed"
-        ).start()
+        self.each_second(tell)
         try:
             found = self.client.search_nfts(
                 question.term,

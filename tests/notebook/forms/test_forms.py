@@ -269,7 +269,7 @@ def test_a_refused_query_is_marked_beside_the_field_and_the_mark_goes_when_it_is
     form = nbext.segment_form({"token": {"token": "refused"}}, client=client)
     line = form.edits.now.root.members[0]
     soon(lambda: "h0stile02" in str(form.errors))
-    form._do({"op": "set", "id": line.id, "field": "token", "value": "fine"})
+    form.do({"op": "set", "id": line.id, "field": "token", "value": "fine"})
     assert form.errors == {}
     soon(lambda: form.matched == service.COUNT)
 

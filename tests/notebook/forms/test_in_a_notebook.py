@@ -37,7 +37,7 @@ def test_a_run_of_the_builder_is_in_the_history_runs_again_and_can_be_saved(
     monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path))
     form.add("token", {"token": "USDC"})
     first = ran(shell, form, "first", 5)
-    form._do({"op": "join", "id": form.edits.now.root.id})
+    form.do({"op": "join", "id": form.edits.now.root.id})
     form.add("nft", {"nft": "BAYC"})
     second = ran(shell, form, "second", 7)
     table = shell.value("%nbext history")
@@ -90,16 +90,16 @@ def test_what_was_removed_comes_back_where_it_was(shell):
     for name in names:
         form.add("token", {"token": name})
     second = form.edits.now.root.members[1]
-    form._do({"op": "remove", "id": second.id})
+    form.do({"op": "remove", "id": second.id})
     assert form.filters() == {"token": [{"token": "USDC"}, {"token": "WBTC"}]}
     tree = form.lines.tree
     assert tree["removed"] == {"parent": tree["root"]["id"], "place": 1, "words": "Token UNI"}
-    form._do({"op": "undo"})
+    form.do({"op": "undo"})
     assert form.filters() == {"token": [{"token": name} for name in names]}
     assert form.edits.now.root.members[1].id == second.id
-    form._do({"op": "redo"})
+    form.do({"op": "redo"})
     assert form.filters() == {"token": [{"token": "USDC"}, {"token": "WBTC"}]}
-    form._do({"op": "remove", "id": form.edits.now.root.members[1].id})
+    form.do({"op": "remove", "id": form.edits.now.root.members[1].id})
     form.add("nft", {"nft": "BAYC"})
     assert form.filters() == {"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}
     assert form.lines.tree["removed"] is None
@@ -249,7 +249,7 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
     assert [list(bundle)[-2:] for bundle in bundles] == [["text/html", "text/plain"]] * 2
     assert bundles[-1]["text/plain"].endswith(f"\n{CELL}")
     assert f">{html.escape(CELL)}</pre>" in bundles[-1]["text/html"]
-    asked = 'form._do({"op": "insert", "view": "1", "here": False})\nassert form.typed.join(10)'
+    asked = 'form.do({"op": "insert", "view": "1", "here": False})\nassert form.typed.join(10)'
     inserted = kernel.run(f"form.name.entry.value = 'whales'\n{asked}\nprint(form.message)")
     cell = CELL.replace("segment\n", "whales\n")
     assert inserted.reply["payload"] == [
@@ -313,7 +313,7 @@ def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, give
     form = shell.value("%nbext build")
     form.add("token", {"token": "USDC"})
     getattr(form, field).entry.value = given
-    form._do({"op": "insert", "view": "1", "here": False})
+    form.do({"op": "insert", "view": "1", "here": False})
     assert form.typed.join(10)
     assert (form.message, bool(form.name.error or form.limit.error)) == ("", True)
 
@@ -346,15 +346,15 @@ def test_the_builder_offers_the_columns_that_the_filters_give_the_rows(shell):
         "-firstSeen": "firstSeen, largest first",
         "firstSeen": "firstSeen, smallest first",
     }
-    form._do({"op": "set", "id": 0, "field": "columns", "value": ["firstSeen", "transfers"]})
-    form._do({"op": "set", "id": 0, "field": "orderBy", "value": "-transfers"})
+    form.do({"op": "set", "id": 0, "field": "columns", "value": ["firstSeen", "transfers"]})
+    form.do({"op": "set", "id": 0, "field": "orderBy", "value": "-transfers"})
     assert form.filters() == {
         **asked,
         "columns": ["firstSeen", "transfers"],
         "orderBy": "-transfers",
     }
     # What is chosen stays, although the rows no longer have it: the service says so beside the field.
-    form._do({"op": "set", "id": 0, "field": "columns", "value": []})
+    form.do({"op": "set", "id": 0, "field": "columns", "value": []})
     assert ["-transfers", "-transfers"] in map(list, form.lines.tree["orders"])
     assert form.filters() == {"token": {"token": "UNI"}, "orderBy": "-transfers"}
     form.background.drop()
@@ -393,7 +393,7 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     }
     assert (counted["stale"], form.matched) == (False, remaining[2])
     assert counted["sample"] == [*form.client.execute_segment(EITHER, limit=3)["address"]] != []
-    form._do({"op": "negate", "id": token.id})
+    form.do({"op": "negate", "id": token.id})
     assert (form.lines.counted["stale"], form.lines.counted["text"]) == (True, "Counting …")
     form.background.drop()
 
@@ -408,22 +408,22 @@ def test_a_saved_query_is_found_by_name_and_added_as_a_group_or_refused_where_it
     form = nbext.segment_form()
     sent: list[Any] = []
     form.lines.send = sent.append
-    form._do({"op": "search", "term": "EITH", "kinds": ["saved"], "number": 1, "view": 1})
+    form.do({"op": "search", "term": "EITH", "kinds": ["saved"], "number": 1, "view": 1})
     assert form.searches.join(10)
     found = {"kind": "saved", "value": "either", "label": "either", "name": "a saved query"}
     assert sent[-1]["found"] == [found]
-    form._do({"op": "add", "key": "", "kind": "saved", "value": "either"})
+    form.do({"op": "add", "key": "", "kind": "saved", "value": "either"})
     assert form.filters() == EITHER
-    form._do({"op": "add", "key": "", "kind": "saved", "value": "either"})
+    form.do({"op": "add", "key": "", "kind": "saved", "value": "either"})
     assert form.filters() == {**EITHER, "all": _listed(EITHER)}
     with pytest.raises(
         UsageError,
         match=r"there was saved with other settings .* \(chain: ethereum\): .*build there`",
     ):
-        form._do({"op": "add", "key": "", "kind": "saved", "value": "there"})
-    form.undo()
-    form.undo()
-    form._do({"op": "add", "key": "", "kind": "saved", "value": "there"})
+        form.do({"op": "add", "key": "", "kind": "saved", "value": "there"})
+    form.do({"op": "undo"})
+    form.do({"op": "undo"})
+    form.do({"op": "add", "key": "", "kind": "saved", "value": "there"})
     assert form.filters() == {"token": {"token": "UNI"}, "chain": "ethereum"}
     form.background.drop()
 
@@ -460,7 +460,7 @@ def test_the_steps_of_the_service_are_those_of_the_lines(shell, filters):
 
 def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_nothing(shell):
     form = nbext.segment_form(SEGMENT)
-    form._do(
+    form.do(
         {
             "op": "json",
             "id": 0,
@@ -468,10 +468,10 @@ def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_noth
         }
     )
     assert (form.filters(), form.operator) == ({"nft": [{"nft": "A"}, {"nft": "B"}]}, "OR")
-    form._do({"op": "json", "id": 0, "value": '{"nft": '})
+    form.do({"op": "json", "id": 0, "value": '{"nft": '})
     assert form.lines.tree["jsonError"].startswith("Not used: ")
     assert form.filters() == {"nft": [{"nft": "A"}, {"nft": "B"}]}
-    form.undo()
+    form.do({"op": "undo"})
     assert (form.filters(), form.operator, form.lines.tree["jsonError"]) == (SEGMENT, "AND", "")
     form.background.drop()
 
@@ -539,20 +539,20 @@ def test_segments_and_lists_are_picked_by_name_and_a_variables_wallets_are_store
         "few": table["address"].tolist(),
         "many": {f"0x{number:040x}" for number in range(1500)},
     }
-    picked = {one["label"]: one["value"] for one in pickers.named("segment")}
+    picked = {one["label"]: one["value"] for one in pickers.hits(None, "segment", "", None)}
     assert (
         picked[f"whales ({table.attrs['nbext']['matched']:,} wallets)"]
         == table.attrs["nbext"]["segment_id"]
     )
     assert {"few (3 wallets)": "$few", "many (1,500 wallets)": "$many"}.items() <= {
-        one["label"]: one["value"] for one in pickers.named("list")
+        one["label"]: one["value"] for one in pickers.hits(None, "list", "", None)
     }.items()
     form = nbext.segment_form({"wallet": {"list": "ls_ExampleExampleExampleExa"}})
     (line,) = form.edits.now.root.members
-    form._do({"op": "list", "id": line.id, "value": "few"})
+    form.do({"op": "list", "id": line.id, "value": "few"})
     assert form.searches.join(30)
     assert form.filters() == {"wallet": {"in": table["address"].tolist()}}
-    form._do({"op": "list", "id": line.id, "value": "many"})
+    form.do({"op": "list", "id": line.id, "value": "many"})
     assert form.searches.join(30)
     assert re.fullmatch(r"ls_[\w-]{24}", form.filters()["wallet"]["list"])
     assert form.background.join(30)
@@ -584,7 +584,7 @@ def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_a
     assert form.searches.join(10)
     assert told == ["sg_late"]
     monkeypatch.undo()
-    form.retry()
+    form.again.click()
     assert form.runs.join(30)
     assert form.message.startswith("never holds")
 
@@ -594,7 +594,7 @@ def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
     assert form.background.join(30)
     real, form.client = form.client, nbext.connect("http://127.0.0.1:9", "key")
     form.name.entry.value = "late"
-    form._do({"op": "negate", "id": form.edits.now.root.members[0].id})
+    form.do({"op": "negate", "id": form.edits.now.root.members[0].id})
     assert form.background.join(30)
     form.start()
     assert form.runs.join(30)
@@ -604,10 +604,10 @@ def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
         "stale": True,
     }.items() <= form.lines.counted.items()
     form.client = real
-    form._do({"op": "count"})
+    form.do({"op": "count"})
     assert form.background.join(30)
     assert (form.matched is not None, "late" in shell.ip.user_ns) == (True, False)
-    form.retry()
+    form.again.click()
     assert form.runs.join(30)
     assert form.message.startswith("late holds")
 
@@ -626,18 +626,18 @@ def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dr
 
     monkeypatch.setattr(form.client, "funnel", slow)
     denied = form.edits.now.root.members[1].id
-    form._do({"op": "negate", "id": denied})
+    form.do({"op": "negate", "id": denied})
     assert asked.wait(10)
     waiting = form.background
-    form._do({"op": "negate", "id": denied})
+    form.do({"op": "negate", "id": denied})
     assert form.background.join(30)
     matched = form.matched
     assert (matched is not None, form.lines.counted["stale"]) == (True, False)
     asked.clear()
-    form._do({"op": "negate", "id": denied})
+    form.do({"op": "negate", "id": denied})
     assert asked.wait(10)
     cancelled = form.background
-    form._do({"op": "stop"})
+    form.do({"op": "stop"})
     assert {"text": "Not counted.", "act": "count"}.items() <= form.lines.counted.items()
     go_on.set()
     assert waiting.join(30)

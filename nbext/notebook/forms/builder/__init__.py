@@ -1,7 +1,7 @@
 """The segment builder: a tree of conditions in Python, which a page of ours draws as lines and changes by messages.
 
-form        the form: what is typed and pressed, counting, running, the cell
-actions     what the page asks for: edits, hits for what is typed
+form        the form: counting, running, the cell
+editing     the query that the page edits: what it shows, what it asks for, hits for what is typed
 tree        lines and groups, how they are edited, undo and redo
 counts      how many wallets match each line, and remain after it
 filters     a tree as a segment's filters and back, and the cell that runs them

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import threading
 import time
-from collections.abc import Iterable, Mapping
-from importlib import resources
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as w
-import traitlets
-from anywidget import AnyWidget
 from IPython.core.getipython import get_ipython
 
 from nbext.core.provenance import Provenance
@@ -20,9 +14,9 @@ from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.forms.builder import counts, fields, filters
-from nbext.notebook.forms.builder.actions import WHOLE, Editing
-from nbext.notebook.forms.builder.tree import Edits, Group, Part, Tree
-from nbext.notebook.forms.form import Background, Snapshot, attempt
+from nbext.notebook.forms.builder.editing import Editing
+from nbext.notebook.forms.builder.tree import Part
+from nbext.notebook.forms.form import Background, Snapshot
 from nbext.notebook.forms.widgets import (
     Variable,
     add_to_history,
@@ -35,7 +29,6 @@ from nbext.notebook.forms.widgets import (
     visibility,
 )
 from nbext.notebook.results.deliver import MAX_NOTE
-from nbext.notebook.schema import ORDER, segment_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,17 +41,6 @@ INSERTED = (
 )
 
 
-class Lines(AnyWidget):
-    """The page's part of the builder: it draws these traits, and what is done in it comes as messages."""
-
-    _esm = resources.files(__package__).joinpath("lines.js").read_text("utf-8")
-    _css = resources.files(__package__).joinpath("lines.css").read_text("utf-8")
-    spec = traitlets.Dict().tag(sync=True)
-    tree = traitlets.Dict().tag(sync=True)
-    counted = traitlets.Dict().tag(sync=True)
-    opened: traitlets.List[int] = traitlets.List().tag(sync=True)
-
-
 class SegmentForm(Editing):
     """Build a segment line by line; see its count; run it, or take the cell that does."""
 
@@ -66,83 +48,35 @@ class SegmentForm(Editing):
     hint = "One line for each condition. The counts follow what you change."
 
     def __init__(self, client: Any, query: Any = None) -> None:
-        super().__init__(client)
-        self.grammar = segment_schema(client.schema())
-        # Apart from counts: a count that waits is replaced by the next one, a run must not be. Nor do the hits for
-        # what is typed wait for either.
-        self.runs, self.searches = Background(self.failed), Background(self.failed)
+        super().__init__(client, query)
+        # Apart from counts: a count that waits is replaced by the next one, a run must not be.
+        self.runs = Background(self.failed)
         self.frame: pd.DataFrame | None = None
         self.matched: int | None = None
         self._counted: tuple[Any, str] | None = None
         self._ran: tuple[Any, str] | None = None
         self._run: _Run | None = None
-        # A pick that the service stores first ends in another thread than what is typed meanwhile.
-        self.editing = threading.RLock()
-        self.errors: dict[int, list[dict[str, str]]] = {}
-        self.removed: dict[str, Any] | None = None
-        limit = None
-        tree = Tree(Group("all"))
-        if query is not None:
-            given, operator, limit = filters.parsed(query)
-            tree = filters.read(given, operator, {spec.name for spec in self.grammar.scope})
-        self.edits = Edits(tree)
-        self._build(limit)
-        self.changed()
-
-    def _build(self, limit: int | None) -> None:
-        # Voila has no cells.
-        cells = "VOILA_REQUEST_URL" not in os.environ
-        self.lines = Lines(spec={**fields.described(self.grammar, self._chains()), "cells": cells})
-        self.lines.on_msg(lambda _, content, __: attempt(lambda: self._do(content), self.failed))
         self.variable = Variable("segment", width="160px")
         self.name = self.variable.field
         self.limit = text_field(
-            "Rows, at most", str(limit or self.client.settings["limit"]), width="110px"
+            "Rows, at most", str(self.given_limit or client.settings["limit"]), width="110px"
         )
         for field in (self.name, self.limit):
             field.changed(lambda _: self.publish()).entered(self.once_typed(self.start))
         self.run = button("Run", self.once_typed(self.start), classes="nbext-main nbext-run")
         self.stop = button("Cancel", self.guarded(self.cancel), classes="nbext-quiet nbext-cancel")
-        self.again = button("Retry", self.guarded(self.retry), classes="nbext-quiet nbext-retry")
+        self.again = button("Retry", self.guarded(self.start), classes="nbext-quiet nbext-retry")
         self.bar = w.FloatProgress(
             min=0, max=1, bar_style="info", layout=w.Layout(width="100%", height="8px")
         )
         self.inserted, self.result = markup(), markup()
         for hidden in (self.bar, self.stop, self.again):
             visibility(hidden, False)
-        actions = row(
-            self.name.widget,
-            self.limit.widget,
-            self.run,
-            self.stop,
-            self.again,
-            classes="nbext-panel",
-        )
+        entries = (self.name.widget, self.limit.widget, self.run, self.stop, self.again)
+        actions = row(*entries, classes="nbext-panel")
         self.assemble(self.lines, actions, self.bar, self.status, self.inserted, self.result)
         self.widget.add_class("nbext-wide")
-
-    def _chains(self) -> list[str]:
-        data = (self.client.about() if self.client.is_ours else {}).get("data")
-        chains = data.get("chains") if isinstance(data, Mapping) else None
-        return [str(one.get("chain")) for one in chains or () if isinstance(one, Mapping)]
-
-    # What is read of the tree
-
-    @property
-    def operator(self) -> str:
-        """AND or OR, between the lines."""
-        return next(
-            word for word, join in filters.JOINS.items() if join == self.edits.now.root.join
-        )
-
-    def filters(self) -> dict[str, Any]:
-        """Return the filters as they are now."""
-        return filters.written(self.edits.now)[0]
-
-    def missing(self) -> str:
-        """Return which required fields are empty, as one sentence, or an empty text."""
-        labels = [label for _, _, label in fields.missing(self.edits.now, self.grammar)]
-        return f"Still to fill in: {', '.join(dict.fromkeys(labels))}." if labels else ""
+        self.changed()
 
     def cell(self) -> str:
         """Return the cell that runs this query."""
@@ -162,57 +96,10 @@ class SegmentForm(Editing):
         return int(text) if whole else None
 
     def publish(self) -> None:
-        """Show the page what there is."""
+        """Show the page what there is, and the inserted cell too."""
         if self.inserted.value:
             self.inserted.value = code_html(self.cell())
-        now = self.edits.now
-        given = self.filters()
-        body = given if self.operator == "AND" else {"operator": self.operator, "filters": given}
-        scope = fields.inputs_of(self.grammar.scope, now.scope)
-        if scope is None:
-            fit = {
-                k: v
-                for k, v in now.scope.items()
-                if fields.inputs_of(self.grammar.scope, {k: v}) is not None
-            }
-            scope = fields.inputs_of(self.grammar.scope, fit)
-        orders = fields.orders(json.dumps(given, default=str), self.grammar, now.scope.get(ORDER))
-        self.lines.tree = {
-            "root": self.view(now.root),
-            "scope": scope,
-            "orders": orders,
-            "json": filters.json_text(body),
-            "cell": self.cell(),
-            "undo": bool(self.edits.past),
-            "redo": bool(self.edits.future),
-            "removed": self.removed,
-            "scopeErrors": self.errors.get(0, []),
-            "jsonError": "".join(one["detail"] for one in self.errors.get(WHOLE, ())),
-        }
-
-    def view(self, part: Part) -> dict[str, Any]:
-        shown = {"id": part.id, "not": part.negated, "errors": self.errors.get(part.id, [])}
-        if isinstance(part, Group):
-            return {
-                **shown,
-                "join": part.join,
-                "members": [self.view(member) for member in part.members],
-            }
-        spec = self.grammar.conditions.get(part.key)
-        inputs = fields.inputs_of(spec.fields, part.value) if spec else None
-        words = fields.in_words(spec, part.value) if spec and inputs is not None else ""
-        shown |= {
-            "key": part.key,
-            "label": spec.label if spec else visible(part.key, 60),
-            "fields": inputs,
-        }
-        written = filters.json_text(part.value)
-        return {
-            **shown,
-            "words": words,
-            "json": written if inputs is None else "",
-            "short": visible(written, 80),
-        }
+        super().publish()
 
     # Counting
 
@@ -246,33 +133,30 @@ class SegmentForm(Editing):
         # The old count is marked at once: beside the new conditions it is wrong.
         self._show_count("Counting …", keep=True, act="stop")
         self._drop_count()
-        self.background.schedule(lambda: self._count(tree, question), after=PAUSE)
+
+        def count() -> None:
+            try:
+                found = counts.of(self.client, tree, question, self._in_words)
+            except NbextError:
+                # The query has changed meanwhile: its own count follows, and this error is about fields that are gone.
+                if question is not self._counted:
+                    return
+                self.stop_counting()
+                raise
+            with self.editing:
+                if question is self._counted:
+                    self.matched = found["matched"]
+                    notes = [visible(note, MAX_NOTE) for note in found["notes"]]
+                    self.lines.counted = {**found, "stale": False, "text": "", "notes": notes}
+                    self.renew()
+
+        self.background.schedule(count, after=PAUSE)
 
     def _drop_count(self) -> None:
         self.background.drop()
         if not self.background.join(0):
             # The next count does not wait for the one under way, whose answer is dropped when it comes.
             self.background = Background(self.failed)
-
-    def _count(self, tree: Tree, question: tuple[Any, str]) -> None:
-        try:
-            found = counts.of(self.client, tree, question, self._in_words)
-        except NbextError:
-            # The query has changed meanwhile: its own count follows, and this error is about fields that are gone.
-            if question is not self._counted:
-                return
-            self.stop_counting()
-            raise
-        with self.editing:
-            if question is self._counted:
-                self.matched = found["matched"]
-                self.lines.counted = {
-                    **found,
-                    "stale": False,
-                    "text": "",
-                    "notes": _notes(found["notes"]),
-                }
-                self.renew()
 
     def stop_counting(self) -> None:
         """Stop waiting for a count; it can be asked for again."""
@@ -323,29 +207,9 @@ class SegmentForm(Editing):
             super().failed(error)
             return
         self._show_count("Not counted: the marked fields show why.")
-        # Pointers are those of the last writing, which is the query that the service answered.
-        places = filters.written(self.edits.now)[1]
-        for one in error.errors:
-            self._mark(one["pointer"], one["detail"], places)
+        self.mark(error)
         self.publish()
         self.renew()
-
-    def _mark(self, pointer: str, detail: str, places: Mapping[str, int]) -> None:
-        # The innermost of the parts around the pointer; with the slash, /any/1 is not taken for a part of /any/10.
-        near = max(
-            (place for place in places if f"{pointer}/".startswith(f"{place}/")),
-            key=len,
-            default=None,
-        )
-        wanted = places[near] if near is not None else 0
-        rest = pointer[len(near) :] if near is not None else pointer.removeprefix("/filters")
-        name, key = (*rest.strip("/").split("/"), "")[:2]
-        if not wanted and name not in {spec.name for spec in self.grammar.scope}:
-            self.say(f"{pointer}: {detail}", "bad")
-            return
-        self.errors.setdefault(wanted, []).append(
-            {"field": name, "key": key, "detail": visible(detail, 500)}
-        )
 
     def _to_first_error(self) -> None:
         """Move the focus to the first field that is wrong, or empty and required."""
@@ -397,22 +261,45 @@ class SegmentForm(Editing):
         run = _Run(name, SegmentQuery(self.filters(), self.operator, "json", limit))
         self._busy(run)
         self.runs.schedule(lambda: self._execute(run))
-        threading.Thread(target=self._tick, args=(run,), daemon=True, name="nbext-elapsed").start()
+
+        def tell(seconds: float) -> bool:
+            if self._run is run:
+                self.say(f"{run.said} … {seconds:.0f} s")
+            return self._run is run
+
+        # The service reports when it is asked, which may be seconds apart or, while it hangs, never.
+        self.each_second(tell)
 
     def _execute(self, run: _Run) -> None:
         query = run.query
+
+        def report(progress: Any) -> None:
+            run.segment_id = progress.segment_id or run.segment_id
+            if run.cancelled:
+                self._end(run)
+                return
+            # Without a known total the bar only shows that time passes.
+            self.bar.value = (
+                progress.done / progress.total
+                if progress.total
+                else 1 - 1 / (1 + progress.seconds / 4)
+            )
+            run.said = visible(progress.status) or progress.phase
+
         try:
             frame = self.client.execute_segment(
-                query.filters,
-                query.operator,
-                limit=query.limit,
-                progress=lambda report: self._progress(run, report),
+                query.filters, query.operator, limit=query.limit, progress=report
             )
             if run.cancelled:
                 return
             self.variable.assign(run.name, frame)
             add_to_history(query, frame)
-            self._show_result(run, frame)
+            self.frame, self._ran = frame, (query.filters, query.operator)
+            returned, matched = len(frame), Provenance.of(frame).matched
+            of = f" of {matched:,}" if isinstance(matched, int) and matched != returned else ""
+            held = f"{returned:,}{of} wallet{'s' * (returned != 1)}"
+            self.say(f"{run.name} holds {held}. nbext.show({run.name}) shows its card.", "good")
+            self.result.value = frame_html(frame)
         except ValidationError as error:
             if not run.cancelled:
                 self.say("The service refused this query; the marks above show why.", "bad")
@@ -441,24 +328,6 @@ class SegmentForm(Editing):
             self.result.value, self.frame = "", None
             self.say("Running …")
 
-    def _tick(self, run: _Run) -> None:
-        # The service reports when it is asked, which may be seconds apart or, while it hangs, never.
-        while self._run is run and not run.cancelled:
-            seconds = time.monotonic() - run.began
-            self.say(f"{run.said} … {seconds:.0f} s")
-            time.sleep(1)
-
-    def _progress(self, run: _Run, report: Any) -> None:
-        run.segment_id = report.segment_id or run.segment_id
-        if run.cancelled:
-            self._end(run)
-            return
-        # Without a known total the bar only shows that time passes.
-        self.bar.value = (
-            report.done / report.total if report.total else 1 - 1 / (1 + report.seconds / 4)
-        )
-        run.said = visible(report.status) or report.phase
-
     def cancel(self) -> None:
         """Stop waiting for the run; the service is told as soon as it has named the segment."""
         run = self._run
@@ -479,22 +348,6 @@ class SegmentForm(Editing):
             run.told = True
             self.searches.schedule(lambda: self.client.cancel(wanted))
 
-    def retry(self) -> None:
-        """Run again what failed or was cancelled."""
-        visibility(self.again, False)
-        self.start()
-
-    def _show_result(self, run: _Run, frame: pd.DataFrame) -> None:
-        self.frame, self._ran = frame, (run.query.filters, run.query.operator)
-        returned, matched = len(frame), Provenance.of(frame).matched
-        of = f" of {matched:,}" if isinstance(matched, int) and matched != returned else ""
-        wallets = "wallets" if returned != 1 else "wallet"
-        self.say(
-            f"{run.name} holds {returned:,}{of} {wallets}. nbext.show({run.name}) shows its card.",
-            "good",
-        )
-        self.result.value = frame_html(frame)
-
     def snapshot(self) -> Snapshot:
         """The query as a cell, its count, and the first rows of the last run."""
         counted = "" if self.matched is None else f"{self.matched:,} wallets match."
@@ -508,15 +361,13 @@ class SegmentForm(Editing):
         )
 
 
+@dataclass
 class _Run:
-    """One run: what is asked, since when, and whether somebody still wants it."""
+    """One run: what is asked, how far it is, and whether somebody still wants it."""
 
-    def __init__(self, name: str, query: SegmentQuery) -> None:
-        self.name, self.query, self.began = name, query, time.monotonic()
-        self.segment_id: str | None = None
-        self.cancelled = self.told = False
-        self.said = "Running"
-
-
-def _notes(notes: Iterable[object]) -> list[str]:
-    return [visible(note, MAX_NOTE) for note in notes]
+    name: str
+    query: SegmentQuery
+    segment_id: str | None = None
+    cancelled: bool = False
+    told: bool = False
+    said: str = "Running"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from IPython.core.getipython import get_ipython
@@ -12,7 +13,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook import session
-from nbext.notebook.forms.widgets import is_missing, variables
+from nbext.notebook.forms.widgets import count_text, variables
 
 # So many hits of a kind fit below a field.
 MOST = 8
@@ -23,59 +24,54 @@ _SEARCHED = {"token": "token", "collection": "nft"}
 _SYMBOL = re.compile(r"\w{1,32}\Z")
 
 
-def contracts(client: Any, kind: str, term: str, chain: str | None) -> list[dict[str, Any]]:
-    """Return the tokens or collections that a term fits: what the field will hold, and what is shown of each."""
+def hits(client: Any, kind: str, term: str, chain: str | None) -> list[dict[str, Any]]:
+    """Return what a term fits, of a kind: what the field will hold, and what is shown of each.
+
+    Of tokens and collections what the service finds; of the notebook's segments, lists of wallets and saved queries
+    those whose name contains the term.
+    """
+    if kind not in _SEARCHED:
+        return [
+            {"kind": kind, "value": value, "label": label, "name": visible(name, _CUT)}
+            for value, label, name in _named(kind)
+            if term.lower() in label.lower()
+        ]
     rows = client.search_nfts(term, chain, type=_SEARCHED[kind], limit=MOST).to_dict("records")
-    symbols = [str(row.get("symbol")).lower() for row in rows]
+    symbols = Counter(str(row.get("symbol")).lower() for row in rows)
+
+    def is_plain(row: Mapping[str, Any]) -> bool:
+        # A symbol that two contracts have, or spam, would be answered with a question: their address is not.
+        symbol = str(row.get("symbol"))
+        named = isinstance(row.get("symbol"), str) and _SYMBOL.match(symbol)
+        return bool(named) and row.get("possibleSpam") is not True and symbols[symbol.lower()] == 1
+
     return [
         {
             "kind": kind,
-            # A symbol that two contracts have, or spam, would be answered with a question: their address is not.
-            "value": row["symbol"] if _is_plain(row, symbols) else str(row.get("address")),
+            "value": row["symbol"] if is_plain(row) else str(row.get("address")),
             "label": visible(row.get("symbol"), _CUT),
             "name": visible(row.get("name"), _CUT),
             "verified": row.get("verified") is True,
             "spam": row.get("possibleSpam") is True,
-            "holders": _count(row.get("ownerCount")),
+            "holders": visible(
+                (held := count_text(row.get("ownerCount"))) and f"{held} holders", _CUT
+            ),
         }
         for row in rows
     ]
 
 
-def _is_plain(row: Mapping[str, Any], symbols: list[str]) -> bool:
-    symbol = row.get("symbol")
-    known = (
-        isinstance(symbol, str) and _SYMBOL.match(symbol) and row.get("possibleSpam") is not True
-    )
-    return bool(known) and symbols.count(str(symbol).lower()) == 1
-
-
-def _count(value: Any) -> str:
-    return (
-        ""
-        if is_missing(value)
-        else f"{int(value):,} holders"
-        if str(value).isdigit()
-        else visible(value, _CUT)
-    )
-
-
-def named(kind: str) -> list[dict[str, Any]]:
-    """Return the notebook's segments or lists of wallets by name, its variables, then its history; or saved queries."""
+def _named(kind: str) -> Iterable[tuple[str, str, str]]:
+    """Yield value, label and name of the notebook's variables and history, each value once; or of saved queries."""
     # Where there is no notebook there are no names either.
     if get_ipython() is None:
         return []
-    here = session.current_session()
     if kind == SAVED:
+        here = session.current_session()
         names = session.saved_names(here.data_dir) if here else []
-        return [
-            {"kind": kind, "value": name, "label": name, "name": "a saved query"} for name in names
-        ]
+        return [(name, name, "a saved query") for name in names]
     found = dict(_lists() if kind == "list" else _segments())
-    return [
-        {"kind": kind, "value": value, "label": label, "name": visible(value, _CUT)}
-        for value, label in found.items()
-    ]
+    return [(value, label, value) for value, label in found.items()]
 
 
 def saved(name: str) -> str:
@@ -103,19 +99,16 @@ def _segments() -> Iterator[tuple[str, str]]:
     for name, known in _tables():
         if isinstance(found := known.segment_id, str):
             matched = known.matched
-            yield (
-                found,
-                visible(name, _CUT)
-                + (f" ({matched:,} wallets)" if isinstance(matched, int) else ""),
-            )
+            size = f" ({matched:,} wallets)" if isinstance(matched, int) else ""
+            yield found, visible(name, _CUT) + size
 
 
 def _lists() -> Iterator[tuple[str, str]]:
     for _, known in _tables():
-        lists = known.lists
-        yield from ((str(one), visible(words, _CUT)) for one, words in (lists or {}).items())
+        for one, words in (known.lists or {}).items():
+            yield str(one), visible(words, _CUT)
     for name, value in list(variables().items()):
-        if count := _wallets(value) if not name.startswith("_") else 0:
+        if not name.startswith("_") and (count := _wallets(value)):
             yield f"${name}", f"{visible(name, _CUT)} ({count:,} wallets)"
 
 

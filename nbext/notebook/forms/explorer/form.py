@@ -21,7 +21,7 @@ from nbext.notebook.forms.builder import filters
 from nbext.notebook.forms.builder.filters import cell_text, written
 from nbext.notebook.forms.builder.tree import Group, Line, Tree
 from nbext.notebook.forms.explorer.columns import Column, columns_of, day_or_instant
-from nbext.notebook.forms.form import Form, Snapshot, attempt
+from nbext.notebook.forms.form import Form, Snapshot
 from nbext.notebook.forms.widgets import code_html, facts_html, is_repeated, table_html
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Explorer(Form):
         self.segment: dict[str, str] = {}
         self.hint = self._hint()
         self.grid = Grid(columns=[column.described() for column in self.columns])
-        self.grid.on_msg(lambda _, content, __: attempt(lambda: self.do(content), self.failed))
+        self.obey(self.grid, self.do)
         self.assemble(self.grid, self.status)
         self.widget.add_class("nbext-wide")
         self.publish()
