@@ -53,7 +53,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return float(text)
     try:
         # Against the service's own clock: this machine's may be minutes off.
-        seconds = (parsedate_to_datetime(text) - _date(headers)).total_seconds()
+        seconds = (parsedate_to_datetime(text) - _now(headers)).total_seconds()
     except (TypeError, ValueError, OverflowError):
         return None
     return seconds if seconds >= 0 else None
@@ -68,20 +68,18 @@ def rate_limit_reset(headers: Mapping[str, str]) -> float | None:
         seconds = float(text)
         # No limit lasts for thirty years: what is more is a time, in seconds or in milliseconds.
         if seconds > 1e9:
-            seconds = seconds / (1000 if seconds > 1e11 else 1) - _now(headers)
+            try:
+                now = _now(headers).timestamp()
+            except (TypeError, ValueError, OverflowError):
+                now = time.time()
+            seconds = seconds / (1000 if seconds > 1e11 else 1) - now
         return seconds if seconds >= 0 else None
     return None
 
 
-def _date(headers: Mapping[str, str]) -> datetime:
+def _now(headers: Mapping[str, str]) -> datetime:
+    """Return the service's own time."""
     return parsedate_to_datetime(headers.get("Date", ""))
-
-
-def _now(headers: Mapping[str, str]) -> float:
-    try:
-        return _date(headers).timestamp()
-    except (TypeError, ValueError, OverflowError):
-        return time.time()
 
 
 class Incoming(_Head, io.RawIOBase):
@@ -174,7 +172,13 @@ class Incoming(_Head, io.RawIOBase):
             self._unpacked(size) if self._layers else self._raw.read(size, decode_content=False)
         )
         if not self._came:
-            piece = self._begun(piece, size)
+            # The first bytes may say that a packed file, or text of 16 bits, comes undeclared.
+            if piece[:2] == b"\x1f\x8b" and not self._layers:
+                self._layers, self._total, self.delimited = [_Unpacker("gzip")], None, True
+                piece = self._unpacked(size, piece)
+            if piece[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and not self._text:
+                self._text = _Recoded("utf-16")
+            self.head = piece[:200]
         # A socket that the watchdog shut reads like a body that has ended.
         if self._watch.fired:
             raise DeadlineExceeded("")
@@ -187,16 +191,6 @@ class Incoming(_Head, io.RawIOBase):
             )
         if self._report:
             self._report(self._came, self._total)
-        return piece
-
-    def _begun(self, piece: bytes, size: int) -> bytes:
-        """Return the first bytes; they may say that a packed file, or text of 16 bits, comes undeclared."""
-        if piece[:2] == b"\x1f\x8b" and not self._layers:
-            self._layers, self._total, self.delimited = [_Unpacker("gzip")], None, True
-            piece = self._unpacked(size, piece)
-        if piece[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and not self._text:
-            self._text = _Recoded("utf-16")
-        self.head = piece[:200]
         return piece
 
     def _unpacked(self, size: int, packed: bytes = b"") -> bytes:

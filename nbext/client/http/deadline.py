@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import socket
 import ssl
 import threading
@@ -22,6 +23,7 @@ from concurrent.futures import Future, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import requests
@@ -32,8 +34,9 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
+from nbext.core.untrusted_text import MAX_SHOWN, quoted
 from nbext.core.wire import KEY_HEADER
-from nbext.errors import DeadlineExceeded
+from nbext.errors import ConfigError, DeadlineExceeded
 from nbext.settings import Secret
 
 # Servers close idle connections after some seconds (uvicorn: 5); one older than this is not trusted again.
@@ -43,6 +46,8 @@ POOL_SIZE = 64
 _TICK = 0.05
 # A record has about a kilobyte: ten thousand of them are ten megabytes.
 MAX_ENTRIES, MAX_BODY = 10_000, 1_000_000
+# Files of certificates that requests, curl and OpenSSL know, in the order in which one counts.
+VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 @dataclass(frozen=True)
@@ -141,20 +146,17 @@ class Watchdog:
 
     def _run(self) -> None:
         while True:
+            with self._changed:
+                left = {watch: watch.deadline.remaining() for watch in list(self.live)}
+                due = [watch for watch, seconds in left.items() if not seconds]
+                self.live.difference_update(due)
+                if not due:
+                    seconds = min(left.values(), default=None)
+                    self._wakes_at = float("inf") if seconds is None else time.monotonic() + seconds
+                    self._changed.wait(seconds)
             # Fired without the lock: shutting a socket must not hold up who arms the next.
-            for watch in self._due():
+            for watch in due:
                 watch.fire()
-
-    def _due(self) -> list[Watch]:
-        with self._changed:
-            left = {watch: watch.deadline.remaining() for watch in list(self.live)}
-            due = [watch for watch, seconds in left.items() if not seconds]
-            self.live.difference_update(due)
-            if not due:
-                seconds = min(left.values(), default=None)
-                self._wakes_at = float("inf") if seconds is None else time.monotonic() + seconds
-                self._changed.wait(seconds)
-            return due
 
 
 WATCHDOG = Watchdog()
@@ -261,6 +263,45 @@ class _Watched(HTTPConnection):
             # Once connected, bytes may have left, whatever happened next.
             watch.sent = watch.sent or self.sock is not None
             self._last_used = time.monotonic()
+
+
+def tls_context(ca_bundle: str | None) -> ssl.SSLContext:
+    """Return a context that trusts ``ca_bundle``, else what the environment names, else the system's store.
+
+    One for each connection: truststore's holds a lock through a handshake, and a handshake that hangs must not hold up
+    another call.
+    """
+    named = [("ca_bundle", ca_bundle), *((name, os.environ.get(name)) for name in VARIABLES)]
+    for source, path in named:
+        if path:
+            return _of_file(source, Path(path).expanduser())
+    import truststore
+
+    found = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    paths = ssl.get_default_verify_paths()
+    has_store = paths.cafile or (paths.capath and any(Path(paths.capath).iterdir()))
+    if not has_store and platform.system() not in ("Windows", "Darwin"):
+        # A minimal container has no certificates.
+        import certifi
+
+        found.load_verify_locations(certifi.where())
+    return found
+
+
+def _of_file(source: str, path: Path) -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        made.load_verify_locations(**{"capath" if path.is_dir() else "cafile": str(path)})
+    except ssl.SSLError:
+        why = "has no certificate in PEM form (-----BEGIN CERTIFICATE-----)"
+    except OSError as error:
+        why = f"cannot be read ({error.strerror or error})"
+    else:
+        return made
+    named = quoted(str(path), MAX_SHOWN)
+    raise ConfigError(
+        f"{source}: {named} {why}. Name a file of CA certificates, or leave {source} out."
+    )
 
 
 class _WatchedTLS(_Watched, HTTPSConnection):

@@ -321,19 +321,16 @@ def shown(text: object, key: Secret | None = None, length: int = MESSAGE_LENGTH)
     return safe if len(safe) <= length + 30 else safe[:length] + "…"
 
 
-def _without(text: str, secret: str) -> str:
-    # Also its beginnings: a text that was cut may end inside of the key.
-    for length in range(len(secret), min(len(secret), _PART) - 1, -1):
-        text = text.replace(secret[:length], _STARS)
-    return text
-
-
 def redacted(value: Any, key: Secret | None) -> Any:
     """Return a JSON value with the key, wherever a text holds it, as stars."""
     if not key:
         return value
     if isinstance(value, str):
-        return _without(value, key.reveal())
+        secret = key.reveal()
+        # Also its beginnings: a text that was cut may end inside of the key.
+        for length in range(len(secret), min(len(secret), _PART) - 1, -1):
+            value = value.replace(secret[:length], _STARS)
+        return value
     if isinstance(value, list):
         return [redacted(item, key) for item in value]
     if isinstance(value, dict):

@@ -27,7 +27,6 @@ from urllib.parse import urlsplit
 import requests
 
 from nbext import __version__
-from nbext.client.http import tls
 from nbext.client.http.base_url import Origin, usable_key
 from nbext.client.http.body import Answer, Incoming, Report, rate_limit_reset, retry_after
 from nbext.client.http.deadline import (
@@ -39,6 +38,7 @@ from nbext.client.http.deadline import (
     Scope,
     Watch,
     WatchedAdapter,
+    tls_context,
 )
 from nbext.client.http.errors import FOREIGN, of_answer, of_library, of_proxy_status
 from nbext.core.untrusted_text import visible
@@ -157,7 +157,7 @@ class Transport:
         for scheme in ("http://", "https://"):
             self.session.mount(scheme, WatchedAdapter())
         self._cache_metadata()
-        self._trust = partial(tls.context, self.settings["ca_bundle"])
+        self._trust = partial(tls_context, self.settings["ca_bundle"])
         if self.settings["ca_bundle"] or self.origin.scheme == "https":
             # A bundle that cannot be read is refused now, and not by the first request.
             self._trust()
@@ -385,7 +385,11 @@ class Exchange:
     def _wait(self, failure: NbextError, watch: Watch) -> None:
         """Sleep before the next attempt, or raise the error that the call ends with."""
         call, transport = self._call, self._transport
-        stated = self._stated_pause(failure)
+        headers = self._response.headers if self._response is not None else {}
+        stated = retry_after(headers)
+        if stated is None and isinstance(failure, RateLimited):
+            # That header is in good answers too, where it asks for nothing.
+            stated = rate_limit_reset(headers)
         # Jitter: many callers must not all ask again at the same moment.
         backoff = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._attempt - 1)) * _jitter.uniform(
             0.5, 1.0
@@ -397,12 +401,11 @@ class Exchange:
             failure, sent=watch.sent
         )
         # A pause that would outlast the deadline is not begun: the error is known now.
-        if again and seconds < call.deadline.remaining():
+        again = again and seconds < call.deadline.remaining()
+        if again:
             with transport.lock:
                 again = transport.retries >= 1
                 transport.retries -= again
-        else:
-            again = False
         if again:
             LOG.debug("%s again in %.1f s after %s", call.method, seconds, type(failure).__name__)
             self._scope.ended.wait(seconds)
@@ -416,17 +419,6 @@ class Exchange:
                 f"{_ended(failure)} It asks to wait {math.ceil(stated):,} s before the next request.",
             )
         raise failure
-
-    def _stated_pause(self, failure: NbextError) -> float | None:
-        """Return how long the service asks to wait."""
-        headers = self._response.headers if self._response is not None else {}
-        seconds = retry_after(headers)
-        # That header is in good answers too, where it asks for nothing.
-        return (
-            rate_limit_reset(headers)
-            if seconds is None and isinstance(failure, RateLimited)
-            else seconds
-        )
 
     def _unknown(self, failure: NbextError) -> OutcomeUnknown:
         key = self._call.headers.get(IDEMPOTENCY_HEADER)

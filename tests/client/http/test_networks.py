@@ -300,12 +300,12 @@ def test_a_certificate_that_nobody_vouches_for_may_be_the_proxys(tunnel, ask, mo
 
 
 def test_without_any_store_of_the_systems_certifis_is_taken(monkeypatch, tmp_path):
-    from nbext.client.http import tls
+    from nbext.client.http.deadline import tls_context
 
     nothing = ssl.get_default_verify_paths()._replace(cafile=None, capath=str(tmp_path))
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: nothing)
     monkeypatch.setattr("truststore._openssl._CA_FILE_CANDIDATES", [])
-    assert tls.context(None)._ctx.cert_store_stats()["x509_ca"] > 50
+    assert tls_context(None)._ctx.cert_store_stats()["x509_ca"] > 50
 
 
 @pytest.mark.parametrize("source", ["ca_bundle", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"])
