@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -164,22 +164,34 @@ ECHOES = name_set(
 )
 
 
-def places(document: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Return the document's objects that wrap others, outermost first, each with its path."""
+def _is_wrapper(_path: str, name: str, _value: Any) -> bool:
+    return bare(name) in WRAPPERS
+
+
+def places(
+    document: Any,
+    enter: Callable[[str, str, Any], bool] = _is_wrapper,
+    *,
+    deep: int = 3,
+    most: int = MOST_PLACES,
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Return the document's objects that wrap others, outermost first, each with its path.
+
+    ``enter`` says of a path, a name and the object there whether to look into it; ``deep`` and ``most`` bound that.
+    """
     todo: deque[tuple[str, Any, int]] = deque([("", document, 0)])
-    for _ in range(MOST_PLACES):
+    for _ in range(most):
         if not todo:
             return
-        path, value, depth = todo.popleft()
-        if not isinstance(value, Mapping) or len(value) > MOST_NAMES:
+        path, place, depth = todo.popleft()
+        if not isinstance(place, Mapping) or len(place) > MOST_NAMES:
             continue
-        yield path, value
-        if depth < 3:
-            todo += [
-                (joined(path, name), item, depth + 1)
-                for name, item in value.items()
-                if bare(name) in WRAPPERS
-            ]
+        yield path, place
+        todo += [
+            (joined(path, name), value, depth + 1)
+            for name, value in place.items()
+            if depth < deep and isinstance(value, Mapping) and enter(path, name, value)
+        ]
 
 
 def joined(path: str, name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from nbext.client.http.errors import words
 from nbext.client.remote.field_names import (
     ECHOES,
-    MOST_NAMES,
     NOT_ROWS,
     WRAPPERS,
     bare,
@@ -22,6 +20,7 @@ from nbext.client.remote.field_names import (
     joined,
     name_set,
     number_of,
+    places,
     truth_of,
 )
 from nbext.client.remote.status import is_whole
@@ -206,43 +205,21 @@ def _ways_of(value: Any, profile: Profile) -> list[Way]:
 
 def _places(document: Any, rows: Any) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
     """Return the objects of an answer, outermost first, each with whether its plain names are about the answer."""
-    holders = _holders(document, rows)
-    todo: deque[tuple[str, Any, bool, int]] = deque()
-    if isinstance(document, Mapping) and document is not rows:
-        todo.append(("", document, True, 0))
-    for _ in range(MOST_OBJECTS):
-        if not todo:
-            return
-        path, place, about, depth = todo.popleft()
-        if len(place) > MOST_NAMES:
-            continue
-        yield path, place, about
-        if depth == MAX_DEPTH:
-            continue
-        for name, value in place.items():
-            if not isinstance(value, Mapping) or value is rows or not value:
-                continue
-            plain = bare(name)
-            if plain not in ECHOES or id(value) in holders:
-                inner = about and (is_about(plain) or plain in WRAPPERS or id(value) in holders)
-                todo.append((joined(path, name), value, inner, depth + 1))
+    bounds = {"deep": MAX_DEPTH, "most": MOST_OBJECTS}
+    every = places(document, lambda *_: True, **bounds)
+    # The path of the object that has the rows in it, as far as a bounded look finds it.
+    holders = (path for path, place in every if any(value is rows for value in place.values()))
+    holder = "" if rows is None else f"{next(holders, '')}."
+    about = {"": True}
 
+    def enter(path: str, name: str, value: Any) -> bool:
+        plain, here = bare(name), joined(path, name)
+        holds = holder.startswith(f"{here}.")
+        about[here] = about[path] and (is_about(plain) or plain in WRAPPERS or holds)
+        return value is not rows and bool(value) and (plain not in ECHOES or holds)
 
-def _holders(document: Any, rows: Any) -> set[int]:
-    """Return the ids of the objects that have the rows in them, as far as a bounded look finds them."""
-    todo: deque[tuple[Any, tuple[int, ...]]] = deque([(document, ())])
-    for _ in range(MOST_OBJECTS):
-        if not todo or rows is None:
-            break
-        place, above = todo.popleft()
-        if place is rows:
-            return set(above)
-        if isinstance(place, Mapping) and len(above) <= MAX_DEPTH and len(place) <= MOST_NAMES:
-            inner = (
-                value for value in place.values() if value is rows or isinstance(value, Mapping)
-            )
-            todo += ((value, (*above, id(place))) for value in inner)
-    return set()
+    for path, place in places(None if document is rows else document, enter, **bounds):
+        yield path, place, about[path]
 
 
 def _of_place(
@@ -258,22 +235,23 @@ def _of_place(
             _of_list(found, here, plain, value, about=about)
             if value is not rows and plain not in NOT_ROWS and not is_harmless(path, plain):
                 found.unknown |= (
-                    {here: value} if 0 < len(value) <= _SHORT and all(map(_is_plain, value)) else {}
+                    {here: value}
+                    if 0 < len(value) <= _SHORT and all(isinstance(one, _PLAIN) for one in value)
+                    else {}
                 )
             continue
         if value is None or (isinstance(value, str) and value.lower() in _NOTHING):
             continue
-        if _understood(found, path, name, place, about, sized=sized) or not _is_plain(value):
+        if _understood(found, path, name, place, about, sized=sized) or not isinstance(
+            value, _PLAIN
+        ):
             continue
         says_something = (value or value is False) and value != "0"
         if says_something and not is_harmless(path, plain) and not is_whole(plain, value):
             found.unknown[here] = value
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | int | Decimal | float)
-
-
+_PLAIN = (str, int, Decimal, float)
 # A list of more values is data.
 _SHORT = 5
 
@@ -403,7 +381,9 @@ def _in_an_object(value: Mapping[str, Any]) -> list[Way]:
     if inner and len(value) <= 2:
         return _asked_with(inner, value[inner])
     query = {
-        key: _text(item) for key, item in list(value.items())[:50] if isinstance(item, str | int)
+        key: json.dumps(item) if isinstance(item, bool) else str(item)
+        for key, item in list(value.items())[:50]
+        if isinstance(item, str | int)
     }
     # Blockscout, MediaWiki: an object of what to ask with, and of nothing but texts and numbers.
     return (
@@ -416,10 +396,6 @@ def _is_link(value: Any) -> bool:
         isinstance(value, str)
         and re.match(r"https?://|/|\?|\.\.?/|[\w./-]+\?[\w.-]+=", value) is not None
     )
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
 def _asked_with(name: str, value: str, holder: str = "") -> list[Way]:
@@ -446,9 +422,7 @@ def _asked_with(name: str, value: str, holder: str = "") -> list[Way]:
     ]
 
 
-def _say(found: Signs, path: str, more: bool, *, only: bool = True) -> None:
-    if not only:
-        return
+def _say(found: Signs, path: str, more: bool) -> None:
     found.go_on = more if found.go_on is None else found.go_on or more
     if more:
         found.hints.append(path)
@@ -458,7 +432,8 @@ def _of_number(found: Signs, path: str, name: str, value: Any) -> bool:
     plain, truth = bare(name), truth_of(value)
     if truth is not None:
         if _MORE.fullmatch(plain):
-            _say(found, path, truth, only=truth or not _ONLY_TRUE.fullmatch(plain))
+            if truth or not _ONLY_TRUE.fullmatch(plain):
+                _say(found, path, truth)
         elif _LAST.fullmatch(plain):
             _say(found, path, not truth)
         return bool(_MORE.fullmatch(plain) or _LAST.fullmatch(plain))
@@ -483,13 +458,18 @@ def _of_number(found: Signs, path: str, name: str, value: Any) -> bool:
     if share or (
         plain in ("status", "statuscode", "code", "httpstatus") and number_of(value) == 206
     ):
-        _say(found, path, True, only=value != 1)
+        if value != 1:
+            _say(found, path, True)
         return True
     value, is_least = _total(value) if plain in _TOTALS else (value, False)
     number = number_of(value)
-    if is_least or (_REST.fullmatch(plain) and number is not None):
-        if is_least or number:
-            _of_more(found, path, number, is_least)
+    if is_least:
+        found.least = number
+        found.hints.append(path)
+        return True
+    if _REST.fullmatch(plain) and number is not None:
+        if number:
+            _say(found, path, True)
         return True
     return number is not None and number >= 0 and _of_count(found, path, name, number)
 
@@ -515,14 +495,6 @@ def _of_count(found: Signs, path: str, name: str, number: int) -> bool:
     else:
         return False
     return True
-
-
-def _of_more(found: Signs, path: str, number: int | None, is_least: bool) -> None:
-    if is_least:
-        found.least = number
-        found.hints.append(path)
-    else:
-        _say(found, path, True)
 
 
 def _total(value: Any) -> tuple[Any, bool]:

@@ -23,6 +23,7 @@ from nbext.client.remote.field_names import (
     is_address,
     joined,
     name_set,
+    places,
 )
 from nbext.client.remote.profile import ambiguous, pasteable
 from nbext.core.addresses import looks_like_address
@@ -90,12 +91,14 @@ def _below(  # noqa: PLR0917  # what goes down with each step
         return [columnar]
     found: list[Found] = []
     columns = columns_beside(holder)
+    # A query beside an id is what was asked, and not the wrapper of the job itself.
+    echoes = ECHOES if beside_id and IDS & {bare(name) for name in holder} else ()
     for name, value in holder.items():
         if not isinstance(value, list | Mapping):
             continue
         here, plain = joined(path, name), bare(name)
         if plain in NOT_ROWS or (
-            beside_id and (plain not in RESULTS | WRAPPERS or _is_echo(plain, holder))
+            beside_id and (plain not in RESULTS | WRAPPERS or plain in echoes)
         ):
             continue
         if isinstance(value, list):
@@ -111,11 +114,6 @@ def _below(  # noqa: PLR0917  # what goes down with each step
             whole = keyed(value, here)
             found += [whole] if whole else _below(value, here, depth + 1, beside_id, root, left)
     return _without_twins(found)
-
-
-def _is_echo(plain: str, holder: Mapping[str, Any]) -> bool:
-    """Say whether a query beside an id is what was asked, and not the wrapper of the job itself."""
-    return plain in ECHOES and any(bare(name) in IDS for name in holder)
 
 
 def _without_twins(found: list[Found]) -> list[Found]:
@@ -275,16 +273,8 @@ def columns_beside(holder: Mapping[str, Any]) -> list[Any]:
 
 def _columns_in(root: Any, width: int) -> list[Any]:
     """Return the columns that an answer names elsewhere, of which there must be as many as the rows are wide."""
-    todo, found = [root], list[Any]()
-    for place in todo:
-        if isinstance(place, Mapping) and len(todo) < 200:
-            columns = columns_beside(place)
-            found += [columns] if len(columns) == width else []
-            todo += [
-                item
-                for name, item in place.items()
-                if isinstance(item, Mapping) and bare(name) not in ECHOES
-            ]
+    outside = places(root, lambda _, name, __: bare(name) not in ECHOES, deep=200, most=200)
+    found = [columns for _, place in outside if len(columns := columns_beside(place)) == width]
     return found[0] if found and all(columns == found[0] for columns in found) else []
 
 
@@ -319,7 +309,7 @@ def _columnar(holder: Mapping[str, Any], path: str) -> Found | None:
     ):
         return None
     if len({len(value) for value in lists.values()}) != 1 or any(
-        _nested(value) for value in lists.values()
+        isinstance(item, list | Mapping) for value in lists.values() for item in value
     ):
         return None
     rows = zip(*lists.values(), strict=True)
@@ -328,26 +318,15 @@ def _columnar(holder: Mapping[str, Any], path: str) -> Found | None:
     )
 
 
-def _nested(value: list[Any]) -> bool:
-    return any(isinstance(item, list | Mapping) for item in value)
-
-
 def only_empty(document: Any) -> Found | None:
     """Return a table without rows where the only list of an answer is empty, whatever its name."""
-    todo, found = [("", document, 0)], list[Found]()
-    for path, place, depth in todo:
-        if not isinstance(place, Mapping) or len(place) > MOST_NAMES:
-            continue
-        for name, value in place.items():
-            if isinstance(value, list) and bare(name) not in NOT_ROWS:
-                found += (
-                    [Found(joined(path, name), [], source=value)]
-                    if not value
-                    else [Found("", [])] * 2
-                )
-            elif depth < 3 and bare(name) in WRAPPERS:
-                todo.append((joined(path, name), value, depth + 1))
-    return found[0] if len(found) == 1 else None
+    found = [
+        Found(joined(path, name), [], source=value)
+        for path, place in places(document)
+        for name, value in place.items()
+        if isinstance(value, list) and bare(name) not in NOT_ROWS
+    ]
+    return found[0] if len(found) == 1 and not found[0].source else None
 
 
 def unlisted(document: Any, *, of_job: bool = False) -> Any:
@@ -392,26 +371,24 @@ _OF_PAGES = name_set(
 
 def links_in(document: Any, *, only_named: bool) -> list[tuple[str, Any, list[str]]]:
     """Return the lists of links to files that an answer has, each with its path; ``only_named``: as their name says."""
-    todo: list[tuple[str, str, Any, int]] = [("", "", document, 0)]
+    outside = places(
+        document,
+        lambda _, name, __: bare(name) not in NOT_ROWS | ECHOES,
+        deep=MAX_DEPTH - 1,
+        most=MOST_HOLDERS,
+    )
+    lists = [
+        (joined(path, name), bare(name), value)
+        for path, place in outside
+        for name, value in place.items()
+        if isinstance(value, list) and bare(name) not in NOT_ROWS | ECHOES
+    ]
     found: list[tuple[str, Any, list[str]]] = []
-    for path, plain, value, depth in todo:
-        if isinstance(value, list):
-            named = plain == "" or not only_named or _LINKS.fullmatch(plain)
-            links = [_link_of(item) for item in value] if named and len(value) <= 10_000 else []
-            found += (
-                [(path, value, [link for link in links if link])] if links and all(links) else []
-            )
-        elif (
-            isinstance(value, Mapping)
-            and depth < MAX_DEPTH
-            and len(value) <= MOST_NAMES
-            and len(todo) < MOST_HOLDERS
-        ):
-            todo += [
-                (joined(path, name), bare(name), item, depth + 1)
-                for name, item in value.items()
-                if isinstance(item, list | Mapping) and bare(name) not in {*NOT_ROWS, *ECHOES}
-            ]
+    for path, plain, value in [("", "", document)] if isinstance(document, list) else lists:
+        named = not plain or not only_named or _LINKS.fullmatch(plain)
+        links = [_link_of(item) for item in value] if named and len(value) <= 10_000 else []
+        if links and all(links):
+            found.append((path, value, [link for link in links if link]))
     return found
 
 
@@ -456,40 +433,14 @@ def the_record(document: Any, chosen: Any) -> dict[str, Any]:
     return document
 
 
-_RECORD_WRAPPERS = WRAPPERS | {
-    "token",
-    "nft",
-    "collection",
-    "contract",
-    "asset",
-    "item",
-    "items",
-    "tokens",
-    "nfts",
-    "collections",
-    "contracts",
-    "assets",
-    "edges",
-    "nodes",
-    "node",
-    "records",
-    "list",
-}
-_RECORD_FIELDS = {
-    "address",
-    "contractaddress",
-    "tokenaddress",
-    "name",
-    "symbol",
-    "decimals",
-    "tokentype",
-    "tokenname",
-    "tokensymbol",
-    "contractname",
-    "contracttickersymbol",
-    "contractdecimals",
-    "addresshash",
-}
+_RECORD_WRAPPERS = WRAPPERS | name_set(
+    "token nft collection contract asset item items tokens nfts collections contracts assets "
+    "edges nodes node records list"
+)
+_RECORD_FIELDS = name_set(
+    "address contractaddress tokenaddress name symbol decimals tokentype tokenname tokensymbol contractname "
+    "contracttickersymbol contractdecimals addresshash"
+)
 
 
 def _wrapped(document: Any) -> Any:
