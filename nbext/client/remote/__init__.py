@@ -1,11 +1,10 @@
 """The decoder of a stranger's answers, whose shapes are not known. It never guesses between two equal readings.
 
 reading      the decoder: an answer as a table, a job, or where to find either
-jobs         the job that an answer speaks of: its id, its state, and where its state and its rows are asked for
 content      which kind of body it is: JSON, CSV, or wrapped by a gateway
 tables       tables and records in a JSON document, and lists of the files that hold a table
-field_names  the names that services use for ids, rows, and the fields of a contract
-status       whether a job is done, and errors that come under status 200
+field_names  the names and words that services use: for ids, states, rows, and the fields of a contract
+status       the job that an answer speaks of: its id, its state, and where to ask on; errors that come under status 200
 signs        what an answer says of rows beyond its own: where the next page is, and how many rows there are
 paging       all rows, from page to page, or an error that says what would complete them
 last_answer  the outline of the last answer, and the settings that would read it otherwise

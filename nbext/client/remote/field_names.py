@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from nbext.client.decode import State
 from nbext.core.addresses import looks_like_address
 
 _SEPARATORS = str.maketrans("", "", "_- .@$:")
@@ -204,6 +205,41 @@ def joined(path: str, name: str) -> str:
     # JMESPath takes JSON's escapes, so that nothing in a stranger's name hides or runs where the path is shown.
     quoted = name if plain else json.dumps(name)
     return f"{path}.{quoted}" if path else quoted
+
+
+_STATE_WORDS = {
+    State.COMPLETED: "completed complete completion success successful succeeded succeed done finished finish ready ok "
+    "available processed fulfilled ended resolved",
+    State.FAILED: "failed failure fail error errored rejected invalid crashed exception aborted_with_error broken",
+    State.TIMED_OUT: "timeout timedout",
+    State.CANCELLED: "cancelled canceled cancel aborted stopped terminated killed revoked",
+    State.EXPIRED: "expired gone deleted purged evicted",
+    State.RUNNING: "queued running pending processing progress inprogress started starting submitted accepted created "
+    "waiting executing working scheduled initializing initialising initialized preparing building computing "
+    "enqueued calculating planning compiling dispatching dispatched retrying received provisioning incomplete "
+    "materializing finishing blocked assigned inflight",
+}
+_STATE_OF = {word: state for state, words in _STATE_WORDS.items() for word in words.split()}
+# "not ready" is no completion; neither is anything that will be so.
+_NOT_YET = {"not", "almost", "un", "to", "be", "processing", "in", "progress", "awaiting", "being"}
+
+
+def state_of(word: str) -> State | None:
+    """Return the state of a status word; None for one that is not known, or that says that a part is done.
+
+    >>> state_of("JOB_STATE_SUCCEEDED"), state_of("Canceled"), state_of("not ready")
+    (<State.COMPLETED: 'completed'>, <State.CANCELLED: 'cancelled'>, <State.RUNNING: 'running'>)
+    >>> state_of("warming-up"), state_of("partially_completed")
+    (None, None)
+    """
+    parts = [part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word[:200])]
+    if not parts or any(part.startswith("partial") for part in parts):
+        return None
+    if "".join(parts[-2:]) in ("timedout", "timeout"):
+        return State.TIMED_OUT
+    # The last word decides: QUERY_STATE_COMPLETED, Status.DONE, job failed.
+    state = _STATE_OF.get(parts[-1])
+    return State.RUNNING if state is not None and _NOT_YET & set(parts[:-1]) else state
 
 
 # The names that services have for the fields of a contract: ours first, theirs without case and separators.

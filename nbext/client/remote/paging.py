@@ -17,6 +17,7 @@ from nbext.client.decode import Reading, State
 from nbext.client.http.errors import shown
 from nbext.client.http.transport import Call, Repeat
 from nbext.client.remote.field_names import is_address
+from nbext.client.remote.profile import Profile
 from nbext.client.remote.signs import Signs, Way
 from nbext.core.untrusted_text import quoted
 from nbext.core.untrusted_text import shown as visible_value
@@ -68,19 +69,18 @@ class Walk:
 
     def __init__(
         self,
-        ask: Callable[[Call], Page],
+        ask: Callable[[Call], Any],
         follow: Callable[[str, str], str],
         root: str,
+        profile: Profile,
         *,
-        style: str | None,
-        parameter: str | None,
         limit: int | None,
         counts: Mapping[str, int],
         cap: int | None,
     ) -> None:
         self._ask, self._follow, self._root = ask, follow, root
         # As the settings have them.
-        self._style, self._parameter = style, parameter
+        self._style, self._parameter = profile.style, profile.parameter
         self._limit, self._cap = limit, cap
         # Rows that are stated, by where; those of the description come first.
         self._stated: dict[str, int] = dict(counts)
@@ -110,10 +110,10 @@ class Walk:
             raise ProtocolError(
                 f"The service was asked for rows, and none of its {self._seen:,} pages has any."
             )
-        note = check_end(
+        self._notes += check_end(
             self._stated, self._came, self._limit, unproven=self._unproven, cut=self._cut
         )
-        self._notes += [note for note in (note, unknown_note(self._unknown)) if note]
+        self._notes += unknown_notes(self._unknown)
 
     def _walk(self, page: Page, call: Call) -> Iterator[Page]:
         while True:
@@ -414,15 +414,7 @@ class Walk:
         """Say whether a page came before: its first and last rows are the same."""
         if not page.rows:
             return False
-        ends: list[Any] = (
-            [*page.records[:500], *page.records[-500:]] if page.records is not None else []
-        )
-        if page.table is not None:
-            ends = [
-                page.table.slice(0, 500).to_pydict(),
-                page.table.slice(max(0, page.rows - 500)).to_pydict(),
-            ]
-        mark = hash((page.rows, repr(ends)))
+        mark = hash((page.rows, repr(_ends(page))))
         seen = mark in self._prints
         self._prints.add(mark)
         return seen
@@ -443,16 +435,12 @@ class Walk:
 
     def _note_overlap(self, page: Page) -> None:
         """Note rows at a page's beginning that were at the end of the one before."""
-        ends = [page.records[:500], page.records[-500:]] if page.records else []
-        if page.table is not None and page.rows:
-            ends = [
-                page.table.slice(0, 500).to_pylist(),
-                page.table.slice(max(0, page.rows - 500)).to_pylist(),
-            ]
-        if not ends:
+        if not page.rows:
             return
         # A row without an address may well be there twice.
-        head, tail = ({hash(text) for row in rows if "0x" in (text := repr(row))} for rows in ends)
+        head, tail = (
+            {hash(text) for row in rows if "0x" in (text := repr(row))} for rows in _ends(page)
+        )
         twice, self._tail = len(head & self._tail), tail
         if twice:
             self._notes.append(
@@ -484,17 +472,25 @@ class Walk:
                 )
 
 
-def unknown_note(unknown: Mapping[str, Any], holder: str = "answer") -> str | None:
-    """Return the note on fields that no rule understands; None without any."""
+def _ends(page: Page) -> list[list[dict[str, Any]]]:
+    """Return the first and the last rows of a page."""
+    if page.table is None:
+        records = page.records or []
+        return [records[:500], records[-500:]]
+    last = page.table.slice(max(0, page.table.num_rows - 500))
+    return [page.table.slice(0, 500).to_pylist(), last.to_pylist()]
+
+
+def unknown_notes(unknown: Mapping[str, Any], holder: str = "answer") -> list[str]:
+    """Return the note on fields that no rule understands, where there are any."""
     if not unknown:
-        return None
+        return []
     few = list(unknown.items())[:6]
     values = ", ".join(f"{shown(path, length=60)} = {_value(value)}" for path, value in few)
     more = f" and {len(unknown) - len(few):,} more" if len(unknown) > len(few) else ""
     names = ", ".join(shown(path.rpartition(".")[2].strip('"'), length=60) for path, _ in few)
-    return _UNKNOWN.format(
-        holder, values + more, names.replace('"', ""), "it does" if len(few) == 1 else "they do"
-    )
+    they = "it does" if len(few) == 1 else "they do"
+    return [_UNKNOWN.format(holder, values + more, names.replace('"', ""), they)]
 
 
 def _value(value: Any) -> str:
@@ -510,7 +506,7 @@ def _value(value: Any) -> str:
 
 def check_end(
     stated: Mapping[str, int], came: int, limit: int | None, *, unproven: bool, cut: bool
-) -> str | None:
+) -> list[str]:
     """Compare the rows that came with all that was stated; return a note where nothing proves that they are all.
 
     TruncatedResponse where the body may have ended early, and looks so.
@@ -524,12 +520,12 @@ def check_end(
                 'If that number is not of rows, set remote.paths.total = "`null`".'
             )
     if not unproven or (stated and not cut):
-        return None
+        return []
     if cut and not stated:
         raise TruncatedResponse(
             f"The answer ends in the middle of a line, after {came:,} rows, and states neither its length nor a count."
         )
-    return HALF if cut else UNPROVEN
+    return [HALF if cut else UNPROVEN]
 
 
 _LINES = (

@@ -24,8 +24,7 @@ from typing import Any, Final
 
 from nbext.client.decode import State
 from nbext.client.http.errors import shown
-from nbext.client.remote.field_names import bare
-from nbext.client.remote.status import state_of
+from nbext.client.remote.field_names import bare, state_of
 from nbext.core.untrusted_text import quoted
 from nbext.errors import AmbiguousAnswer, ConfigError, ProtocolError, did_you_mean
 

@@ -22,21 +22,24 @@ from nbext.client.remote.field_names import (
     bare,
     is_address,
     joined,
+    name_set,
     places,
+    state_of,
     to_ours,
     truth_of,
 )
-from nbext.client.remote.jobs import id_in_location, monitor, read_job
 from nbext.client.remote.last_answer import LastAnswer, outlined
-from nbext.client.remote.paging import Page, Walk, check_end, unknown_note
+from nbext.client.remote.paging import Page, Walk, check_end, unknown_notes
 from nbext.client.remote.profile import OPERATIONS, Profile, ambiguous, with_profile
 from nbext.client.remote.signs import notes_in, signs_of
 from nbext.client.remote.status import (
     error_in,
     error_in_rows,
+    id_in_location,
+    monitor,
     prose_in,
+    read_job,
     said,
-    state_of,
     states_in,
     status_of,
 )
@@ -88,15 +91,14 @@ class Stranger:
         schema, batches = csv_text.batches(came, {**profile.types_by_theirs, **types})
         names = profile.names(schema.names)
         renamed = (
-            batch.rename_columns(names)
-            for batch in self._checked(batches, schema.names, types, profile)
+            batch.rename_columns(names) for batch in self._checked(batches, schema, types, profile)
         )
         return pa.schema(
             [field.with_name(name) for field, name in zip(schema, names, strict=True)]
         ), renamed
 
     def _checked(
-        self, batches: Iterator[Any], names: list[str], types: Mapping[str, str], profile: Profile
+        self, batches: Iterator[Any], schema: Any, types: Mapping[str, str], profile: Profile
     ) -> Iterator[Any]:
         came, first = 0, list[Any]()
         for batch in batches:
@@ -108,7 +110,8 @@ class Stranger:
             yield batch
         if came > len(first) == 2:
             _refuse_footer([*first, batch.column(0)[-1].as_py()], self._key)
-        _refuse_prose(names, came, {**profile.columns, **types}, self._key)
+        if not came:
+            _refuse_prose(schema.empty_table(), {**profile.columns, **types}, self._key)
 
     def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Page:
         """Return what the answer says, under our names for its columns."""
@@ -156,19 +159,17 @@ class Stranger:
         cap: int | None,
     ) -> Iterator[Page]:
         """Yield an answer's pages, the first one being read already; an error, where not all rows can be asked for."""
-        profile = self._profiles[call.operation]
-
-        def ask(following: Call) -> Page:
-            found = read(following)
-            assert isinstance(found, Page)
-            return found
-
-        style, parameter = profile.style, profile.parameter
-        walk = Walk(
-            ask, follow, root, style=style, parameter=parameter, limit=limit, counts=counts, cap=cap
-        )
         assert isinstance(page, Page)
-        yield from walk.pages(page, call)
+        walk = Walk(
+            read,
+            follow,
+            root,
+            self._profiles[call.operation],
+            limit=limit,
+            counts=counts,
+            cap=cap,
+        )
+        return walk.pages(page, call)
 
     def is_paged(self, came: Incoming, operation: str) -> bool:
         """Say whether the headers hint at pages after this one."""
@@ -180,11 +181,9 @@ class Stranger:
         """Refuse a text or an error that is declared as CSV; nothing else reads what is copied byte for byte."""
         head = came.peek(_MOST_PROSE)
         with contextlib.suppress(ProtocolError):
-            table = csv_text.whole_table(head) if len(head) < _MOST_PROSE else None
-            if table is not None:
-                _refuse_error_rows(table, self._key)
+            if len(head) < _MOST_PROSE:
                 _refuse_prose(
-                    table.column_names, table.num_rows, self._profiles[operation].columns, self._key
+                    csv_text.whole_table(head), self._profiles[operation].columns, self._key
                 )
 
     def check_end(
@@ -193,10 +192,9 @@ class Stranger:
         """Refuse a body that is not whole; return notes on its end."""
         signs = signs_of(None, came.headers, None, NO_PROFILE)
         cut = came.tail != b"\n"
-        note = check_end(
+        return check_end(
             {**counts, **signs.totals}, rows, limit, unproven=not came.delimited, cut=cut
         )
-        return [note] if note else []
 
     def _read(self, came: Incoming, want: Want, types: Mapping[str, str], profile: Profile) -> Page:
         """Return what the answer says; CSV and Arrow become tables while they arrive, anything else is read whole."""
@@ -209,29 +207,21 @@ class Stranger:
             # Accepted: what it has so far is no result.
             return Page(state=State.RUNNING, retry_after=retry_after(came.headers))
         if want in (Want.SEGMENT, Want.TABLE):
+            table = None
             if kind == ARROW_TYPE:
                 table = read_arrow(came.bounded(self._max_body))
-                return Page(
-                    table=table,
-                    signs=signs_of(None, came.headers, None, profile),
-                    size=table.nbytes,
-                )
-            if kind in csv_text.MEDIA_TYPES or (
+            elif kind in csv_text.MEDIA_TYPES or (
                 kind in csv_text.VAGUE_TYPES and _looks_like_csv(came)
             ):
                 table = csv_text.read_stream(came.bounded(self._max_body), types)
-                _refuse_error_rows(table, self._key)
-                _refuse_prose(
-                    table.column_names, table.num_rows, {**profile.columns, **types}, self._key
-                )
+                _refuse_prose(table, {**profile.columns, **types}, self._key)
                 _refuse_odd_rows(table, self._key)
-                return Page(
-                    table=table,
-                    signs=signs_of(None, came.headers, None, profile),
-                    size=table.nbytes,
-                    unproven=not came.delimited,
-                    cut=not came.delimited and came.tail != b"\n",
-                )
+            if table is not None:
+                signs = signs_of(None, came.headers, None, profile)
+                page = Page(table=table, signs=signs, size=table.nbytes)
+                page.unproven = kind != ARROW_TYPE and not came.delimited
+                page.cut = page.unproven and came.tail != b"\n"
+                return page
         answer = came.whole(self._max_body)
         page = read(answer, want, profile, self._key)
         page.size = len(answer.body)
@@ -248,7 +238,14 @@ def _refuse_error_rows(rows: Any, key: Secret | None) -> None:
     )
     text = error_in_rows(records)
     if text:
-        raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=200)
+        raise _error(text, key)
+
+
+def _error(
+    text: object, key: Secret | None, status: int = 200, problem: Mapping[str, Any] | None = None
+) -> ApiError:
+    said = f"The service answered with an error: {shown(text, key, 400)}"
+    return ApiError(said, status=status, problem=problem)
 
 
 def _refuse_odd_rows(table: Any, key: Secret | None) -> None:
@@ -286,10 +283,11 @@ def _refuse_footer(first: list[Any], key: Secret | None) -> None:
         )
 
 
-def _refuse_prose(
-    names: list[str], rows: int, known: Mapping[str, str], key: Secret | None
-) -> None:
-    text = None if rows or known.keys() & set(names) else prose_in(names)
+def _refuse_prose(table: Any, known: Mapping[str, str], key: Secret | None) -> None:
+    """Refuse a CSV that is an error as a row, or a text without one."""
+    _refuse_error_rows(table, key)
+    names = table.column_names
+    text = None if table.num_rows or known.keys() & set(names) else prose_in(names)
     if text:
         raise ApiError(
             f"The service answered with a text instead of rows: {shown(text, key, 400)}", status=200
@@ -319,8 +317,7 @@ def _read(answer: Answer, want: Want, profile: Profile, key: Secret | None) -> P
         return _receipt(answer, profile, key)
     found = content.opened(answer)
     if found.table is not None:
-        _refuse_error_rows(found.table, key)
-        _refuse_prose(found.table.column_names, found.table.num_rows, profile.columns, key)
+        _refuse_prose(found.table, profile.columns, key)
         signs = signs_of(None, answer.headers, None, profile)
         return Page(table=found.table, warnings=found.warnings, signs=signs)
     page = Page(document=found.document, warnings=found.warnings, unproven=found.lines)
@@ -353,13 +350,11 @@ def _receipt(answer: Answer, profile: Profile, key: Secret | None) -> Page:
         text = title[1] if title else found.document
         is_login = title and re.search(r"\b(log|sign)\s?(in|on)\b", text, re.IGNORECASE)
         if _SAYS_ERROR.match(text) or is_login:
-            raise ApiError(
-                f"The service answered with an error: {shown(text, key, 400)}", status=answer.status
-            )
+            raise _error(text, key, answer.status)
         if title:
             page.warnings.append(f"The receipt is a page of HTML: {shown(text, key, 80)}")
     if found.document is False:
-        raise ApiError("The service answered with an error: false", status=answer.status)
+        raise _error("false", key, answer.status)
     _raise_error(
         page, answer.status if found.status is None else found.status, Want.RECEIPT, profile, key
     )
@@ -367,10 +362,7 @@ def _receipt(answer: Answer, profile: Profile, key: Secret | None) -> Page:
         found.document, profile.find("status", found.document, answer.headers), profile.state_of
     )
     if status.state in (State.FAILED, State.CANCELLED, State.EXPIRED):
-        text = said(found.document) or status.word
-        raise ApiError(
-            f"The service answered with an error: {shown(text, key, 400)}", status=answer.status
-        )
+        raise _error(said(found.document) or status.word, key, answer.status)
     fields = (
         (bare(name), value) for _, place in places(found.document) for name, value in place.items()
     )
@@ -432,11 +424,7 @@ def _raise_error(page: Page, status: int, want: Want, profile: Profile, key: Sec
     status = inner if 400 <= inner < 600 else status
     if status >= 400:
         raise of_problem(status, problem, text or words(document), key)
-    raise ApiError(
-        f"The service answered with an error: {shown(text, key, 400)}",
-        status=status,
-        problem=problem,
-    )
+    raise _error(text, key, status, problem)
 
 
 def _read_table(page: Page, answer: Answer, profile: Profile, key: Secret | None) -> None:
@@ -457,30 +445,22 @@ def _read_table(page: Page, answer: Answer, profile: Profile, key: Secret | None
             key,
         )
         page.unnamed = found.unnamed
-    page.signs = signs_of(
-        document, answer.headers, None if found is None else found.source, profile
-    )
+    source = None if found is None else found.source
+    page.signs = signs_of(document, answer.headers, source, profile)
     page.signs.unknown = redacted(page.signs.unknown, key)
     totals = page.signs.returned or page.signs.totals or page.signs.counts
     page.stated = {"total": next(iter(totals.values()))} if totals else {}
     rows = 0 if found is None else len(found.records)
-    _check_state(page, None if found is None else found.source, rows, profile)
+    _check_state(page, source, rows, profile)
     # What a running segment has so far is not its result.
     if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
         page.parts = []
         return
-    page.warnings += [
-        shown(note, key, 300)
-        for note in notes_in(document, None if found is None else found.source)
-    ]
+    page.warnings += [shown(note, key, 300) for note in notes_in(document, source)]
     if found is None:
         # What it says of the segment; the note on the rows' own answer comes with its last page.
-        note = (
-            unknown_note(page.signs.unknown, "segment's description")
-            if page.id or page.word
-            else None
-        )
-        page.warnings += [note] if note else []
+        if page.id or page.word:
+            page.warnings += unknown_notes(page.signs.unknown, "segment's description")
         # Trino: an answer without rows, and the address of the next one.
         page.bare = profile.operation == "export" and any(
             isinstance(way, str) for way in page.signs.ways
@@ -539,40 +519,31 @@ def _with_last_row(found: tables.Found, document: Any, key: Secret | None) -> An
     Such a row shares no field with the others, or has a field that they do not have and not their address. It is taken
     out of the rows.
     """
-    rows, said = found.records, dict[str, Any]()
+    rows, said_last = found.records, dict[str, Any]()
     for place, other in ((-1, 0), (0, -1)):
         row = rows[place] if rows else {}
         names, others = (
             {bare(name) for name in row},
             rows[other].keys() if len(rows) > 1 else set[str](),
         )
-        about = names and names <= {
-            "cursor",
-            "nextcursor",
-            "meta",
-            "metadata",
-            "pagination",
-            "paging",
-            "pageinfo",
-        }
         addressed = any(is_address(rows[other][name]) for name in others - row.keys())
-        odd = len(rows) > 2 and (not row.keys() & others or (addressed and row.keys() - others))
-        if (
-            names
-            and len(names) <= 8
-            and (odd or (about and place == -1 and not row.keys() & others))
-        ):
-            said |= rows.pop(place)
-    if said and (text := error_in(said) or _failure(said)):
-        raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=200)
-    return {**(document if isinstance(document, dict) else {}), **said} if said else document
-
-
-def _failure(said_last: Mapping[str, Any]) -> str | None:
+        alone = not row.keys() & others
+        about = place == -1 and names <= _OF_ROWS and alone
+        odd = len(rows) > 2 and (alone or (addressed and row.keys() - others))
+        if 0 < len(names) <= 8 and (odd or about):
+            said_last |= rows.pop(place)
+    if not said_last:
+        return document
     state = status_of(said_last, None, state_of).state
-    return (
-        None if state in (None, State.RUNNING, State.COMPLETED) else said(said_last) or "it failed"
-    )
+    text = error_in(said_last)
+    if not text and state not in (None, State.RUNNING, State.COMPLETED):
+        text = said(said_last) or "it failed"
+    if text:
+        raise _error(text, key)
+    return {**(document if isinstance(document, dict) else {}), **said_last}
+
+
+_OF_ROWS = name_set("cursor nextcursor meta metadata pagination paging pageinfo")
 
 
 def _parts(page: Page, profile: Profile) -> tables.Found | None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from nbext.client.decode import State, Want
 from nbext.client.http.body import Answer
+from nbext.client.remote.field_names import state_of
 from nbext.client.remote.profile import Profile
 from nbext.client.remote.reading import read
-from nbext.client.remote.status import state_of
 from nbext.errors import AmbiguousAnswer, ApiError, ConfigError, NbextError, NotFound, ProtocolError
 
 A, B = "0x" + "aa" * 20, "0x" + "bb" * 20
