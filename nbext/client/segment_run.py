@@ -22,7 +22,7 @@ from nbext.client.decode import Reading, State, Want, arrow_batches, check_count
 from nbext.client.files import csv_text, writer
 from nbext.client.http.body import Incoming
 from nbext.client.http.deadline import SCOPE, Deadline, Scope
-from nbext.client.http.errors import shown
+from nbext.client.http.errors import one_line
 from nbext.client.http.transport import NO_CAP, Call, Repeat
 from nbext.client.service import Service
 from nbext.core import wire as op
@@ -248,9 +248,9 @@ class SegmentRun:
             return replace(last, state=State.COMPLETED)
 
     def _too_late(self) -> DeadlineExceeded:
-        last = f" Its last status was {shown(self._word, length=60)!r}." if self._word else ""
+        last = f" Its last status was {one_line(self._word, length=60)!r}." if self._word else ""
         return DeadlineExceeded(
-            f"Segment {shown(self.id, length=80)} was not done within {self.deadline.seconds:g} s.{last} "
+            f"Segment {one_line(self.id, length=80)} was not done within {self.deadline.seconds:g} s.{last} "
             "It may still finish: read it by its id later, or raise the setting execute_deadline.",
             segment_id=self.id,
         )
@@ -266,13 +266,13 @@ class SegmentRun:
         """Raise the error that the segment ended with, if it ended without a result."""
         if reading.state is State.CANCELLED:
             self._scope.segment_id = None
-            raise QueryCancelled(f"Segment {shown(self.id, length=80)} was cancelled.")
+            raise QueryCancelled(f"Segment {one_line(self.id, length=80)} was cancelled.")
         kind = _FAILURES.get(reading.state)
         if kind:
             key = self.service.transport.key
-            reason = shown(reading.reason, key) or "the service gives no reason"
+            reason = one_line(reading.reason, key) or "the service gives no reason"
             named = (
-                f"Segment {shown(self.id, key, 80)} {shown(reading.word, key, 60)}: "
+                f"Segment {one_line(self.id, key, 80)} {one_line(reading.word, key, 60)}: "
                 if self.id
                 else ""
             )

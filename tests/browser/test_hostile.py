@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from nbext.client.http.errors import shown
+from nbext.client.http.errors import one_line
 from nbext.core.untrusted_text import visible
 from nbext.notebook.forms.builder.filters import json_text
 from tests.browser import hostile as service
@@ -299,7 +299,7 @@ PLACES = (
 def beginnings(name: str) -> set[str]:
     """The first characters of a name in each of the ways to show it literally: as it is, and in quoted forms."""
     quoted = (json.dumps(name), json_text(name), repr(name))
-    ways = (name, visible(name), shown(name), *(visible(each[1:-1]) for each in quoted))
+    ways = (name, visible(name), one_line(name), *(visible(each[1:-1]) for each in quoted))
     return {way[:18] for way in ways}
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from nbext.client import frames
-from nbext.client.http.errors import shown
+from nbext.client.http.errors import one_line
 from nbext.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _lines_of_faults() -> Iterator[None]:
         row = re.search(r"[Rr]ow #(\d+)", str(error))
         where = f" at line {int(row[1]):,}" if row else ""
         raise ProtocolError(
-            f"The answer is not valid CSV{where}: {shown(error, length=200)}"
+            f"The answer is not valid CSV{where}: {one_line(error, length=200)}"
         ) from None
 
 

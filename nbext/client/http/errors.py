@@ -226,7 +226,7 @@ def of_problem(
     ours = _of_code(problem, said, key)
     if ours is not None:
         return ours
-    said = shown(said, key, 400)
+    said = one_line(said, key, 400)
     message = (
         f"The service answered {status}: {said}"
         if said
@@ -245,9 +245,9 @@ def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> Nbext
     given = problem["errors"][:50] if isinstance(problem.get("errors"), list) else []
     errors: list[FieldError] = [
         {
-            "pointer": shown(e.get("pointer", ""), key),
-            "code": shown(e.get("code", ""), key),
-            "detail": shown(e["detail"], key),
+            "pointer": one_line(e.get("pointer", ""), key),
+            "code": one_line(e.get("code", ""), key),
+            "detail": one_line(e["detail"], key),
         }
         for e in given
         if isinstance(e, dict) and isinstance(e.get("detail"), str)
@@ -257,7 +257,9 @@ def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> Nbext
     if code == "ambiguous-symbol" and isinstance(problem.get("candidates"), list):
         candidates = [c for c in problem["candidates"] if isinstance(c, dict)]
         return AmbiguousSymbol(
-            errors or [{"pointer": "", "code": code, "detail": shown(said, key)}], candidates, more
+            errors or [{"pointer": "", "code": code, "detail": one_line(said, key)}],
+            candidates,
+            more,
         )
     if code == "invalid-segment" and errors:
         return InvalidSegment(errors, more)
@@ -268,7 +270,7 @@ def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> Nbext
         "resource-limit": ResourceLimit,
         "expired": SegmentExpired,
     }
-    return failed[code](shown(said, key)) if isinstance(code, str) and code in failed else None
+    return failed[code](one_line(said, key)) if isinstance(code, str) and code in failed else None
 
 
 def words(document: Any) -> str:
@@ -312,7 +314,7 @@ def _text_of(answer: Answer) -> str:
     return " ".join(text.split())
 
 
-def shown(text: object, key: Secret | None = None, length: int = MESSAGE_LENGTH) -> str:
+def one_line(text: object, key: Secret | None = None, length: int = MESSAGE_LENGTH) -> str:
     """Return the text for a message: on one line, cut, with nothing hidden, and without the key."""
     # The key goes first: escaping or cutting could leave a part of it.
     plain = redacted(str(text), key).replace("\n", " ").replace("\t", " ")

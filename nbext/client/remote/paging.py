@@ -14,13 +14,12 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from nbext.client.decode import Reading, State
-from nbext.client.http.errors import shown
+from nbext.client.http.errors import one_line
 from nbext.client.http.transport import Call, Repeat
 from nbext.client.remote.field_names import is_address
 from nbext.client.remote.profile import Profile
 from nbext.client.remote.signs import Signs, Way
-from nbext.core.untrusted_text import quoted
-from nbext.core.untrusted_text import shown as visible_value
+from nbext.core.untrusted_text import quoted, shown
 from nbext.core.wire import IDEMPOTENCY_HEADER
 from nbext.errors import (
     AmbiguousAnswer,
@@ -229,7 +228,7 @@ class Walk:
             and self._address_column not in names
             and address not in self._columns
         ):
-            before, now = (shown(name, length=40) for name in (self._address_column, address))
+            before, now = (one_line(name, length=40) for name in (self._address_column, address))
             raise ProtocolError(
                 f"After {self._came:,} rows the column {before!r} is called {now!r}."
             )
@@ -328,7 +327,7 @@ class Walk:
         if total is not None and total > self._came:
             return
         hint = (
-            ", ".join(shown(path, length=60) for path in signs.hints[:3])
+            ", ".join(one_line(path, length=60) for path in signs.hints[:3])
             or "its page, which is full"
         )
         raise ProtocolError(
@@ -450,7 +449,7 @@ class Walk:
 
     def _repeated(self, ways: list[Way]) -> ProtocolError:
         names = [name for way in ways if not isinstance(way, str) for name in list(way)[:1]]
-        named = " or ".join(repr(shown(name, length=40)) for name in names)
+        named = " or ".join(repr(one_line(name, length=40)) for name in names)
         asked = f" The service may not read {named}." if named else ""
         return ProtocolError(
             f"The same page came twice, after {self._came:,} rows.{asked} "
@@ -467,7 +466,7 @@ class Walk:
             constant = self._style and one and other and one[1] == other[1]
             if one and other and other[1] != one[1] + step and not constant:
                 raise ProtocolError(
-                    f"After {shown(one[0], length=40)} {one[1]:,} the service sent {other[1]:,}: "
+                    f"After {one_line(one[0], length=40)} {one[1]:,} the service sent {other[1]:,}: "
                     f"rows between would be missing. {_LINES}"
                 )
 
@@ -486,9 +485,9 @@ def unknown_notes(unknown: Mapping[str, Any], holder: str = "answer") -> list[st
     if not unknown:
         return []
     few = list(unknown.items())[:6]
-    values = ", ".join(f"{shown(path, length=60)} = {_value(value)}" for path, value in few)
+    values = ", ".join(f"{one_line(path, length=60)} = {_value(value)}" for path, value in few)
     more = f" and {len(unknown) - len(few):,} more" if len(unknown) > len(few) else ""
-    names = ", ".join(shown(path.rpartition(".")[2].strip('"'), length=60) for path, _ in few)
+    names = ", ".join(one_line(path.rpartition(".")[2].strip('"'), length=60) for path, _ in few)
     they = "it does" if len(few) == 1 else "they do"
     return [_UNKNOWN.format(holder, values + more, names.replace('"', ""), they)]
 
@@ -496,11 +495,7 @@ def unknown_notes(unknown: Mapping[str, Any], holder: str = "answer") -> list[st
 def _value(value: Any) -> str:
     text = ", ".join(map(_value, value)) if isinstance(value, list) else ""
     return (
-        f"[{text}]"
-        if text
-        else visible_value(value)
-        if not isinstance(value, str)
-        else quoted(value, 60)
+        f"[{text}]" if text else shown(value) if not isinstance(value, str) else quoted(value, 60)
     )
 
 
@@ -515,7 +510,7 @@ def check_end(
         by_limit = path != "returned" and limit is not None and came == min(limit, expected)
         if came != expected and not by_limit:
             raise ProtocolError(
-                f"The service states {expected:,} rows, but {came:,} came ({shown(path, length=60)}). "
+                f"The service states {expected:,} rows, but {came:,} came ({one_line(path, length=60)}). "
                 f"{_LINES + ' ' if expected > came else ''}"
                 'If that number is not of rows, set remote.paths.total = "`null`".'
             )

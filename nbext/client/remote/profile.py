@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nbext.client.decode import State
-from nbext.client.http.errors import shown
+from nbext.client.http.errors import one_line
 from nbext.client.remote.field_names import bare, state_of
 from nbext.core.untrusted_text import quoted
 from nbext.errors import AmbiguousAnswer, ConfigError, ProtocolError, did_you_mean
@@ -328,7 +328,7 @@ def ambiguous(name: str, candidates: list[str], operation: str = "") -> Ambiguou
     """Return the error that asks which of several fields is the answer's ``name``."""
     line = pasteable(name, candidates[0], operation)
     # Names of fields are a stranger's text too.
-    named = ", ".join(shown(path, length=80) for path in candidates[:6])
+    named = ", ".join(one_line(path, length=80) for path in candidates[:6])
     many = f"{len(candidates)} candidates" if len(candidates) > 1 else "one candidate"
     return AmbiguousAnswer(
         f"The answer has {many} for its {name}: {named}. "

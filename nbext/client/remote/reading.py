@@ -14,7 +14,7 @@ from typing import Any, Final
 from nbext.client.decode import Reading, State, Want, read_arrow
 from nbext.client.files import csv_text
 from nbext.client.http.body import Answer, Incoming, retry_after
-from nbext.client.http.errors import of_problem, redacted, shown, words
+from nbext.client.http.errors import of_problem, one_line, redacted, words
 from nbext.client.http.transport import Call
 from nbext.client.remote import content, tables
 from nbext.client.remote.field_names import (
@@ -118,7 +118,7 @@ class Stranger:
         profile = self._profiles[operation]
         page = self._read(came, want, {**profile.types_by_theirs, **types}, profile)
         page.warnings += [
-            shown(text, self._key, 300) for text in filter(None, [came.headers.get("Warning")])
+            one_line(text, self._key, 300) for text in filter(None, [came.headers.get("Warning")])
         ]
         if profile.columns:
             page.types = {
@@ -244,7 +244,7 @@ def _refuse_error_rows(rows: Any, key: Secret | None) -> None:
 def _error(
     text: object, key: Secret | None, status: int = 200, problem: Mapping[str, Any] | None = None
 ) -> ApiError:
-    said = f"The service answered with an error: {shown(text, key, 400)}"
+    said = f"The service answered with an error: {one_line(text, key, 400)}"
     return ApiError(said, status=status, problem=problem)
 
 
@@ -262,7 +262,7 @@ def _refuse_odd_rows(table: Any, key: Secret | None) -> None:
     texts = [text for text in few if text is None or "." not in text.strip(".")]
     if texts:
         raise ProtocolError(
-            f"The first column has addresses, but a row has {shown(texts[0], key, 60)!r} there: it may be a second "
+            f"The first column has addresses, but a row has {one_line(texts[0], key, 60)!r} there: it may be a second "
             "table, an error or a remark, and rows may be missing."
         )
 
@@ -279,7 +279,7 @@ def _refuse_footer(first: list[Any], key: Secret | None) -> None:
         r"\s|total|sum|count|average|^\W+$|\.\.\.$", first[2].strip(), re.IGNORECASE
     ):
         raise ProtocolError(
-            f"The last row has no address, but {shown(first[2], key, 60)!r}: rows may be missing."
+            f"The last row has no address, but {one_line(first[2], key, 60)!r}: rows may be missing."
         )
 
 
@@ -290,7 +290,8 @@ def _refuse_prose(table: Any, known: Mapping[str, str], key: Secret | None) -> N
     text = None if table.num_rows or known.keys() & set(names) else prose_in(names)
     if text:
         raise ApiError(
-            f"The service answered with a text instead of rows: {shown(text, key, 400)}", status=200
+            f"The service answered with a text instead of rows: {one_line(text, key, 400)}",
+            status=200,
         )
 
 
@@ -352,7 +353,7 @@ def _receipt(answer: Answer, profile: Profile, key: Secret | None) -> Page:
         if _SAYS_ERROR.match(text) or is_login:
             raise _error(text, key, answer.status)
         if title:
-            page.warnings.append(f"The receipt is a page of HTML: {shown(text, key, 80)}")
+            page.warnings.append(f"The receipt is a page of HTML: {one_line(text, key, 80)}")
     if found.document is False:
         raise _error("false", key, answer.status)
     _raise_error(
@@ -456,7 +457,7 @@ def _read_table(page: Page, answer: Answer, profile: Profile, key: Secret | None
     if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
         page.parts = []
         return
-    page.warnings += [shown(note, key, 300) for note in notes_in(document, source)]
+    page.warnings += [one_line(note, key, 300) for note in notes_in(document, source)]
     if found is None:
         # What it says of the segment; the note on the rows' own answer comes with its last page.
         if page.id or page.word:
@@ -562,7 +563,7 @@ def _parts(page: Page, profile: Profile) -> tables.Found | None:
     away = next((link for link in links if not re.match(r"(https?:/)?/|\?", link)), None)
     if away is not None:
         raise ProtocolError(
-            f"The rows are in files such as {shown(away, length=80)}, which nbext cannot ask for."
+            f"The rows are in files such as {one_line(away, length=80)}, which nbext cannot ask for."
         )
     page.parts = links
     return tables.Found(path, [], source=source)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.client.decode import State
 from nbext.client.http.body import Answer
-from nbext.client.http.errors import redacted, shown, words
+from nbext.client.http.errors import one_line, redacted, words
 from nbext.client.remote.field_names import (
     ECHOES,
     IDS,
@@ -48,7 +48,7 @@ def read_job(page: Page, answer: Answer, profile: Profile, key: Secret | None) -
     # A path is logged: an id that echoes the key must not become one.
     if page.id is not None and (not is_foreign_id(page.id) or redacted(page.id, key) != page.id):
         raise ProtocolError(
-            f"{shown(page.id, key, 80)!r} is not a segment id: it is too long, or has hidden parts."
+            f"{one_line(page.id, key, 80)!r} is not a segment id: it is too long, or has hidden parts."
         )
     chosen = profile.find("status", document, answer.headers)
     if isinstance(document, str) and profile.state_of(document):
@@ -76,7 +76,7 @@ def read_job(page: Page, answer: Answer, profile: Profile, key: Secret | None) -
 
 def _unknown(word: str, key: Secret | None) -> AmbiguousAnswer:
     """Return the error that asks what a status word means."""
-    plain = shown(word, key, 60)
+    plain = one_line(word, key, 60)
     written = json.dumps(plain, ensure_ascii=False)
     lines = [f"remote.states.{state} = {written}" for state in ("done", "running", "failed")]
     return AmbiguousAnswer(

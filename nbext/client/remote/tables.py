@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nbext.client.frames import types_of
-from nbext.client.http.errors import shown
+from nbext.client.http.errors import one_line
 from nbext.client.remote.field_names import (
     COLUMNS,
     ECHOES,
@@ -251,8 +251,8 @@ def _is_by_column(value: Sequence[list[Any]], path: str) -> bool:
     if path and all(map(all, are)):
         line = pasteable("rows", path)
         raise AmbiguousAnswer(
-            f"The lists at {shown(path, length=80)} may be rows or columns: they are as many as each is long, and all "
-            f"values are addresses. If they are rows, say it with `%nbext set {line}`.",
+            f"The lists at {one_line(path, length=80)} may be rows or columns: they are as many as each is long, and "
+            f"all values are addresses. If they are rows, say it with `%nbext set {line}`.",
             candidates=[path],
             setting=line,
         )
@@ -467,11 +467,11 @@ def _wrapped(document: Any) -> Any:
 def kind_of(value: Any, key: Secret | None = None) -> str:
     """Return what a value is, for a message."""
     if isinstance(value, Mapping):
-        names = ", ".join(shown(name, key, 40) for name in list(value)[:8])
+        names = ", ".join(one_line(name, key, 40) for name in list(value)[:8])
         return f"an object with {names or 'no fields'}"
     if isinstance(value, list):
         return f"a list of {len(value):,} values"
-    return "null" if value is None else f"{shown(repr(value), key, 60)}"
+    return "null" if value is None else f"{one_line(repr(value), key, 60)}"
 
 
 def _has_record_fields(value: Any) -> bool:
