@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.client.files import csv_text
 from nbext.client.http.body import Answer
+from nbext.client.remote.field_names import name_set
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ProtocolError
@@ -89,16 +90,14 @@ def _of_json(answer: Answer, body: bytes) -> Opened:
             found = _lines(body) if b"\n" in body and body[:1] == b"{" else None
         except ProtocolError:
             found = None
-        if found is None or any(map(_has_rows, found.document[:20])):
+        if found is None or any(
+            isinstance(value, list) and value[:1] and isinstance(value[0], dict)
+            for line in found.document[:20]
+            if isinstance(line, dict)
+            for value in line.values()
+        ):
             raise
         return found
-
-
-def _has_rows(line: Any) -> bool:
-    values = line.values() if isinstance(line, dict) else ()
-    return any(
-        isinstance(value, list) and bool(value) and isinstance(value[0], dict) for value in values
-    )
 
 
 def _lines(body: bytes) -> Opened:
@@ -124,9 +123,10 @@ def _unpacked(document: Any, warnings: list[str]) -> Opened:
     # AWS's API Gateway sends JSON as a text inside of JSON, and some wrap that once more.
     for _ in range(3):
         inner = found.document
-        if isinstance(inner, dict) and _is_gateway(inner):
-            found.status = inner.get("statusCode", inner.get("status_code"))
-            inner = inner["body"]
+        if isinstance(inner, dict) and "body" in inner and inner.keys() <= _GATEWAY:
+            status = inner.get("statusCode", inner.get("status_code"))
+            if type(status) is int:
+                found.status, inner = status, inner["body"]
         if not (isinstance(inner, str) and inner.strip()[:1] in ("{", "[", '"')):
             found.document = inner
             return found
@@ -135,17 +135,6 @@ def _unpacked(document: Any, warnings: list[str]) -> Opened:
     return found
 
 
-_GATEWAY = {
-    "statusCode",
-    "status_code",
-    "body",
-    "headers",
-    "multiValueHeaders",
-    "isBase64Encoded",
-    "statusDescription",
-}
-
-
-def _is_gateway(document: dict[str, Any]) -> bool:
-    status = document.get("statusCode", document.get("status_code"))
-    return "body" in document and type(status) is int and document.keys() <= _GATEWAY
+_GATEWAY = name_set(
+    "statusCode status_code body headers multiValueHeaders isBase64Encoded statusDescription"
+)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from nbext.client.decode import State
@@ -71,8 +72,13 @@ def is_address(value: Any) -> bool:
 
 
 def name_set(text: str) -> frozenset[str]:
-    """Return names that are compared by `bare`, written with spaces between."""
+    """Return names, which mostly are compared by `bare`, written with spaces between."""
     return frozenset(text.split())
+
+
+def by_bare(place: Mapping[str, Any], most: int = MOST_NAMES) -> dict[str, Any]:
+    """Return the values of an object, or of its first ``most`` names, by their names as `bare` has them."""
+    return {bare(name): value for name, value in islice(place.items(), most)}
 
 
 IDS = name_set(
@@ -193,6 +199,15 @@ def places(
             for name, value in place.items()
             if depth < deep and isinstance(value, Mapping) and enter(path, name, value)
         ]
+
+
+def fields_of(
+    found: Iterable[tuple[str, Mapping[str, Any]]],
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield the path, the name without case and separators, and the value of each field of some `places`."""
+    for path, place in found:
+        for name, value in place.items():
+            yield joined(path, name), bare(name), value
 
 
 def joined(path: str, name: str) -> str:

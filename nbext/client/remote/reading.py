@@ -20,6 +20,7 @@ from nbext.client.remote import content, tables
 from nbext.client.remote.field_names import (
     ROWS,
     bare,
+    fields_of,
     is_address,
     joined,
     name_set,
@@ -364,10 +365,8 @@ def _receipt(answer: Answer, profile: Profile, key: Secret | None) -> Page:
     )
     if status.state in (State.FAILED, State.CANCELLED, State.EXPIRED):
         raise _error(said(found.document) or status.word, key, answer.status)
-    fields = (
-        (bare(name), value) for _, place in places(found.document) for name, value in place.items()
-    )
-    delivered = next((truth_of(value) for name, value in fields if name == "delivered"), None)
+    fields = fields_of(places(found.document))
+    delivered = next((truth_of(value) for _, name, value in fields if name == "delivered"), None)
     page.document = {"status": status.word, "delivered": delivered}
     return page
 

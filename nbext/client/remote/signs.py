@@ -15,6 +15,7 @@ from nbext.client.remote.field_names import (
     NOT_ROWS,
     WRAPPERS,
     bare,
+    by_bare,
     is_about,
     is_harmless,
     joined,
@@ -167,22 +168,14 @@ def notes_in(document: Any, rows: Any) -> list[str]:
     found: list[str] = []
     for _, place, about in _places(document, rows):
         for name, value in place.items() if about else ():
-            plain, texts = (
-                bare(name).removesuffix("s"),
-                value if isinstance(value, list) else [value],
-            )
-            always = plain in ("warning", "notice", "note")
-            texts = [
-                words(text) if always else text
-                for text in texts[:20]
-                if isinstance(text, str | Mapping)
-            ]
-            if always or plain in ("message", "msg", "info", "detail", "comment", "remark", "hint"):
-                found += [
-                    text
-                    for text in texts
-                    if isinstance(text, str) and text and (always or _CUT.search(text))
-                ]
+            plain = bare(name).removesuffix("s")
+            texts = value[:20] if isinstance(value, list) else [value]
+            if plain in ("warning", "notice", "note"):
+                found += filter(
+                    None, (words(text) for text in texts if isinstance(text, str | dict))
+                )
+            elif plain in ("message", "msg", "info", "detail", "comment", "remark", "hint"):
+                found += [text for text in texts if isinstance(text, str) and _CUT.search(text)]
     return found
 
 
@@ -190,17 +183,12 @@ def _ways_of(value: Any, profile: Profile) -> list[Way]:
     """Return the ways that the value at paths.next, or in the header that is set, means."""
     if value in (None, "", False):
         return []
-    if (
-        isinstance(value, str | int)
-        and profile.style != "url"
-        and (profile.style == "cursor" or not _is_link(value))
-    ):
-        return (
-            [{profile.parameter: str(value)}]
-            if profile.parameter
-            else _asked_with("cursor", str(value))
-        )
-    return [str(value)] if isinstance(value, str | int) else _ways("next", "next", value)
+    if not isinstance(value, str | int):
+        return _ways("next", "next", value)
+    text = str(value)
+    if profile.style == "url" or (profile.style != "cursor" and _is_link(value)):
+        return [text]
+    return [{profile.parameter: text}] if profile.parameter else _asked_with("cursor", text)
 
 
 def _places(document: Any, rows: Any) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
@@ -233,12 +221,10 @@ def _of_place(
         plain, here = bare(name), joined(path, name)
         if isinstance(value, list):
             _of_list(found, here, plain, value, about=about)
-            if value is not rows and plain not in NOT_ROWS and not is_harmless(path, plain):
-                found.unknown |= (
-                    {here: value}
-                    if 0 < len(value) <= _SHORT and all(isinstance(one, _PLAIN) for one in value)
-                    else {}
-                )
+            is_short = 0 < len(value) <= _SHORT and all(isinstance(one, _PLAIN) for one in value)
+            about_rows = plain not in NOT_ROWS and not is_harmless(path, plain)
+            if is_short and about_rows and value is not rows:
+                found.unknown[here] = value
             continue
         if value is None or (isinstance(value, str) and value.lower() in _NOTHING):
             continue
@@ -300,7 +286,7 @@ def _of_list(found: Signs, path: str, plain: str, items: list[Any], *, about: bo
         _of_links(found, path, items)
     elif _DIVISIONS.fullmatch(plain) and items:
         objects = [one for one in items[:100_000] if isinstance(one, Mapping)]
-        named = [{bare(name): item for name, item in one.items()} for one in objects]
+        named = [by_bare(one) for one in objects]
         counts = [number_of(one.get("rowcount", one.get("rows"))) for one in named]
         if len(counts) == len(items) and None not in counts:
             found.totals[path] = sum(filter(None, counts))
@@ -309,11 +295,7 @@ def _of_list(found: Signs, path: str, plain: str, items: list[Any], *, about: bo
 def _of_links(found: Signs, path: str, links: list[Any]) -> None:
     """Take the next page's address of a list of links: {"rel": "next", "href": ...}, {"relation": ..., "url": ...}."""
     for link in links[:50]:
-        named = (
-            {bare(name): item for name, item in list(link.items())[:50]}
-            if isinstance(link, Mapping)
-            else {}
-        )
+        named = by_bare(link, 50) if isinstance(link, Mapping) else {}
         relation = named.get("rel", named.get("relation"))
         if relation == "next" or (isinstance(relation, list) and "next" in relation):
             ways = _in_an_object(named)

@@ -23,6 +23,8 @@ from nbext.client.remote.field_names import (
     RESULTS,
     STATUSES,
     bare,
+    by_bare,
+    fields_of,
     is_url,
     joined,
     name_set,
@@ -152,21 +154,15 @@ def _url_of(document: Any, headers: Mapping[str, str], profile: Profile) -> str 
 def _addresses(document: Any, wanted: Callable[[str], bool]) -> dict[str, str]:
     """Return the addresses under the names that are wanted, by path."""
     return {
-        joined(path, name): value
-        for path, place in places(document)
-        for name, value in place.items()
-        if wanted(bare(name)) and isinstance(value, str) and re.match(r"(https?:/)?/\S+\Z", value)
+        path: value
+        for path, plain, value in fields_of(places(document))
+        if wanted(plain) and isinstance(value, str) and re.match(r"(https?:/)?/\S+\Z", value)
     }
 
 
 def _reason(document: Any) -> str:
-    reasons = (
-        words(value)
-        for _, place in places(document)
-        for name, value in place.items()
-        if bare(name) in _REASONS
-    )
-    return next(filter(None, reasons), "")
+    found = fields_of(places(document))
+    return next(filter(None, (words(value) for _, plain, value in found if plain in _REASONS)), "")
 
 
 _REASONS = name_set("error errors errormessage failurereason reason message statusmessage")
@@ -214,7 +210,7 @@ def status_of(document: Any, chosen: Any, known: Callable[[str], State | None]) 
         return Status(
             spelled, known(spelled) or (_OF_TRUTH[chosen] if isinstance(chosen, bool) else None)
         )
-    pairs = [(bare(name), value) for _, place in places(document) for name, value in place.items()]
+    pairs = [(plain, value) for _, plain, value in fields_of(places(document))]
     word = _word(_text(value) for name, value in pairs if name in STATUSES)
     state, flagged, far = known(word) if word else None, _flagged(pairs), _progress(pairs)
     if state in _ENDED_BADLY or flagged in _ENDED_BADLY:
@@ -240,12 +236,9 @@ def states_in(document: Any, rows: Any) -> dict[str, str]:
         if isinstance(value, Mapping) and len(value) <= 100 and depth < 4:
             for name, item in value.items():
                 several = item if isinstance(item, list) else [item]
-                texts = (
-                    [text for text in map(_text, several[:20]) if text]
-                    if bare(name) in STATUSES
-                    else []
-                )
-                found |= {joined(path, name): text for text in texts if path or len(several) > 1}
+                if bare(name) in STATUSES and (path or len(several) > 1):
+                    texts = filter(None, map(_text, several[:20]))
+                    found |= {joined(path, name): text for text in texts}
             todo += [
                 (joined(path, name), item, depth + 1)
                 for name, item in value.items()
@@ -287,7 +280,7 @@ def _text(value: Any) -> str | None:
     for _ in range(3):
         if not isinstance(value, Mapping):
             break
-        named = {bare(name): item for name, item in list(value.items())[:50]}
+        named = by_bare(value, 50)
         value = next(
             (named[name] for name in (*_IN_AN_OBJECT, *sorted(STATUSES)) if name in named), None
         )
@@ -326,17 +319,13 @@ def _progress(pairs: list[tuple[str, Any]]) -> State | None:
 def _share(value: Any, percent: bool) -> State | None:
     """Return whether a progress is all of it: 1 may be all or one percent, and says nothing."""
     if isinstance(value, Mapping):
-        named = {bare(name): number_of(item) for name, item in list(value.items())[:50]}
+        named = by_bare(value, 50)
         parts = ("done", "completed", "finished", "current", "processed")
-        done = next((named[name] for name in parts if name in named), None)
-        total = named.get("total")
-        return (
-            None
-            if done is None or total is None
-            else State.RUNNING
-            if done < total
-            else State.COMPLETED
-        )
+        done = number_of(next((named[name] for name in parts if name in named), None))
+        total = number_of(named.get("total"))
+        if done is None or total is None:
+            return None
+        return State.RUNNING if done < total else State.COMPLETED
     if isinstance(value, str):
         percent, value = percent or "%" in value, value.strip(" %")
     try:
@@ -413,16 +402,14 @@ def error_in(document: Any, *, receipt: bool = False) -> str | None:
     if isinstance(document, list):
         some = document[:20]
         is_error = some and all(
-            isinstance(one, Mapping) and _is_only_error(one, alone=False) for one in some
+            isinstance(one, Mapping) and _is_only_error(by_bare(one), alone=False) for one in some
         )
         return said(some) if is_error else None
     for path, place in places(document):
-        named = {bare(name): value for name, value in place.items()}
-        found = (
-            _stated(named)
-            or _worded(named, path)
-            or (None if receipt else _without_data(named, path, place))
-        )
+        named = by_bare(place)
+        found = _stated(named) or _worded(named, path)
+        if not found and not path and not receipt:
+            found = _without_data(named)
         if found:
             return found
     return None
@@ -438,7 +425,7 @@ def error_in_rows(records: Sequence[Mapping[str, Any]]) -> str | None:
 def _error_in_row(record: Mapping[str, Any]) -> str | None:
     if not record or len(record) > 4:
         return None
-    named = {bare(name): value for name, value in record.items()}
+    named = by_bare(record)
     code = number_of(named.get("code", named.get("status", named.get("statuscode"))))
     is_code = (
         code is not None and (400 <= code < 600 or code < 0) and bool(_MESSAGES & named.keys())
@@ -516,9 +503,9 @@ def _beside_result(named: Mapping[str, Any]) -> str:
     )
 
 
-def _without_data(named: Mapping[str, Any], path: str, place: Mapping[str, Any]) -> str | None:
+def _without_data(named: Mapping[str, Any]) -> str | None:
     """Return a message that has no data beside it: {"code": 7, "message": ...}, {"data": null, "message": ...}."""
-    if path or not any(isinstance(named.get(name), str) and named[name] for name in _MESSAGES):
+    if not any(isinstance(named.get(name), str) and named[name] for name in _MESSAGES):
         return None
     nothing = any(name in named and named[name] is None for name in RESULTS)
     others = [
@@ -526,15 +513,14 @@ def _without_data(named: Mapping[str, Any], path: str, place: Mapping[str, Any])
         for name, value in named.items()
         if name not in _ABOUT_ERRORS and value not in (None, "", [], {})
     ]
-    alone = _is_only_error(place, alone=True)
+    alone = _is_only_error(named, alone=True)
     return said(named) if alone or (nothing and not others and not IDS & named.keys()) else None
 
 
-def _is_only_error(place: Mapping[str, Any], *, alone: bool) -> bool:
+def _is_only_error(named: Mapping[str, Any], *, alone: bool) -> bool:
     """Say whether an object speaks of an error and has nothing else; ``alone``: a message suffices for that."""
-    if not place or len(place) > 20:
+    if not named or len(named) > 20:
         return False
-    named = {bare(name): value for name, value in place.items()}
     # No rows are data, unless a code says that it failed.
     failed = named.get("code", named.get("errorcode")) not in (None, 0, "0", 200, "200", "ok", "OK")
     has_data = any(

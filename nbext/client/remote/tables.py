@@ -20,6 +20,8 @@ from nbext.client.remote.field_names import (
     STATUSES,
     WRAPPERS,
     bare,
+    by_bare,
+    fields_of,
     is_address,
     joined,
     name_set,
@@ -280,7 +282,7 @@ def _columns_in(root: Any, width: int) -> list[Any]:
 
 def _name(column: Any) -> str:
     if isinstance(column, Mapping):
-        named = {bare(name): value for name, value in column.items()}
+        named = by_bare(column)
         column = next(
             (
                 named[key]
@@ -321,10 +323,9 @@ def _columnar(holder: Mapping[str, Any], path: str) -> Found | None:
 def only_empty(document: Any) -> Found | None:
     """Return a table without rows where the only list of an answer is empty, whatever its name."""
     found = [
-        Found(joined(path, name), [], source=value)
-        for path, place in places(document)
-        for name, value in place.items()
-        if isinstance(value, list) and bare(name) not in NOT_ROWS
+        Found(path, [], source=value)
+        for path, plain, value in fields_of(places(document))
+        if isinstance(value, list) and plain not in NOT_ROWS
     ]
     return found[0] if len(found) == 1 and not found[0].source else None
 
@@ -377,14 +378,10 @@ def links_in(document: Any, *, only_named: bool) -> list[tuple[str, Any, list[st
         deep=MAX_DEPTH - 1,
         most=MOST_HOLDERS,
     )
-    lists = [
-        (joined(path, name), bare(name), value)
-        for path, place in outside
-        for name, value in place.items()
-        if isinstance(value, list) and bare(name) not in NOT_ROWS | ECHOES
-    ]
     found: list[tuple[str, Any, list[str]]] = []
-    for path, plain, value in [("", "", document)] if isinstance(document, list) else lists:
+    for path, plain, value in [("", "", document), *fields_of(outside)]:
+        if not isinstance(value, list) or plain in NOT_ROWS | ECHOES:
+            continue
         named = not plain or not only_named or _LINKS.fullmatch(plain)
         links = [_link_of(item) for item in value] if named and len(value) <= 10_000 else []
         if links and all(links):
