@@ -1,7 +1,7 @@
 """The decoder of a stranger's answers, whose shapes are not known. It never guesses between two equal readings.
 
 reading      the decoder: an answer as a table, a job, or where to find either
-content      which kind of body it is: JSON, CSV, or wrapped by a gateway
+content      a page: one answer, and which kind of body it has: JSON, CSV, or wrapped by a gateway
 tables       tables and records in a JSON document, and lists of the files that hold a table
 field_names  the names and words that services use: for ids, states, rows, and the fields of a contract
 status       the job that an answer speaks of: its id, its state, and where to ask on; errors that come under status 200

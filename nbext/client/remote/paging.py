@@ -9,20 +9,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from nbext.client.decode import Reading, State
+from nbext.client.decode import State
 from nbext.client.http.errors import one_line
 from nbext.client.http.transport import Call, Repeat
+from nbext.client.remote.content import Page, Signs, Way
 from nbext.client.remote.field_names import is_address
 from nbext.client.remote.profile import Profile
-from nbext.client.remote.signs import Signs, Way
 from nbext.core.untrusted_text import quoted, shown
 from nbext.core.wire import IDEMPOTENCY_HEADER
 from nbext.errors import (
-    AmbiguousAnswer,
     BadRequest,
     NotFound,
     ProtocolError,
@@ -39,28 +38,6 @@ _UNKNOWN = (
     "{} not matter."
 )
 _FULL = "The limit of {:,} rows is reached; the service has more."
-
-
-@dataclass
-class Page(Reading):
-    """One answer of a stranger, and what it says of the rows beyond its own.
-
-    ``size`` is its body's bytes. ``unproven``: nothing on the wire says that the body is whole; ``cut``: and its last
-    line has no end. ``parts`` are the addresses of files that hold its rows; ``bare``: it has no table, only a next
-    page; ``unnamed``: nothing names its columns. ``doubt`` is the error to raise once it is clear that its
-    status word must be asked about, ``instead`` the one that names what may be its rows, for when there are none
-    anywhere else.
-    """
-
-    signs: Signs = field(default_factory=Signs)
-    size: int = 0
-    unproven: bool = False
-    cut: bool = False
-    parts: list[str] = field(default_factory=list)
-    bare: bool = False
-    unnamed: bool = False
-    doubt: AmbiguousAnswer | None = None
-    instead: AmbiguousAnswer | None = None
 
 
 class Walk:

@@ -17,6 +17,7 @@ from nbext.client.http.body import Answer, Incoming, retry_after
 from nbext.client.http.errors import of_problem, one_line, redacted, words
 from nbext.client.http.transport import Call
 from nbext.client.remote import content, tables
+from nbext.client.remote.content import Page
 from nbext.client.remote.field_names import (
     ROWS,
     bare,
@@ -30,7 +31,7 @@ from nbext.client.remote.field_names import (
     truth_of,
 )
 from nbext.client.remote.last_answer import LastAnswer, outlined
-from nbext.client.remote.paging import Page, Walk, check_end, unknown_notes
+from nbext.client.remote.paging import Walk, check_end, unknown_notes
 from nbext.client.remote.profile import OPERATIONS, Profile, ambiguous, with_profile
 from nbext.client.remote.signs import notes_in, signs_of
 from nbext.client.remote.status import (
@@ -317,21 +318,20 @@ def read(
 def _read(answer: Answer, want: Want, profile: Profile, key: Secret | None) -> Page:
     if want is Want.RECEIPT:
         return _receipt(answer, profile, key)
-    found = content.opened(answer)
-    if found.table is not None:
-        _refuse_prose(found.table, profile.columns, key)
-        signs = signs_of(None, answer.headers, None, profile)
-        return Page(table=found.table, warnings=found.warnings, signs=signs)
-    page = Page(document=found.document, warnings=found.warnings, unproven=found.lines)
+    page = content.opened(answer)
+    if page.table is not None:
+        _refuse_prose(page.table, profile.columns, key)
+        page.signs = signs_of(None, answer.headers, None, profile)
+        return page
     page.retry_after = retry_after(answer.headers)
-    if found.empty:
+    if page.empty:
         return _of_nothing(answer, want, page, profile)
     if want is Want.SEGMENT:
         page.document = tables.unlisted(page.document, of_job=profile.operation == "segment")
         read_job(page, answer, profile, key)
     elif want is Want.TABLE:
         page.document = tables.unlisted(page.document)
-    _raise_error(page, answer.status if found.status is None else found.status, want, profile, key)
+    _raise_error(page, answer.status, want, profile, key)
     if want is Want.RECORD:
         page.records = [tables.the_record(page.document, profile.find("rows", page.document))]
     else:
@@ -343,29 +343,25 @@ def _read(answer: Answer, want: Want, profile: Profile, key: Secret | None) -> P
 def _receipt(answer: Answer, profile: Profile, key: Secret | None) -> Page:
     """Return the answer to a sign-up: whatever comes under a status of success is one, unless it says an error."""
     try:
-        found = content.opened(answer)
+        page = content.opened(answer)
     except (ProtocolError, NotJson):
-        found = content.Opened(document=answer.body[:20_000].decode("utf-8", "replace"))
-    page = Page(document=found.document, warnings=found.warnings)
-    if isinstance(found.document, str):
-        title = re.search(r"<(?:title|h1)[^>]*>([^<]{1,200})", found.document, re.IGNORECASE)
-        text = title[1] if title else found.document
+        page = Page(document=answer.body[:20_000].decode("utf-8", "replace"))
+    document, page.table = page.document, None
+    if isinstance(document, str):
+        title = re.search(r"<(?:title|h1)[^>]*>([^<]{1,200})", document, re.IGNORECASE)
+        text = title[1] if title else document
         is_login = title and re.search(r"\b(log|sign)\s?(in|on)\b", text, re.IGNORECASE)
         if _SAYS_ERROR.match(text) or is_login:
             raise _error(text, key, answer.status)
         if title:
             page.warnings.append(f"The receipt is a page of HTML: {one_line(text, key, 80)}")
-    if found.document is False:
+    if document is False:
         raise _error("false", key, answer.status)
-    _raise_error(
-        page, answer.status if found.status is None else found.status, Want.RECEIPT, profile, key
-    )
-    status = status_of(
-        found.document, profile.find("status", found.document, answer.headers), profile.state_of
-    )
+    _raise_error(page, answer.status, Want.RECEIPT, profile, key)
+    status = status_of(document, profile.find("status", document, answer.headers), profile.state_of)
     if status.state in (State.FAILED, State.CANCELLED, State.EXPIRED):
-        raise _error(said(found.document) or status.word, key, answer.status)
-    fields = fields_of(places(found.document))
+        raise _error(said(document) or status.word, key, answer.status)
+    fields = fields_of(places(document))
     delivered = next((truth_of(value) for _, name, value in fields if name == "delivered"), None)
     page.document = {"status": status.word, "delivered": delivered}
     return page
@@ -406,6 +402,7 @@ def _raise_error(page: Page, status: int, want: Want, profile: Profile, key: Sec
         return
     document = page.document
     chosen = profile.find("error", document)
+    status = status if page.wrapped is None else page.wrapped
     text = (
         said(chosen) or str(chosen) if chosen else error_in(document, receipt=want is Want.RECEIPT)
     )

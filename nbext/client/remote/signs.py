@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from nbext.client.http.errors import words
+from nbext.client.remote.content import Signs, Way
 from nbext.client.remote.field_names import (
     ECHOES,
     NOT_ROWS,
@@ -29,8 +29,6 @@ from nbext.client.remote.status import is_whole
 if TYPE_CHECKING:
     from nbext.client.remote.profile import Profile
 
-# One way to ask for the next page: an address, or what to change in the query of this page's.
-Way = str | Mapping[str, str]
 MOST_OBJECTS, MAX_DEPTH = 2_000, 6
 
 
@@ -101,30 +99,6 @@ _OF = re.compile(
 # part-1-of-3.csv
 _PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNORECASE)
 _PAGE_OF = re.compile(r"(?:page\s*)?([0-9]{1,9})\s*(?:of|/)\s*([0-9]{1,9})", re.IGNORECASE)
-
-
-@dataclass
-class Signs:
-    """What one answer says of all rows, beside its own.
-
-    ``ways`` to the next page, ``go_on`` whether it says that there is one, ``hints`` the fields that say so;
-    ``totals`` of all rows, by field; ``counts`` that may be this page's or all; numbers of ``page``, ``pages``,
-    ``offset`` and ``size``, each with its own name; ``least`` is a total that may be higher. ``unknown`` are the values
-    of all fields that no rule understands, and that may say anything.
-    """
-
-    ways: list[Way] = field(default_factory=list)
-    go_on: bool | None = None
-    hints: list[str] = field(default_factory=list)
-    totals: dict[str, int] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    returned: dict[str, int] = field(default_factory=dict)
-    page: tuple[str, int] | None = None
-    pages: int | None = None
-    offset: tuple[str, int] | None = None
-    size: int | None = None
-    least: int | None = None
-    unknown: dict[str, Any] = field(default_factory=dict)
 
 
 def signs_of(document: Any, headers: Mapping[str, str], rows: Any, profile: Profile) -> Signs:

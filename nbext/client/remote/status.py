@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbext.client.decode import State
 from nbext.client.http.body import Answer
 from nbext.client.http.errors import one_line, redacted, words
+from nbext.client.remote.content import Page
 from nbext.client.remote.field_names import (
     ECHOES,
     IDS,
@@ -38,9 +39,6 @@ from nbext.client.validate import is_foreign_id
 from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.errors import AmbiguousAnswer, ProtocolError
 from nbext.settings import Secret
-
-if TYPE_CHECKING:
-    from nbext.client.remote.paging import Page
 
 
 def read_job(page: Page, answer: Answer, profile: Profile, key: Secret | None) -> None:
