@@ -66,8 +66,6 @@ class Reading:
     state: State | None = None
     reason: str = ""
     retry_after: float | None = None
-    # The next page: an address, or what to change in the query of this page's.
-    next: str | Mapping[str, str] | None = None
     # Numbers of rows that the answer states: ``returned``, ``total``, ``count``.
     stated: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

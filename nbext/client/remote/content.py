@@ -54,7 +54,7 @@ class Signs:
 
 
 @dataclass
-class Page(Reading):
+class ForeignPage(Reading):
     """One answer of a stranger, and what it says of the rows beyond its own.
 
     ``empty``: it has no body; ``wrapped`` is the status that a gateway put into it. ``size`` is its body's bytes.
@@ -77,16 +77,16 @@ class Page(Reading):
     instead: AmbiguousAnswer | None = None
 
 
-def opened(answer: Answer) -> Page:
+def opened(answer: Answer) -> ForeignPage:
     """Return a page of the body: NotJson where it should be JSON; HTML, XML and damaged CSV are a ProtocolError."""
     body = answer.body.strip(b"\xef\xbb\xbf \t\r\n")
     kind = answer.content_type
     if not body:
         if kind in csv_text.MEDIA_TYPES:
             raise ProtocolError("The answer is an empty CSV, without even a header.")
-        return Page(empty=True)
+        return ForeignPage(empty=True)
     if kind in csv_text.MEDIA_TYPES:
-        return Page(table=csv_text.whole_table(answer.body))
+        return ForeignPage(table=csv_text.whole_table(answer.body))
     # Whatever its type says: a login page of a proxy calls itself anything, and JSON is sent as text/html.
     if body.startswith(b"<") or ("html" in kind and body[:1] not in b'{["'):
         raise ProtocolError(
@@ -106,21 +106,21 @@ def _markup(body: bytes) -> str:
     return f"an HTML page{named}" if is_html else f"markup{named}"
 
 
-def _sniffed(answer: Answer, body: bytes) -> Page:
+def _sniffed(answer: Answer, body: bytes) -> ForeignPage:
     """Read a body whose content type says nothing."""
     if body[:1] in b'{["':
         return _of_json(answer, body)
     if b"\n" in body or b"," in body:
-        return Page(table=csv_text.whole_table(answer.body))
+        return ForeignPage(table=csv_text.whole_table(answer.body))
     # One word: an id, an address of a file, a number; whoever asked says which of them may come.
     if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
-        return Page(document=body.decode("ascii"))
+        return ForeignPage(document=body.decode("ascii"))
     raise ProtocolError(
         f"The answer is neither JSON nor CSV, but {len(body):,} bytes of plain text."
     )
 
 
-def _of_json(answer: Answer, body: bytes) -> Page:
+def _of_json(answer: Answer, body: bytes) -> ForeignPage:
     try:
         return _unpacked(*read_answer(answer.body))
     except NotJson:
@@ -139,7 +139,7 @@ def _of_json(answer: Answer, body: bytes) -> Page:
         return found
 
 
-def _lines(body: bytes) -> Page:
+def _lines(body: bytes) -> ForeignPage:
     """Read one JSON object a line."""
     records, warnings = [], []
     # json-seq begins each record with a record separator.
@@ -153,12 +153,12 @@ def _lines(body: bytes) -> Page:
         records.append(record)
         warnings += warned
     # One warning speaks for all lines.
-    return Page(document=records, warnings=warnings[:1], unproven=True)
+    return ForeignPage(document=records, warnings=warnings[:1], unproven=True)
 
 
-def _unpacked(document: Any, warnings: list[str]) -> Page:
+def _unpacked(document: Any, warnings: list[str]) -> ForeignPage:
     """Return a document without the layers that gateways put around one."""
-    found = Page(document=document, warnings=list(warnings))
+    found = ForeignPage(document=document, warnings=list(warnings))
     # AWS's API Gateway sends JSON as a text inside of JSON, and some wrap that once more.
     for _ in range(3):
         inner = found.document

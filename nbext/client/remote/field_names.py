@@ -195,7 +195,7 @@ def places(
             continue
         yield path, place
         todo += [
-            (joined(path, name), value, depth + 1)
+            (path_to(path, name), value, depth + 1)
             for name, value in place.items()
             if depth < deep and isinstance(value, Mapping) and enter(path, name, value)
         ]
@@ -207,10 +207,10 @@ def fields_of(
     """Yield the path, the name without case and separators, and the value of each field of some `places`."""
     for path, place in found:
         for name, value in place.items():
-            yield joined(path, name), bare(name), value
+            yield path_to(path, name), bare(name), value
 
 
-def joined(path: str, name: str) -> str:
+def path_to(path: str, name: str) -> str:
     """Return a JMESPath to a name below a path."""
     plain = (
         name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()

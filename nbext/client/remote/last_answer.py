@@ -14,8 +14,8 @@ from nbext.client.decode import Reading
 from nbext.client.http.body import Answer
 from nbext.client.http.errors import redacted
 from nbext.client.remote import content
-from nbext.client.remote.field_names import IDS, STATUSES, bare, joined
-from nbext.client.remote.profile import Profile, pasteable
+from nbext.client.remote.field_names import IDS, STATUSES, bare, path_to
+from nbext.client.remote.profile import ForeignProfile, pasteable
 from nbext.core.addresses import looks_like_address
 from nbext.core.strict_json import NotJson
 from nbext.core.untrusted_text import quoted, visible
@@ -33,7 +33,7 @@ _PLAIN_HEADERS = re.compile(
 
 
 @dataclass
-class Field:
+class OutlineField:
     """One field: its path (JMESPath, or ``header:NAME``), the types of its values, how many, and one of them."""
 
     path: str
@@ -74,7 +74,7 @@ class LastAnswer:
 
     operation: str
     title: str
-    fields: list[Field] = field(default_factory=list)
+    fields: list[OutlineField] = field(default_factory=list)
     read_as: list[str] = field(default_factory=list)
 
     def text(self, *, values: bool = False) -> str:
@@ -125,7 +125,7 @@ def outlined(
     answer: Answer,
     operation: str,
     reading: Reading | None,
-    profile: Profile,
+    profile: ForeignProfile,
     key: Secret,
     *,
     failure: str = "",
@@ -138,7 +138,7 @@ def outlined(
         kinds = {"string": "text", "large_string": "text", "int64": "integer", "bool": "boolean"}
         columns = [(column.name, str(column.type)) for column in reading.table.schema]
         found.fields = [
-            Field(f"[].{name}", {kinds.get(kind, kind): None})
+            OutlineField(f"[].{name}", {kinds.get(kind, kind): None})
             for name, kind in columns[:MOST_FIELDS]
         ]
     else:
@@ -151,7 +151,7 @@ def outlined(
             "",
             quoted(redacted(answer.body[:200].decode("utf-8", "replace"), key), LONGEST_VALUE),
         )
-        found.fields = [Field("(beginning)", {"text": None}, value=value)]
+        found.fields = [OutlineField("(beginning)", {"text": None}, value=value)]
     found.title = f"{visible(url, 120)}: {answer.status}, {kind}{size}, read as {operation}"
     found.fields += _headers(answer.headers, key)
     found.read_as = [failure] if reading is None else list(_read_as(reading, profile, found.fields))
@@ -167,8 +167,8 @@ def _document(answer: Answer, reading: Reading | None) -> Any:
         return None
 
 
-def _fields(document: Any, key: Secret) -> list[Field]:
-    found: dict[str, Field] = {}
+def _fields(document: Any, key: Secret) -> list[OutlineField]:
+    found: dict[str, OutlineField] = {}
     todo: list[tuple[str, Any, int]] = [("", document, 0)]
     while todo:
         path, value, depth = todo.pop(0)
@@ -176,7 +176,7 @@ def _fields(document: Any, key: Secret) -> list[Field]:
         if one is None:
             if len(found) > MOST_FIELDS:
                 continue
-            one = found[path] = Field(path)
+            one = found[path] = OutlineField(path)
         one.kinds[_kind(value)] = None
         if isinstance(value, Mapping | list):
             one.size = max(
@@ -208,7 +208,7 @@ def _inner(
             for item in list(value.values())[:MOST_ITEMS]
         ]
     return [
-        (joined(path, str(name)), item, depth + 1)
+        (path_to(path, str(name)), item, depth + 1)
         for name, item in list(value.items())[:MOST_FIELDS]
     ]
 
@@ -231,14 +231,14 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "number")
 
 
-def _headers(headers: Mapping[str, str], key: Secret) -> list[Field]:
+def _headers(headers: Mapping[str, str], key: Secret) -> list[OutlineField]:
     named = [
         (name, value)
         for name, value in list(headers.items())[:100]
         if not _PLAIN_HEADERS.fullmatch(name)
     ]
     return [
-        Field(
+        OutlineField(
             f"header:{visible(name, 60)}",
             {"text": None},
             value=quoted(redacted(value[:5000], key), LONGEST_VALUE),
@@ -247,7 +247,9 @@ def _headers(headers: Mapping[str, str], key: Secret) -> list[Field]:
     ]
 
 
-def _read_as(reading: Reading, profile: Profile, fields: Sequence[Field]) -> Iterator[str]:
+def _read_as(
+    reading: Reading, profile: ForeignProfile, fields: Sequence[OutlineField]
+) -> Iterator[str]:
     """Yield a line for each thing that was found, with the setting or the field that it is from."""
 
     def at(role: str, value: object) -> str:
@@ -289,7 +291,7 @@ _NAMES = {
 ROLES = ("rows", *_NAMES, "url", "poll")
 
 
-def _rank(role: str, one: Field) -> int:
+def _rank(role: str, one: OutlineField) -> int:
     """Return how likely a field is what a role asks for; 0 where it cannot be."""
     if role == "rows":
         return int(one.is_rows)

@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from nbext.client.decode import State
 from nbext.client.http.errors import one_line
 from nbext.client.http.transport import Call, Repeat
-from nbext.client.remote.content import Page, Signs, Way
+from nbext.client.remote.content import ForeignPage, Signs, Way
 from nbext.client.remote.field_names import is_address
-from nbext.client.remote.profile import Profile
+from nbext.client.remote.profile import ForeignProfile
 from nbext.core.untrusted_text import quoted, shown
 from nbext.core.wire import IDEMPOTENCY_HEADER
 from nbext.errors import (
@@ -48,7 +48,7 @@ class Walk:
         ask: Callable[[Call], Any],
         follow: Callable[[str, str], str],
         root: str,
-        profile: Profile,
+        profile: ForeignProfile,
         *,
         limit: int | None,
         counts: Mapping[str, int],
@@ -75,7 +75,7 @@ class Walk:
         self._prints: set[int] = set()
         self._parameters: tuple[str, ...] | None = None
 
-    def pages(self, page: Page, call: Call) -> Iterator[Page]:
+    def pages(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         """Yield the pages, the first one being read already; the next is asked for when it is wanted."""
         self._notes = page.warnings
         self._asked.add((self._address(call), call.body))
@@ -91,7 +91,7 @@ class Walk:
         )
         self._notes += unknown_notes(self._unknown)
 
-    def _walk(self, page: Page, call: Call) -> Iterator[Page]:
+    def _walk(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         while True:
             whole = self._count(page)
             yield page
@@ -110,7 +110,7 @@ class Walk:
                 return
             page, call = found
 
-    def _part(self, link: str, call: Call) -> tuple[Page, Call]:
+    def _part(self, link: str, call: Call) -> tuple[ForeignPage, Call]:
         """Return what a file holds that is a part of the rows."""
         asked = replace(
             call, method="GET", target=self._follow(link, self._address(call)), body=None
@@ -126,7 +126,7 @@ class Walk:
     def _address(self, call: Call) -> str:
         return call.target if "://" in call.target else self._root + call.target
 
-    def _count(self, page: Page) -> bool:
+    def _count(self, page: ForeignPage) -> bool:
         """Count a page's rows and what it states; False where the limit cuts it."""
         rows, signs = page.rows or 0, page.signs
         if page.warnings is not self._notes:
@@ -179,7 +179,7 @@ class Walk:
             return False
         return True
 
-    def _named(self, page: Page) -> list[dict[str, Any]] | None:
+    def _named(self, page: ForeignPage) -> list[dict[str, Any]] | None:
         """Return a page's records under the columns of the first, where it is lists without names: SQL by a cursor."""
         if not page.records:
             return page.records
@@ -211,7 +211,7 @@ class Walk:
             )
         self._address_column = self._address_column or address
 
-    def _is_full(self, page: Page) -> bool:
+    def _is_full(self, page: ForeignPage) -> bool:
         """Say whether the caller's limit is reached; a note says so where the service has more and no total."""
         if not self._limit or self._came < self._limit:
             return False
@@ -225,7 +225,7 @@ class Walk:
     def _total(self) -> int | None:
         return max(self._stated.values(), default=None)
 
-    def _expects_more(self, page: Page) -> bool:
+    def _expects_more(self, page: ForeignPage) -> bool:
         signs, total = page.signs, self._total()
         more = (signs.least is not None and self._came <= signs.least) or (total or 0) > self._came
         if more or signs.go_on is not None or (total is not None and self._seen > 1):
@@ -239,7 +239,7 @@ class Walk:
         # A full page of which nobody says that it is the last one.
         return signs.size == page.rows
 
-    def _ways(self, page: Page) -> list[Way]:
+    def _ways(self, page: ForeignPage) -> list[Way]:
         """Return the ways to the next page, the likeliest first."""
         signs, rows = page.signs, page.rows or 0
         if self._style == "none":
@@ -294,7 +294,7 @@ class Walk:
         queries.sort(key=lambda way: tuple(way) != self._parameters)
         return [*links[:2], *queries][:MAX_WAYS]
 
-    def _refuse_rest(self, page: Page) -> None:
+    def _refuse_rest(self, page: ForeignPage) -> None:
         """Raise the error of rows that the answer hints at, and that nobody can ask for."""
         signs = page.signs
         ended = not signs.go_on and (page.rows == 0 or not self._expects_more(page))
@@ -313,7 +313,9 @@ class Walk:
             f"{_LINES}"
         )
 
-    def _following(self, page: Page, call: Call, ways: list[Way]) -> tuple[Page, Call] | None:
+    def _following(
+        self, page: ForeignPage, call: Call, ways: list[Way]
+    ) -> tuple[ForeignPage, Call] | None:
         """Return the next page by the first way that leads to one; None where an empty page leads to itself."""
         if len(self._asked) > MAX_PAGES or self._empty > MAX_EMPTY:
             raise ProtocolError(
@@ -386,7 +388,7 @@ class Walk:
             f"each page, say it with `%nbext set remote.idempotent true`. {_LINES}"
         )
 
-    def _repeats(self, page: Page) -> bool:
+    def _repeats(self, page: ForeignPage) -> bool:
         """Say whether a page came before: its first and last rows are the same."""
         if not page.rows:
             return False
@@ -395,7 +397,7 @@ class Walk:
         self._prints.add(mark)
         return seen
 
-    def _note_full(self, page: Page) -> None:
+    def _note_full(self, page: ForeignPage) -> None:
         """Note that a last page has as many rows as the answer allows, where nothing says that it is the last."""
         signs = page.signs
         if (
@@ -409,7 +411,7 @@ class Walk:
                 f"The answer has exactly the {signs.size:,} rows that it may have: there may be more."
             )
 
-    def _note_overlap(self, page: Page) -> None:
+    def _note_overlap(self, page: ForeignPage) -> None:
         """Note rows at a page's beginning that were at the end of the one before."""
         if not page.rows:
             return
@@ -433,7 +435,7 @@ class Walk:
             f'Set the name that it reads: `%nbext set remote.paging.parameter = "..."`. {_LINES}'
         )
 
-    def _check_number(self, page: Page, found: Page, way: Way) -> None:
+    def _check_number(self, page: ForeignPage, found: ForeignPage, way: Way) -> None:
         before, now = page.signs, found.signs
         if isinstance(way, str) or before.ways:
             return
@@ -448,7 +450,7 @@ class Walk:
                 )
 
 
-def _ends(page: Page) -> list[list[dict[str, Any]]]:
+def _ends(page: ForeignPage) -> list[list[dict[str, Any]]]:
     """Return the first and the last rows of a page."""
     if page.table is None:
         records = page.records or []

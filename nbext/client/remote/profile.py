@@ -54,7 +54,7 @@ _EXAMPLES = {
 }
 
 
-class Profile:
+class ForeignProfile:
     """How the answers of one operation are read. What it leaves out, the decoder finds by itself.
 
     Of ``remote``, the table of this operation comes first, then what is said for all of them, then the profile that

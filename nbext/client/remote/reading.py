@@ -17,14 +17,14 @@ from nbext.client.http.body import Answer, Incoming, retry_after
 from nbext.client.http.errors import of_problem, one_line, redacted, words
 from nbext.client.http.transport import Call
 from nbext.client.remote import content, tables
-from nbext.client.remote.content import Page
+from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
     ROWS,
     bare,
     fields_of,
     is_address,
-    joined,
     name_set,
+    path_to,
     places,
     state_of,
     to_ours,
@@ -32,7 +32,7 @@ from nbext.client.remote.field_names import (
 )
 from nbext.client.remote.last_answer import LastAnswer, outlined
 from nbext.client.remote.paging import Walk, check_end, unknown_notes
-from nbext.client.remote.profile import OPERATIONS, Profile, ambiguous, with_profile
+from nbext.client.remote.profile import OPERATIONS, ForeignProfile, ambiguous, with_profile
 from nbext.client.remote.signs import notes_in, signs_of
 from nbext.client.remote.status import (
     error_in,
@@ -50,7 +50,7 @@ from nbext.core.wire import ARROW_TYPE, NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import ApiError, ProtocolError
 from nbext.settings import Secret
 
-NO_PROFILE: Final = Profile({})
+NO_PROFILE: Final = ForeignProfile({})
 _MOST_PROSE: Final = 20_000
 _METADATA: Final = {
     "token": TOKEN_FIELDS,
@@ -65,7 +65,7 @@ class Stranger:
     def __init__(self, remote: Mapping[str, Any], host: str, key: Secret, max_body: int) -> None:
         self._key, self._max_body = key, max_body
         remote = with_profile(remote, host)
-        self._profiles = {operation: Profile(remote, operation) for operation in OPERATIONS}
+        self._profiles = {operation: ForeignProfile(remote, operation) for operation in OPERATIONS}
         self.idempotent, self.profile = (
             self._profiles["segment"].idempotent,
             str(remote.get("profile", "none")),
@@ -100,7 +100,7 @@ class Stranger:
         ), renamed
 
     def _checked(
-        self, batches: Iterator[Any], schema: Any, types: Mapping[str, str], profile: Profile
+        self, batches: Iterator[Any], schema: Any, types: Mapping[str, str], profile: ForeignProfile
     ) -> Iterator[Any]:
         came, first = 0, list[Any]()
         for batch in batches:
@@ -115,7 +115,9 @@ class Stranger:
         if not came:
             _refuse_prose(schema.empty_table(), {**profile.columns, **types}, self._key)
 
-    def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Page:
+    def read(
+        self, came: Incoming, want: Want, types: Mapping[str, str], operation: str
+    ) -> ForeignPage:
         """Return what the answer says, under our names for its columns."""
         profile = self._profiles[operation]
         page = self._read(came, want, {**profile.types_by_theirs, **types}, profile)
@@ -159,9 +161,9 @@ class Stranger:
         limit: int | None,
         counts: Mapping[str, int],
         cap: int | None,
-    ) -> Iterator[Page]:
+    ) -> Iterator[ForeignPage]:
         """Yield an answer's pages, the first one being read already; an error, where not all rows can be asked for."""
-        assert isinstance(page, Page)
+        assert isinstance(page, ForeignPage)
         walk = Walk(
             read,
             follow,
@@ -198,7 +200,9 @@ class Stranger:
             {**counts, **signs.totals}, rows, limit, unproven=not came.delimited, cut=cut
         )
 
-    def _read(self, came: Incoming, want: Want, types: Mapping[str, str], profile: Profile) -> Page:
+    def _read(
+        self, came: Incoming, want: Want, types: Mapping[str, str], profile: ForeignProfile
+    ) -> ForeignPage:
         """Return what the answer says; CSV and Arrow become tables while they arrive, anything else is read whole."""
         kind = came.content_type
         if (
@@ -207,7 +211,7 @@ class Stranger:
             and kind in (*csv_text.MEDIA_TYPES, ARROW_TYPE)
         ):
             # Accepted: what it has so far is no result.
-            return Page(state=State.RUNNING, retry_after=retry_after(came.headers))
+            return ForeignPage(state=State.RUNNING, retry_after=retry_after(came.headers))
         if want in (Want.SEGMENT, Want.TABLE):
             table = None
             if kind == ARROW_TYPE:
@@ -220,12 +224,12 @@ class Stranger:
                 _refuse_odd_rows(table, self._key)
             if table is not None:
                 signs = signs_of(None, came.headers, None, profile)
-                page = Page(table=table, signs=signs, size=table.nbytes)
+                page = ForeignPage(table=table, signs=signs, size=table.nbytes)
                 page.unproven = kind != ARROW_TYPE and not came.delimited
                 page.cut = page.unproven and came.tail != b"\n"
                 return page
         answer = came.whole(self._max_body)
-        page = read(answer, want, profile, self._key)
+        page = decoded(answer, want, profile, self._key)
         page.size = len(answer.body)
         # A JSON document ends by itself; lines of JSON do not.
         page.unproven = page.unproven and not came.delimited and page.rows is not None
@@ -302,9 +306,9 @@ def _looks_like_csv(came: Incoming) -> bool:
     return head[:1] not in (b"", b"{", b"[", b'"', b"<") and (b"\n" in head or b"," in head)
 
 
-def read(
-    answer: Answer, want: Want, profile: Profile = NO_PROFILE, key: Secret | None = None
-) -> Page:
+def decoded(
+    answer: Answer, want: Want, profile: ForeignProfile = NO_PROFILE, key: Secret | None = None
+) -> ForeignPage:
     """Return what the answer says."""
     try:
         return _read(answer, want, profile, key)
@@ -315,7 +319,7 @@ def read(
         raise ProtocolError(f"The answer is not JSON: {error}.") from None
 
 
-def _read(answer: Answer, want: Want, profile: Profile, key: Secret | None) -> Page:
+def _read(answer: Answer, want: Want, profile: ForeignProfile, key: Secret | None) -> ForeignPage:
     if want is Want.RECEIPT:
         return _receipt(answer, profile, key)
     page = content.opened(answer)
@@ -340,12 +344,12 @@ def _read(answer: Answer, want: Want, profile: Profile, key: Secret | None) -> P
     return page
 
 
-def _receipt(answer: Answer, profile: Profile, key: Secret | None) -> Page:
+def _receipt(answer: Answer, profile: ForeignProfile, key: Secret | None) -> ForeignPage:
     """Return the answer to a sign-up: whatever comes under a status of success is one, unless it says an error."""
     try:
         page = content.opened(answer)
     except (ProtocolError, NotJson):
-        page = Page(document=answer.body[:20_000].decode("utf-8", "replace"))
+        page = ForeignPage(document=answer.body[:20_000].decode("utf-8", "replace"))
     document, page.table = page.document, None
     if isinstance(document, str):
         title = re.search(r"<(?:title|h1)[^>]*>([^<]{1,200})", document, re.IGNORECASE)
@@ -374,7 +378,9 @@ _SAYS_ERROR = re.compile(
 )
 
 
-def _of_nothing(answer: Answer, want: Want, page: Page, profile: Profile) -> Page:
+def _of_nothing(
+    answer: Answer, want: Want, page: ForeignPage, profile: ForeignProfile
+) -> ForeignPage:
     page.id, page.poll = (
         id_in_location(answer),
         profile.find("poll", None, answer.headers) or monitor(answer),
@@ -392,7 +398,9 @@ def _of_nothing(answer: Answer, want: Want, page: Page, profile: Profile) -> Pag
     )
 
 
-def _raise_error(page: Page, status: int, want: Want, profile: Profile, key: Secret | None) -> None:
+def _raise_error(
+    page: ForeignPage, status: int, want: Want, profile: ForeignProfile, key: Secret | None
+) -> None:
     """Raise the error inside an answer of status 200; a failed job is known by its state."""
     if (
         page.id is not None
@@ -424,7 +432,9 @@ def _raise_error(page: Page, status: int, want: Want, profile: Profile, key: Sec
     raise _error(text, key, status, problem)
 
 
-def _read_table(page: Page, answer: Answer, profile: Profile, key: Secret | None) -> None:
+def _read_table(
+    page: ForeignPage, answer: Answer, profile: ForeignProfile, key: Secret | None
+) -> None:
     document = page.document
     found = _chosen_rows(profile, document)
     # A path of all operations leads to the rows of segments: where it leads to nothing, a search has its own.
@@ -474,17 +484,19 @@ def _read_table(page: Page, answer: Answer, profile: Profile, key: Secret | None
         page.state, page.signs.go_on = None, True
 
 
-def _refuse_groups(found: tables.Found, profile: Profile) -> None:
+def _refuse_groups(found: tables.FoundTable, profile: ForeignProfile) -> None:
     """Ask about rows that are in groups: {"batches": [{"rows": [...]}, {"rows": [...]}]}."""
     for record in found.records[:2]:
         lists = [name for name, value in record.items() if isinstance(value, list)]
         inner = record[lists[0]][:1] if len(lists) == 1 and len(record) <= 4 else []
         own = inner[0].values() if inner and isinstance(inner[0], Mapping) else inner
         if any(map(is_address, own)) and not any(map(is_address, record.values())):
-            raise ambiguous("rows", [f"{found.path}[].{joined('', lists[0])}[]"], profile.operation)
+            raise ambiguous(
+                "rows", [f"{found.path}[].{path_to('', lists[0])}[]"], profile.operation
+            )
 
 
-def _check_state(page: Page, source: Any, rows: int, profile: Profile) -> None:
+def _check_state(page: ForeignPage, source: Any, rows: int, profile: ForeignProfile) -> None:
     """Read a state that is not at the top: of a search, in what is about the answer, of each of several parts."""
     signs = page.signs
     if signs.ways or page.url or page.poll:
@@ -510,7 +522,7 @@ def _check_state(page: Page, source: Any, rows: int, profile: Profile) -> None:
         )
 
 
-def _with_last_row(found: tables.Found, document: Any, key: Secret | None) -> Any:
+def _with_last_row(found: tables.FoundTable, document: Any, key: Secret | None) -> Any:
     """Return the document with what a first or last row says of it, which is no row: {"remaining": 15}.
 
     Such a row shares no field with the others, or has a field that they do not have and not their address. It is taken
@@ -543,7 +555,7 @@ def _with_last_row(found: tables.Found, document: Any, key: Secret | None) -> An
 _OF_ROWS = name_set("cursor nextcursor meta metadata pagination paging pageinfo")
 
 
-def _parts(page: Page, profile: Profile) -> tables.Found | None:
+def _parts(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | None:
     """Return a table without rows where an answer lists the files that hold them; the page gets their addresses."""
     if profile.operation not in ("segment", "export"):
         return None
@@ -562,10 +574,10 @@ def _parts(page: Page, profile: Profile) -> tables.Found | None:
             f"The rows are in files such as {one_line(away, length=80)}, which nbext cannot ask for."
         )
     page.parts = links
-    return tables.Found(path, [], source=source)
+    return tables.FoundTable(path, [], source=source)
 
 
-def _found_rows(page: Page, profile: Profile) -> tables.Found | None:
+def _found_rows(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | None:
     """Return the one table of an answer; several, or one beside an id that may be something else, are asked about."""
     candidates = tables.tables(page.document, beside_id=page.id is not None)
     every = tables.tables(page.document) if page.id is not None and not candidates else candidates
@@ -582,12 +594,12 @@ def _found_rows(page: Page, profile: Profile) -> tables.Found | None:
     return candidates[0] if candidates else None
 
 
-def _chosen_rows(profile: Profile, document: Any) -> tables.Found | None:
+def _chosen_rows(profile: ForeignProfile, document: Any) -> tables.FoundTable | None:
     rows = profile.find("rows", document)
     if rows is None:
         return None
     columns = tables.columns_beside(document) if isinstance(document, dict) else []
-    table = tables.rows_of(rows, "", columns, document) if isinstance(rows, list) else None
+    table = tables.table_in(rows, "", columns, document) if isinstance(rows, list) else None
     if isinstance(rows, Mapping):
         table = tables.keyed(rows, "")
     if table is None:

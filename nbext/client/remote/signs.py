@@ -18,16 +18,16 @@ from nbext.client.remote.field_names import (
     by_bare,
     is_about,
     is_harmless,
-    joined,
     name_set,
     number_of,
+    path_to,
     places,
     truth_of,
 )
-from nbext.client.remote.status import is_whole
+from nbext.client.remote.status import says_whole
 
 if TYPE_CHECKING:
-    from nbext.client.remote.profile import Profile
+    from nbext.client.remote.profile import ForeignProfile
 
 MOST_OBJECTS, MAX_DEPTH = 2_000, 6
 
@@ -101,7 +101,9 @@ _PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNO
 _PAGE_OF = re.compile(r"(?:page\s*)?([0-9]{1,9})\s*(?:of|/)\s*([0-9]{1,9})", re.IGNORECASE)
 
 
-def signs_of(document: Any, headers: Mapping[str, str], rows: Any, profile: Profile) -> Signs:
+def signs_of(
+    document: Any, headers: Mapping[str, str], rows: Any, profile: ForeignProfile
+) -> Signs:
     """Return what an answer says; ``rows`` is the list or object in it that holds the rows, which is not searched."""
     found = Signs()
     _of_headers(found, headers)
@@ -153,7 +155,7 @@ def notes_in(document: Any, rows: Any) -> list[str]:
     return found
 
 
-def _ways_of(value: Any, profile: Profile) -> list[Way]:
+def _ways_of(value: Any, profile: ForeignProfile) -> list[Way]:
     """Return the ways that the value at paths.next, or in the header that is set, means."""
     if value in (None, "", False):
         return []
@@ -175,7 +177,7 @@ def _places(document: Any, rows: Any) -> Iterator[tuple[str, Mapping[str, Any], 
     about = {"": True}
 
     def enter(path: str, name: str, value: Any) -> bool:
-        plain, here = bare(name), joined(path, name)
+        plain, here = bare(name), path_to(path, name)
         holds = holder.startswith(f"{here}.")
         about[here] = about[path] and (is_about(plain) or plain in WRAPPERS or holds)
         return value is not rows and bool(value) and (plain not in ECHOES or holds)
@@ -192,7 +194,7 @@ def _of_place(
         bare(name) in _TOTALS and number_of(value) is not None for name, value in place.items()
     )
     for name, value in place.items():
-        plain, here = bare(name), joined(path, name)
+        plain, here = bare(name), path_to(path, name)
         if isinstance(value, list):
             _of_list(found, here, plain, value, about=about)
             is_short = 0 < len(value) <= _SHORT and all(isinstance(one, _PLAIN) for one in value)
@@ -207,7 +209,7 @@ def _of_place(
         ):
             continue
         says_something = (value or value is False) and value != "0"
-        if says_something and not is_harmless(path, plain) and not is_whole(plain, value):
+        if says_something and not is_harmless(path, plain) and not says_whole(plain, value):
             found.unknown[here] = value
 
 
@@ -220,7 +222,7 @@ def _understood(
     found: Signs, path: str, name: str, place: Mapping[str, Any], about: bool, *, sized: bool
 ) -> bool:
     """Take what one field says; return whether any rule knows it."""
-    value, plain, here = place[name], bare(name), joined(path, name)
+    value, plain, here = place[name], bare(name), path_to(path, name)
     pages = plain in ("of", "last") and number_of(value) is not None
     if about and pages and any(_PAGE.fullmatch(bare(other)) for other in place):
         # {"page": 1, "of": 3}: these are pages, and no rows.
@@ -502,7 +504,7 @@ def _of_headers(found: Signs, headers: Mapping[str, str]) -> None:
             _of_place(found, "", {known: value} if known else {}, True)
             # Headers speak of much else: only one that says yes or no may be of the rows.
             if known and truth_of(value) is None:
-                found.unknown.pop(joined("", known), None)
+                found.unknown.pop(path_to("", known), None)
 
 
 def _is_sign(plain: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from nbext.client.decode import State
 from nbext.client.http.body import Answer
 from nbext.client.http.errors import one_line, redacted, words
-from nbext.client.remote.content import Page
+from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
     ECHOES,
     IDS,
@@ -27,21 +27,23 @@ from nbext.client.remote.field_names import (
     by_bare,
     fields_of,
     is_url,
-    joined,
     name_set,
     number_of,
+    path_to,
     places,
     state_of,
     truth_of,
 )
-from nbext.client.remote.profile import Profile, ambiguous
+from nbext.client.remote.profile import ForeignProfile, ambiguous
 from nbext.client.validate import is_foreign_id
 from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.errors import AmbiguousAnswer, ProtocolError
 from nbext.settings import Secret
 
 
-def read_job(page: Page, answer: Answer, profile: Profile, key: Secret | None) -> None:
+def read_job(
+    page: ForeignPage, answer: Answer, profile: ForeignProfile, key: Secret | None
+) -> None:
     """Read what an answer says of a job into the page."""
     document = page.document
     page.id = _id_of(document, answer.headers, profile) or id_in_location(answer)
@@ -106,7 +108,7 @@ def monitor(answer: Answer) -> str | None:
     return next((answer.headers[name] for name in names if answer.headers.get(name)), None)
 
 
-def _id_of(document: Any, headers: Mapping[str, str], profile: Profile) -> str | None:
+def _id_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
     chosen = profile.find("id", document, headers)
     if chosen is not None:
         return profile.id_from(str(chosen), document)
@@ -115,7 +117,7 @@ def _id_of(document: Any, headers: Mapping[str, str], profile: Profile) -> str |
         is_id = SEGMENT_ID.match(document) and state_of(document) is None and len(document) > 2
         return document if is_id else None
     found = {
-        joined(path, name): str(value)
+        path_to(path, name): str(value)
         for path, place in places(document)
         # The id of a JSON-RPC answer is the question's.
         if "jsonrpc" not in place
@@ -140,7 +142,7 @@ def _only(found: Mapping[str, str], name: str) -> str | None:
     return next(iter(found.values()), None)
 
 
-def _url_of(document: Any, headers: Mapping[str, str], profile: Profile) -> str | None:
+def _url_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
     chosen = profile.find("url", document, headers)
     if chosen is not None:
         return str(chosen)
@@ -236,9 +238,9 @@ def states_in(document: Any, rows: Any) -> dict[str, str]:
                 several = item if isinstance(item, list) else [item]
                 if bare(name) in STATUSES and (path or len(several) > 1):
                     texts = filter(None, map(_text, several[:20]))
-                    found |= {joined(path, name): text for text in texts}
+                    found |= {path_to(path, name): text for text in texts}
             todo += [
-                (joined(path, name), item, depth + 1)
+                (path_to(path, name), item, depth + 1)
                 for name, item in value.items()
                 if bare(name) not in ECHOES
             ]
@@ -339,7 +341,7 @@ def _share(value: Any, percent: bool) -> State | None:
     return State.RUNNING if share < (100 if percent or share > 1 else 1) else State.COMPLETED
 
 
-def is_whole(plain: str, value: Any) -> bool:
+def says_whole(plain: str, value: Any) -> bool:
     """Say whether a field of that name is one that the rules above read, and says that the job or the call is whole."""
     if plain in STATUSES or plain in ("code", "statuscode", "httpcode", "outcome", "errorcode"):
         number = number_of(value)

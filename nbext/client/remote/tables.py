@@ -23,8 +23,8 @@ from nbext.client.remote.field_names import (
     by_bare,
     fields_of,
     is_address,
-    joined,
     name_set,
+    path_to,
     places,
 )
 from nbext.client.remote.profile import ambiguous, pasteable
@@ -45,7 +45,7 @@ _HEX_KEY = re.compile(r"([a-z][\w-]{0,30}:)?0x[0-9a-fA-F]{4,64}|[0-9]{1,78}")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTable:
     """One table: its path, its records, the types of its columns where the answer says them, and what holds it."""
 
     path: str
@@ -56,13 +56,13 @@ class Found:
     unnamed: bool = False
 
 
-def tables(document: Any, *, beside_id: bool = False) -> list[Found]:
+def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
     """Return every table of the document; a preview is not one, nor is a list about the answer.
 
     ``beside_id``: the answer names a job, so that only what is named as a result is one. A list of rules is no result.
     """
     if isinstance(document, list):
-        found = rows_of(document, "", [], document)
+        found = table_in(document, "", [], document)
         return [found] if found else []
     if not isinstance(document, Mapping):
         return []
@@ -81,7 +81,7 @@ def _below(  # noqa: PLR0917  # what goes down with each step
     beside_id: bool,
     root: Any,
     left: Iterator[int],
-) -> list[Found]:
+) -> list[FoundTable]:
     if len(holder) > MOST_NAMES:
         return []
     if next(left, None) is None:
@@ -91,21 +91,23 @@ def _below(  # noqa: PLR0917  # what goes down with each step
     columnar = _columnar(holder, path)
     if columnar and not (beside_id and depth == 0):
         return [columnar]
-    found: list[Found] = []
+    found: list[FoundTable] = []
     columns = columns_beside(holder)
     # A query beside an id is what was asked, and not the wrapper of the job itself.
     echoes = ECHOES if beside_id and IDS & {bare(name) for name in holder} else ()
     for name, value in holder.items():
         if not isinstance(value, list | Mapping):
             continue
-        here, plain = joined(path, name), bare(name)
+        here, plain = path_to(path, name), bare(name)
         if plain in NOT_ROWS or (
             beside_id and (plain not in RESULTS | WRAPPERS or plain in echoes)
         ):
             continue
         if isinstance(value, list):
             table = (
-                rows_of(value, here, columns, root) if plain in ROWS or _is_records(value) else None
+                table_in(value, here, columns, root)
+                if plain in ROWS or _is_records(value)
+                else None
             )
             found += [table] if table else []
         elif (
@@ -118,10 +120,10 @@ def _below(  # noqa: PLR0917  # what goes down with each step
     return _without_twins(found)
 
 
-def _without_twins(found: list[Found]) -> list[Found]:
+def _without_twins(found: list[FoundTable]) -> list[FoundTable]:
     """GraphQL services send the same records as edges and as nodes: the nodes are taken."""
 
-    def place(table: Found) -> tuple[str, str, int]:
+    def place(table: FoundTable) -> tuple[str, str, int]:
         above, _, name = table.path.rpartition(".")
         return above, bare(name), len(table.records)
 
@@ -129,40 +131,40 @@ def _without_twins(found: list[Found]) -> list[Found]:
     return [table for table in found if place(table) not in nodes]
 
 
-def keyed(holder: Mapping[str, Any], path: str) -> Found | None:
+def keyed(holder: Mapping[str, Any], path: str) -> FoundTable | None:
     """Return an object whose names are addresses or numbers as a table, with the names as its first column."""
     if not holder or not all(_HEX_KEY.fullmatch(name) for name in holder):
         return None
     column = "address" if all(looks_like_address(name) for name in holder) else "key"
     if all(isinstance(value, Mapping) for value in holder.values()):
         # A record that has the column itself says it in its own way.
-        return Found(
+        return FoundTable(
             path,
             [{column: name, **record_of(value)} for name, value in holder.items()],
             source=holder,
         )
     if any(isinstance(value, Mapping | list) for value in holder.values()):
         return None
-    return Found(
+    return FoundTable(
         path, [{column: name, "value": value} for name, value in holder.items()], source=holder
     )
 
 
-def rows_of(value: Sequence[Any], path: str, columns: list[Any], root: Any) -> Found | None:
+def table_in(value: Sequence[Any], path: str, columns: list[Any], root: Any) -> FoundTable | None:
     """Return a list of objects, of lists or of texts as a table; None for any other list."""
     if not value:
-        return Found(path, [], _types(columns), value)
+        return FoundTable(path, [], _types(columns), value)
     cells = _cells(value)
     named = (columns or _columns_in(root, len(cells[0]))) if cells else []
     if cells and named:
         return _of_lists(cells, path, named, value)
     if _is_records(value):
-        return Found(path, [record_of(record) for record in value], _types(columns), value)
+        return FoundTable(path, [record_of(record) for record in value], _types(columns), value)
     if all(isinstance(item, list) for item in value):
         return _of_lists(value, path, columns or _columns_in(root, len(value[0])), value)
     if all(isinstance(item, str) for item in value):
         name = "address" if all(looks_like_address(item) for item in value) else "value"
-        return Found(path, [{name: item} for item in value], source=value)
+        return FoundTable(path, [{name: item} for item in value], source=value)
     return None
 
 
@@ -210,7 +212,7 @@ def record_of(record: Any) -> Any:
     return {**{name: value for name, value in record.items() if name in own}, **record[layer]}
 
 
-def _of_lists(value: Sequence[list[Any]], path: str, columns: list[Any], source: Any) -> Found:
+def _of_lists(value: Sequence[list[Any]], path: str, columns: list[Any], source: Any) -> FoundTable:
     widths = {len(row) for row in value}
     named = [_name(column) for column in columns] or (list(value[0]) if _is_header(value) else [])
     if named and list(value[0]) == named:
@@ -225,7 +227,7 @@ def _of_lists(value: Sequence[list[Any]], path: str, columns: list[Any], source:
         raise ProtocolError("The answer has two columns of the same name.")
     rows = list(zip(*value, strict=True)) if columns and _is_by_column(value, path) else value
     records = [dict(zip(names, row, strict=True)) for row in rows]
-    return Found(path, records, _types(columns) or dict.fromkeys(named, ""), source, not named)
+    return FoundTable(path, records, _types(columns) or dict.fromkeys(named, ""), source, not named)
 
 
 def _is_header(value: Sequence[list[Any]]) -> bool:
@@ -301,7 +303,7 @@ def _types(columns: list[Any]) -> dict[str, str]:
     return types_of(columns)
 
 
-def _columnar(holder: Mapping[str, Any], path: str) -> Found | None:
+def _columnar(holder: Mapping[str, Any], path: str) -> FoundTable | None:
     """Return an object of equally long lists of values as a table; several lists of rows are not one."""
     lists = {name: value for name, value in holder.items() if isinstance(value, list)}
     if (
@@ -315,15 +317,15 @@ def _columnar(holder: Mapping[str, Any], path: str) -> Found | None:
     ):
         return None
     rows = zip(*lists.values(), strict=True)
-    return Found(
+    return FoundTable(
         path, [dict(zip(lists, row, strict=True)) for row in rows], dict.fromkeys(lists, ""), holder
     )
 
 
-def only_empty(document: Any) -> Found | None:
+def only_empty(document: Any) -> FoundTable | None:
     """Return a table without rows where the only list of an answer is empty, whatever its name."""
     found = [
-        Found(path, [], source=value)
+        FoundTable(path, [], source=value)
         for path, plain, value in fields_of(places(document))
         if isinstance(value, list) and plain not in NOT_ROWS
     ]
@@ -457,7 +459,7 @@ def _wrapped(document: Any) -> Any:
         # A wrapper that nobody knows, around something that has a contract's fields.
         inner = {name: value for name, value in document.items() if _has_record_fields(value)}
     if len(inner) > 1:
-        raise ambiguous("rows", [joined("", name) for name in inner])
+        raise ambiguous("rows", [path_to("", name) for name in inner])
     return next(iter(inner.values()), None)
 
 

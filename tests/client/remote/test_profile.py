@@ -16,7 +16,7 @@ from nbext.client.remote.profile import (
     PAGING,
     PATHS,
     STATES,
-    Profile,
+    ForeignProfile,
     builtins,
     with_profile,
 )
@@ -30,7 +30,7 @@ BODY = {"job": {"no": 7, "team": "x"}, "hits": [1], "rows": [2]}
 
 def test_what_is_said_for_one_operation_comes_before_what_is_said_for_all():
     remote = {"paths": {"rows": "rows", "id": "job.no"}, "search": {"paths": {"rows": "hits"}}}
-    search, segment = Profile(remote, "search"), Profile(remote, "segment")
+    search, segment = ForeignProfile(remote, "search"), ForeignProfile(remote, "segment")
     assert [
         search.find("rows", BODY),
         search.find("id", BODY),
@@ -56,18 +56,18 @@ def test_settings_come_before_a_profile_that_comes_with_nbext(monkeypatch):
     monkeypatch.setattr("nbext.client.remote.profile.builtins", lambda: known)
     remote = with_profile({"paths": {"rows": "rows"}}, "api.x.example")
     assert remote == {"profile": "x", "paths": {"rows": "rows"}}
-    search = Profile(remote, "search")
+    search = ForeignProfile(remote, "search")
     assert [search.find("rows", BODY), search.find("id", {"a": 1}), search.is_own("rows")] == [
         [2],
         1,
         False,
     ]
     assert with_profile({"profile": "none"}, "api.x.example") == {"profile": "none"}
-    assert "total" not in Profile({"profile": "none"})
+    assert "total" not in ForeignProfile({"profile": "none"})
 
 
 def test_a_path_may_be_a_headers():
-    profile = Profile({"paths": {"id": "header:X-Job"}, "paging": {"header": "X-Next"}})
+    profile = ForeignProfile({"paths": {"id": "header:X-Job"}, "paging": {"header": "X-Next"}})
     headers = {"X-Job": "j-1", "X-Next": "/more"}
     assert [profile.find(name, BODY, headers) for name in ("id", "next", "url")] == [
         "j-1",
@@ -79,7 +79,7 @@ def test_a_path_may_be_a_headers():
 
 @pytest.mark.parametrize("done", [["FINI", 3, True], "fini, 3, true"])
 def test_foreign_words_numbers_and_booleans_are_states(done):
-    profile = Profile({"states": {"done": done, "failed": "completed"}})
+    profile = ForeignProfile({"states": {"done": done, "failed": "completed"}})
     found = [
         profile.state_of(word) for word in ("Fini", "3", "True", "completed", "cancelled", "zzz")
     ]
@@ -87,16 +87,16 @@ def test_foreign_words_numbers_and_booleans_are_states(done):
 
 
 def test_an_id_is_made_of_what_the_template_names():
-    assert Profile({"id_template": "{job.team}:{id}"}).id_from("7", BODY) == "x:7"
-    assert Profile({}).id_from("7", BODY) == "7"
+    assert ForeignProfile({"id_template": "{job.team}:{id}"}).id_from("7", BODY) == "x:7"
+    assert ForeignProfile({}).id_from("7", BODY) == "7"
     with pytest.raises(
         ProtocolError, match=r"remote\.id_template: 'job' leads to no text or number"
     ):
-        Profile({"id_template": "{job}"}).id_from("7", BODY)
+        ForeignProfile({"id_template": "{job}"}).id_from("7", BODY)
 
 
 def test_columns_get_our_names_and_types_go_by_them():
-    profile = Profile(
+    profile = ForeignProfile(
         {"columns": {"ticker": "symbol", "owner": {"id": "address"}}, "types": {"symbol": "string"}}
     )
     record = {"ticker": "A", "owner": {"id": "0x", "x": 1}}
@@ -122,7 +122,7 @@ def test_two_columns_never_become_one(columns, record):
     with pytest.raises(
         ProtocolError, match=r"remote\.columns\.a.*: the table has another column '[bc]'"
     ):
-        Profile({"columns": columns}).renamed(record)
+        ForeignProfile({"columns": columns}).renamed(record)
 
 
 @pytest.mark.parametrize(
@@ -162,26 +162,26 @@ def test_two_columns_never_become_one(columns, record):
 )
 def test_a_mistake_is_named_with_what_is_allowed(remote, error):
     with pytest.raises(ConfigError) as caught:
-        Profile(remote)
+        ForeignProfile(remote)
     assert error in str(caught.value)
 
 
 def test_a_sign_up_is_never_repeated_whatever_the_settings_say():
     with pytest.raises(ConfigError, match=r"remote\.signup\.idempotent is not a setting"):
-        Profile({"signup": {"idempotent": True}})
+        ForeignProfile({"signup": {"idempotent": True}})
 
 
 @pytest.mark.parametrize("given", [True, "true", "True"])
 def test_idempotent_is_true_however_it_is_written(given):
-    assert Profile({"segment": {"idempotent": given}}).idempotent
-    assert not Profile({}).idempotent
+    assert ForeignProfile({"segment": {"idempotent": given}}).idempotent
+    assert not ForeignProfile({}).idempotent
 
 
 @pytest.mark.parametrize("name", builtins())
 def test_the_profiles_that_come_with_nbext_are_valid(name):
     own = {key: value for key, value in builtins()[name].items() if key != "hosts"}
     for operation in OPERATIONS:
-        assert Profile(own, operation).operation == operation
+        assert ForeignProfile(own, operation).operation == operation
 
 
 def test_each_host_has_one_profile():

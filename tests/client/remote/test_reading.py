@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nbext.client.decode import State, Want
 from nbext.client.http.body import Answer
 from nbext.client.remote.field_names import state_of
-from nbext.client.remote.profile import Profile
-from nbext.client.remote.reading import read
+from nbext.client.remote.profile import ForeignProfile
+from nbext.client.remote.reading import decoded
 from nbext.errors import AmbiguousAnswer, ApiError, ConfigError, NbextError, NotFound, ProtocolError
 
 A, B = "0x" + "aa" * 20, "0x" + "bb" * 20
@@ -65,7 +65,7 @@ def rows(reading):
     ],
 )
 def test_rows_are_found_wherever_they_stand(body):
-    found = rows(read(answer(body), Want.TABLE))
+    found = rows(decoded(answer(body), Want.TABLE))
     assert [{"address": row["address"], "n": row["n"]} for row in found] == ROWS
 
 
@@ -73,16 +73,16 @@ def test_rows_are_found_wherever_they_stand(body):
     "body", [[A, B], {"wallets": [A, B]}, {"data": {"addresses": [A, B]}, "count": 2}]
 )
 def test_a_list_of_addresses_is_a_table_of_one_column(body):
-    assert rows(read(answer(body), Want.TABLE)) == [{"address": A}, {"address": B}]
+    assert rows(decoded(answer(body), Want.TABLE)) == [{"address": A}, {"address": B}]
 
 
 def test_lists_without_names_get_numbered_columns():
-    assert rows(read(answer({"rows": [[A, 1]]}), Want.TABLE)) == [{"column_1": A, "column_2": 1}]
+    assert rows(decoded(answer({"rows": [[A, 1]]}), Want.TABLE)) == [{"column_1": A, "column_2": 1}]
 
 
 @pytest.mark.parametrize("body", [[], {"data": []}, {"result": {"rows": []}}])
 def test_no_rows_are_a_table_without_rows(body):
-    assert rows(read(answer(body), Want.TABLE)) == []
+    assert rows(decoded(answer(body), Want.TABLE)) == []
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_no_rows_are_a_table_without_rows(body):
 )
 def test_one_object_a_line_is_a_table(content_type):
     body = "\n".join(json.dumps(row) for row in ROWS).encode() + b"\n"
-    assert rows(read(answer(body, content_type), Want.TABLE)) == ROWS
+    assert rows(decoded(answer(body, content_type), Want.TABLE)) == ROWS
 
 
 CSV = f"address,n\r\n{A},1\r\n{B},2\r\n".encode()
@@ -104,19 +104,19 @@ CSV = f"address,n\r\n{A},1\r\n{B},2\r\n".encode()
     "body", [CSV, b"\xef\xbb\xbf" + CSV, CSV.replace(b"\r\n", b"\n"), CSV.rstrip()]
 )
 def test_csv_is_read_as_text_under_any_name(content_type, body):
-    found = read(answer(body, content_type), Want.TABLE)
+    found = decoded(answer(body, content_type), Want.TABLE)
     assert rows(found) == [{"address": A, "n": "1"}, {"address": B, "n": "2"}]
 
 
 @pytest.mark.parametrize("body", [b"address", b"address\n", b"address\r\n", b"address,n\n"])
 def test_a_header_alone_is_a_table_without_rows(body):
-    found = read(answer(body, "text/csv"), Want.TABLE)
+    found = decoded(answer(body, "text/csv"), Want.TABLE)
     assert found.table.column_names == body.decode().strip().split(",")
     assert found.rows == 0
 
 
 def test_one_column_of_csv_is_a_table():
-    found = read(answer(f"address\n{A}\n{B}\n".encode(), "text/plain"), Want.SEGMENT)
+    found = decoded(answer(f"address\n{A}\n{B}\n".encode(), "text/plain"), Want.SEGMENT)
     assert rows(found) == [{"address": A}, {"address": B}]
 
 
@@ -132,7 +132,7 @@ def test_one_column_of_csv_is_a_table():
 )
 def test_of_two_tables_none_is_taken_and_the_line_that_chooses_is_told(body, candidates):
     with pytest.raises(AmbiguousAnswer) as caught:
-        read(answer(body), Want.TABLE)
+        decoded(answer(body), Want.TABLE)
     assert caught.value.candidates == candidates
     assert caught.value.setting in str(caught.value)
     assert str(caught.value).isprintable()
@@ -140,7 +140,7 @@ def test_of_two_tables_none_is_taken_and_the_line_that_chooses_is_told(body, can
     import tomllib
 
     remote = tomllib.loads(caught.value.setting)["remote"]
-    assert rows(read(answer(body), Want.TABLE, Profile(remote))) is not None
+    assert rows(decoded(answer(body), Want.TABLE, ForeignProfile(remote))) is not None
 
 
 @pytest.mark.parametrize(
@@ -162,12 +162,12 @@ def test_of_two_tables_none_is_taken_and_the_line_that_chooses_is_told(body, can
 )
 def test_what_is_no_table_is_refused(body):
     with pytest.raises(ProtocolError):
-        read(answer(body), Want.TABLE)
+        decoded(answer(body), Want.TABLE)
 
 
 def test_odd_names_stay_columns():
     row = {"index": 1, "values": 2, "T": 3, "": 4, "__proto__": 5}
-    assert rows(read(answer([row]), Want.TABLE)) == [row]
+    assert rows(decoded(answer([row]), Want.TABLE)) == [row]
 
 
 # ------------------------------------------------------------------ jobs
@@ -190,38 +190,38 @@ def test_odd_names_stay_columns():
     ],
 )
 def test_an_id_is_found_wherever_it_stands(body):
-    assert read(answer(body), Want.SEGMENT).id == "seg-1"
+    assert decoded(answer(body), Want.SEGMENT).id == "seg-1"
 
 
 def test_a_bare_id_as_text_is_an_id():
-    assert read(answer(b"seg-1\n", "text/plain"), Want.SEGMENT).id == "seg-1"
+    assert decoded(answer(b"seg-1\n", "text/plain"), Want.SEGMENT).id == "seg-1"
 
 
 def test_a_number_as_id_is_taken_as_its_digits():
-    assert read(answer({"id": 2**70}), Want.SEGMENT).id == str(2**70)
+    assert decoded(answer({"id": 2**70}), Want.SEGMENT).id == str(2**70)
 
 
 @pytest.mark.parametrize("body", [b"", b"{}"])
 def test_an_accepted_segment_is_found_in_location(body):
-    found = read(answer(body, status=202, Location="/v1/segment/seg-1?x=1"), Want.SEGMENT)
+    found = decoded(answer(body, status=202, Location="/v1/segment/seg-1?x=1"), Want.SEGMENT)
     assert (found.id, found.state) == ("seg-1", State.RUNNING)
 
 
 def test_two_ids_are_ambiguous():
     with pytest.raises(AmbiguousAnswer) as caught:
-        read(answer({"id": "a", "jobId": "b"}), Want.SEGMENT)
+        decoded(answer({"id": "a", "jobId": "b"}), Want.SEGMENT)
     assert caught.value.candidates == ["id", "jobId"]
 
 
 @pytest.mark.parametrize("odd", ["a/b", "../x", "x" * 129, "a b", "é", "%2e", "a?b#c", "ns:1"])
 def test_an_id_may_have_any_characters_that_can_be_seen(odd):
-    assert read(answer({"id": odd}), Want.SEGMENT).id == odd
+    assert decoded(answer({"id": odd}), Want.SEGMENT).id == odd
 
 
 @pytest.mark.parametrize("bad", [".", "..", "x" * 513, "a\nb", "a\0", "\u202ex", "\u200b"])
 def test_an_id_that_could_not_stand_in_a_path_is_refused(bad):
     with pytest.raises(ProtocolError):
-        read(answer({"id": bad}), Want.SEGMENT)
+        decoded(answer({"id": bad}), Want.SEGMENT)
 
 
 @pytest.mark.parametrize(
@@ -254,14 +254,14 @@ def test_status_words_of_any_vendor_are_understood(word, state):
 
 
 def test_the_innermost_status_is_the_jobs():
-    found = read(
+    found = decoded(
         answer({"status": "success", "data": {"id": "x", "status": "RUNNING"}}), Want.SEGMENT
     )
     assert (found.state, found.word) == (State.RUNNING, "RUNNING")
 
 
 def test_rows_of_a_segment_that_still_runs_are_not_the_answer():
-    found = read(answer({"id": "x", "status": "running", "rows": ROWS}), Want.SEGMENT)
+    found = decoded(answer({"id": "x", "status": "running", "rows": ROWS}), Want.SEGMENT)
     assert (found.rows, found.state) == (None, State.RUNNING)
 
 
@@ -274,12 +274,12 @@ def test_rows_of_a_segment_that_still_runs_are_not_the_answer():
     ],
 )
 def test_an_address_of_a_file_is_found(body):
-    assert read(answer(body), Want.SEGMENT).url == "https://files.example/x.csv"
+    assert decoded(answer(body), Want.SEGMENT).url == "https://files.example/x.csv"
 
 
 def test_two_addresses_are_ambiguous():
     with pytest.raises(AmbiguousAnswer):
-        read(answer({"csvUrl": "https://a/x", "jsonUrl": "https://a/y"}), Want.SEGMENT)
+        decoded(answer({"csvUrl": "https://a/x", "jsonUrl": "https://a/y"}), Want.SEGMENT)
 
 
 # ------------------------------------------------------------------ errors and records
@@ -301,12 +301,12 @@ def test_two_addresses_are_ambiguous():
 @pytest.mark.parametrize("want", list(Want))
 def test_an_error_inside_a_200_is_an_error(body, want):
     with pytest.raises(ApiError, match="no"):
-        read(answer(body), want)
+        decoded(answer(body), want)
 
 
 def test_a_status_inside_the_body_says_which_error_it_is():
     with pytest.raises(NotFound):
-        read(answer({"statusCode": 404, "body": "{}"}), Want.TABLE)
+        decoded(answer({"statusCode": 404, "body": "{}"}), Want.TABLE)
 
 
 RECORD = {"address": A, "symbol": "NA", "decimals": 18}
@@ -328,7 +328,7 @@ RECORD = {"address": A, "symbol": "NA", "decimals": 18}
 )
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
 def test_one_record_is_found_in_its_wrappers(body, content_type):
-    assert rows(read(answer(body, content_type), Want.RECORD)) == [RECORD]
+    assert rows(decoded(answer(body, content_type), Want.RECORD)) == [RECORD]
 
 
 @pytest.mark.parametrize(
@@ -336,10 +336,10 @@ def test_one_record_is_found_in_its_wrappers(body, content_type):
 )
 def test_no_record_or_several_are_refused(body):
     if body == {"data": None, "x": []}:
-        assert rows(read(answer(body), Want.RECORD)) == [body]
+        assert rows(decoded(answer(body), Want.RECORD)) == [body]
         return
     with pytest.raises(ProtocolError):
-        read(answer(body), Want.RECORD)
+        decoded(answer(body), Want.RECORD)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_no_record_or_several_are_refused(body):
     [b"", b"{}", b'{"email": "a@b.co"}', b'"thanks"', b"<html>", b"[1]", b"7", b"[" * 100_000],
 )
 def test_any_receipt_will_do(body):
-    assert read(answer(body, status=202), Want.RECEIPT).records is None
+    assert decoded(answer(body, status=202), Want.RECEIPT).records is None
 
 
 # ------------------------------------------------------------------ settings
@@ -356,31 +356,33 @@ def test_any_receipt_will_do(body):
 def test_the_settings_say_where_things_stand():
     remote = {"paths": {"id": "job.handle", "status": "job.mood", "rows": "out[0].owners"}}
     body = {"job": {"handle": "h-1", "mood": "done"}, "out": [{"owners": ROWS}], "other": ROWS}
-    found = read(answer(body), Want.SEGMENT, Profile(remote))
+    found = decoded(answer(body), Want.SEGMENT, ForeignProfile(remote))
     assert (found.id, found.state, rows(found)) == ("h-1", State.COMPLETED, ROWS)
 
 
 def test_a_path_to_a_segments_rows_leaves_records_that_have_none_where_they_are():
-    overrides = Profile({"paths": {"rows": "out[0].owners"}})
-    assert read(answer({"address": A, "name": "x"}), Want.RECORD, overrides).records == [
+    overrides = ForeignProfile({"paths": {"rows": "out[0].owners"}})
+    assert decoded(answer({"address": A, "name": "x"}), Want.RECORD, overrides).records == [
         {"address": A, "name": "x"}
     ]
-    assert read(answer({"out": [{"owners": ROWS[:1]}]}), Want.RECORD, overrides).records == ROWS[:1]
+    assert (
+        decoded(answer({"out": [{"owners": ROWS[:1]}]}), Want.RECORD, overrides).records == ROWS[:1]
+    )
 
 
 @pytest.mark.parametrize("body", [b'{"a": 1, "a": 2}', b'{"a": NaN}', b"[" * 100_000, b"\xff"])
 def test_what_cannot_be_read_is_an_error_of_the_tree_and_no_private_one(body):
     with pytest.raises(ProtocolError) as caught:
-        read(answer(body), Want.TABLE)
+        decoded(answer(body), Want.TABLE)
     assert type(caught.value) is ProtocolError
 
 
 def test_a_path_to_an_error_raises_it():
     with pytest.raises(ApiError, match="too poor"):
-        read(
+        decoded(
             answer({"rows": ROWS, "oops": "too poor"}),
             Want.TABLE,
-            Profile({"paths": {"error": "oops"}}),
+            ForeignProfile({"paths": {"error": "oops"}}),
         )
 
 
@@ -395,7 +397,7 @@ def test_a_path_to_an_error_raises_it():
 )
 def test_settings_that_make_no_sense_are_refused(remote):
     with pytest.raises(ConfigError, match=r"remote\.path"):
-        read(answer({"x": ROWS}), Want.TABLE, Profile(remote))
+        decoded(answer({"x": ROWS}), Want.TABLE, ForeignProfile(remote))
 
 
 # ------------------------------------------------------------------ decoding
@@ -411,14 +413,14 @@ def deep(opening, closing):
 def test_depth_is_an_error_of_ours(body):
     for want in set(Want) - {Want.RECEIPT}:
         with pytest.raises(ProtocolError):
-            read(answer(body), want)
+            decoded(answer(body), want)
 
 
 def test_depth_that_json_still_takes_is_no_crash():
     body = (b'{"data":' * 900) + b"1" + b"}" * 900
     for want in (Want.SEGMENT, Want.TABLE):
         with pytest.raises(ProtocolError):
-            read(answer(body), want)
+            decoded(answer(body), want)
 
 
 def test_an_object_of_more_names_than_any_wrapper_or_record_has_is_refused():
@@ -426,17 +428,17 @@ def test_an_object_of_more_names_than_any_wrapper_or_record_has_is_refused():
     for want in set(Want) - {Want.RECEIPT}:
         for body in (many, {"data": many}):
             with pytest.raises(ProtocolError):
-                read(answer(body), want)
+                decoded(answer(body), want)
     keyed = {f"0x{number:040x}": {"n": number} for number in range(20_000)}
-    assert len(rows(read(answer({"data": keyed}), Want.TABLE))) == 20_000
+    assert len(rows(decoded(answer({"data": keyed}), Want.TABLE))) == 20_000
 
 
 def test_a_byte_order_mark_is_taken_and_a_nul_kept():
-    assert rows(read(answer(b'\xef\xbb\xbf[{"a": "x\\u0000y"}]'), Want.TABLE)) == [{"a": "x\0y"}]
+    assert rows(decoded(answer(b'\xef\xbb\xbf[{"a": "x\\u0000y"}]'), Want.TABLE)) == [{"a": "x\0y"}]
 
 
 def test_half_a_character_is_replaced_with_a_warning():
-    found = read(answer(b'[{"a": "x\\ud800y"}]'), Want.TABLE)
+    found = decoded(answer(b'[{"a": "x\\ud800y"}]'), Want.TABLE)
     assert rows(found) == [{"a": "x\ufffdy"}]
     assert len(found.warnings) == 1
 
@@ -461,14 +463,14 @@ def test_half_a_character_is_replaced_with_a_warning():
 )
 def test_what_is_not_one_json_document_is_refused(body):
     with pytest.raises(ProtocolError):
-        read(answer(body), Want.TABLE)
+        decoded(answer(body), Want.TABLE)
 
 
 def test_numbers_are_exact():
     from decimal import Decimal
 
     body = b'[{"a": 115792089237316195423570985008687907853269984665640564039457584007913129639935, "b": 0.1}]'
-    assert rows(read(answer(body), Want.TABLE)) == [{"a": 2**256 - 1, "b": Decimal("0.1")}]
+    assert rows(decoded(answer(body), Want.TABLE)) == [{"a": 2**256 - 1, "b": Decimal("0.1")}]
 
 
 def test_csv_keeps_every_text_as_it_is():
@@ -488,7 +490,7 @@ def test_csv_keeps_every_text_as_it_is():
         "true",
     ]
     body = ("symbol,n\n" + "".join(f"{line},7\n" for line in lines)).encode()
-    found = [row["symbol"] for row in rows(read(answer(body, "text/csv"), Want.TABLE))]
+    found = [row["symbol"] for row in rows(decoded(answer(body, "text/csv"), Want.TABLE))]
     assert found == [
         "NA",
         "null",
@@ -526,7 +528,7 @@ def test_csv_keeps_every_text_as_it_is():
 )
 def test_what_is_no_csv_is_refused_with_its_line(body):
     with pytest.raises(ProtocolError, match=r"line \d|without even a header"):
-        read(answer(body, "text/csv"), Want.TABLE)
+        decoded(answer(body, "text/csv"), Want.TABLE)
 
 
 NAMES = [
@@ -559,7 +561,7 @@ JSON = st.recursive(
 @given(JSON, st.sampled_from(list(Want)), st.sampled_from([200, 202, 500]))
 def test_any_document_is_read_or_refused_by_an_error_of_ours(document, want, status):
     try:
-        found = read(answer(document, status=status), want)
+        found = decoded(answer(document, status=status), want)
     except NbextError:
         return
     # What runs is asked for again, by its id or where an earlier answer said.
@@ -579,4 +581,4 @@ def test_any_document_is_read_or_refused_by_an_error_of_ours(document, want, sta
 def test_any_bytes_are_read_or_refused_by_an_error_of_ours(body, content_type):
     for want in Want:
         with contextlib.suppress(NbextError):
-            read(answer(body, content_type), want)
+            decoded(answer(body, content_type), want)
