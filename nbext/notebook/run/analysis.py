@@ -11,6 +11,7 @@ from nbext.errors import UsageError
 from nbext.notebook.cell.request import query_of
 from nbext.notebook.line import Args, Command, Option, Word, value_of
 from nbext.notebook.results.deliver import OUT, deliver
+from nbext.notebook.run.metadata import addresses_named
 
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
@@ -100,11 +101,7 @@ def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
     reads_words=True,
 )
 def _wallet(session: Session, args: Args, *words: Word) -> Any:
-    asked: list[str] = []
-    for word in words:
-        # From Python it may be a list or a column of addresses.
-        value = value_of(word, args)
-        asked += [value] if isinstance(value, str) else map(str, value)
+    asked = [one for word in words for one in addresses_named(args, word)]
     if not asked:
         raise UsageError("%nbext wallet: name an address: %nbext wallet 0x...")
     return _shown(session, args, "wallet", asked, as_of=args["as_of"], chain=args["chain"])

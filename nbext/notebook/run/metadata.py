@@ -191,10 +191,11 @@ def chain_and_addresses(args: Args, usual: str) -> tuple[str, list[str]]:
         raise args.error(f"the chain is missing. Write: {mended}", first)
     chain = str(value_of(first, args))
     # One list, whatever mixture of symbols, addresses and expressions was written: the order asked is kept.
-    return chain, [one for word in rest for one in _addresses_of(args, word)]
+    return chain, [one for word in rest for one in addresses_named(args, word)]
 
 
-def _addresses_of(args: Args, word: Word) -> list[str]:
+def addresses_named(args: Args, word: Word) -> list[str]:
+    """Return the addresses or symbols of a word: its own, or those of an expression's text, list or column."""
     value = value_of(word, args)
     items = value if isinstance(value, list) else [value]
     for item in items:

@@ -326,7 +326,8 @@ def _print_now(line: str) -> None:
 
 
 @Command("help", "", "print this help", examples=("%nbext help", "%nbext --help"))
-def _help(session: Session, args: Args) -> None:
+def _help(session: Session, args: Args, *words: str) -> None:
+    # All of it, whatever command is named: it has each on a line.
     print(NBEXT.help())
 
 

@@ -139,6 +139,11 @@ def test_a_wallet_is_named_on_the_line_or_by_a_value_from_python(shell):
         == "UsageError: %nbext wallet: name an address: %nbext wallet 0x..."
     )
     assert "name an address" not in shell.error("%nbext wallet vitalik.eth")
+    for value, kind in (("1", "int"), ("None", "NoneType"), ("[None]", "NoneType")):
+        assert shell.error(f"%nbext wallet {{{{{value}}}}}").startswith(
+            f"UsageError: %nbext: {value} contains {kind} values, not addresses. "
+            "An address is a string of 0x and 40 hex digits."
+        )
     assert shell.error("%nbext trend UNI --as-of 5d") == (
         "UsageError: %nbext trend has no option --as-of. Only wallet reads balances at a time."
     )

@@ -62,6 +62,8 @@ def test_a_folder_that_cannot_be_is_named(shell, tmp_path):
 def test_the_five_things_of_the_tour_are_the_first_of_the_help_and_run_in_their_order(shell):
     printed = shell.run("%nbext help").printed
     assert printed == shell.run("%nbext").printed
+    # Whoever looks for the help of one command finds it in that of all.
+    assert printed == shell.run("%nbext help set").printed
     assert [
         printed.index(f"  {number}. {what}:\n       {line}\n")
         for number, (what, line) in enumerate(TOUR, 1)
