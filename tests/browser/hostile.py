@@ -5,6 +5,7 @@ It also serves as the trap: whatever asks it for anything but an operation was m
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -12,10 +13,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pyarrow as pa
+
+from nbext.core.wire import ARROW_TYPE
 from nbext.language.conditions import CONDITIONS
 from nbext.language.json_schema import json_schema
 
 MARK = "h0stile"
+_SEGMENT = "/v1/segment/sg_hostile"
 _SHAPES = (
     "<script>window.pwned=1</script>",
     "</script><script>window.pwned=2</script>",
@@ -301,7 +306,7 @@ class Hostile:
             "cached": False,
             "error": None,
             "warnings": self.texts,
-            "links": {"self": "/v1/segment/sg_hostile", "json": "/v1/segment/sg_hostile/json"},
+            "links": {"self": _SEGMENT, "arrow": f"{_SEGMENT}/arrow"},
         }
 
     def _columns(self) -> list[dict[str, Any]]:
@@ -324,14 +329,22 @@ class Hostile:
         ]
 
     def _rows(self, path: str, _: Any) -> tuple[int, Any]:
-        data = [
-            {self.texts[0]: name, "balance": 10**i / 100, "balance_raw": str(10**i)}
-            for i, name in enumerate(self.texts)
-        ]
-        if path.endswith("/json") or "/json?" in path:
-            page = {"limit": COUNT, "offset": 0, "total": COUNT, "next": None}
-            return 200, {"id": "sg_hostile", "columns": self._columns(), "data": data, "page": page}
+        if path.startswith(f"{_SEGMENT}/arrow"):
+            return 200, self._table()
         return self._execute("", {"filters": {}, "operator": "AND", "limit": COUNT})
+
+    def _table(self) -> bytes:
+        """Return the rows as an Arrow stream."""
+        count = len(self.texts)
+        rows = {
+            self.texts[0]: pa.array(self.texts, pa.string()),
+            "balance": [10**i / 100 for i in range(count)],
+            "balance_raw": [str(10**i) for i in range(count)],
+        }
+        table, written = pa.table(rows), io.BytesIO()
+        with pa.ipc.new_stream(written, table.schema) as stream:
+            stream.write_table(table)
+        return written.getvalue()
 
     def _explain(self, *_: Any) -> tuple[int, Any]:
         parts = [{"words": name, "matched": i} for i, name in enumerate(self.texts)]
@@ -355,9 +368,10 @@ def running() -> Iterator[Hostile]:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             status, document = hostile.answer(self.command, self.path, body)
-            written = json.dumps(document).encode()
+            is_arrow = isinstance(document, bytes)
+            written = document if is_arrow else json.dumps(document).encode()
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", ARROW_TYPE if is_arrow else "application/json")
             self.send_header("Content-Length", str(len(written)))
             self.end_headers()
             self.wfile.write(written)
