@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,10 @@ from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.search import contract_facts, image_html, marks_html
 from nbext.notebook.forms.widgets import (
     NUMBERS,
+    bar_html,
     box,
     button,
+    cells_html,
     code_html,
     facts_html,
     frame_html,
@@ -68,62 +71,55 @@ class Card(Form):
         )
         self.frame = frame
         self.words, self.steps, self.not_explained = explained(client, self.known)
-        # How many of all wallets that match have how much, by column, where a limit cut the rows.
-        self.counted = self._counts() if self.known.truncated and client.is_ours else {}
+        # How many of all wallets that match have how much, by column, where a limit cut the rows: these are the first
+        # by address.
+        self.counted: dict[str, Bins] = {}
+        columns = [column for column in self._amounts() if is_countable(column)]
+        if self.known.truncated and client.is_ours:
+            asked = (self.known.filters or {}, str(self.known.operator or "AND"))
+            # Where they cannot be counted the card shows how much is in the rows here, and says so.
+            with suppress(NbextError):
+                found, _ = counted(client, *asked, columns)
+                self.counted = {
+                    str(one["name"]): bins for one, bins in zip(columns, found, strict=False)
+                }
         self.export = Export(self, str(self.known.segment_id), self._write)
         self.edit = Edit(self, frame, "Open it in the builder", self.widget)
-        panel = row(*self.export.widgets, self.edit.widget, classes="nbext-panel")
-        self.assemble(markup(self.body()), panel, self.status)
+        self.assemble(markup(self.body()), _panel(self.export, self.edit), self.status)
 
     def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
         export = self.client.export_csv if kind == "csv" else self.client.export_json
         written: pd.DataFrame = export(self.known.segment_id, to=path, overwrite=overwrite)
         return written
 
-    def _counts(self) -> dict[str, Bins]:
-        """Count over all wallets that match what the rows, the first by address, would show of these alone."""
-        columns = [column for column in self._amounts() if is_countable(column)]
-        known = self.known
-        try:
-            found, _ = counted(
-                self.client,
-                known.filters or {},
-                str(known.operator or "AND"),
-                columns,
-            )
-        except NbextError:
-            # Then the card shows how much is in the rows here, and says so.
-            return {}
-        return {str(column["name"]): bins for column, bins in zip(columns, found, strict=False)}
-
     def body(self) -> str:
         """Return the card without its buttons as HTML."""
+        funnel = funnel_html(self.steps)
+        if self.not_explained:
+            funnel = f'<p class="nbext-note">{lines_html(self.not_explained)}</p>'
         sections = [
             facts_html(self.facts()),
             f"<p>Wallets that {html(self.words, 2000)}</p>" if self.words else "",
             section("First rows", frame_html(self.frame)),
-            section("Condition by condition", self._funnel()),
-            *(section(title, made) for title, made in self._spreads()),
+            section("Condition by condition", funnel),
+            *map(self._spread, self._amounts()),
             section("The same query as a cell", code_html(self.cell())),
         ]
         return "".join(sections)
 
     def facts(self) -> list[tuple[str, object]]:
         """Return the counts, and the block and chain that they are of."""
-        known = self.known
-        as_of = known.as_of
-        facts: list[tuple[str, object]] = [("Wallets that match", number_text(known.matched))]
-        facts.append(
-            (
-                "Rows here",
-                f"{len(self.frame):,}" + " (cut by the limit)" * bool(known.truncated),
-            )
-        )
-        if isinstance(as_of, Mapping):
-            block, time = number_text(as_of.get("block")), text_of(as_of.get("timestamp"))
-            facts.append(("As of", f"block {block} {time}".strip()))
-        facts.append(("Chain", text_of(known.chain)))
-        facts.extend(("Note", warning) for warning in known.warnings)
+        known, as_of = self.known, ""
+        if isinstance(known.as_of, Mapping):
+            time = text_of(known.as_of.get("timestamp"))
+            as_of = f"block {number_text(known.as_of.get('block'))} {time}".strip()
+        facts: list[tuple[str, object]] = [
+            ("Wallets that match", number_text(known.matched)),
+            ("Rows here", f"{len(self.frame):,}{' (cut by the limit)' * bool(known.truncated)}"),
+            ("As of", as_of),
+            ("Chain", text_of(known.chain)),
+            *(("Note", warning) for warning in known.warnings),
+        ]
         return [(name, value) for name, value in facts if value]
 
     def cell(self) -> str:
@@ -132,11 +128,6 @@ class Card(Form):
         # A number or nothing: of a segment that was read by its id, this is what the service answered.
         given = limit if isinstance(limit, int) and limit != self.client.settings["limit"] else None
         return cell_text("", self.known.filters or {}, str(self.known.operator or "AND"), given)
-
-    def _funnel(self) -> str:
-        if self.not_explained:
-            return f'<p class="nbext-note">{lines_html(self.not_explained)}</p>'
-        return funnel_html(self.steps)
 
     def _amounts(self) -> list[Mapping[str, Any]]:
         """Return the columns of numbers that the table still has, once each."""
@@ -151,20 +142,19 @@ class Card(Form):
             and len(self.frame)
         ]
 
-    def _spreads(self) -> list[tuple[str, str]]:
-        """Return how the amounts are spread, over all wallets or, where these are not known, over the rows here."""
-        made = []
-        for column in self._amounts():
-            name = str(column.get("name"))
-            bins = self.counted.get(name)
-            of = f" (of the {len(self.frame):,} rows here)" if self.known.truncated else ""
-            if bins is None:
-                bins = spread_of(self.frame[name].tolist())
-            else:
-                of = f" (of all {sum(count for _, count in bins):,} wallets)"
-            head = visible(column.get("symbol") or "amount", 20)
-            made.append((f"How much: {name}{of}", bars_html(bins, head) if bins else ""))
-        return made
+    def _spread(self, column: Mapping[str, Any]) -> str:
+        """Return how amounts are spread, over all wallets or, where these are not known, over the rows here."""
+        name = str(column.get("name"))
+        of = f" (of the {len(self.frame):,} rows here)" if self.known.truncated else ""
+        if (bins := self.counted.get(name)) is not None:
+            of = f" (of all {sum(count for _, count in bins):,} wallets)"
+        else:
+            # Nothing where the user put something else into the column.
+            with suppress(ValueError):
+                amounts = [float(str(one)) for one in self.frame[name] if not is_missing(one)]
+                bins = spread(amounts)
+        head = visible(column.get("symbol") or "amount", 20)
+        return section(f"How much: {name}{of}", bars_html(bins, head) if bins else "")
 
     def snapshot(self) -> Snapshot:
         """Return the card itself, without its buttons."""
@@ -193,6 +183,11 @@ class Edit:
             self.below.children = (*self.below.children, self.builder.widget)
 
 
+def _panel(export: Export, edit: Edit) -> w.Box:
+    """Return a card's buttons in one line."""
+    return row(*export.widgets, edit.widget, classes="nbext-panel")
+
+
 class HistoryCard(Form):
     """The queries of a session, the last one first."""
 
@@ -208,15 +203,14 @@ class HistoryCard(Form):
         )
         self.rows = [shown for shown, _ in reversed(queries)]
         self.edits: list[Edit] = []
-        self.assemble(*self._lines([asked for _, asked in reversed(queries)]), self.status)
-
-    def _lines(self, asked: Sequence[Mapping[str, Any]]) -> Iterator[w.Widget]:
-        for shown, query in zip(self.rows, asked, strict=True):
+        lines = []
+        for shown, asked in reversed(queries):
             line = box(classes="nbext-section")
-            edit = Edit(self, query, f"Open query {shown['number']} in the builder", line)
-            self.edits.append(edit)
+            edit = Edit(self, asked, f"Open query {shown['number']} in the builder", line)
             line.children = (row(markup(_asked_html(shown), classes="nbext-asked"), edit.widget),)
-            yield line
+            self.edits.append(edit)
+            lines.append(line)
+        self.assemble(*lines, self.status)
 
     def snapshot(self) -> Snapshot:
         """Return the lines without their buttons."""
@@ -325,6 +319,8 @@ def explained(client: Any, known: Provenance) -> tuple[str, list[Mapping[str, An
 
 def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
     """Return conditions with the wallets that match each and remain after it; NOT is marked, and what it takes away."""
+    if not steps:
+        return ""
     rows, before = [], None
     # Of conditions of which any holds nothing is left over.
     remaining = any(step.get("remaining") is not None for step in steps)
@@ -340,32 +336,14 @@ def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
         # The mark says it in place of the words: not both, which would be its opposite.
         mark = '<span class="nbext-mark nbext-mark-bad">NOT</span> ' if denied else ""
         words = words.removeprefix("do not ") if denied else words
-        after = f'<td class="nbext-number">{html(number_text(left))}</td>' if remaining else ""
-        share = 100 * (left if left is not None else step.get("alone") or 0) / most
-        rows.append(
-            f'<tr><td class="nbext-step">{mark}{html(words, 400)}'
-            f'<div class="nbext-bar" style="width: {share:.1f}%"></div></td><td class="nbext-number">{html(match)}</td>'
-            f"{after}</tr>"
-        )
+        bar = bar_html(100 * (left if left is not None else step.get("alone") or 0) / most)
+        counts = [match, number_text(left)][: 1 + remaining]
+        numbers = (f'<td class="nbext-number">{html(count)}</td>' for count in counts)
+        rows.append(f'<td class="nbext-step">{mark}{html(words, 400)}{bar}</td>{"".join(numbers)}')
         before = left
-    if not rows:
-        return ""
-    names = ("match it", "remain") if remaining else ("match it",)
-    heads = "".join(f'<th scope="col" class="nbext-number">{name}</th>' for name in names)
-    body = "".join(rows)
-    return (
-        '<div class="nbext-scroll"><table class="nbext-table mathjax_ignore tex2jax_ignore"><thead><tr>'
-        '<th scope="col">Wallets that</th>'
-        f"{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def spread_of(values: Sequence[Any]) -> Bins:
-    """Return how the known amounts of a column are spread; nothing where the user put something else into it."""
-    try:
-        return spread([float(str(value)) for value in values if not is_missing(value)])
-    except ValueError:
-        return []
+    names = ("match it", "remain")[: 1 + remaining]
+    heads = (f'<th scope="col" class="nbext-number">{name}</th>' for name in names)
+    return cells_html(f'<th scope="col">Wallets that</th>{"".join(heads)}', rows)
 
 
 def section(title: str, body: str) -> str:
@@ -386,11 +364,22 @@ class ContractCard(Form):
         name, symbol = (text_of(self.contract.get(key)) for key in ("name", "symbol"))
         self.hint = visible(f"{name or 'No name'} ({symbol})" if symbol else name or "No name")
         self.facts = contract_facts(self.contract)
-        self.bins, self.notes = self._counted()
+        self.bins: Bins = []
+        self.notes: list[str] = []
+        decimals = None if is_nft else self.contract.get("decimals")
+        if not client.is_ours:
+            self.notes = ["Only nbext's own service counts how much the holders have."]
+        elif not is_nft and is_missing(decimals):
+            self.notes = ["Its decimals are unknown, and so are its amounts."]
+        else:
+            column = {**self.contract, "decimals": None if decimals is None else int(decimals)}
+            try:
+                (self.bins,), self.notes = counted(client, self.filters(), "AND", [column])
+            except NbextError as error:
+                self.notes = [message_of(error)]
         self.export = Export(self, f"{symbol or name or 'contract'}-holders", self._write)
         self.edit = Edit(self, self.filters(), "Build on its holders", self.widget)
-        panel = row(*self.export.widgets, self.edit.widget, classes="nbext-panel")
-        self.assemble(markup(self.body()), panel, self.status)
+        self.assemble(markup(self.body()), _panel(self.export, self.edit), self.status)
 
     def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
         written: pd.DataFrame = self.client.execute_segment(
@@ -408,37 +397,21 @@ class ContractCard(Form):
             }
         }
 
-    def _counted(self) -> tuple[Bins, list[str]]:
-        """Return how much its holders have and what is to be said of that, or why it is unknown."""
-        if not self.client.is_ours:
-            return [], ["Only nbext's own service counts how much the holders have."]
-        decimals = None if self.is_nft else self.contract.get("decimals")
-        if not self.is_nft and is_missing(decimals):
-            return [], ["Its decimals are unknown, and so are its amounts."]
-        column = {**self.contract, "decimals": None if decimals is None else int(decimals)}
-        try:
-            bins, notes = counted(self.client, self.filters(), "AND", [column])
-        except NbextError as error:
-            return [], [message_of(error)]
-        return bins[0], notes
-
     def body(self) -> str:
         """Return the card without its buttons as HTML."""
         images = bool(self.client.settings["images"])
-        holders = sum(count for _, count in self.bins)
-        unit = (
-            "tokens"
-            if self.is_nft
-            else visible(text_of(self.contract.get("symbol")) or "amount", 20)
-        )
-        notes = "".join(f'<p class="nbext-note">{lines_html(note)}</p>' for note in self.notes)
-        bars = bars_html(self.bins, unit) if self.bins else ""
-        spread = section(f"How much its {holders:,} holders have", bars + notes) if bars else notes
-        cell = section(
-            "Its holders as a cell", code_html(cell_text("holders", self.filters(), "AND", None))
-        )
+        symbol = text_of(self.contract.get("symbol"))
+        unit = "tokens" if self.is_nft else visible(symbol or "amount", 20)
+        below = "".join(f'<p class="nbext-note">{lines_html(note)}</p>' for note in self.notes)
+        if self.bins:
+            title = f"How much its {sum(count for _, count in self.bins):,} holders have"
+            below = section(title, bars_html(self.bins, unit) + below)
+        cell = cell_text("holders", self.filters(), "AND", None)
+        below += section("Its holders as a cell", code_html(cell))
         marks = f"<p>{marks_html(self.contract)}</p>"
-        return f"{image_html(self.contract.get('logo'), images)}{facts_html(self.facts)}{marks}{spread}{cell}"
+        return (
+            f"{image_html(self.contract.get('logo'), images)}{facts_html(self.facts)}{marks}{below}"
+        )
 
     def snapshot(self) -> Snapshot:
         """Return the card itself, without its button."""

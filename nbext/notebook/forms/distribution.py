@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from nbext.analysis.segments import Segment
 from nbext.core.untrusted_text import html
 from nbext.core.wire import MAX_COMPARED
+from nbext.notebook.forms.widgets import bar_html, cells_html
 
 # Up to this amount, whole numbers get a bar each.
 MOST = 24
@@ -40,9 +42,24 @@ def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
     named = [("below 0", below)] * bool(below) + [("0", zeros)] * bool(zeros)
     if most <= 0:
         return named
-    edges, counts = _by_powers(values[values > 0])
-    names = [f"{short(low)} to {short(high)}" for low, high in itertools.pairwise(edges)]
-    return named + list(zip(names, counts, strict=True))
+    above = values[values > 0]
+    first, last = math.floor(math.log10(above.min())), math.floor(math.log10(most)) + 1
+    # Edges at powers of ten, and at 2 and 5 times those where these are few.
+    steps = ("1", "2", "5") if last - first <= 3 else ("1",)
+    # Written as text and read back: 10.0**-2 * 5 is not the number 0.05.
+    edges = [float(f"{step}e{power}") for power in range(first, last) for step in steps]
+    edges.append(float(f"1e{last}"))
+    # Clipped: log10 of an amount just below a power of ten rounds up, past the last edge.
+    places = np.clip(np.searchsorted(edges, above, "right") - 1, 0, len(edges) - 2)
+    counts = np.bincount(places, minlength=len(edges) - 1).tolist()
+    names = (f"{short(low)} to {short(high)}" for low, high in itertools.pairwise(edges))
+    return named + _trimmed(list(zip(names, counts, strict=True)))
+
+
+def _trimmed(bins: Bins) -> Bins:
+    """Return bins without the empty ones at both ends."""
+    filled = [place for place, (_, count) in enumerate(bins) if count]
+    return bins[filled[0] : filled[-1] + 1] if filled else []
 
 
 def short(amount: float) -> str:
@@ -55,21 +72,6 @@ def short(amount: float) -> str:
         if unit <= amount < 1e15:
             return f"{amount / unit:g}{letter}"
     return f"{amount:g}"
-
-
-def _by_powers(above: np.ndarray[Any, Any]) -> tuple[list[float], list[int]]:
-    """Return edges at powers of ten (and 2 and 5 times those where these are few), and the counts between them."""
-    first, last = math.floor(math.log10(above.min())), math.floor(math.log10(above.max())) + 1
-    steps = (1.0, 2.0, 5.0) if last - first <= 3 else (1.0,)
-    # Written as text and read back: 10.0**-2 * 5 is not the number 0.05.
-    edges = [float(f"{step}e{power}") for power in range(first, last) for step in steps] + [
-        float(f"1e{last}")
-    ]
-    # Clipped: log10 of an amount just below a power of ten rounds up, past the last edge.
-    places = np.clip(np.searchsorted(edges, above, "right") - 1, 0, len(edges) - 2)
-    counts = np.bincount(places, minlength=len(edges) - 1).tolist()
-    filled = [index for index, count in enumerate(counts) if count]
-    return edges[filled[0] : filled[-1] + 2], counts[filled[0] : filled[-1] + 1]
 
 
 # Powers of ten between which nearly all amounts of tokens fall; the first and the last bin are open.
@@ -94,23 +96,30 @@ def counted(
     """
     base = Segment(filters, operator, client=client)
     asked: list[tuple[dict[str, Any], str]] = [(dict(filters), operator)]
-    places: list[list[int]] = []
+    taken = []
     for column in columns:
+        kind = "nft" if column.get("decimals") is None else "token"
+        contract = {kind: column["address"]}
+        if column.get("chain"):
+            contract["chain"] = column["chain"]
         edges = edges_of(column)
         if len(asked) + len(edges) + 1 > MAX_COMPARED:
             break  # the card shows these from its rows
-        places.append(list(range(len(asked), len(asked) + len(edges))))
-        asked += [
-            ({"all": [base.member(), _at_least(column, edge)], **base.scope()}, "AND")
-            for edge in edges
-        ]
+        for edge in edges:
+            # The filter language takes no exponent.
+            least: Any = int(edge) if kind == "nft" else f"{Decimal(edge):f}"
+            has = {kind: {**contract, "count" if kind == "nft" else "balance": {"min": least}}}
+            asked.append(({"all": [base.member(), has], **base.scope()}, "AND"))
+        taken.append(column)
     answer = client.counts(asked, [[place] for place in range(len(asked))])
-    found, whole = answer["counts"], (answer.get("segments") or [{}])[0]
-    notes = [str(note) for note in whole.get("warnings") or []]
-    return [
-        _bins(column, found[0], [found[place] for place in own])
-        for column, own in zip(columns, places, strict=False)
-    ], notes
+    counts = iter(answer["counts"])
+    whole = next(counts)
+    notes = (answer.get("segments") or [{}])[0].get("warnings") or []
+    bins = [
+        _bins(column, whole, list(itertools.islice(counts, len(edges_of(column)))))
+        for column in taken
+    ]
+    return bins, list(map(str, notes))
 
 
 def edges_of(column: Mapping[str, Any]) -> tuple[str, ...]:
@@ -122,49 +131,31 @@ def edges_of(column: Mapping[str, Any]) -> tuple[str, ...]:
     return (least, *(edge for edge in AMOUNTS if float(edge) > float(least)))
 
 
-def _at_least(column: Mapping[str, Any], edge: str) -> dict[str, Any]:
-    chain = {"chain": column["chain"]} if column.get("chain") else {}
-    if column.get("decimals") is None:
-        return {"nft": {"nft": column["address"], **chain, "count": {"min": int(edge)}}}
-    return {"token": {"token": column["address"], **chain, "balance": {"min": plain(edge)}}}
-
-
-def plain(edge: str) -> str:
-    """Return a power of ten without an exponent, which the filter language does not take."""
-    return (
-        f"{float(edge):.0f}"
-        if float(edge) >= 1
-        else f"{float(edge):.{int(edge.partition('-')[2])}f}"
-    )
-
-
 def _bins(column: Mapping[str, Any], whole: int, at_least: Sequence[int]) -> Bins:
     """Return bins of counts that fall from edge to edge, without the empty ones at both ends."""
-    edges = edges_of(column)
-    numbers = [float(edge) for edge in edges]
+    numbers, is_nft = list(map(float, edges_of(column))), column.get("decimals") is None
     found: Bins = []
     for place, (low, high) in enumerate(itertools.pairwise(numbers)):
-        alone = column.get("decimals") is None and high == low + 1
+        alone = is_nft and high == low + 1
         first = "less than" if place == 0 and not alone and low < 1 else f"{short(low)} to"
-        name = short(low) if alone else f"{first} {short(high - (column.get('decimals') is None))}"
+        name = short(low) if alone else f"{first} {short(high - is_nft)}"
         found.append((name, at_least[place] - at_least[place + 1]))
     found.append((f"{short(numbers[-1])} or more", at_least[-1]))
-    filled = [place for place, (_, count) in enumerate(found) if count]
     none = [("0", whole - at_least[0])] if whole > at_least[0] else []
-    return none + (found[filled[0] : filled[-1] + 1] if filled else [])
+    return none + _trimmed(found)
 
 
 def bars_html(bins: Bins, head: str, unit: str = "wallets") -> str:
     """Return bins as a table with a bar in each row: text in every theme and on paper, and to screen readers."""
     most = max((count for _, count in bins), default=0) or 1
-    rows = "".join(
-        f'<tr><td class="nbext-bin">{html(name)}</td><td class="nbext-track"><div class="nbext-bar" '
-        f'style="width: {max(100 * count / most, 0.5 if count else 0):.1f}%"></div></td>'
-        f'<td class="nbext-number">{count:,}</td></tr>'
+    rows = (
+        f'<td class="nbext-bin">{html(name)}</td>'
+        f'<td class="nbext-track">{bar_html(max(100 * count / most, 0.5 if count else 0))}</td>'
+        f'<td class="nbext-number">{count:,}</td>'
         for name, count in bins
     )
-    return (
-        '<div class="nbext-scroll"><table class="nbext-table mathjax_ignore tex2jax_ignore"><thead><tr>'
+    heads = (
         f'<th scope="col">{html(head, 60)}</th><td class="nbext-track"></td>'
-        f'<th scope="col" class="nbext-number">{html(unit)}</th></tr></thead><tbody>{rows}</tbody></table></div>'
+        f'<th scope="col" class="nbext-number">{html(unit)}</th>'
     )
+    return cells_html(heads, rows)

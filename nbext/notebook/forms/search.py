@@ -121,43 +121,39 @@ class SearchForm(Form):
         # Rows on a page: a service may give fewer than it is asked for.
         self.size = PAGE
         self.picked: dict[str, Any] | None = None
-        self._build(term, chain or DEFAULT_CHAIN.name)
-        if term:
-            self.search()
-
-    def _build(self, term: str, chain: str) -> None:
         self.term = text_field(
             "Name or symbol", term, placeholder="for example: apes", width="320px"
         )
-        self.chain = choice_field("Chain", *chain_choices(chain), width="160px")
+        self.chain = choice_field(
+            "Chain", *chain_choices(chain or DEFAULT_CHAIN.name), width="160px"
+        )
         self.kind = choice_field("What", KINDS, "nft", width="160px")
         self.go = button("Search", self.guarded(self.search), classes="nbext-main nbext-search")
         self.stop = button("Cancel", self.guarded(self.cancel), classes="nbext-quiet nbext-cancel")
         visibility(self.stop, False)
-        self.term.changed(lambda _: self._typed()).entered(self.guarded(self.search))
-        for field in (self.chain, self.kind):
-            field.changed(lambda _: self._typed())
+        self.term.entered(self.guarded(self.search))
+        for field in (self.term, self.chain, self.kind):
+            field.changed(lambda _: self.search(PAUSE))
         self.table = Results()
         self.obey(self.table, self.do)
         self.detail = Detail(self)
-        self.assemble(
-            row(self.term.widget, self.chain.widget, self.kind.widget, self.go, self.stop),
-            self.status,
-            self.table,
-            self.detail.widget,
-        )
+        fields = (self.term.widget, self.chain.widget, self.kind.widget, self.go, self.stop)
+        self.assemble(row(*fields), self.status, self.table, self.detail.widget)
         self._show()
+        if term:
+            self.search()
 
-    def typed_question(self) -> Question:
-        """Return what the fields ask for."""
-        return Question(self.term.value.strip(), self.chain.value, self.kind.value)
-
-    def search(self) -> None:
-        """Search for what the fields say, now."""
-        self._schedule(self.typed_question(), after=0.0)
-
-    def _typed(self) -> None:
-        self._schedule(self.typed_question(), after=PAUSE)
+    def search(self, after: float = 0.0) -> None:
+        """Search for what the fields say, in ``after`` seconds if nothing else is typed; by default now."""
+        question = Question(self.term.value.strip(), self.chain.value, self.kind.value)
+        self.term.error = term_error(question.term)
+        if question.term and not self.term.error:
+            self._ask(question, after=after)
+            return
+        # The results stay: an erased term is mostly a new one being typed.
+        self.background.drop()
+        self.question = self.under_way or self.answered
+        self._draw()
 
     def do(self, asked: Mapping[str, Any]) -> None:
         """Do what a message of the page asks for: pick a result, or turn to the page after, before or of a number."""
@@ -167,29 +163,19 @@ class SearchForm(Form):
         offset, op = self.answered.offset, asked.get("op")
         if op == "pick":
             self.pick(int(asked["at"]))
-        elif op == "next":
-            # After the last one that is shown: nothing is skipped, however few came.
-            self._turn(offset + len(self.results))
-        elif op == "back":
-            self._turn((offset - 1) // self.size * self.size)
-        elif op == "page":
-            most = self.pages or int(asked["page"])
-            self._turn(self.size * (min(int(asked["page"]), most) - 1))
-
-    def _turn(self, offset: int) -> None:
-        if self.answered is not None:
-            # Of the question whose results are shown: what is typed beside them may be another one.
-            self._ask(replace(self.answered, offset=min(max(0, offset), MAX_OFFSET)), after=0.0)
-
-    def _schedule(self, question: Question, *, after: float) -> None:
-        self.term.error = term_error(question.term)
-        if question.term and not self.term.error:
-            self._ask(question, after=after)
             return
-        # The results stay: an erased term is mostly a new one being typed.
-        self.background.drop()
-        self.question = self.under_way or self.answered
-        self._draw()
+        if op == "next":
+            # After the last one that is shown: nothing is skipped, however few came.
+            offset += len(self.results)
+        elif op == "back":
+            offset = (offset - 1) // self.size * self.size
+        elif op == "page":
+            page = int(asked["page"])
+            offset = self.size * (min(page, self.pages or page) - 1)
+        else:
+            return
+        # Of the question whose results are shown: what is typed beside them may be another one.
+        self._ask(replace(self.answered, offset=min(max(0, offset), MAX_OFFSET)), after=0.0)
 
     def _ask(self, question: Question, *, after: float) -> None:
         if question != self.question:
@@ -256,16 +242,10 @@ class SearchForm(Form):
         # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
         if question == self.question:
             self.answered = question
+            self.results, self.picked = records(found), None
             known = Provenance.of(found)
-            total, self.notes = (
-                known.matched,
-                [visible(one, MAX_NOTE) for one in known.warnings],
-            )
-            self.results, self.total, self.picked = (
-                records(found),
-                total if isinstance(total, int) else None,
-                None,
-            )
+            self.total = known.matched if isinstance(known.matched, int) else None
+            self.notes = [visible(one, MAX_NOTE) for one in known.warnings]
             if question.offset == 0:
                 self.size = len(self.results) if self.results and self.has_more else PAGE
             self._show()
@@ -321,24 +301,21 @@ class SearchForm(Form):
         asked = self.answered
         if asked is None:
             return ""
-        if not self.results and self.total is not None and self.total > asked.offset:
-            after = f" after the first {asked.offset:,}" if asked.offset else ""
-            return f"The service says that {self.total:,} match, and sent none{after}."
-        if not self.results and asked.offset:
-            known = (
-                f"there are {self.total:,}"
-                if self.total is not None
-                else f"{asked.offset:,} came before"
-            )
-            return f"No more results: {known}."
+        count = f"{self.total:,}" if self.total is not None else ""
         if not self.results:
+            before = f"{asked.offset:,}"
+            if self.total is not None and self.total > asked.offset:
+                after = f" after the first {before}" if asked.offset else ""
+                return f"The service says that {count} match, and sent none{after}."
+            if asked.offset:
+                return f"No more results: {f'there are {count}' if count else f'{before} came before'}."
             return f"No name or symbol on {asked.chain} contains '{visible(asked.term)}'."
         here = f"{asked.offset + 1:,} to {asked.offset + len(self.results):,}"
         if self.total is None:
             return f"{here}. The service does not say how many there are."
         short = self.has_more and len(self.results) < PAGE
         why = f". The service sent {len(self.results)} of the {PAGE} asked for; Next shows those after them."
-        return f"{here} of {self.total:,}" + (why if short else "")
+        return f"{here} of {count}" + (why if short else "")
 
     def snapshot(self) -> Snapshot:
         """The last question and its results, and what was picked."""
@@ -381,44 +358,39 @@ class Detail:
     def load(self, result: Mapping[str, Any]) -> None:
         """Fetch the metadata of a result, and show it."""
         self.clear()
-        self.background.schedule(lambda: self._load(result))
+        form = self.form
 
-    def _load(self, result: Mapping[str, Any]) -> None:
-        chain, address = (
-            str(result.get("chain") or self.form.chain.value),
-            str(result.get("address") or ""),
-        )
-        look_up = self.form.client.tokens if is_token(result) else self.form.client.nfts
-        frame = look_up(chain, address)
-        # Another result was picked while this one's metadata was on its way.
-        if result is not self.form.picked:
-            return
-        self.frame = frame
-        metadata = (records(frame) or [{}])[0]
-        self.facts = contract_facts(metadata)
-        self.text.value = image_html(metadata.get("logo"), self.form.images) + facts_html(
-            self.facts
-        )
-        self.line.value = ""
-        visibility(self.widget, True)
-        self.form.renew()
+        def run() -> None:
+            look_up = form.client.tokens if is_token(result) else form.client.nfts
+            chain, address = result.get("chain") or form.chain.value, result.get("address") or ""
+            frame = look_up(str(chain), str(address))
+            # Another result was picked while this one's metadata was on its way.
+            if result is not form.picked:
+                return
+            self.frame = frame
+            metadata = (records(frame) or [{}])[0]
+            self.facts = contract_facts(metadata)
+            picture = image_html(metadata.get("logo"), form.images)
+            self.text.value = picture + facts_html(self.facts)
+            self.line.value = ""
+            visibility(self.widget, True)
+            form.renew()
+
+        self.background.schedule(run)
 
     def _use(self) -> None:
-        if self.frame is None or self.form.picked is None:
-            return
-        if (name := self.variable.name()) is None:
+        picked = self.form.picked
+        if self.frame is None or picked is None or (name := self.variable.name()) is None:
             return
         self.variable.assign(name, self.frame)
-        magic = "%token" if is_token(self.form.picked) else "%nft"
-        place = f"{self.form.picked.get('chain')} {self.form.picked.get('address')}"
+        magic = "%token" if is_token(picked) else "%nft"
+        place = f"{picked.get('chain')} {picked.get('address')}"
         status, cell = f"{html(name)} is set.", ""
         # It is copied into a cell: a line break in a stranger's text begins a line of code there, and {{name}} sends
         # the service a variable of the notebook.
         if PLAIN.fullmatch(place):
-            status, cell = (
-                f"{html(name)} is set. The same in a cell:",
-                code_html(f"{name} = {magic} {place}"),
-            )
+            status += " The same in a cell:"
+            cell = code_html(f"{name} = {magic} {place}")
         self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'
 
 
@@ -459,17 +431,11 @@ def shown_cells(result: Mapping[str, Any]) -> list[Any]:
 
 def marks_html(result: Mapping[str, Any]) -> str:
     """Return the marks of a result: words, never colour alone."""
-    good = (
-        '<span class="nbext-mark nbext-mark-good">✓ verified</span>'
-        if is_true(result, "verified")
-        else ""
+    marks = (
+        ("verified", '<span class="nbext-mark nbext-mark-good">✓ verified</span>'),
+        ("possibleSpam", '<span class="nbext-mark nbext-mark-bad">⚠ possible spam</span>'),
     )
-    bad = (
-        '<span class="nbext-mark nbext-mark-bad">⚠ possible spam</span>'
-        if is_true(result, "possibleSpam")
-        else ""
-    )
-    return f"{good} {bad}"
+    return " ".join(mark if is_true(result, key) else "" for key, mark in marks)
 
 
 def image_html(url: object, allowed: bool) -> str:

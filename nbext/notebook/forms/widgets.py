@@ -204,48 +204,50 @@ def table_html(
     Texts that were cut before have no ``limit``: a second cut would say a wrong length.
     """
     rows = list(rows)
+    # A number's fraction is as wide as the longest one of its column, so that dust stands below dust.
     places = {
-        index: max((_places(values[index]) for values in rows), default=0) for index in numbers
+        at: max((len(found[1] or "") for row in rows if (found := _number(row[at]))), default=0)
+        for at in numbers
     }
 
-    def cells(values: Sequence[object], tag: str) -> str:
-        classes = [
-            ' class="nbext-number"' if index in numbers else "" for index in range(len(values))
-        ]
+    def cell(at: int, value: object, tag: str) -> str:
+        text, shown = str(value), html(value, limit)
+        kind = ' class="nbext-number"' if at in numbers else ""
         # What does not fit into its cell is cut there, and whole in the title.
-        titles = [
-            f' title="{html(value, limit)}"' if len(str(value)) > CUT else "" for value in values
-        ]
-        texts = [
-            _number_html(one, places.get(at, 0) if tag == "td" else 0, limit)
-            for at, one in enumerate(values)
-        ]
-        return "".join(
-            f"<{tag}{c}{t}>{v}</{tag}>" for c, t, v in zip(classes, titles, texts, strict=True)
-        )
+        title = f' title="{shown}"' if len(text) > CUT else ""
+        width = places.get(at) if tag == "td" else 0
+        # One of more digits than a line has room for is cut on the screen, and on paper goes on in the next line.
+        if width and len(text) <= LINE and _number(text):
+            whole, point, fraction = text.partition(".")
+            shown = f'{whole}<span class="nbext-fraction" style="width: {width + 1}ch">{point}{fraction}</span>'
+        return f"<{tag}{kind}{title}>{shown}</{tag}>"
 
-    body = "".join(f"<tr>{cells(values, 'td')}</tr>" for values in rows)
-    return (
-        '<div class="nbext-scroll" tabindex="0" role="group" aria-label="Table">'
-        '<table class="nbext-table mathjax_ignore tex2jax_ignore">'
-        f"<thead><tr>{cells(heads, 'th')}</tr></thead><tbody>{body}</tbody></table></div>"
+    def cells(values: Sequence[object], tag: str) -> str:
+        return "".join(cell(at, value, tag) for at, value in enumerate(values))
+
+    return cells_html(
+        cells(heads, "th"),
+        (cells(values, "td") for values in rows),
+        ' tabindex="0" role="group" aria-label="Table"',
     )
 
 
-def _places(value: object) -> int:
-    """Return how many digits a number has after its point."""
-    found = _NUMBER.fullmatch(str(value))
-    return len(found[1] or "") if found else 0
+def _number(value: object) -> re.Match[str] | None:
+    return _NUMBER.fullmatch(str(value))
 
 
-def _number_html(value: object, places: int, limit: int | None) -> str:
-    """Return a value as HTML; a number's fraction is as wide as ``places`` digits, so that dust stands below dust."""
-    # One of more digits than a line has room for is cut on the screen, and on paper goes on in the next line.
-    if not places or len(str(value)) > LINE or not _NUMBER.fullmatch(str(value)):
-        return html(value, limit)
-    whole, point, fraction = str(value).partition(".")
-    width = places + 1
-    return f'{whole}<span class="nbext-fraction" style="width: {width}ch">{point}{fraction}</span>'
+def cells_html(heads: str, rows: Iterable[str], attributes: str = "") -> str:
+    """Return a table of cells that are HTML already; ``attributes`` are those of the element that scrolls."""
+    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+    return (
+        f'<div class="nbext-scroll"{attributes}><table class="nbext-table mathjax_ignore tex2jax_ignore">'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def bar_html(percent: float) -> str:
+    """Return a bar of a cell: how much of the most."""
+    return f'<div class="nbext-bar" style="width: {percent:.1f}%"></div>'
 
 
 def facts_html(facts: Iterable[tuple[str, object]]) -> str:

@@ -26,41 +26,33 @@ def of(
     """
     if not client.is_ours:
         known = Provenance.of(client.execute_segment(*question, limit=0))
-        return {
-            "matched": known.matched,
-            "steps": [],
-            "lines": {},
-            "notes": known.warnings,
-        }
+        return {"matched": known.matched, "steps": [], "lines": {}, "notes": known.warnings}
     funnel = client.funnel(*question, sample=_FEW)
     steps, parts = funnel["steps"], list(_steps(tree))
     # Where the service joins the conditions in a way that is not foreseen here, its own words name them.
-    alike = len(parts) == len(steps) and tree.root.join == "all"
+    if len(parts) != len(steps) or tree.root.join != "all":
+        parts = []
     before, shown, lines = None, [], {}
-    for place, step in enumerate(steps):
-        part = parts[place] if alike else None
-        taken = part is not None and part.negated and before is not None
-        lost = f"\N{MINUS SIGN}{before - step['remaining']:,}" if taken else ""
-        label = words(part) if part is not None else visible(step["words"], _CUT)
+    for part, step in itertools.zip_longest(parts, steps):
+        alone, left = f"{step['alone']:,}", step["remaining"]
+        if part is not None and part.negated and before is not None:
+            alone = f"\N{MINUS SIGN}{before - left:,}"
         shown.append(
             {
-                "label": label,
-                "alone": lost or f"{step['alone']:,}",
-                "remaining": f"{step['remaining']:,}",
-                "share": step["remaining"] / max(steps[0]["remaining"], 1),
+                "label": visible(step["words"], _CUT) if part is None else words(part),
+                "alone": alone,
+                "remaining": f"{left:,}",
+                "share": left / max(steps[0]["remaining"], 1),
             }
         )
         if part is not None:
-            lines[str(part.id)] = lost or f"{step['alone']:,}"
-        before = step["remaining"]
-    lines |= _others(client, tree, lines)
-    matched = steps[-1]["remaining"] if steps else None
-    wallets = [visible(wallet, 42) for wallet in funnel.get("sample") or ()]
+            lines[str(part.id)] = alone
+        before = left
     return {
-        "matched": matched,
+        "matched": before,
         "steps": shown,
-        "lines": lines,
-        "sample": wallets,
+        "lines": lines | _others(client, tree, lines),
+        "sample": [visible(wallet, 42) for wallet in funnel.get("sample") or ()],
         "notes": funnel["warnings"],
     }
 
@@ -71,12 +63,10 @@ def _steps(tree: Tree) -> Iterator[Part]:
     inside: set[int] = set()
     # What is denied has two pointers, its own and that of its NOT.
     for part in map(by_id.__getitem__, dict.fromkeys(filters.written(tree)[1].values())):
-        if isinstance(part, Group) and (
-            part.negated or (part.join == "any" and len(part.members) > 1)
-        ):
+        if isinstance(part, Group):
+            if not part.negated and (part.join == "all" or len(part.members) < 2):
+                continue
             inside |= {one.id for one in part.walk()}
-        elif isinstance(part, Group):
-            continue
         if part.id not in inside:
             yield part
 
@@ -86,9 +76,8 @@ def _others(client: Any, tree: Tree, known: dict[str, str]) -> dict[str, str]:
     from nbext.analysis.segments import SCOPE
 
     scope = {key: tree.scope[key] for key in SCOPE[:3] if key in tree.scope}
-    parts = [part for part in tree.root.walk() if str(part.id) not in known]
-    parts = list(itertools.islice(parts, MAX_COMPARED))
-    if not parts:
+    rest = (part for part in tree.root.walk() if str(part.id) not in known)
+    if not (parts := list(itertools.islice(rest, MAX_COMPARED))):
         return {}
     asked = [(filters.alone(part, scope), "AND") for part in parts]
     found = client.counts(asked, [[place] for place in range(len(parts))])["counts"]

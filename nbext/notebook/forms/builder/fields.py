@@ -64,19 +64,15 @@ def _inputs(specs: Iterable[FieldSpec], chains: Sequence[str]) -> list[dict[str,
 def _choices(spec: FieldSpec, chains: Sequence[str]) -> list[tuple[str, str]]:
     if spec.shape == "flag":
         return [("", "(either)"), ("true", "yes"), ("false", "no")]
+    shown = [(one, visible(one, _CUT)) for one in spec.choices]
     if spec.shape == "several":
-        return [(one, visible(one, _CUT)) for one in spec.choices]
+        return shown
     if spec.shape != "choice":
         return []
     if spec.name == "chain":
         held = [(one, f"{visible(one, _CUT)} (has data)") for one in chains]
-        return [
-            ("", "(the segment's)"),
-            *held,
-            *((c, visible(c, _CUT)) for c in spec.choices if c not in chains),
-        ]
-    blank = f"({visible(spec.default, _CUT)})" if spec.default else "(any)"
-    return [("", blank), *((one, visible(one, _CUT)) for one in spec.choices)]
+        return [("", "(the segment's)"), *held, *(one for one in shown if one[0] not in chains)]
+    return [("", f"({visible(spec.default, _CUT)})" if spec.default else "(any)"), *shown]
 
 
 def offered(spec: FieldSpec) -> str:
@@ -105,13 +101,9 @@ def typed(spec: FieldSpec, given: Any) -> Any:
     if spec.shape == "list":
         # Addresses are pasted from sheets and chats: commas, blanks and line breaks all separate them.
         return [encoded(one, spec.accepts) for one in re.split(r"[,\s]+", text) if one] or NOTHING
-    return (
-        NOTHING
-        if not text
-        else text
-        if spec.shape in ("choice", "order")
-        else encoded(text, spec.accepts)
-    )
+    if text and spec.shape not in ("choice", "order"):
+        return encoded(text, spec.accepts)
+    return text or NOTHING
 
 
 def texts(spec: FieldSpec, value: Any) -> Any:
@@ -204,13 +196,11 @@ def missing(tree: Tree, grammar: SegmentSchema) -> Iterator[tuple[int, str, str]
 
 def field_of(part: Part | None, grammar: SegmentSchema, name: str) -> FieldSpec:
     """Return the field of a line, or of the keys at the top where there is no line."""
-    specs = (
-        grammar.scope
-        if part is None
-        else grammar.conditions[part.key].fields
-        if isinstance(part, Line)
-        else ()
-    )
+    specs: Sequence[FieldSpec] = ()
+    if part is None:
+        specs = grammar.scope
+    elif isinstance(part, Line):
+        specs = grammar.conditions[part.key].fields
     return next(spec for spec in specs if spec.name == name)
 
 
@@ -223,12 +213,10 @@ def orders(filters: str, grammar: SegmentSchema, chosen: Any) -> list[tuple[str,
         for way, sign in (("largest", "-"), ("smallest", ""))
     ]
     known = [("", "(address)"), *(way for way in ways if way[0] != "address")]
-    # What is chosen stays, although the rows no longer have it: the service says so beside the field.
-    return (
-        known
-        if chosen is None or chosen in dict(known)
-        else [*known, (str(chosen), visible(chosen, _CUT))]
-    )
+    if chosen is not None and chosen not in dict(known):
+        # What is chosen stays, although the rows no longer have it: the service says so beside the field.
+        known.append((str(chosen), visible(chosen, _CUT)))
+    return known
 
 
 def example(spec: FieldSpec, key: str | None = None) -> str:

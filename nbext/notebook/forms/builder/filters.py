@@ -48,13 +48,15 @@ def _joined(root: Group, pointer: str, places: dict[str, int]) -> dict[str, Any]
         by_key.setdefault(_key(part), []).append(part)
     if any(len(same) > 1 for key, same in by_key.items() if key in OTHER):
         return {root.join: _listed(root.members, f"{pointer}/{root.join}", places)}
-    return {key: _same(same, f"{pointer}/{_escaped(key)}", places) for key, same in by_key.items()}
-
-
-def _same(parts: Sequence[Part], pointer: str, places: dict[str, int]) -> Any:
-    if len(parts) == 1:
-        return _value(parts[0], pointer, places)
-    return [_value(part, f"{pointer}/{index}", places) for index, part in enumerate(parts)]
+    made = {}
+    for key, (first, *more) in by_key.items():
+        at = f"{pointer}/{_escaped(key)}"
+        made[key] = (
+            [_value(part, f"{at}/{index}", places) for index, part in enumerate((first, *more))]
+            if more
+            else _value(first, at, places)
+        )
+    return made
 
 
 def _listed(parts: Sequence[Part], pointer: str, places: dict[str, int]) -> list[dict[str, Any]]:
@@ -103,18 +105,12 @@ def _part(key: str, value: Any) -> Part:
             inner = _member(value)
             # NOT of a NOT: the outer one is that of a group of one.
             return replace(Group("all", (inner,)) if inner.negated else inner, negated=True)
-        if key in OTHER:
-            return _group(key, value)
+        if key in OTHER and isinstance(value, list) and value:
+            return Group("all" if key == "all" else "any", tuple(map(_member, value)))
     except ValueError:
         # Wrong in a way that the service explains better than a form could.
         pass
     return Line(key, value)
-
-
-def _group(key: str, value: Any) -> Group:
-    if not isinstance(value, list) or not value:
-        raise ValueError(f"{key} holds a list of conditions")
-    return Group("all" if key == "all" else "any", tuple(map(_member, value)))
 
 
 def _member(member: Any) -> Part:
@@ -158,7 +154,11 @@ def json_text(value: Any) -> str:
     text = _laid_out(value, "")
     # Only texts can hold two opening braces in a row, and a cell would take them for {{name}}.
     text = text.replace("{{", "{\\u007b")
-    return re.sub(r"[^\n -~]", _escaped_if_hidden, text)
+
+    def escaped(found: re.Match[str]) -> str:
+        return found[0] if visible(found[0]) == found[0] else json.dumps(found[0])[1:-1]
+
+    return re.sub(r"[^\n -~]", escaped, text)
 
 
 def _laid_out(value: Any, indent: str) -> str:
@@ -168,20 +168,14 @@ def _laid_out(value: Any, indent: str) -> str:
         return line
     inner = indent + "  "
     if isinstance(value, dict):
+        around = "{}"
         parts = [
             f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(one, inner)}"
             for key, one in value.items()
         ]
-        opening, closing = "{", "}"
     else:
-        parts = [_laid_out(one, inner) for one in value]
-        opening, closing = "[", "]"
-    return opening + "".join(f"\n{inner}{part}," for part in parts)[:-1] + f"\n{indent}{closing}"
-
-
-def _escaped_if_hidden(found: re.Match[str]) -> str:
-    character = found.group()
-    return character if visible(character) == character else json.dumps(character)[1:-1]
+        around, parts = "[]", [_laid_out(one, inner) for one in value]
+    return f"{around[0]}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{around[1]}"
 
 
 def cell_text(name: str, filters: Mapping[str, Any], operator: str, limit: int | None) -> str:

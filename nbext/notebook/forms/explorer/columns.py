@@ -58,11 +58,8 @@ class Column:
 
     def described(self) -> dict[str, Any]:
         """Return what the page shows in the heading and makes filters of."""
-        unit = (
-            text_of(self.about.get("symbol"))
-            if self.kind == "number" and is_repeated(self.about)
-            else ""
-        )
+        has_unit = self.kind == "number" and is_repeated(self.about)
+        unit = text_of(self.about.get("symbol")) if has_unit else ""
         return {"name": visible(self.name), "kind": self.kind, "unit": visible(unit, 40)}
 
     def matching(self, asked: Mapping[str, str]) -> Any:
@@ -72,10 +69,11 @@ class Column:
             return pc.equal(self.key, pa.scalar(text == "true"))
         if self.kind in ("text", "address"):
             return pc.match_substring(self.key, text, ignore_case=True)
-        masks = []
-        for side, compare in (("min", pc.greater_equal), ("max", pc.less_equal)):
-            if asked.get(side):
-                masks.append(compare(self.key, self._bound(asked[side], side)))
+        masks = [
+            compare(self.key, self._bound(asked[side], side))
+            for side, compare in (("min", pc.greater_equal), ("max", pc.less_equal))
+            if asked.get(side)
+        ]
         return pc.and_(*masks) if len(masks) > 1 else masks[0]
 
     def _bound(self, text: str, side: str) -> Any:
@@ -123,15 +121,15 @@ class Column:
     def summed_up(self, rows: Any) -> dict[str, Any]:
         """Return what the page shows of some rows of the key: missing, distinct, extremes, the exact sum, bars."""
         known = rows.drop_null()
-        made: dict[str, Any] = {
-            "missing": len(rows) - len(known),
-            "distinct": pc.count_distinct(known).as_py(),
-        }
-        made["bars"] = self._bars(known, made["distinct"]) if len(known) else []
-        if self.kind in ("number", "time") and len(known):
+        distinct = pc.count_distinct(known).as_py()
+        made = {"missing": len(rows) - len(known), "distinct": distinct, "bars": []}
+        if not len(known):
+            return made
+        made["bars"] = self._bars(known, distinct)
+        if self.kind in ("number", "time"):
             least, most = pc.min_max(known).as_py().values()
             made |= {"min": self.text(least), "max": self.text(most)}
-        if self.kind == "number" and len(known):
+        if self.kind == "number":
             made["sum"] = self._sum(known)
         return made
 
@@ -178,16 +176,13 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[Column], list[str]]:
     left_out = [
         name for name in names if name in exact and stated.get(name, {}).get("unit") == "token"
     ]
-    kept = [place for place, name in enumerate(names) if name not in left_out]
     shown = {f"{name}_raw": name for name in left_out}
-    return [
-        _column(
-            shown.get(names[place], names[place]),
-            frame.iloc[:, place],
-            stated.get(names[place], {}),
-        )
-        for place in kept
-    ], left_out
+    columns = [
+        _column(shown.get(name, name), frame.iloc[:, place], stated.get(name, {}))
+        for place, name in enumerate(names)
+        if name not in left_out
+    ]
+    return columns, left_out
 
 
 def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Column:

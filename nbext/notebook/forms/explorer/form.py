@@ -52,39 +52,30 @@ def as_tree(known: Provenance, asked: Asked) -> tuple[Tree, list[str]]:
             "This table does not say which segment it is of: only a segment's filters become conditions."
         )
     tree = filters.read(given, operator, SCOPE)
-    found = [(column.name, _line(column, bounds, given)) for column, bounds in asked]
-    lines = tuple(line for _, line in found if line is not None)
+    lines = [_line(column, bounds, given) for column, bounds in asked]
+    root = tree.root
     # Whatever matched so far, and the new conditions too.
-    before = (
-        tree.root.members if tree.root.join == "all" or len(tree.root.members) < 2 else (tree.root,)
-    )
-    return Tree(Group("all", (*before, *lines)), tree.scope), [
-        name for name, line in found if line is None
-    ]
+    before = root.members if root.join == "all" or len(root.members) < 2 else (root,)
+    narrowed = Group("all", (*before, *filter(None, lines)))
+    left_out = [column.name for (column, _), line in zip(asked, lines, strict=True) if line is None]
+    return Tree(narrowed, tree.scope), left_out
 
 
 def _line(column: Column, bounds: Mapping[str, str], given: Mapping[str, Any]) -> Line | None:
-    about, chain = (
-        column.about,
-        {"chain": column.about["chain"]} if column.about.get("chain") else {},
-    )
+    about = column.about
+    chain = {"chain": about["chain"]} if about.get("chain") else {}
     if column.kind == "address":
         address = bounds["text"].strip().lower()
-        return (
-            Line("wallet", {"in": [address]})
-            if column.name == "address" and looks_like_address(address)
-            else None
-        )
+        is_wallet = column.name == "address" and looks_like_address(address)
+        return Line("wallet", {"in": [address]}) if is_wallet else None
     if column.name in _FACTS and chain and not about.get("address"):
         return Line("activity", {_FACTS[column.name]: _within(column, bounds, int), **chain})
     if not about.get("address") or column.kind != "number":
         return None
     # A wallet that holds none is a row with 0 here; without a lower bound the condition would leave it out.
     if about.get("unit") is None:
-        return Line(
-            "nft",
-            {"nft": about["address"], **chain, "count": {"min": 0, **_within(column, bounds, int)}},
-        )
+        count = {"min": 0, **_within(column, bounds, int)}
+        return Line("nft", {"nft": about["address"], **chain, "count": count})
     unit = {} if is_repeated(about) else {"unit": "raw"}
     balance = {"min": "0", **_within(column, bounds, str)}
     return Line("token", {"token": about["address"], **chain, "balance": balance, **unit})
@@ -93,13 +84,14 @@ def _line(column: Column, bounds: Mapping[str, str], given: Mapping[str, Any]) -
 def _within(
     column: Column, bounds: Mapping[str, str], kind: type[int] | type[str]
 ) -> dict[str, Any]:
-    given = {side: text for side, text in bounds.items() if text}
-    if column.kind == "time":
-        return {
-            _SIDES[side]: f"{day_or_instant(text, side, column.name):%Y-%m-%dT%H:%M:%SZ}"
-            for side, text in given.items()
-        }
-    return {side: kind(column.amount(text, side)) for side, text in given.items()}
+    made: dict[str, Any] = {}
+    for side, text in bounds.items():
+        if text and column.kind == "time":
+            instant = day_or_instant(text, side, column.name)
+            made[_SIDES[side]] = f"{instant:%Y-%m-%dT%H:%M:%SZ}"
+        elif text:
+            made[side] = kind(column.amount(text, side))
+    return made
 
 
 SIZES = (25, 50, 100)
@@ -132,16 +124,7 @@ class Explorer(Form):
         self.size, self.start = SIZES[0], 0
         self.errors: dict[int, str] = {}
         self.segment: dict[str, str] = {}
-        self.hint = self._hint()
-        self.grid = Grid(columns=[column.described() for column in self.columns])
-        self.obey(self.grid, self.do)
-        self.assemble(self.grid, self.status)
-        self.widget.add_class("nbext-wide")
-        self.publish()
-        self._sum_up()
-
-    def _hint(self) -> str:
-        parts = [f"{visible(self.known.segment_id)}." if self.known.segment_id else ""]
+        parts = [f"{visible(self.known.segment_id)}."] if self.known.segment_id else []
         if self.known.truncated:
             matched = self.known.matched
             of = f" of {matched:,}" if isinstance(matched, int) else ""
@@ -150,18 +133,24 @@ class Explorer(Form):
             names = ", ".join(visible(name, 60) for name in self.left_out)
             each = "the column" if len(self.left_out) == 1 else "the columns"
             parts.append(f"{names}: exact, in the token's unit, from {each} ..._raw.")
-        return " ".join(part for part in parts if part)
+        self.hint = " ".join(parts)
+        self.grid = Grid(columns=[column.described() for column in self.columns])
+        self.obey(self.grid, self.do)
+        self.assemble(self.grid, self.status)
+        self.widget.add_class("nbext-wide")
+        self.publish()
+        self._sum_up()
 
     def do(self, asked: Mapping[str, Any]) -> None:
         """Do what a message of the page asks for: sort, filter, page, segment."""
-        act = {
+        acts = {
             "sort": self._sort,
             "filter": self._filter,
             "page": self._page,
             "segment": self._segment,
         }
-        if (found := act.get(str(asked.get("op")))) is not None:
-            found(asked)
+        if (act := acts.get(str(asked.get("op")))) is not None:
+            act(asked)
             self.publish()
 
     def _sort(self, asked: Mapping[str, Any]) -> None:
@@ -177,11 +166,8 @@ class Explorer(Form):
 
     def _filter(self, asked: Mapping[str, Any]) -> None:
         place = int(asked["at"])
-        value = {
-            key: str(text).strip()
-            for key, text in asked["value"].items()
-            if key in ("text", "min", "max")
-        }
+        given = asked["value"].items()
+        value = {key: str(text).strip() for key, text in given if key in ("text", "min", "max")}
         before = self.asked.get(place)
         self.asked.pop(place, None)
         if any(value.values()):
@@ -199,11 +185,7 @@ class Explorer(Form):
 
     def _segment(self, _: Mapping[str, Any]) -> None:
         """Write the segment that the filters mean; what is no condition is named."""
-        named = [
-            (self.columns[place], value)
-            for place, value in self.asked.items()
-            if place not in self.errors
-        ]
+        named = [(self.columns[place], value) for place, value in self._used()]
         try:
             tree, left_out = as_tree(self.known, named)
         except UsageError as error:
@@ -219,6 +201,10 @@ class Explorer(Form):
             )
         cell = cell_text("", written(tree)[0], "AND", None)
         self.segment = {"note": visible(" ".join(notes), None), "cell": cell}
+
+    def _used(self) -> list[tuple[int, dict[str, str]]]:
+        """Return the filters that can be read, by the places of their columns."""
+        return [(place, value) for place, value in self.asked.items() if place not in self.errors]
 
     def _find(self) -> None:
         """Find the rows that all filters take, in the order asked; ties, and missing values last, in the table's."""
@@ -258,10 +244,7 @@ class Explorer(Form):
     def publish(self) -> None:
         """Show the page of rows that is asked for."""
         places = self.rows.slice(self.start, self.size)
-        cells = [
-            [column.text(one) for one in column.key.take(places).to_pylist()]
-            for column in self.columns
-        ]
+        cells = (map(column.text, column.key.take(places).to_pylist()) for column in self.columns)
         self.grid.view = {
             "rows": list(zip((place + 1 for place in places.to_pylist()), *cells, strict=True)),
             "total": self.total,
@@ -286,14 +269,10 @@ class Explorer(Form):
     def asked_in_words(self) -> list[tuple[str, str]]:
         """Return the filters, and the order of the rows, each with its column."""
         sides = {"text": "contains", "min": "at least", "max": "at most"}
-        said = [
-            (
-                self.columns[place].name,
-                " and ".join(f"{sides[side]} {text}" for side, text in value.items() if text),
-            )
-            for place, value in self.asked.items()
-            if place not in self.errors
-        ]
+        said = []
+        for place, value in self._used():
+            bounds = (f"{sides[side]} {text}" for side, text in value.items() if text)
+            said.append((self.columns[place].name, " and ".join(bounds)))
         if self.sort is not None:
             said.append(("Sorted by", f"{self.columns[self.sort[0]].name}, {self.sort[1]}"))
         return said
@@ -315,9 +294,8 @@ class Explorer(Form):
             if "sum" in known.get(str(place), {})
         ]
         cell = code_html(self.segment["cell"]) if self.segment.get("cell") else ""
-        words = (
-            f'<div class="nbext-note">{html(self.hint, None)}</div><p>{html(self.in_words())}</p>'
-        )
+        hint = f'<div class="nbext-note">{html(self.hint, None)}</div>'
+        words = f"{hint}<p>{html(self.in_words())}</p>"
         facts = facts_html([*self.asked_in_words(), *sums])
         table = table_html(heads, rows, numbers, None)
         return Snapshot(f"{words}{facts}{table}{cell}", f"{self.title}: {self.in_words()}")
