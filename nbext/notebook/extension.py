@@ -250,7 +250,7 @@ def load(shell: InteractiveShell) -> None:
     magics = NbextMagics(shell, session)
     undo = _LOADED[shell] = ExitStack()
     undo.callback(session.end)
-    undo.callback(tables.install(shell, session.suspicious).remove)
+    undo.callback(tables.Formatters(shell, session.suspicious).remove)
     # A user may have a %token of their own: unloading brings it back.
     for kind, names in magics.magics.items():
         for name in names:

@@ -78,25 +78,30 @@ class SignUpForm(Form):
         self._sending, self._sent = True, address
         self._allow()
         self.say("Sending …")
-        self.background.schedule(lambda: self._send(address))
 
-    def _send(self, address: str) -> None:
-        try:
-            self.client.sign_up(address)
-            self._clear()
-            self.say(THANKS, "good")
-        except OutcomeUnknown:
-            # Cleared as if it had gone well: a second attempt is the user's decision, never a retry of ours.
-            self._clear()
-            self.say(UNKNOWN, "bad")
-        finally:
-            self._sending = False
-            self._allow()
-            self.renew()
+        def run() -> None:
+            try:
+                self.client.sign_up(address)
+                self._clear()
+                self.say(THANKS, "good")
+            except OutcomeUnknown:
+                # Cleared as if it had gone well: a second attempt is the user's decision, never a retry of ours.
+                self._clear()
+                self.say(UNKNOWN, "bad")
+            finally:
+                self._sending = False
+                self._allow()
+                self.renew()
+
+        self.background.schedule(run)
 
     def failed(self, error: Exception) -> None:
         """Show an error inside the form, without the address: a service may echo it, and outputs are saved."""
-        self.say(_without(self._sent, message_of(error)), "bad")
+        text = message_of(error)
+        # The client lower-cases the domain before it sends, so an echo may be spelt in either way.
+        for spelling in (self._sent, email_of(self._sent)) if self._sent else ():
+            text = re.sub(re.escape(spelling), "the address", text, flags=re.IGNORECASE)
+        self.say(text, "bad")
         self.renew()
 
     def _clear(self) -> None:
@@ -122,8 +127,8 @@ class SignUpForm(Form):
             self.renew()
 
     def _check(self) -> None:
-        if self.email.value.strip():
-            self.email.error = what_is_wrong(self.email.value.strip())
+        if address := self.email.value.strip():
+            self.email.error = what_is_wrong(address)
 
     def _allow(self) -> None:
         ready = self.consent.value and bool(self.email.value.strip()) and not self._sending
@@ -142,11 +147,3 @@ def what_is_wrong(address: str) -> str:
     except ValidationError as error:
         return error.errors[0]["detail"]
     return ""
-
-
-def _without(address: str, text: str) -> str:
-    """Return a text with neither the address as it was typed nor as it was sent."""
-    # The client lower-cases the domain before it sends, so an echo may be spelt in either way.
-    for spelling in (address, email_of(address)) if address else ():
-        text = re.sub(re.escape(spelling), "the address", text, flags=re.IGNORECASE)
-    return text

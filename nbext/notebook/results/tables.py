@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
@@ -133,12 +132,23 @@ def _drawn(
 ) -> str | None:
     import pandas as pd
 
+    def whole(value: Any) -> Any:
+        return value if isinstance(value, str) and looks_like_address(value) else shown(value)
+
     # A library that draws tables in pandas' place (itables, for one) gets all rows, and every address whole, to be
     # searched: of a part it would not say that it is one. It says itself what it leaves out.
     interactive = draw is not repr and not _pandas_draws()
     rows = None if interactive else pd.get_option("display.max_rows")
     few = _few(frame, rows)
-    _mark_names(few)
+    # A column of warnings, where a name pretends to be another.
+    names = [column for column in ("name", "symbol") if list(few.columns).count(column) == 1]
+    if names and "name_flags" not in few.columns:
+        marks = [
+            "; ".join(dict.fromkeys(filter(None, map(flags, row))))
+            for row in few[names].itertuples(index=False)
+        ]
+        if any(marks):
+            few["name_flags"] = marks
     few.columns = few.columns.map(shown)
     few.index = few.index.map(shown) if len(few) else few.index
     options: dict[str, Any] = {"display.html.use_mathjax": False, "display.show_dimensions": False}
@@ -150,15 +160,8 @@ def _drawn(
             "display.width": None,
         }
     with pd.option_context(*(part for option in options.items() for part in option)):
-        text = draw(
-            few.map(
-                partial(visible, limit=None)
-                if is_whole
-                else _whole_address
-                if interactive
-                else shown
-            )
-        )
+        cell = partial(visible, limit=None) if is_whole else whole if interactive else shown
+        text = draw(few.map(cell))
     wanted = pd.get_option("display.show_dimensions")
     cut = rows is not None and 0 < rows < len(frame)
     return (
@@ -172,23 +175,6 @@ def _pandas_draws() -> bool:
     import pandas as pd
 
     return str(vars(pd.DataFrame)["_repr_html_"].__module__).startswith("pandas")
-
-
-def _whole_address(value: Any) -> Any:
-    return value if isinstance(value, str) and looks_like_address(value) else shown(value)
-
-
-def _mark_names(few: pd.DataFrame) -> None:
-    """Add a column of warnings to what is displayed, where a name pretends to be another."""
-    names = [column for column in ("name", "symbol") if list(few.columns).count(column) == 1]
-    if not names or "name_flags" in few.columns:
-        return
-    found = [
-        "; ".join(dict.fromkeys(filter(None, map(flags, row))))
-        for row in few[names].itertuples(index=False)
-    ]
-    if any(found):
-        few["name_flags"] = found
 
 
 def _few(frame: pd.DataFrame, rows: int | None) -> pd.DataFrame:
@@ -208,36 +194,27 @@ _DRAWN: tuple[tuple[str, str, Callable[[Any], str | None]], ...] = (
 )
 
 
-@dataclass
 class Formatters:
-    """The formatters of one shell, and those that they replaced."""
+    """The formatters of one shell that display our tables and their columns literally.
 
-    shell: InteractiveShell
-    before: dict[tuple[str, str], Any]
+    They are installed by the name of the type, so that pandas need not be imported yet.
+    """
+
+    def __init__(self, shell: InteractiveShell, names: SuspiciousNames) -> None:
+        display: Any = shell.display_formatter
+        self._formatters = display.formatters
+        self._before: dict[tuple[str, str], Any] = {}
+        for mime, kind, draw in _DRAWN:
+            old = self._before[mime, kind] = self._formatters[mime].pop(f"pandas.{kind}", None)
+            drawn = _literal_formatter(draw, old, names)
+            self._formatters[mime].for_type_by_name("pandas", kind, drawn)
 
     def remove(self) -> None:
         """Put back the formatters that were there before."""
-        for (mime, kind), old in self.before.items():
-            formatter = _formatter(self.shell, mime)
-            formatter.pop(f"pandas.{kind}", None)
+        for (mime, kind), old in self._before.items():
+            self._formatters[mime].pop(f"pandas.{kind}", None)
             if old is not None:
-                formatter.for_type_by_name("pandas", kind, old)
-
-
-def install(shell: InteractiveShell, names: SuspiciousNames) -> Formatters:
-    """Display our tables and their columns literally in this shell; pandas is not imported for it."""
-    formatters = Formatters(shell, {})
-    for mime, kind, draw in _DRAWN:
-        formatter = _formatter(shell, mime)
-        old = formatters.before[mime, kind] = formatter.pop(f"pandas.{kind}", None)
-        # By the name of the type, so that pandas need not be imported yet.
-        formatter.for_type_by_name("pandas", kind, _literal_formatter(draw, old, names))
-    return formatters
-
-
-def _formatter(shell: InteractiveShell, mime: str) -> Any:
-    formatters: Any = shell.display_formatter
-    return formatters.formatters[mime]
+                self._formatters[mime].for_type_by_name("pandas", kind, old)
 
 
 def _literal_formatter(
@@ -273,20 +250,16 @@ def flags(name: object) -> str:
     found = []
     if visible(name, None) != name:
         found.append("hidden characters")
-    scripts = sorted({script for script in map(_script, name) if script})
+    letters = (
+        unicodedata.name(letter, "").partition(" ")[0] for letter in name if letter.isalpha()
+    )
+    scripts = sorted(set(letters).intersection(_ALIKE))
     if len(scripts) > 1:
         found.append(f"mixed scripts: {', '.join(script.title() for script in scripts)}")
     folded = unicodedata.normalize("NFKC", name).translate(_LATIN_OF)
     if folded.isascii() and any(character.isalnum() for character in folded):
         found.append(f"looks like {visible(folded)!r}")
     return "; ".join(found)
-
-
-def _script(character: str) -> str:
-    if not character.isalpha():
-        return ""
-    script = unicodedata.name(character, "").partition(" ")[0]
-    return script if script in _ALIKE else ""
 
 
 class SuspiciousNames:
