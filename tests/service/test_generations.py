@@ -138,7 +138,7 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
         assert counts == [(1, 100), (1, 100)]
         after = running.execute(holders(10))
         assert (after["counts"]["matched"], after["asOf"]["block"]) == (6, 300)
-        running.container.generations.look()
+        running.container.generations.refresh()
         assert running.container.generations.fingerprints() == [
             storage.current_generation(data).fingerprint
         ]
