@@ -15,13 +15,9 @@ from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.errors import AmbiguousAnswer, ProtocolError
 
-NDJSON_TYPES = (
-    "application/x-ndjson",
-    "application/ndjson",
-    "application/jsonl",
-    "application/x-jsonlines",
-    "application/jsonlines",
-    "application/json-seq",
+_LINES_TYPES = name_set(
+    "application/x-ndjson application/ndjson application/jsonl application/x-jsonlines application/jsonlines "
+    "application/json-seq"
 )
 
 
@@ -92,7 +88,7 @@ def opened(answer: Answer) -> ForeignPage:
         raise ProtocolError(
             f"The service answered with {_markup(body)} instead of data. Check base_url."
         )
-    if kind in NDJSON_TYPES:
+    if kind in _LINES_TYPES:
         return _lines(body)
     if kind in csv_text.VAGUE_TYPES:
         return _sniffed(answer, body)

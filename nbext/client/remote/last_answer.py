@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,29 +143,20 @@ def outlined(
             for name, kind in columns[:MOST_FIELDS]
         ]
     else:
-        document = _document(answer, reading)
+        document = None if reading is None else reading.document
+        if document is None:
+            with suppress(ProtocolError, NotJson, RecursionError):
+                document = content.opened(answer).document
         found.fields = [] if document is None else _fields(document, key)
     size = f", {len(answer.body):,} bytes" if answer.body else ""
     if not found.fields and answer.body:
         # Of what could not be read only the beginning is here.
-        size, value = (
-            "",
-            quoted(redacted(answer.body[:200].decode("utf-8", "replace"), key), LONGEST_VALUE),
-        )
+        size, value = "", _value(answer.body[:200].decode("utf-8", "replace"), key)
         found.fields = [OutlineField("(beginning)", {"text": None}, value=value)]
     found.title = f"{visible(url, 120)}: {answer.status}, {kind}{size}, read as {operation}"
     found.fields += _headers(answer.headers, key)
     found.read_as = [failure] if reading is None else list(_read_as(reading, profile, found.fields))
     return found
-
-
-def _document(answer: Answer, reading: Reading | None) -> Any:
-    if reading is not None and reading.document is not None:
-        return reading.document
-    try:
-        return content.opened(answer).document
-    except (ProtocolError, NotJson, RecursionError):
-        return None
 
 
 def _fields(document: Any, key: Secret) -> list[OutlineField]:
@@ -179,13 +171,12 @@ def _fields(document: Any, key: Secret) -> list[OutlineField]:
             one = found[path] = OutlineField(path)
         one.kinds[_kind(value)] = None
         if isinstance(value, Mapping | list):
-            one.size = max(
-                one.size, len(value) if isinstance(value, list) or _is_keyed(value) else 0
-            )
-            todo = [*_inner(path, value, depth), *todo] if depth < MOST_DEPTH else todo
+            if isinstance(value, list) or _is_keyed(value):
+                one.size = max(one.size, len(value))
+            if depth < MOST_DEPTH:
+                todo = [*((path, item, depth + 1) for path, item in _inner(path, value)), *todo]
         elif value is not None and not one.value:
-            # The key goes before anything is cut.
-            one.value = quoted(redacted(str(value)[:5000], key), LONGEST_VALUE)
+            one.value = _value(value, key)
     # The whole answer is a line of its own only where it is rows, or a single value.
     fields = [
         one
@@ -197,20 +188,13 @@ def _fields(document: Any, key: Secret) -> list[OutlineField]:
     return fields[:MOST_FIELDS]
 
 
-def _inner(
-    path: str, value: Mapping[str, Any] | list[Any], depth: int
-) -> list[tuple[str, Any, int]]:
+def _inner(path: str, value: Mapping[str, Any] | list[Any]) -> list[tuple[str, Any]]:
     if isinstance(value, list):
-        return [(f"{path}[]", item, depth + 1) for item in value[:MOST_ITEMS]]
+        return [(f"{path}[]", item) for item in value[:MOST_ITEMS]]
     if _is_keyed(value):
-        return [
-            (f"{path}.*" if path else "*", item, depth + 1)
-            for item in list(value.values())[:MOST_ITEMS]
-        ]
-    return [
-        (path_to(path, str(name)), item, depth + 1)
-        for name, item in list(value.items())[:MOST_FIELDS]
-    ]
+        here = f"{path}.*" if path else "*"
+        return [(here, item) for item in list(value.values())[:MOST_ITEMS]]
+    return [(path_to(path, str(name)), item) for name, item in list(value.items())[:MOST_FIELDS]]
 
 
 def _is_keyed(value: Any) -> bool:
@@ -232,19 +216,16 @@ def _kind(value: Any) -> str:
 
 
 def _headers(headers: Mapping[str, str], key: Secret) -> list[OutlineField]:
-    named = [
-        (name, value)
+    return [
+        OutlineField(f"header:{visible(name, 60)}", {"text": None}, value=_value(value, key))
         for name, value in list(headers.items())[:100]
         if not _PLAIN_HEADERS.fullmatch(name)
-    ]
-    return [
-        OutlineField(
-            f"header:{visible(name, 60)}",
-            {"text": None},
-            value=quoted(redacted(value[:5000], key), LONGEST_VALUE),
-        )
-        for name, value in named[:20]
-    ]
+    ][:20]
+
+
+def _value(value: object, key: Secret) -> str:
+    # The key goes before anything is cut.
+    return quoted(redacted(str(value)[:5000], key), LONGEST_VALUE)
 
 
 def _read_as(

@@ -80,10 +80,10 @@ class ForeignProfile:
         _check(remote)
         builtin = builtins().get(remote.get("profile", ""), {})
         layers = [
-            (f"remote.{operation}", remote.get(operation, {}), True),
-            ("remote", remote, False),
-            ("", builtin.get(operation, {}), True),
-            ("", builtin, False),
+            (builtin, False),
+            (builtin.get(operation, {}), True),
+            (remote, False),
+            (remote.get(operation, {}), True),
         ]
         self.operation = operation
         self._paths: dict[str, tuple[str, Any]] = {}
@@ -96,9 +96,9 @@ class ForeignProfile:
         self.id_template: str | None = None
         self.idempotent = False
         paging: dict[str, str] = {}
-        for place, layer, own in layers[::-1]:
+        for layer, own in layers:
             for name, path in layer.get("paths", {}).items():
-                self._paths[name] = (path, _compiled(f"{place}.paths.{name}", path))
+                self._paths[name] = (path, _compiled(f"remote.paths.{name}", path))
                 (self._own.add if own else self._own.discard)(name)
             for name, words in layer.get("states", {}).items():
                 self.states |= dict.fromkeys(_words(words), STATES[name])
@@ -107,7 +107,8 @@ class ForeignProfile:
             self.types |= _flat(layer.get("types", {}))
             self.known |= {bare(word) for word in _words(layer.get("known", ()))}
             self.id_template = layer.get("id_template", self.id_template)
-            self.idempotent = _is_true(layer.get("idempotent", self.idempotent))
+            # `%nbext set` knows only texts.
+            self.idempotent = str(layer.get("idempotent", self.idempotent)).lower() == "true"
         self.style, self.parameter = paging.get("style"), paging.get("parameter")
         if "header" in paging:
             self._paths["next"] = (_HEADER + paging["header"], None)
@@ -182,7 +183,8 @@ class ForeignProfile:
             # {"address": {"hash": ...}} may become its own address.
             if value is not None and ours in record and ours not in self.columns and ours != first:
                 raise self._clash([path, *record])
-            found |= {} if value is None else {ours: value}
+            if value is not None:
+                found[ours] = value
         return found
 
     def names(self, columns: Sequence[str]) -> list[str]:
@@ -306,11 +308,6 @@ def _words(given: Any) -> Iterator[str]:
     """Yield status words: a list, or a text of several with commas between; a service may use numbers or booleans."""
     for word in given if isinstance(given, list) else str(given).split(","):
         yield str(word).strip().casefold()
-
-
-def _is_true(given: Any) -> bool:
-    # `%nbext set` knows only texts.
-    return str(given).lower() == "true"
 
 
 def _unknown(words: str, got: str, allowed: tuple[str, ...]) -> ConfigError:

@@ -134,17 +134,11 @@ class Stranger:
         elif page.table is not None and (profile.columns or fields):
             names = dict.fromkeys(profile.names(page.table.column_names))
             page.table = page.table.rename_columns(list(to_ours(names, fields)))
-        present = (
-            page.records[0]
-            if page.records
-            else page.table.column_names
-            if page.table is not None
-            else ()
-        )
         # Text of CSV becomes integers as a uint256 does: where every value fits.
-        whole = "uint256" if page.table is not None else "integer"
+        of_csv = page.table is not None
+        present = page.table.column_names if page.table is not None else (page.records or [{}])[0]
         page.types |= {
-            name: whole if fields[name] == "integer" else fields[name]
+            name: "uint256" if of_csv and fields[name] == "integer" else fields[name]
             for name in present
             if name in fields
         }
@@ -340,7 +334,13 @@ def _read(answer: Answer, want: Want, profile: ForeignProfile, key: Secret | Non
         page.records = [tables.the_record(page.document, profile.find("rows", page.document))]
     else:
         _read_table(page, answer, profile, key)
-    _check(page, want, key)
+    # What runs is asked for again: by its id, or where an earlier answer said.
+    again = page.id or page.url or page.poll or (page.state and page.word is not None)
+    runs = want is Want.SEGMENT and (again or page.state is State.RUNNING)
+    if page.rows is None and not runs:
+        raise ProtocolError(
+            f"Expected {want.value}, but the answer is {tables.kind_of(page.document, key)}."
+        )
     return page
 
 
@@ -418,18 +418,15 @@ def _raise_error(
         return
     problem = document if isinstance(document, dict) else {}
     # A gateway that turns every answer into a 200 leaves the status in the body.
-    inner = next(
-        (
-            v
-            for k, v in problem.items()
-            if bare(k) in ("statuscode", "code", "status") and type(v) is int
-        ),
-        0,
-    )
+    codes = (v for k, v in problem.items() if bare(k) in _CODES and type(v) is int)
+    inner = next(codes, 0)
     status = inner if 400 <= inner < 600 else status
     if status >= 400:
         raise of_problem(status, problem, text or words(document), key)
     raise _error(text, key, status, problem)
+
+
+_CODES = name_set("statuscode code status")
 
 
 def _read_table(
@@ -509,10 +506,9 @@ def _check_state(page: ForeignPage, source: Any, rows: int, profile: ForeignProf
     if page.state is None and page.word is None:
         found = status_of(page.document, None, profile.state_of)
         page.state = found.state if found.state is State.RUNNING else None
-        waits = (
-            page.retry_after is not None and not rows and profile.operation in ("segment", "export")
-        )
-        if waits or any(profile.state_of(word) is State.RUNNING for word in inner.values()):
+        of_job = profile.operation in ("segment", "export")
+        waits = of_job and page.retry_after is not None and not rows
+        if waits or State.RUNNING in map(profile.state_of, inner.values()):
             page.state = State.RUNNING
     elif page.state is State.COMPLETED:
         signs.unknown = {**inner, **signs.unknown}
@@ -608,16 +604,3 @@ def _chosen_rows(profile: ForeignProfile, document: Any) -> tables.FoundTable | 
             f"remote.paths.rows leads to {kind} instead of a list of objects, lists or texts."
         )
     return table
-
-
-def _check(reading: Reading, want: Want, key: Secret | None) -> None:
-    # What runs is asked for again: by its id, or where an earlier answer said.
-    running = reading.state is State.RUNNING or (
-        reading.state is not None and reading.word is not None
-    )
-    if want is Want.SEGMENT and (reading.id or reading.url or reading.poll or running):
-        return
-    if reading.rows is None:
-        raise ProtocolError(
-            f"Expected {want.value}, but the answer is {tables.kind_of(reading.document, key)}."
-        )
