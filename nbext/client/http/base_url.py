@@ -101,18 +101,15 @@ class Origin:
                 f"{self.root} redirects to something that is not an http(s) address."
             )
         # A service outside must not use us to reach what only this machine can: 169.254.169.254 hands out credentials.
-        if not self.owns(target) and not self._may_send_to(parts):
+        is_local = self.is_loopback and _ip_is_loopback(parts.hostname)
+        is_public = parts.scheme == "https" and not _is_inside(parts.hostname)
+        if not (self.owns(target) or is_local or is_public):
             host = visible(parts.hostname, 80)
             raise ProtocolError(
                 f"{self.root} redirects to {parts.scheme}://{host}, where nbext does not follow: "
                 "it follows only to https:// addresses outside of private networks."
             )
         return target
-
-    def _may_send_to(self, parts: SplitResult) -> bool:
-        if self.is_loopback and _ip_is_loopback(parts.hostname or ""):
-            return True
-        return parts.scheme == "https" and not _is_inside(parts.hostname or "")
 
 
 def _split(base_url: str) -> SplitResult:

@@ -389,24 +389,19 @@ def _say(found: Signs, path: str, more: bool) -> None:
 def _of_number(found: Signs, path: str, name: str, value: Any) -> bool:
     plain, truth = bare(name), truth_of(value)
     if truth is not None:
-        if _MORE.fullmatch(plain):
-            if truth or not _ONLY_TRUE.fullmatch(plain):
-                _say(found, path, truth)
-        elif _LAST.fullmatch(plain):
+        more, last = _MORE.fullmatch(plain), _LAST.fullmatch(plain)
+        if more and (truth or not _ONLY_TRUE.fullmatch(plain)):
+            _say(found, path, truth)
+        elif last and not more:
             _say(found, path, not truth)
-        return bool(_MORE.fullmatch(plain) or _LAST.fullmatch(plain))
-    ranged = _OF.fullmatch(value) if isinstance(value, str) else None
-    numbered = (
-        _PAGE_OF.fullmatch(value.strip())
-        if isinstance(value, str) and _PAGE.fullmatch(plain)
-        else None
-    )
-    if ranged:
-        found.totals[path] = int(ranged[3].replace(",", ""))
-    elif numbered:
-        found.page, found.pages = (name, int(numbered[1])), int(numbered[2])
-    if ranged or numbered:
-        return True
+        return bool(more or last)
+    if isinstance(value, str):
+        if ranged := _OF.fullmatch(value):
+            found.totals[path] = int(ranged[3].replace(",", ""))
+            return True
+        if _PAGE.fullmatch(plain) and (numbered := _PAGE_OF.fullmatch(value.strip())):
+            found.page, found.pages = (name, int(numbered[1])), int(numbered[2])
+            return True
     share = (
         plain in ("coverage", "completeness")
         and isinstance(value, int | Decimal)
@@ -424,12 +419,12 @@ def _of_number(found: Signs, path: str, name: str, value: Any) -> bool:
     if is_least:
         found.least = number
         found.hints.append(path)
-        return True
-    if _REST.fullmatch(plain) and number is not None:
+    elif _REST.fullmatch(plain) and number is not None:
         if number:
             _say(found, path, True)
-        return True
-    return number is not None and number >= 0 and _of_count(found, path, name, number)
+    else:
+        return number is not None and number >= 0 and _of_count(found, path, name, number)
+    return True
 
 
 def _of_count(found: Signs, path: str, name: str, number: int) -> bool:
