@@ -248,12 +248,10 @@ class Walk:
             total = self._total()
             whole = total is not None and self._came >= total and not signs.go_on
             ended = not rows or signs.go_on is False or whole
+            if ended:
+                return []
             numbers = [self._came] if self._style == "offset" else self._page_numbers()
-            return (
-                []
-                if ended
-                else [{self._parameter or self._style: str(number)} for number in numbers]
-            )
+            return [{self._parameter or self._style: str(number)} for number in numbers]
         # Where links lead, a cursor without one is no next page; nor is one after all rows that there are.
         found = [way for way in signs.ways if isinstance(way, str) or not self._by_link]
         whole = not rows and self._seen > 1 and 0 < (self._total() or 0) <= self._came
@@ -266,12 +264,9 @@ class Walk:
 
         Nobody knows whether the first one was 0 or 1 until the page 1 is asked for: it is the next, or the same again.
         """
-        if self._number is None:
-            return [1, 2]
-        return [
-            self._number + 1,
-            *([self._number + 2] if self._base == 0 and self._seen == 1 else []),
-        ]
+        last = self._number or 0
+        is_known = self._number is not None and (self._base or self._seen > 1)
+        return [last + 1] if is_known else [last + 1, last + 2]
 
     def _counted(self, signs: Signs, rows: int) -> list[Way]:
         """Return the ways by the number of the page, or of the row, that the answer states."""

@@ -362,12 +362,13 @@ def _receipt(answer: Answer, profile: ForeignProfile, key: Secret | None) -> For
     if document is False:
         raise _error("false", key, answer.status)
     _raise_error(page, answer.status, Want.RECEIPT, profile, key)
-    status = status_of(document, profile.find("status", document, answer.headers), profile.state_of)
-    if status.state in (State.FAILED, State.CANCELLED, State.EXPIRED):
-        raise _error(said(document) or status.word, key, answer.status)
+    chosen = profile.find("status", document, answer.headers)
+    word, state = status_of(document, chosen, profile.state_of)
+    if state in (State.FAILED, State.CANCELLED, State.EXPIRED):
+        raise _error(said(document) or word, key, answer.status)
     fields = fields_of(places(document))
     delivered = next((truth_of(value) for _, name, value in fields if name == "delivered"), None)
-    page.document = {"status": status.word, "delivered": delivered}
+    page.document = {"status": word, "delivered": delivered}
     return page
 
 
@@ -504,8 +505,8 @@ def _check_state(page: ForeignPage, source: Any, rows: int, profile: ForeignProf
         if profile.state_of(word) not in (None, State.COMPLETED)
     }
     if page.state is None and page.word is None:
-        found = status_of(page.document, None, profile.state_of)
-        page.state = found.state if found.state is State.RUNNING else None
+        _, state = status_of(page.document, None, profile.state_of)
+        page.state = state if state is State.RUNNING else None
         of_job = profile.operation in ("segment", "export")
         waits = of_job and page.retry_after is not None and not rows
         if waits or State.RUNNING in map(profile.state_of, inner.values()):
@@ -539,7 +540,7 @@ def _with_last_row(found: tables.FoundTable, document: Any, key: Secret | None) 
             said_last |= rows.pop(place)
     if not said_last:
         return document
-    state = status_of(said_last, None, state_of).state
+    _, state = status_of(said_last, None, state_of)
     text = error_in(said_last)
     if not text and state not in (None, State.RUNNING, State.COMPLETED):
         text = said(said_last) or "it failed"

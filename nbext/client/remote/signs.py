@@ -114,11 +114,8 @@ def signs_of(
     }
     if "total" in profile:
         total = number_of(profile.find("total", document, headers))
-        found.counts, found.returned, found.totals = (
-            {},
-            {},
-            {} if total is None else {"remote.paths.total": total},
-        )
+        found.counts, found.returned = {}, {}
+        found.totals = {} if total is None else {"remote.paths.total": total}
     if "next" in profile:
         found.ways = _ways_of(profile.find("next", document, headers), profile)
         found.go_on, found.pages, found.hints = bool(found.ways), None, ["remote.paths.next"]
@@ -488,7 +485,9 @@ def _of_headers(found: Signs, headers: Mapping[str, str]) -> None:
     for name, value in list(headers.items())[:200]:
         plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
         if plain == "content-range":
-            _of_range(found, value)
+            if ranged := _RANGE.fullmatch(value):
+                found.offset = ("offset", int(ranged[1]))
+                found.totals |= {} if ranged[2] == "*" else {"Content-Range": int(ranged[2])}
         elif value.startswith("{") and "pagination" in plain:
             _of_json(found, name, value)
         elif not re.search("rate|quota|cookie|auth|csrf|session|cache", plain):
@@ -515,6 +514,7 @@ def _is_sign(plain: str) -> bool:
     )
 
 
+_RANGE = re.compile(r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)\s*")
 _LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
 
 
@@ -526,16 +526,6 @@ def _links_of(header: str) -> dict[str, str]:
         for name in (rel[1] or rel[2] or "").lower().split() if rel else ():
             found.setdefault(name, str(target))
     return found
-
-
-def _of_range(found: Signs, value: str) -> None:
-    ranged = re.fullmatch(
-        r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)\s*", value
-    )
-    if ranged:
-        found.offset = ("offset", int(ranged[1]))
-        if ranged[3] != "*":
-            found.totals["Content-Range"] = int(ranged[3])
 
 
 def _of_json(found: Signs, name: str, value: str) -> None:

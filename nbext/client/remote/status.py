@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -56,8 +55,7 @@ def read_job(
     if isinstance(document, str) and profile.state_of(document):
         # A word alone: Allium answers "running". Any other text may be an id.
         chosen = document
-    status = status_of(document, chosen, profile.state_of)
-    page.word, page.state = status.word, status.state
+    page.word, page.state = status_of(document, chosen, profile.state_of)
     if page.state is None and answer.status == 202:
         page.state = State.RUNNING
     # Without an id a word may be of anything, but a part is one.
@@ -192,38 +190,33 @@ _ENDS = name_set(
 )
 
 
-@dataclass(frozen=True)
-class Status:
-    """A job's state, and the service's own word for it; a word without a state is one that nobody knows."""
+def status_of(
+    document: Any, chosen: Any, known: Callable[[str], State | None]
+) -> tuple[str | None, State | None]:
+    """Return the service's own word and the state of the job that an answer speaks of.
 
-    word: str | None = None
-    state: State | None = None
-
-
-def status_of(document: Any, chosen: Any, known: Callable[[str], State | None]) -> Status:
-    """Return the state of the job that an answer speaks of. What says that it is not done outranks what says it is.
+    What says that it is not done outranks what says it is. A word without a state is one that nobody knows.
 
     ``chosen`` is what the settings point to, and ``known`` the state of a word, as they and `state_of` have it.
     """
     if chosen is not None:
         spelled = str(chosen).lower() if isinstance(chosen, bool) else _text(chosen) or str(chosen)
-        return Status(
-            spelled, known(spelled) or (_OF_TRUTH[chosen] if isinstance(chosen, bool) else None)
-        )
+        truth = _OF_TRUTH[chosen] if isinstance(chosen, bool) else None
+        return spelled, known(spelled) or truth
     pairs = [(plain, value) for _, plain, value in fields_of(places(document))]
     word = _word(_text(value) for name, value in pairs if name in STATUSES)
     state, flagged, far = known(word) if word else None, _flagged(pairs), _progress(pairs)
     if state in _ENDED_BADLY or flagged in _ENDED_BADLY:
-        return Status(word, state if state in _ENDED_BADLY else flagged)
+        return word, state if state in _ENDED_BADLY else flagged
     if flagged is not None:
-        return Status(word, flagged)
+        return word, flagged
     if far is State.RUNNING and (state is None or (word or "").lower() in _OF_THE_CALL):
-        return Status(word, far)
+        return word, far
     if word is not None or far is not None:
-        return Status(word, far if word is None else state)
+        return word, far if word is None else state
     # "completedAt": null, and nothing else that speaks of the state.
     ended = [value for name, value in pairs if name in _ENDS]
-    return Status(None, State.RUNNING if ended and not any(ended) else None)
+    return None, State.RUNNING if ended and not any(ended) else None
 
 
 def states_in(document: Any, rows: Any) -> dict[str, str]:

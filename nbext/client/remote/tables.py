@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,58 +66,48 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
         return [found] if found else []
     if not isinstance(document, Mapping):
         return []
-    whole = None if beside_id else keyed(document, "")
-    return (
-        [whole]
-        if whole
-        else list(_below(document, "", 0, beside_id, document, iter(range(MOST_HOLDERS))))
-    )
+    left = iter(range(MOST_HOLDERS))
 
-
-def _below(  # noqa: PLR0917  # what goes down with each step
-    holder: Mapping[str, Any],
-    path: str,
-    depth: int,
-    beside_id: bool,
-    root: Any,
-    left: Iterator[int],
-) -> list[FoundTable]:
-    if len(holder) > MOST_NAMES:
-        return []
-    if next(left, None) is None:
-        raise ProtocolError(
-            "The answer has too many objects to look for its rows. Set remote.paths.rows."
-        )
-    columnar = _columnar(holder, path)
-    if columnar and not (beside_id and depth == 0):
-        return [columnar]
-    found: list[FoundTable] = []
-    columns = columns_beside(holder)
-    # A query beside an id is what was asked, and not the wrapper of the job itself.
-    echoes = ECHOES if beside_id and IDS & {bare(name) for name in holder} else ()
-    for name, value in holder.items():
-        if not isinstance(value, list | Mapping):
-            continue
-        here, plain = path_to(path, name), bare(name)
-        if plain in NOT_ROWS or (
-            beside_id and (plain not in RESULTS | WRAPPERS or plain in echoes)
-        ):
-            continue
-        if isinstance(value, list):
-            table = (
-                table_in(value, here, columns, root)
-                if plain in ROWS or _is_records(value)
-                else None
+    def below(holder: Mapping[str, Any], path: str, depth: int) -> list[FoundTable]:
+        is_job = beside_id and depth == 0
+        if not is_job and (whole := keyed(holder, path)):
+            return [whole]
+        if len(holder) > MOST_NAMES:
+            return []
+        if next(left, None) is None:
+            raise ProtocolError(
+                "The answer has too many objects to look for its rows. Set remote.paths.rows."
             )
-            found += [table] if table else []
-        elif (
-            depth < MAX_DEPTH
-            and plain not in ECHOES - WRAPPERS
-            and not plain.endswith(("metadata", "manifest"))
-        ):
-            whole = keyed(value, here)
-            found += [whole] if whole else _below(value, here, depth + 1, beside_id, root, left)
-    return _without_twins(found)
+        if not is_job and (columnar := _columnar(holder, path)):
+            return [columnar]
+        found: list[FoundTable] = []
+        columns = columns_beside(holder)
+        # A query beside an id is what was asked, and not the wrapper of the job itself.
+        echoes = ECHOES if beside_id and IDS & {bare(name) for name in holder} else ()
+        for name, value in holder.items():
+            if not isinstance(value, list | Mapping):
+                continue
+            here, plain = path_to(path, name), bare(name)
+            if plain in NOT_ROWS or (
+                beside_id and (plain not in RESULTS | WRAPPERS or plain in echoes)
+            ):
+                continue
+            if isinstance(value, list):
+                table = (
+                    table_in(value, here, columns, document)
+                    if plain in ROWS or _is_records(value)
+                    else None
+                )
+                found += [table] if table else []
+            elif (
+                depth < MAX_DEPTH
+                and plain not in ECHOES - WRAPPERS
+                and not plain.endswith(("metadata", "manifest"))
+            ):
+                found += below(value, here, depth + 1)
+        return _without_twins(found)
+
+    return below(document, "", 0)
 
 
 def _without_twins(found: list[FoundTable]) -> list[FoundTable]:
@@ -138,16 +128,12 @@ def keyed(holder: Mapping[str, Any], path: str) -> FoundTable | None:
     column = "address" if all(looks_like_address(name) for name in holder) else "key"
     if all(isinstance(value, Mapping) for value in holder.values()):
         # A record that has the column itself says it in its own way.
-        return FoundTable(
-            path,
-            [{column: name, **record_of(value)} for name, value in holder.items()],
-            source=holder,
-        )
-    if any(isinstance(value, Mapping | list) for value in holder.values()):
+        records = [{column: name, **record_of(value)} for name, value in holder.items()]
+    elif any(isinstance(value, Mapping | list) for value in holder.values()):
         return None
-    return FoundTable(
-        path, [{column: name, "value": value} for name, value in holder.items()], source=holder
-    )
+    else:
+        records = [{column: name, "value": value} for name, value in holder.items()]
+    return FoundTable(path, records, source=holder)
 
 
 def table_in(value: Sequence[Any], path: str, columns: list[Any], root: Any) -> FoundTable | None:
