@@ -267,11 +267,17 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
     return values.to_pandas().array
 
 
-def text_columns(schema: pa.Schema) -> dict[str, str]:
-    """Return the type of the columns that come as text from a service that chose their types: they stay text."""
+def sent_types(schema: pa.Schema) -> dict[str, str]:
+    """Return the types that Arrow of our own service says itself: exact amounts are decimals, and texts stay text."""
     import pyarrow as pa
 
-    return {field.name: "string" for field in schema if pa.types.is_string(field.type)}
+    kinds = {"uint256": pa.types.is_decimal, "string": pa.types.is_string}
+    return {
+        field.name: kind
+        for field in schema
+        for kind, is_kind in kinds.items()
+        if is_kind(field.type)
+    }
 
 
 def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:

@@ -279,15 +279,22 @@ class SegmentRun:
             raise kind(f"{named}{reason}", segment_id=self.id)
 
     def fetch(self, *, arrow: bool = False) -> pd.DataFrame:
-        """Return the rows of the segment by its id: as Arrow where that is asked for and offered, else by file type."""
-        kind, target, types = self.file_type, self.path(_PATHS[self.file_type]), self._types
+        """Return the rows of the segment by its id: as Arrow from our own service, else by file type.
+
+        With ``arrow`` another service is asked for Arrow, too, where it offers that.
+        """
+        kind, types = self.file_type, self._types
         document = self._described.document
         links = document.get("links") if isinstance(document, dict) else None
         offered = links.get("arrow") if isinstance(links, dict) else None
-        if arrow and isinstance(offered, str):
-            # Our own operation's path: the link has what a proxy put before it, and so has base_url.
-            kind = "arrow"
-            target = self.path(_PATHS[kind]) if self.service.ours else self.service.follow(offered)
+        if self.service.ours:
+            # By its path: a link has what a proxy put before it, and so has base_url; and there is none where our
+            # service could not describe the segment just then.
+            kind, target = "arrow", self.path(op.SEGMENT_ARROW)
+        elif arrow and isinstance(offered, str):
+            kind, target = "arrow", self.service.follow(offered)
+        else:
+            target = self.path(_PATHS[kind])
         call = self.call("GET", target, {"Accept": _ACCEPT[kind]}, operation="export")
         wait = FIRST_POLL
         while True:
@@ -299,8 +306,8 @@ class SegmentRun:
                     raise
             else:
                 if reading.rows is not None:
-                    if kind == "arrow" and self.service.ours and reading.table is not None:
-                        types = {**types, **frames.text_columns(reading.table.schema)}
+                    if self.service.ours and reading.table is not None:
+                        types = {**types, **frames.sent_types(reading.table.schema)}
                     return self.table(reading, call, types)
                 if reading.state is not State.RUNNING:
                     self._raise_failure(reading)
@@ -367,7 +374,7 @@ class SegmentRun:
         if path is not None:
             return self._written(path, self._described, {}, overwrite=overwrite, raw=raw)
         # The caller named the format: a stranger's Arrow is only taken where rows come as a stream of the same values.
-        table = self.fetch(arrow=self.file_type == "csv" or bool(self.service.ours))
+        table = self.fetch(arrow=self.file_type == "csv")
         return self._provenance(table, self._described, {}).attach(table)
 
     def _written(

@@ -24,7 +24,7 @@ from nbext.client import frames
 from nbext.client.files import csv_text, writer
 from nbext.errors import NotFound, ProtocolError, ValidationError
 from tests.client.conftest import KEY
-from tests.client.faultserver import reply
+from tests.client.faultserver import as_arrow, reply
 
 ROWS = [
     {"address": f"0x{i:040x}", "UNI_balance": str(10**i * 7), "BAYC_count": i} for i in (1, 15, 30)
@@ -132,6 +132,18 @@ def test_arrow_is_taken_where_it_is_offered(ours, client):
         "POST /v1/segment/execute", reply(described(links={"arrow": "/v1/segment/abc/arrow"}))
     )
     pd.testing.assert_frame_equal(client.execute_segment({"a": 1}), EXPECTED)
+    assert ours.asked("/v1/segment/abc/csv") == ours.asked("/v1/segment/abc/json") == []
+
+
+@pytest.mark.parametrize("export", ["export_json", "export_csv"])
+def test_our_own_service_is_asked_for_arrow_even_where_it_cannot_describe_the_segment(
+    ours, settings, export
+):
+    client = Client(ours.url, KEY, settings=settings(attempts=1), restart=lambda: None)
+    ours.script("GET /v1/segment/abc", reply({"code": "busy", "detail": "Later."}, 503))
+    ours.script("GET /v1/segment/abc/arrow", as_arrow(ROWS))
+    table = getattr(client, export)("abc")
+    pd.testing.assert_frame_equal(table, EXPECTED[["address", "UNI_balance"]])
     assert ours.asked("/v1/segment/abc/csv") == ours.asked("/v1/segment/abc/json") == []
 
 
