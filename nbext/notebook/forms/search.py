@@ -80,7 +80,7 @@ FACTS = (
 
 
 @dataclass(frozen=True)
-class Question:
+class SearchQuestion:
     """What is searched for."""
 
     term: str
@@ -110,9 +110,9 @@ class SearchForm(Form):
         self.images = images
         # Three, as the fields change while an answer is under way: the last one asked or about to be, the one under
         # way, and the one whose results are shown.
-        self.question: Question | None = None
-        self.under_way: Question | None = None
-        self.answered: Question | None = None
+        self.question: SearchQuestion | None = None
+        self.under_way: SearchQuestion | None = None
+        self.answered: SearchQuestion | None = None
         # Who says that a search is under way must not say it after its answer.
         self.telling = threading.Lock()
         self.results: list[dict[str, Any]] = []
@@ -145,7 +145,7 @@ class SearchForm(Form):
 
     def search(self, after: float = 0.0) -> None:
         """Search for what the fields say, in ``after`` seconds if nothing else is typed; by default now."""
-        question = Question(self.term.value.strip(), self.chain.value, self.kind.value)
+        question = SearchQuestion(self.term.value.strip(), self.chain.value, self.kind.value)
         self.term.error = term_error(question.term)
         if question.term and not self.term.error:
             self._ask(question, after=after)
@@ -177,7 +177,7 @@ class SearchForm(Form):
         # Of the question whose results are shown: what is typed beside them may be another one.
         self._ask(replace(self.answered, offset=min(max(0, offset), MAX_OFFSET)), after=0.0)
 
-    def _ask(self, question: Question, *, after: float) -> None:
+    def _ask(self, question: SearchQuestion, *, after: float) -> None:
         if question != self.question:
             self.question = question
             if self.under_way is not None:
@@ -203,7 +203,7 @@ class SearchForm(Form):
         self._draw()
         self.say("Cancelled.")
 
-    def _run(self, question: Question) -> None:
+    def _run(self, question: SearchQuestion) -> None:
         self.say(f"Searching {question.chain} …")
         self.under_way = question
 

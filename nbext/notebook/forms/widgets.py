@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from decimal import InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,7 @@ def visibility(widget: w.DOMWidget, shown: bool) -> None:
     (widget.remove_class if shown else widget.add_class)("nbext-hidden")
 
 
-class Line:
+class Note:
     """A line of HTML at the end of a box; its widget is made when there is something to show."""
 
     def __init__(self, box: w.Box, value: str = "") -> None:
@@ -119,7 +120,7 @@ class Line:
         visibility(self.widget, bool(value))
 
 
-class Field:
+class InputField:
     """One field: an input with its label above it, and below it help or an error.
 
     ``label`` and ``help`` are our own words: front ends may typeset a label as maths.
@@ -130,7 +131,7 @@ class Field:
         self._help = f'<div class="nbext-help">{html(help, MAX_HELP)}</div>' if help else ""
         self._error = ""
         self.widget: w.Box = box(entry, classes="nbext-field", width=width, flex="0 1 auto")
-        self._below = Line(self.widget, self._help)
+        self._below = Note(self.widget, self._help)
 
     @property
     def value(self) -> Any:
@@ -150,12 +151,12 @@ class Field:
             self._below.show(error_html(text) if text else self._help)
             (self.widget.add_class if text else self.widget.remove_class)("nbext-wrong")
 
-    def changed(self, seen: Callable[[Any], None]) -> Field:
+    def changed(self, seen: Callable[[Any], None]) -> InputField:
         """Call ``seen`` with every new value; return the field."""
         self.entry.observe(lambda change: seen(change["new"]), names="value")
         return self
 
-    def entered(self, pressed: Callable[[], None]) -> Field:
+    def entered(self, pressed: Callable[[], None]) -> InputField:
         """Call ``pressed`` when Enter is pressed in it; return the field."""
         self.entry.on_msg(
             lambda _, content, __: pressed() if content.get("event") == "submit" else None
@@ -163,11 +164,11 @@ class Field:
         return self
 
 
-def text_field(label: str, value: str = "", *, placeholder: str = "", **options: Any) -> Field:
+def text_field(label: str, value: str = "", *, placeholder: str = "", **options: Any) -> InputField:
     """Return a field for a line of text, which reports every keystroke."""
     look = {"layout": shared(w.Layout), "style": shared(TextStyle)}
     # The zero-width space is ipywidgets' own placeholder: with an empty one, label and text lose their common line.
-    return Field(
+    return InputField(
         w.Text(value=value, description=label, placeholder=placeholder or "\u200b", **look),
         **options,
     )
@@ -175,10 +176,10 @@ def text_field(label: str, value: str = "", *, placeholder: str = "", **options:
 
 def choice_field(
     label: str, choices: Iterable[tuple[str, Any]], value: Any = None, **options: Any
-) -> Field:
+) -> InputField:
     """Return a field for one of several values, each as (what is shown, value)."""
     look = {"layout": shared(w.Layout), "style": shared(DescriptionStyle)}
-    return Field(
+    return InputField(
         w.Dropdown(options=list(choices), value=value, description=label, **look), **options
     )
 
@@ -281,13 +282,24 @@ def frame_html(frame: pd.DataFrame) -> str:
     known = {str(column.get("name")): column for column in Provenance.of(frame).columns}
     shown = [i for i, name in enumerate(frame.columns) if not is_repeated(known.get(str(name)))]
     names = [str(frame.columns[i]) for i in shown[:COLUMNS]]
+    about = [known.get(name, {}) for name in names]
+    numbers = [i for i, column in enumerate(about) if column.get("type") in NUMBERS]
     heads = [
-        f"{name} ({known[name]['symbol']})" if is_amount(known.get(name)) else name
-        for name in names
+        f"{name} ({column['symbol']})"
+        if column.get("unit") == "token" and column.get("symbol")
+        else name
+        for name, column in zip(names, about, strict=True)
     ]
-    numbers = [i for i, name in enumerate(names) if known.get(name, {}).get("type") in NUMBERS]
+
+    def text(place: int, value: Any) -> str:
+        # By way of text: a uint256 has 78 digits, a float 16.
+        with suppress(InvalidOperation):
+            if place in numbers and not is_missing(value):
+                return units_text(str(value), 0)
+        return text_of(value)
+
     rows = [
-        [in_words(value, known.get(name)) for name, value in zip(names, values, strict=True)]
+        [text(place, value) for place, value in enumerate(values)]
         for values in frame.iloc[:ROWS, shown[:COLUMNS]].itertuples(index=False, name=None)
     ]
     left_out = f", {len(shown) - COLUMNS:,} more columns" if len(shown) > COLUMNS else ""
@@ -300,27 +312,9 @@ def frame_html(frame: pd.DataFrame) -> str:
     return table_html(heads, rows, numbers) + note
 
 
-def is_amount(column: Mapping[str, Any] | None) -> bool:
-    """Return whether a column's amounts are in the token's unit, so that its symbol goes with them."""
-    return bool(column and column.get("unit") == "token" and column.get("symbol"))
-
-
 def is_repeated(column: Mapping[str, Any] | None) -> bool:
     """Return whether a column repeats exactly, in the smallest unit, what another says in the token's."""
     return bool(column and column.get("unit") == "raw" and column.get("decimals") is not None)
-
-
-def in_words(value: Any, column: Mapping[str, Any] | None) -> str:
-    """Return a cell of the table as text: numbers with all their digits, thousands set apart."""
-    if is_missing(value):
-        return ""
-    if (column or {}).get("type") not in NUMBERS:
-        return text_of(value)
-    # By way of text: a uint256 has 78 digits, a float 16.
-    try:
-        return units_text(str(value), 0)
-    except InvalidOperation:
-        return text_of(value)
 
 
 def is_missing(value: Any) -> bool:

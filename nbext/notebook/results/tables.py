@@ -42,16 +42,16 @@ _LATIN_OF = str.maketrans(
 )
 
 
-def shown(value: Any) -> Any:
+def displayed_cell(value: Any) -> Any:
     """Return a cell as it is displayed: an address shortened, hidden characters as escapes, long text cut at 200.
 
-    >>> shown("0xd8da6bf26964af9d7eed9e03e53415d37aa96045")
+    >>> displayed_cell("0xd8da6bf26964af9d7eed9e03e53415d37aa96045")
     '0xd8da6bf2…7aa96045'
     """
     import pandas as pd
 
     if isinstance(value, tuple):  # a row's label of several levels
-        return tuple(shown(part) for part in value)
+        return tuple(displayed_cell(part) for part in value)
     if not isinstance(value, str):
         # pandas would print the strings inside of lists and arrays unchanged; a list in Parquet becomes an array.
         return value if pd.api.types.is_scalar(value) else visible(value)
@@ -133,7 +133,9 @@ def _drawn(
     import pandas as pd
 
     def whole(value: Any) -> Any:
-        return value if isinstance(value, str) and looks_like_address(value) else shown(value)
+        return (
+            value if isinstance(value, str) and looks_like_address(value) else displayed_cell(value)
+        )
 
     # A library that draws tables in pandas' place (itables, for one) gets all rows, and every address whole, to be
     # searched: of a part it would not say that it is one. It says itself what it leaves out.
@@ -149,8 +151,8 @@ def _drawn(
         ]
         if any(marks):
             few["name_flags"] = marks
-    few.columns = few.columns.map(shown)
-    few.index = few.index.map(shown) if len(few) else few.index
+    few.columns = few.columns.map(displayed_cell)
+    few.index = few.index.map(displayed_cell) if len(few) else few.index
     options: dict[str, Any] = {"display.html.use_mathjax": False, "display.show_dimensions": False}
     is_whole = Provenance.of(frame).whole
     if is_whole:
@@ -160,7 +162,9 @@ def _drawn(
             "display.width": None,
         }
     with pd.option_context(*(part for option in options.items() for part in option)):
-        cell = partial(visible, limit=None) if is_whole else whole if interactive else shown
+        cell = (
+            partial(visible, limit=None) if is_whole else whole if interactive else displayed_cell
+        )
         text = draw(few.map(cell))
     wanted = pd.get_option("display.show_dimensions")
     cut = rows is not None and 0 < rows < len(frame)

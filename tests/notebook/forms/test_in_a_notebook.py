@@ -14,7 +14,7 @@ import pytest
 import nbext
 from nbext.client.segment_run import Progress
 from nbext.errors import UsageError
-from nbext.notebook.forms.builder import pickers
+from nbext.notebook.forms.builder.editing import hits
 from tests.notebook.kernels import running_kernel
 
 CELL = '%%segment_query segment\n{"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}'
@@ -539,13 +539,13 @@ def test_segments_and_lists_are_picked_by_name_and_a_variables_wallets_are_store
         "few": table["address"].tolist(),
         "many": {f"0x{number:040x}" for number in range(1500)},
     }
-    picked = {one["label"]: one["value"] for one in pickers.hits(None, "segment", "", None)}
+    picked = {one["label"]: one["value"] for one in hits(None, "segment", "", None)}
     assert (
         picked[f"whales ({table.attrs['nbext']['matched']:,} wallets)"]
         == table.attrs["nbext"]["segment_id"]
     )
     assert {"few (3 wallets)": "$few", "many (1,500 wallets)": "$many"}.items() <= {
-        one["label"]: one["value"] for one in pickers.hits(None, "list", "", None)
+        one["label"]: one["value"] for one in hits(None, "list", "", None)
     }.items()
     form = nbext.segment_form({"wallet": {"list": "ls_ExampleExampleExampleExa"}})
     (line,) = form.edits.now.root.members

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nbext.notebook.forms.search import image_html
-from nbext.notebook.forms.widgets import Line, box, code_html, facts_html, lines_html, table_html
+from nbext.notebook.forms.widgets import Note, box, code_html, facts_html, lines_html, table_html
 
 HOSTILE = "<img src=x onerror='alert(1)'>\x1b[31m\u202e$x$"
 LITERAL = "&lt;img src=x onerror=&#x27;alert(1)&#x27;&gt;\\x1b[31m\\u202e$x$"
@@ -94,6 +94,6 @@ def at_once(act, times=8):
 
 def test_a_click_and_an_error_that_need_the_same_widget_at_once_make_one():
     for number in range(20):
-        line = Line(box())
+        line = Note(box())
         at_once(lambda line=line, number=number: line.show(f"<p>{number}</p>"))
         assert line.box.children == (line.widget,)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import nbext
-from nbext.notebook.results.tables import as_html, as_text, flags, shown
+from nbext.notebook.results.tables import as_html, as_text, displayed_cell, flags
 from nbext.notebook.session import current_session
 
 ADDRESS = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"
@@ -52,7 +52,7 @@ def formatted(shell, value):
     ],
 )
 def test_a_cell_is_shown_so_that_nothing_in_it_hides(value, expected):
-    assert shown(value) == expected
+    assert displayed_cell(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_library_that_draws_tables_gets_all_rows_literally_with_whole_addresse
     table = ours(address=[ADDRESS] * 1002, name=[NASTY["escape"]] * 1002, balance=range(1002))
     assert formatted(shell, table)["text/html"] == "<table>drawn</table>"
     wanted = pd.DataFrame(
-        {"address": ADDRESS, "name": shown(NASTY["escape"]), "balance": range(1002)}
+        {"address": ADDRESS, "name": displayed_cell(NASTY["escape"]), "balance": range(1002)}
     )
     wanted["name_flags"] = "hidden characters"
     pd.testing.assert_frame_equal(drawn[0], wanted, check_dtype=False)

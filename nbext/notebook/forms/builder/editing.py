@@ -4,23 +4,130 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import resources
 from typing import Any
 
 import traitlets
 from anywidget import AnyWidget
+from IPython.core.getipython import get_ipython
 
+from nbext.core.provenance import Provenance
 from nbext.core.strict_json import NotJson, parse
 from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, UsageError, ValidationError
-from nbext.notebook.forms.builder import fields, filters, pickers
+from nbext.notebook import session
+from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.tree import OTHER, Edits, Group, Line, Part, Tree, copied
 from nbext.notebook.forms.form import Background, Form
+from nbext.notebook.forms.widgets import count_text, variables
 from nbext.notebook.schema import ORDER, segment_schema
+
+# So many hits of a kind fit below a field.
+MOST = 8
+# The kind of a query that `%nbext save` put away.
+SAVED = "saved"
+_CUT = 60
+_SEARCHED = {"token": "token", "collection": "nft"}
+_SYMBOL = re.compile(r"\w{1,32}\Z")
+
+
+def hits(client: Any, kind: str, term: str, chain: str | None) -> list[dict[str, Any]]:
+    """Return what a term fits, of a kind: what the field will hold, and what is shown of each.
+
+    Of tokens and collections what the service finds; of the notebook's segments, lists of wallets and saved queries
+    those whose name contains the term.
+    """
+    if kind not in _SEARCHED:
+        return [
+            {"kind": kind, "value": value, "label": label, "name": visible(name, _CUT)}
+            for value, label, name in _named(kind)
+            if term.lower() in label.lower()
+        ]
+    rows = client.search_nfts(term, chain, type=_SEARCHED[kind], limit=MOST).to_dict("records")
+    symbols = Counter(str(row.get("symbol")).lower() for row in rows)
+
+    def is_plain(row: Mapping[str, Any]) -> bool:
+        # A symbol that two contracts have, or spam, would be answered with a question: their address is not.
+        symbol = str(row.get("symbol"))
+        named = isinstance(row.get("symbol"), str) and _SYMBOL.match(symbol)
+        return bool(named) and row.get("possibleSpam") is not True and symbols[symbol.lower()] == 1
+
+    return [
+        {
+            "kind": kind,
+            "value": row["symbol"] if is_plain(row) else str(row.get("address")),
+            "label": visible(row.get("symbol"), _CUT),
+            "name": visible(row.get("name"), _CUT),
+            "verified": row.get("verified") is True,
+            "spam": row.get("possibleSpam") is True,
+            "holders": visible(
+                (held := count_text(row.get("ownerCount"))) and f"{held} holders", _CUT
+            ),
+        }
+        for row in rows
+    ]
+
+
+def _named(kind: str) -> Iterable[tuple[str, str, str]]:
+    """Yield value, label and name of the notebook's variables and history, each value once; or of saved queries."""
+    # Where there is no notebook there are no names either.
+    if get_ipython() is None:
+        return []
+    if kind == SAVED:
+        here = session.current_session()
+        names = session.saved_names(here.data_dir) if here else []
+        return [(name, name, "a saved query") for name in names]
+    found = dict(_lists() if kind == "list" else _segments())
+    return [(value, label, value) for value, label in found.items()]
+
+
+def _tables() -> Iterator[tuple[str, Provenance]]:
+    here = session.current_session()
+    for run in reversed(here.history.runs if here else ()):
+        yield f"history {run.number}", run.about
+    for name, value in list(variables().items()):
+        if (
+            hasattr(value, "columns")
+            and not name.startswith("_")
+            and (known := Provenance.of(value))
+        ):
+            yield name, known
+
+
+def _segments() -> Iterator[tuple[str, str]]:
+    for name, known in _tables():
+        if isinstance(found := known.segment_id, str):
+            matched = known.matched
+            size = f" ({matched:,} wallets)" if isinstance(matched, int) else ""
+            yield found, visible(name, _CUT) + size
+
+
+def _lists() -> Iterator[tuple[str, str]]:
+    for _, known in _tables():
+        for one, words in (known.lists or {}).items():
+            yield str(one), visible(words, _CUT)
+    for name, value in list(variables().items()):
+        if not name.startswith("_") and (count := _wallets(value)):
+            yield f"${name}", f"{visible(name, _CUT)} ({count:,} wallets)"
+
+
+def _wallets(value: Any) -> int:
+    """Return how many wallets a variable names, as far as its first value shows: a frame, a column, a set, a list."""
+    if Provenance.of(value).segment_id:
+        return 0
+    if hasattr(value, "columns"):
+        value = value["address"] if "address" in list(map(str, value.columns)) else ()
+    if not isinstance(value, list | tuple | set | frozenset) and not hasattr(value, "to_list"):
+        return 0
+    first = next(iter(value), None)
+    return len(value) if isinstance(first, str) and re.fullmatch(r"0x[0-9a-fA-F]{40}", first) else 0
+
 
 # No field is named so: the error of a line that is written as JSON; and the number of the JSON of all lines.
 _JSON = ""
@@ -236,7 +343,7 @@ RESHAPED: dict[str, Callable[[Tree, int, Asked], tuple[Tree, Goto]]] = {
 
 def _add(form: Editing, asked: Asked) -> Goto:
     key, value, kind = str(asked["key"]), {}, asked.get("kind")
-    if kind == pickers.SAVED:
+    if kind == SAVED:
         return _add_saved(form, str(asked["value"]), asked.get("into"))
     if kind:
         # A contract was picked: the condition is the one that asks for such a contract first of all.
@@ -252,7 +359,10 @@ def _add(form: Editing, asked: Asked) -> Goto:
 
 def _add_saved(form: Editing, name: str, into: int | None) -> Goto:
     """Add a saved query as a group; to a form without conditions as it is."""
-    tree, now = form.read(pickers.saved(name))[0], form.edits.now
+    here, now = session.current_session(), form.edits.now
+    if here is None:
+        raise UsageError("Saved queries need `%load_ext nbext`.")
+    tree, _ = form.read(session.saved_query(here.data_dir, name))
     if tree.scope != now.scope and (now.root.members or now.scope):
         own = (
             ", ".join(visible(f"{key}: {value}", 60) for key, value in tree.scope.items()) or "none"
@@ -286,7 +396,11 @@ def _pick_list(form: Editing, asked: Asked) -> None:
     at, name = int(asked["id"]), str(asked["value"])
 
     def store() -> None:
-        found = pickers.stored(form.client, name)
+        value = variables()[name]
+        # Few are written out, many are stored with the service once.
+        lists = Provenance.of(form.client.execute_segment({"wallet": {"in": value}}, limit=0)).lists
+        column = value["address"] if hasattr(value, "columns") else value
+        found = {"list": next(iter(lists))} if lists else {"in": list(column)}
         with form.editing:
             line = form.edits.now.find(at)
             kept = {k: v for k, v in getattr(line, "value", {}).items() if k not in ("in", "list")}
@@ -348,7 +462,7 @@ def _search(form: Editing, asked: Asked) -> None:
     def search() -> None:
         answer = {"view": asked.get("view"), "answers": asked.get("number")}
         try:
-            found = [one for kind in kinds for one in pickers.hits(form.client, kind, term, chain)]
+            found = [one for kind in kinds for one in hits(form.client, kind, term, chain)]
             form.lines.send({**answer, "found": found})
         except NbextError as error:
             form.lines.send({**answer, "found": [], "error": visible(error, 200)})

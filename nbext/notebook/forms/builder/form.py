@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as w
 from IPython.core.getipython import get_ipython
 
+from nbext.analysis.segments import SCOPE
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
+from nbext.core.wire import MAX_COMPARED
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.cell.request import SegmentQuery
-from nbext.notebook.forms.builder import counts, fields, filters
+from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.editing import Editing
-from nbext.notebook.forms.builder.tree import Part
+from nbext.notebook.forms.builder.tree import Group, Part, Tree
 from nbext.notebook.forms.form import Background, Snapshot
 from nbext.notebook.forms.widgets import (
     Variable,
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 
 # The count is asked for when nothing has changed for this long: a count per key would queue up at the service.
 PAUSE = 0.6
+# Wallets that are named beside the counts.
+FEW = 3
 INSERTED = (
     "The cell appears below the next cell that you run. If none appears, click the text of the cell in this form "
     "and copy it."
@@ -136,7 +142,7 @@ class SegmentForm(Editing):
 
         def count() -> None:
             try:
-                found = counts.of(self.client, tree, question, self._in_words)
+                found = self._counts(tree, question)
             except NbextError:
                 # The query has changed meanwhile: its own count follows, and this error is about fields that are gone.
                 if question is not self._counted:
@@ -151,6 +157,51 @@ class SegmentForm(Editing):
                     self.renew()
 
         self.background.schedule(count, after=PAUSE)
+
+    def _counts(self, tree: Tree, question: tuple[Any, str]) -> dict[str, Any]:
+        """Return what the page shows of a tree's counts: matched, steps, lines by their ids, some wallets, notes.
+
+        A stranger's service is asked for the whole alone.
+        """
+        if not self.client.is_ours:
+            known = Provenance.of(self.client.execute_segment(*question, limit=0))
+            return {"matched": known.matched, "steps": [], "lines": {}, "notes": known.warnings}
+        funnel = self.client.funnel(*question, sample=FEW)
+        steps, parts = funnel["steps"], list(_steps(tree))
+        # Where the service joins the conditions in a way that is not foreseen here, its own words name them.
+        if len(parts) != len(steps) or tree.root.join != "all":
+            parts = []
+        before, shown, lines = None, [], {}
+        for part, step in itertools.zip_longest(parts, steps):
+            alone, left = f"{step['alone']:,}", step["remaining"]
+            if part is not None and part.negated and before is not None:
+                alone = f"\N{MINUS SIGN}{before - left:,}"
+            shown.append(
+                {
+                    "label": visible(step["words"], 160) if part is None else self._in_words(part),
+                    "alone": alone,
+                    "remaining": f"{left:,}",
+                    "share": left / max(steps[0]["remaining"], 1),
+                }
+            )
+            if part is not None:
+                lines[str(part.id)] = alone
+            before = left
+        # The other parts each by itself.
+        scope = {key: tree.scope[key] for key in SCOPE[:3] if key in tree.scope}
+        others = [part for part in tree.root.walk() if str(part.id) not in lines][:MAX_COMPARED]
+        if others:
+            asked = [(filters.alone(part, scope), "AND") for part in others]
+            found = self.client.counts(asked, [[place] for place in range(len(others))])["counts"]
+            for part, count in zip(others, found, strict=False):
+                lines[str(part.id)] = f"{'not ' * part.negated}{count:,}"
+        return {
+            "matched": before,
+            "steps": shown,
+            "lines": lines,
+            "sample": [visible(wallet, 42) for wallet in funnel.get("sample") or ()],
+            "notes": funnel["warnings"],
+        }
 
     def _drop_count(self) -> None:
         self.background.drop()
@@ -371,3 +422,17 @@ class _Run:
     cancelled: bool = False
     told: bool = False
     said: str = "Running"
+
+
+def _steps(tree: Tree) -> Iterator[Part]:
+    """Yield the parts that must all hold, in the order of the filters; the service takes groups of these apart."""
+    by_id = {part.id: part for part in tree.root.walk()}
+    inside: set[int] = set()
+    # What is denied has two pointers, its own and that of its NOT.
+    for part in map(by_id.__getitem__, dict.fromkeys(filters.written(tree)[1].values())):
+        if isinstance(part, Group):
+            if not part.negated and (part.join == "all" or len(part.members) < 2):
+                continue
+            inside |= {one.id for one in part.walk()}
+        if part.id not in inside:
+            yield part

@@ -35,7 +35,7 @@ Bars = list[tuple[str, int]]
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column: ``kind`` is number, text, address, time or flag; ``key`` an Arrow array in the order of the rows."""
 
     name: str
@@ -161,7 +161,7 @@ class Column:
         ]
 
 
-def columns_of(frame: pd.DataFrame) -> tuple[list[Column], list[str]]:
+def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
     """Return a table's columns, and the names of those whose amounts are read from the exact column beside them.
 
     Such a column is there once, under its own name, as its amounts are in the token's unit.
@@ -185,7 +185,7 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[Column], list[str]]:
     return columns, left_out
 
 
-def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Column:
+def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> TableColumn:
     try:
         key = pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError, TypeError):
@@ -196,7 +196,7 @@ def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Colu
         key = pa.array([text_or_json(one) for one in given], pa.string())
     key = key.combine_chunks() if isinstance(key, pa.ChunkedArray) else key
     kind, key = _keyed(key, about)
-    return Column(name, kind, key, about)
+    return TableColumn(name, kind, key, about)
 
 
 def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:

@@ -20,7 +20,7 @@ from nbext.errors import UsageError
 from nbext.notebook.forms.builder import filters
 from nbext.notebook.forms.builder.filters import cell_text, written
 from nbext.notebook.forms.builder.tree import Group, Line, Tree
-from nbext.notebook.forms.explorer.columns import Column, columns_of, day_or_instant
+from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
 from nbext.notebook.forms.form import Form, Snapshot
 from nbext.notebook.forms.widgets import code_html, facts_html, is_repeated, table_html
 
@@ -35,7 +35,7 @@ _FACTS = {
     "activeDays": "activeDays",
 }
 _SIDES = {"min": "after", "max": "before"}
-Asked = Sequence[tuple[Column, Mapping[str, str]]]
+Asked = Sequence[tuple[TableColumn, Mapping[str, str]]]
 
 
 def as_tree(known: Provenance, asked: Asked) -> tuple[Tree, list[str]]:
@@ -61,7 +61,7 @@ def as_tree(known: Provenance, asked: Asked) -> tuple[Tree, list[str]]:
     return Tree(narrowed, tree.scope), left_out
 
 
-def _line(column: Column, bounds: Mapping[str, str], given: Mapping[str, Any]) -> Line | None:
+def _line(column: TableColumn, bounds: Mapping[str, str], given: Mapping[str, Any]) -> Line | None:
     about = column.about
     chain = {"chain": about["chain"]} if about.get("chain") else {}
     if column.kind == "address":
@@ -82,7 +82,7 @@ def _line(column: Column, bounds: Mapping[str, str], given: Mapping[str, Any]) -
 
 
 def _within(
-    column: Column, bounds: Mapping[str, str], kind: type[int] | type[str]
+    column: TableColumn, bounds: Mapping[str, str], kind: type[int] | type[str]
 ) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for side, text in bounds.items():
