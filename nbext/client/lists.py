@@ -52,12 +52,14 @@ class Wallets:
     source
         How it was written, for messages: ``{{allow.address}}``, ``@allow.csv``.
     as_json
-        Makes the value JSON for a service that is not ours.
+        Makes the value JSON for a service that is not ours; without it, its values are listed.
     """
 
-    def __init__(self, value: Any, source: str, as_json: Callable[[Any], Any] = list) -> None:
+    def __init__(
+        self, value: Any, source: str, as_json: Callable[[Any], Any] | None = None
+    ) -> None:
         self.source = source
-        self._value, self._as_json = value, as_json
+        self._value, self._as_json = value, as_json or _values
         self._packed: bytes | None = None
         self._id, self._count = "", 0
 
@@ -133,11 +135,7 @@ def as_sent(filters: Any, *, ours: bool) -> tuple[Any, dict[str, Wallets]]:
         # Of another service's grammar, a text that begins with @ may be anything.
         if isinstance(given, str) and not (ours or given.lower().endswith(ENDINGS)):
             return {"in": given}
-        one = (
-            given
-            if isinstance(given, Wallets)
-            else Wallets(given, given if isinstance(given, str) else "the list")
-        )
+        one = _wallets(given)
         if not ours or not alone or one.count <= INLINE:
             return {"in": one.texts()}
         lists[one.id] = one
@@ -162,7 +160,7 @@ def remembered(filters: Any, *, by_id: bool = False) -> Any:
     """Return filters without the addresses of their long lists: with a summary of each, or with its id."""
 
     def change(given: Any, alone: bool) -> dict[str, Any]:
-        light = given.without_addresses() if isinstance(given, Wallets) else given
+        light = _wallets(given).without_addresses()
         return {"list": light.id} if by_id and isinstance(light, Wallets) else {"in": light}
 
     return _changed(filters, change, "/filters")
@@ -237,6 +235,12 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Wallets) or (many and not isinstance(value, Mapping | bytes))
 
 
+def _wallets(given: Any) -> Wallets:
+    if isinstance(given, Wallets):
+        return given
+    return Wallets(given, given if isinstance(given, str) else "the list")
+
+
 class _NotAddresses(Exception):
     """What a list has instead of addresses."""
 
@@ -278,6 +282,13 @@ def _column(value: Any) -> Rows:
         return f"row {row}" if label == row else f"row {row} (index {visible(repr(label), 60)})"
 
     return _as_texts(texts), place
+
+
+def _values(value: Any) -> list[Any]:
+    # Iterating a frame gives its columns' names, and Arrow's columns give scalars, which are no JSON.
+    if hasattr(value, "columns") or hasattr(value, "to_pylist"):
+        return list(_column(value)[0].to_pylist())
+    return list(value)
 
 
 def _written(value: Any) -> str | None:

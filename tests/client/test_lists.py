@@ -155,6 +155,8 @@ def test_a_stranger_gets_the_values_as_they_are_written(server, settings, tmp_pa
     for given_, sent in (
         (many, many),
         (np.array(many), many),
+        (pd.DataFrame({"address": many, "number": range(2_000)}), many),
+        (pa.array(many), many),
         ("@allow.csv", ["0xABC", "nobody"]),
         ("@handle", "@handle"),
     ):

@@ -503,6 +503,29 @@ def test_build_opens_a_table_an_id_a_query_of_the_history_a_saved_one_and_filter
     assert card.widget.children[-1] is card.edit.builder.widget
 
 
+def test_build_opens_filters_with_lists_of_wallets_a_long_stored_one_by_its_id(shell):
+    shell.run('%segment {"token": {"token": "UNI"}} --all -o holders')
+    addresses = list(shell.ip.user_ns["holders"]["address"])
+    for few in ("holders.address[:5]", "set(holders.address[:5])"):
+        form = shell.value('%nbext build {"wallet": {"in": {{' + few + "}}}}")
+        assert form.filters() == {"wallet": {"in": addresses[:5]}}
+        assert form.lines.tree["jsonError"] == ""
+        form.background.drop()
+    holders = shell.ip.user_ns["holders"]
+    for column in (holders, holders["address"]):
+        form = nbext.segment_form({"wallet": {"in": column}})
+        assert form.filters() == {"wallet": {"in": addresses}}
+        form.background.drop()
+    shell.run('%segment {"wallet": {"in": {{holders.address}}}} --limit 3')
+    form = shell.value(f"%nbext build history {len(shell.value('%nbext history'))}")
+    (stored,) = form.filters()["wallet"].items()
+    assert stored[0] == "list"
+    assert stored[1].startswith("ls_")
+    table = form.client.execute_segment(form.filters(), limit=0)
+    assert table.attrs["nbext"]["matched"] == len(addresses)
+    form.background.drop()
+
+
 def test_the_card_of_the_history_has_every_query_and_opens_each_below_its_own_line(shell):
     before = len(shell.value("%nbext history"))
     shell.run(f"%segment {json.dumps(SEGMENT)} --limit 3")

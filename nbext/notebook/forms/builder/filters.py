@@ -123,6 +123,9 @@ def _member(member: Any) -> Part:
 
 def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
     """Return filters, operator and limit of a query: filters, a whole request body, or a segment's table."""
+    # Loaded by the notebook's first query, and not by `%load_ext nbext`.
+    from nbext.client.lists import remembered
+
     # A table says by its attrs which query it came from, so a result can be opened again and changed.
     given = vars(Provenance.of(query)) or query
     if isinstance(given, str):
@@ -142,11 +145,11 @@ def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
             )
         # A limit of 0 only counts, which a builder does anyway.
         return (
-            dict(given["filters"]),
+            remembered(given["filters"], by_id=True),
             operator,
             limit if isinstance(limit, int) and limit > 0 else None,
         )
-    return dict(given), "AND", None
+    return remembered(given, by_id=True), "AND", None
 
 
 def json_text(value: Any) -> str:
