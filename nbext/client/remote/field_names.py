@@ -201,6 +201,11 @@ def places(
         ]
 
 
+def first_named(named: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """Return the value of the first of the names that there is; None without any."""
+    return next((named[name] for name in names if name in named), None)
+
+
 def fields_of(
     found: Iterable[tuple[str, Mapping[str, Any]]],
 ) -> Iterator[tuple[str, str, Any]]:
@@ -319,10 +324,13 @@ def to_ours(record: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, A
         ]
         if len(found) == 1:
             new[found[0]] = ours
-    return {
-        new.get(name, name): _typed(value, fields.get(new.get(name, name), ""))
-        for name, value in record.items()
-    }
+    renamed = {new.get(name, name): value for name, value in record.items()}
+    for name, value in renamed.items():
+        # The digits of a whole number, where the column is known to have such.
+        is_text = fields.get(name) == "integer" and isinstance(value, str)
+        if is_text and re.fullmatch(r"0|[1-9][0-9]{0,17}", value):
+            renamed[name] = int(value)
+    return renamed
 
 
 def _may_be(value: Any, ours: str, kind: str) -> bool:
@@ -339,11 +347,3 @@ def _may_be(value: Any, ours: str, kind: str) -> bool:
     return not isinstance(value, list | Mapping) and (
         kind != "string" or value is None or isinstance(value, str)
     )
-
-
-def _typed(value: Any, kind: str) -> Any:
-    """Return the digits of a whole number as one, where the column is known to have such."""
-    is_digits = (
-        kind == "integer" and isinstance(value, str) and re.fullmatch(r"0|[1-9][0-9]{0,17}", value)
-    )
-    return int(value) if is_digits else value

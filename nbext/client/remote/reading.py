@@ -121,9 +121,8 @@ class Stranger:
         """Return what the answer says, under our names for its columns."""
         profile = self._profiles[operation]
         page = self._read(came, want, {**profile.types_by_theirs, **types}, profile)
-        page.warnings += [
-            one_line(text, self._key, 300) for text in filter(None, [came.headers.get("Warning")])
-        ]
+        if warning := came.headers.get("Warning"):
+            page.warnings.append(one_line(warning, self._key, 300))
         if profile.columns:
             page.types = {
                 profile.columns.get(name, name): kind for name, kind in page.types.items()

@@ -16,6 +16,7 @@ from nbext.client.remote.field_names import (
     WRAPPERS,
     bare,
     by_bare,
+    first_named,
     is_about,
     is_harmless,
     name_set,
@@ -186,10 +187,6 @@ def _places(document: Any, rows: Any) -> Iterator[tuple[str, Mapping[str, Any], 
 def _of_place(
     found: Signs, path: str, place: Mapping[str, Any], about: bool, rows: Any = None
 ) -> None:
-    # A count beside a total is the page's: {"count": 10, "total": 25}.
-    sized = any(
-        bare(name) in _TOTALS and number_of(value) is not None for name, value in place.items()
-    )
     for name, value in place.items():
         plain, here = bare(name), path_to(path, name)
         if isinstance(value, list):
@@ -201,9 +198,7 @@ def _of_place(
             continue
         if value is None or (isinstance(value, str) and value.lower() in _NOTHING):
             continue
-        if _understood(found, path, name, place, about, sized=sized) or not isinstance(
-            value, _PLAIN
-        ):
+        if _understood(found, path, name, place, about) or not isinstance(value, _PLAIN):
             continue
         says_something = (value or value is False) and value != "0"
         if says_something and not is_harmless(path, plain) and not says_whole(plain, value):
@@ -215,9 +210,7 @@ _PLAIN = (str, int, Decimal, float)
 _SHORT = 5
 
 
-def _understood(
-    found: Signs, path: str, name: str, place: Mapping[str, Any], about: bool, *, sized: bool
-) -> bool:
+def _understood(found: Signs, path: str, name: str, place: Mapping[str, Any], about: bool) -> bool:
     """Take what one field says; return whether any rule knows it."""
     value, plain, here = place[name], bare(name), path_to(path, name)
     pages = plain in ("of", "last") and number_of(value) is not None
@@ -244,7 +237,11 @@ def _understood(
         return True
     if about:
         in_total = plain in _OF_TOTAL and bare(path.rpartition(".")[2]) in _TOTALS
-        return (sized and plain in _COUNTS) or in_total or _of_number(found, here, name, value)
+        # A count beside a total is the page's: {"count": 10, "total": 25}.
+        of_page = plain in _COUNTS and any(
+            bare(other) in _TOTALS and number_of(item) is not None for other, item in place.items()
+        )
+        return of_page or in_total or _of_number(found, here, name, value)
     if plain == "failed" and bare(path).endswith("shards") and number_of(value):
         # Elasticsearch: what these parts of the index hold is missing.
         _say(found, here, True)
@@ -324,15 +321,10 @@ def _ways(plain: str, name: str, value: Any, holder: str = "") -> list[Way]:
 
 
 def _in_an_object(value: Mapping[str, Any]) -> list[Way]:
-    link = next(
-        (value[key] for key in ("href", "url", "uri", "link") if isinstance(value.get(key), str)),
-        None,
-    )
-    if link:
+    texts = {key: item for key, item in value.items() if isinstance(item, str)}
+    if link := first_named(texts, ("href", "url", "uri", "link")):
         return [link]
-    inner = next(
-        (key for key in ("cursor", "after", "token") if isinstance(value.get(key), str)), None
-    )
+    inner = next((key for key in ("cursor", "after", "token") if key in texts), None)
     if inner and len(value) <= 2:
         return _asked_with(inner, value[inner])
     query = {
@@ -452,9 +444,7 @@ def _total(value: Any) -> tuple[Any, bool]:
     is_least = False
     if isinstance(value, Mapping):
         is_least = str(value.get("relation", "")).lower() in ("gte", "gt", ">=")
-        value = next(
-            (value[key] for key in ("value", "count", "total", "all") if key in value), None
-        )
+        value = first_named(value, ("value", "count", "total", "all"))
     if isinstance(value, str) and re.fullmatch("0x[0-9a-fA-F]{1,15}", value):
         return int(value, 16), False
     if isinstance(value, str) and number_of(value) is None:

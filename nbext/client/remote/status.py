@@ -25,6 +25,7 @@ from nbext.client.remote.field_names import (
     bare,
     by_bare,
     fields_of,
+    first_named,
     is_url,
     name_set,
     number_of,
@@ -274,9 +275,7 @@ def _text(value: Any) -> str | None:
         if not isinstance(value, Mapping):
             break
         named = by_bare(value, 50)
-        value = next(
-            (named[name] for name in (*_IN_AN_OBJECT, *sorted(STATUSES)) if name in named), None
-        )
+        value = first_named(named, (*_IN_AN_OBJECT, *sorted(STATUSES)))
     if isinstance(value, str):
         return None if re.fullmatch(r"\s*|[2-5]\d\d", value) else value
     whole = None if isinstance(value, bool) else number_of(value)
@@ -314,7 +313,7 @@ def _share(value: Any, percent: bool) -> State | None:
     if isinstance(value, Mapping):
         named = by_bare(value, 50)
         parts = ("done", "completed", "finished", "current", "processed")
-        done = number_of(next((named[name] for name in parts if name in named), None))
+        done = number_of(first_named(named, parts))
         total = number_of(named.get("total"))
         if done is None or total is None:
             return None

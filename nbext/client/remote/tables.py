@@ -22,6 +22,7 @@ from nbext.client.remote.field_names import (
     bare,
     by_bare,
     fields_of,
+    first_named,
     is_address,
     name_set,
     path_to,
@@ -270,15 +271,7 @@ def _columns_in(root: Any, width: int) -> list[Any]:
 
 def _name(column: Any) -> str:
     if isinstance(column, Mapping):
-        named = by_bare(column)
-        column = next(
-            (
-                named[key]
-                for key in ("name", "columnname", "field", "key", "label", "id")
-                if key in named
-            ),
-            "",
-        )
+        column = first_named(by_bare(column), ("name", "columnname", "field", "key", "label", "id"))
     return column if isinstance(column, str) else ""
 
 
