@@ -285,7 +285,7 @@ class Walk:
     def _sorted(self, ways: list[Way]) -> list[Way]:
         """Return links first, then what worked for the last page."""
         links: list[Way] = [way for way in ways if isinstance(way, str)]
-        queries: list[Way] = [way for way in ways if not isinstance(way, str)]
+        queries = [way for way in ways if not isinstance(way, str)]
         queries.sort(key=lambda way: tuple(way) != self._parameters)
         return [*links[:2], *queries][:MAX_WAYS]
 
@@ -326,8 +326,8 @@ class Walk:
             if not page.rows and any(calls):
                 return None
             raise self._lost(any(asked for _, asked in calls))
-        for (way, asked), last in zip(new, [False] * (len(new) - 1) + [True], strict=True):
-            assert asked is not None
+        for number, (way, asked) in enumerate(new, 1):
+            last = number == len(new)
             self._asked.add((self._address(asked), asked.body))
             try:
                 found = self._ask(asked)
@@ -467,10 +467,9 @@ def unknown_notes(unknown: Mapping[str, Any], holder: str = "answer") -> list[st
 
 
 def _value(value: Any) -> str:
-    text = ", ".join(map(_value, value)) if isinstance(value, list) else ""
-    return (
-        f"[{text}]" if text else shown(value) if not isinstance(value, str) else quoted(value, 60)
-    )
+    if isinstance(value, list) and value:
+        return f"[{', '.join(map(_value, value))}]"
+    return quoted(value, 60) if isinstance(value, str) else shown(value)
 
 
 def check_end(
