@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as w
@@ -23,12 +23,17 @@ from nbext.notebook.threads import in_background
 # IPython annotates these two in part only.
 _display: Any = ipython.display
 _update_display: Any = ipython.update_display
+
+
+def text_beside(module: str, name: str) -> str:
+    """Return the text of a file in the folder of a module, such as the script or the style of its page."""
+    return Path(module).with_name(name).read_text("utf-8")
+
+
 VIEW = "application/vnd.jupyter.widget-view+json"
-CSS = resources.files(__package__).joinpath("style.css").read_text("utf-8")
+CSS = text_beside(__file__, "style.css")
 # On one line and without its comment: each snapshot in a notebook holds it.
-TWIN = " ".join(
-    resources.files(__package__).joinpath("twin.css").read_text("utf-8").partition("*/")[2].split()
-)
+TWIN = " ".join(text_beside(__file__, "twin.css").partition("*/")[2].split())
 # Front ends hold the last keys back while an earlier one is under way, but not a click or Enter: what reads typed
 # text waits this long for it.
 SETTLE = 0.4
@@ -41,7 +46,7 @@ Task = Callable[[], None]
 class Access(AnyWidget):
     """What a form's widgets leave out for screen readers, and where the focus goes when a button is switched off."""
 
-    _esm = resources.files(__package__).joinpath("access.js").read_text("utf-8")
+    _esm = text_beside(__file__, "access.js")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,7 +17,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
-from nbext.notebook.forms.form import Background, Form, Snapshot
+from nbext.notebook.forms.form import Background, Form, Snapshot, text_beside
 from nbext.notebook.forms.widgets import (
     Variable,
     box,
@@ -92,8 +91,8 @@ class SearchQuestion:
 class Results(AnyWidget):
     """The page's part of the results: it draws this trait, and what is pressed in it comes as messages."""
 
-    _esm = resources.files(__package__).joinpath("search.js").read_text("utf-8")
-    _css = resources.files(__package__).joinpath("search.css").read_text("utf-8")
+    _esm = text_beside(__file__, "search.js")
+    _css = text_beside(__file__, "search.css")
     view = traitlets.Dict().tag(sync=True)
 
 

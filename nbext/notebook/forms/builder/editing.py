@@ -10,7 +10,6 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from importlib import resources
 from typing import Any
 
 import traitlets
@@ -24,7 +23,7 @@ from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook import session
 from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.tree import OTHER, Edits, Group, Line, Part, Tree, copied
-from nbext.notebook.forms.form import Background, Form
+from nbext.notebook.forms.form import Background, Form, text_beside
 from nbext.notebook.forms.widgets import count_text, variables
 from nbext.notebook.schema import ORDER, segment_schema
 
@@ -140,8 +139,8 @@ Goto = dict[str, Any] | None
 class Lines(AnyWidget):
     """The page's part of the builder: it draws these traits, and what is done in it comes as messages."""
 
-    _esm = resources.files(__package__).joinpath("lines.js").read_text("utf-8")
-    _css = resources.files(__package__).joinpath("lines.css").read_text("utf-8")
+    _esm = text_beside(__file__, "lines.js")
+    _css = text_beside(__file__, "lines.css")
     spec = traitlets.Dict().tag(sync=True)
     tree = traitlets.Dict().tag(sync=True)
     counted = traitlets.Dict().tag(sync=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from nbext.notebook.forms.builder import filters
 from nbext.notebook.forms.builder.filters import cell_text, written
 from nbext.notebook.forms.builder.tree import Group, Line, Tree
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
-from nbext.notebook.forms.form import Form, Snapshot
+from nbext.notebook.forms.form import Form, Snapshot, text_beside
 from nbext.notebook.forms.widgets import code_html, facts_html, is_repeated, table_html
 
 if TYPE_CHECKING:
@@ -100,8 +99,8 @@ SIZES = (25, 50, 100)
 class Grid(AnyWidget):
     """The page's part of the explorer: it draws these traits, and what is done in it comes as messages."""
 
-    _esm = resources.files(__package__).joinpath("page.js").read_text("utf-8")
-    _css = resources.files(__package__).joinpath("page.css").read_text("utf-8")
+    _esm = text_beside(__file__, "page.js")
+    _css = text_beside(__file__, "page.css")
     columns: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
     summaries = traitlets.Dict().tag(sync=True)
