@@ -255,7 +255,7 @@ def _not_json(message: str) -> NotJson:
 
 
 def _from_library(value: Any) -> Any:
-    """Return the JSON value of an object of numpy, pandas or polars; none of them is imported for it."""
+    """Return the JSON value of an object of numpy, pandas, polars or Arrow; none of them is imported for it."""
     name = type(value).__name__
     unknown = _not_json(
         f"a {name} cannot be written as JSON; use strings, numbers, times, lists, dicts or a column"
@@ -276,6 +276,11 @@ def _from_library(value: Any) -> Any:
         if (text := str(value)) == "NaT":
             raise _not_json(f"a missing time {_MISSING}")
         return text + ("Z" if "T" in text else "")
+    # Arrow's columns and values: iterated, they give its scalars.
+    if hasattr(value, "as_py"):
+        return json_value(value.as_py())
+    if hasattr(value, "to_pylist"):
+        value = value.to_pylist()
     # Sorted: the same set makes the same query, and so the same segment's id.
     if isinstance(value, set | frozenset):
         return sorted((json_value(item) for item in value), key=repr)
@@ -287,11 +292,13 @@ def _from_library(value: Any) -> Any:
 
 
 def _single_column(frame: Any) -> Any:
-    columns = [str(name) for name in frame.columns]
+    # Arrow's `columns` are the columns themselves.
+    names = list(getattr(frame, "column_names", frame.columns))
+    columns = [str(name) for name in names]
     if len(columns) != 1:
         choice = "address" if "address" in columns else (columns or ["name"])[0]
         raise _not_json(
             f"a DataFrame of {len(columns)} columns ({', '.join(columns[:8])}) cannot be written as JSON; "
             f"choose one column, such as [{choice!r}]"
         )
-    return frame[frame.columns[0]]
+    return frame[names[0]]

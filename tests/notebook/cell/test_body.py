@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -211,6 +212,9 @@ FRAME = pd.DataFrame({"address": ["0xa", "0xb"], "n": [1, 2]})
         (FRAME["address"], ["0xa", "0xb"]),
         (FRAME[["n"]], [1, 2]),
         (FRAME.index, [0, 1]),
+        (pa.Table.from_pandas(FRAME)["address"], ["0xa", "0xb"]),
+        (pa.Table.from_pandas(FRAME[["n"]]), [1, 2]),
+        (pa.array([Decimal("1.5")])[0], Decimal("1.5")),
         (np.array([1, 2], dtype="uint64"), [1, 2]),
         (np.float64(0.5), 0.5),
         (np.int64(2**62), 2**62),
