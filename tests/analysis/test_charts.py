@@ -17,7 +17,7 @@ import nbext
 from nbext.analysis import charts
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
-from nbext.notebook.results.tables import SuspiciousNames, install
+from nbext.notebook.results.tables import Formatters, SuspiciousNames
 from tests import slow
 from tests.analysis.conftest import random_world
 from tests.analysis.test_random_chains import served
@@ -275,7 +275,7 @@ def test_hostile_names_are_literal_in_every_chart_as_a_picture_as_a_file_and_as_
 
 def test_hostile_names_are_literal_in_every_table(hostile):
     shell = InteractiveShell()
-    install(shell, SuspiciousNames())
+    Formatters(shell, SuspiciousNames())
     for table in hostile:
         shown = shell.display_formatter.format(table)[0]
         html = Parsed(shown["text/html"])
