@@ -5,7 +5,7 @@ open         a data folder on the engine that a URL names, again when an ingest 
 catalog      contracts by address, by symbol, and by search; times to blocks, and blocks to times
 holdings     what wallets hold: contract by contract, together, beside what others do
 schema       the prepared tables, the same on every engine
-storage      generations in a data folder, and the processes that use it
+storage      generations in a data folder: how one is built, published, read and removed
 layers       a generation's base and delta, read as one
 ingest/      files of chain data become one generation of tables
 query/       what engines share: Ibis expressions, statements, parameters, history
