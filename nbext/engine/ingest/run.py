@@ -130,6 +130,9 @@ def ingest(
             report.skipped = {
                 source.name: entry.get("replaced_from") for source, entry in skipped.items()
             }
+            # Some are found out when they are opened, others by their rows: told in the order in which all are read.
+            places = {source.name: place for place, source in enumerate(found)}
+            report.refused.sort(key=lambda error: places.get(error.path, -1))
             report.seconds = time.monotonic() - started
             # One bad file among good ones is a line of the report; a run that could use none has failed.
             if report.refused and not report.files and not skipped:

@@ -318,3 +318,14 @@ def test_a_file_that_lacks_a_column_of_a_known_format_is_told_which(data, tmp_pa
         IngestError, match=r'looks like tokentx \(Etherscan\), but has no column "hash"\. Found: bl'
     ):
         take(data, path)
+
+
+def test_of_files_that_are_all_refused_the_error_is_that_of_the_first_whenever_it_is_found_out(
+    data, tmp_path, log
+):
+    # The first is refused when it is opened, the second only once its rows are read.
+    for name, logs in (("a.csv", []), ("b.csv", [log(block="")])):
+        write_csv(tmp_path / name, logs)
+    (tmp_path / "a.csv").write_text("one;two\n1;2\n")
+    with pytest.raises(IngestError, match="a.csv: its columns are separated by semicolons"):
+        take(data, tmp_path / "a.csv", tmp_path / "b.csv")
