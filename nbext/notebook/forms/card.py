@@ -338,12 +338,12 @@ def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
         words = words.removeprefix("do not ") if denied else words
         bar = bar_html(100 * (left if left is not None else step.get("alone") or 0) / most)
         counts = [match, number_text(left)][: 1 + remaining]
-        numbers = (f'<td class="nbext-number">{html(count)}</td>' for count in counts)
-        rows.append(f'<td class="nbext-step">{mark}{html(words, 400)}{bar}</td>{"".join(numbers)}')
+        numbers = "".join(f'<td class="nbext-number">{html(count)}</td>' for count in counts)
+        rows.append(f'<td class="nbext-step">{mark}{html(words, 400)}{bar}</td>{numbers}')
         before = left
     names = ("match it", "remain")[: 1 + remaining]
-    heads = (f'<th scope="col" class="nbext-number">{name}</th>' for name in names)
-    return cells_html(f'<th scope="col">Wallets that</th>{"".join(heads)}', rows)
+    heads = "".join(f'<th scope="col" class="nbext-number">{name}</th>' for name in names)
+    return cells_html(f'<th scope="col">Wallets that</th>{heads}', rows)
 
 
 def section(title: str, body: str) -> str:

@@ -216,11 +216,12 @@ def table_html(
         kind = ' class="nbext-number"' if at in numbers else ""
         # What does not fit into its cell is cut there, and whole in the title.
         title = f' title="{shown}"' if len(text) > CUT else ""
-        width = places.get(at) if tag == "td" else 0
+        digits = places.get(at) if tag == "td" else 0
         # One of more digits than a line has room for is cut on the screen, and on paper goes on in the next line.
-        if width and len(text) <= LINE and _number(text):
+        if digits and len(text) <= LINE and _number(text):
             whole, point, fraction = text.partition(".")
-            shown = f'{whole}<span class="nbext-fraction" style="width: {width + 1}ch">{point}{fraction}</span>'
+            width = f"width: {digits + 1}ch"
+            shown = f'{whole}<span class="nbext-fraction" style="{width}">{point}{fraction}</span>'
         return f"<{tag}{kind}{title}>{shown}</{tag}>"
 
     def cells(values: Sequence[object], tag: str) -> str:
