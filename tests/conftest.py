@@ -53,6 +53,12 @@ settings.register_profile("the same", derandomize=True)
 settings.load_profile("the same")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Half of the tests' time is waiting, for deadlines and other processes: on two cores four take 200 s, two 275."""
+    return 2 * (os.cpu_count() or 1)
+
+
 @pytest.fixture(autouse=True)
 def forms_have_come_to_rest():
     """A form that a test leaves open counts on in a thread, and would print into the tests that come after it."""

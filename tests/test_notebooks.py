@@ -16,8 +16,8 @@ from traitlets.config import PyFileConfigLoader
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 STORIES = NOTEBOOKS
-# The quickstart, and one that ingests: the others run in the gate.
-QUICK, FROM_A_NODE = {"01_quickstart.ipynb", "05_your_own_files.ipynb"}, "08_from_a_node.ipynb"
+# The quickstart: the others run in the gate.
+QUICK, FROM_A_NODE = {"01_quickstart.ipynb"}, "08_from_a_node.ipynb"
 HIDDEN, CHART = "remove-cell", re.compile("image/png|data:image/png")
 
 

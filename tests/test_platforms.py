@@ -42,6 +42,7 @@ def test_a_notebook_loads_the_extension_and_asks_a_question(tmp_path):
     assert (ran.returncode, ran.stdout.splitlines()[-1:]) == (0, ["2 rows"]), ran.stderr
 
 
+@pytest.mark.slow
 def test_files_are_ingested_and_then_served(tmp_path):
     (tmp_path / "transfers.csv").write_text(ROWS)
     data = tmp_path / "data"

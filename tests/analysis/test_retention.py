@@ -19,6 +19,7 @@ FIRST = datetime.datetime.fromtimestamp(GENESIS, datetime.UTC).date()
 DAYS = [FIRST + datetime.timedelta(days=day) for day in range(4)]
 
 
+@pytest.mark.slow
 @EACH
 @given(asked=segments(most=1), cohort=st.sampled_from(["held", "seen"]))
 def test_each_share_is_that_of_the_oracles_sets(client, oracle, asked, cohort):

@@ -17,6 +17,7 @@ from tests.language.tables import GENESIS
 from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS
 
 
+@pytest.mark.slow
 @EACH
 @given(asked=segments(most=1), every=st.integers(1, 9))
 def test_each_point_is_the_oracles_as_of_that_time(client, oracle, asked, every):

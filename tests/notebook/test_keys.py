@@ -80,6 +80,7 @@ def test_login_keeps_the_key_where_that_is_wanted_and_logout_forgets_it(shell, r
     assert kept.kept == {}
 
 
+@pytest.mark.slow
 def test_a_typed_key_is_for_the_service_it_was_typed_for(shell, ring, monkeypatch):
     ring(Ring())
     asked = []

@@ -25,6 +25,7 @@ def test_every_block_of_code_is_of_a_kind_that_is_run():
     assert {language for language, _ in BLOCKS} == {"ini", "dockerfile"}
 
 
+@pytest.mark.slow
 def test_dashboard_and_alerts_name_metrics_that_the_service_has(tmp_path, monkeypatch):
     from tests.service.process import serve
 

@@ -168,6 +168,7 @@ def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, d
     assert len(generations.fingerprints()) == 1
 
 
+@pytest.mark.slow
 def test_data_that_cannot_be_opened_is_said_once_and_the_data_before_is_served(live, data):
     generations = live.container.generations
     add(data, 2)

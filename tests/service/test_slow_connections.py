@@ -63,6 +63,7 @@ def test_a_second_request_on_a_kept_connection_has_to_arrive_in_time_too(quick):
         assert closed_after(connection, began) < 9
 
 
+@pytest.mark.slow
 def test_a_pause_between_requests_is_no_half_request(quick):
     first = quick.get("/about")
     time.sleep(1.5)

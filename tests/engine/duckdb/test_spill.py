@@ -69,6 +69,7 @@ def end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
+@pytest.mark.slow
 def test_a_question_beyond_the_memory_spills_into_the_data_folder_and_leaves_nothing_there(
     data_dir,
 ):

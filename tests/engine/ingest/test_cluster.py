@@ -405,6 +405,7 @@ def test_what_cannot_be_used_refuses_the_run_and_leaves_nothing(tmp_path, header
         open_dataset(f"file://{tmp_path}/there", "local[1]")
 
 
+@pytest.mark.slow
 def test_a_url_needs_spark_and_spark_a_url_and_options_of_one_machine_are_refused(tmp_path):
     with pytest.raises(
         ConfigError, match=r"is a URL, which only Spark reads[.] Write --engine spark://HOST:PORT"

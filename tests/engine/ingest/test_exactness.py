@@ -58,6 +58,7 @@ def in_order(rows):
     return sorted(rows, key=lambda row: row[:3])
 
 
+@pytest.mark.slow
 @settings(
     max_examples=8,
     deadline=None,

@@ -275,6 +275,7 @@ def test_spark_is_not_connected_to_before_it_is_asked(data_dir, engine):
     dataset.close()
 
 
+@pytest.mark.slow
 def test_ibis_can_write_every_form_for_spark(data_dir, on_duckdb):
     dataset = open_dataset(data_dir, "local[*]")
     for form in forms.FORMS:

@@ -209,6 +209,7 @@ def test_a_term_that_is_too_long_or_holds_nul_is_refused_beside_the_field(client
     assert hostile.of("/v1/search") == []
 
 
+@pytest.mark.slow
 def test_a_service_that_is_gone_is_said_in_the_form_and_may_be_asked_again(client, hostile):
     form = nbext.search_form(client=client)
     real, form.client = form.client, nbext.connect("http://127.0.0.1:9", KEY)
@@ -479,6 +480,7 @@ def test_a_total_of_which_no_row_came_is_not_called_nothing_found(client, hostil
     assert form.message == "The service says that 40 match, and sent none."
 
 
+@pytest.mark.slow
 def test_a_page_that_could_not_be_fetched_leaves_the_one_before_and_may_be_asked_for_again(
     client, hostile
 ):

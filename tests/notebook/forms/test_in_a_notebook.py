@@ -612,6 +612,7 @@ def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_a
     assert form.message.startswith("never holds")
 
 
+@pytest.mark.slow
 def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
     form = nbext.segment_form(SEGMENT)
     assert form.background.join(30)

@@ -27,6 +27,7 @@ def shown(ran):
     return f"{ran.messages}{ran.reply}"
 
 
+@pytest.mark.slow
 def test_a_cell_fetches_shows_a_bar_and_the_next_cell_answers_from_it(tmp_path):
     slow = threading.Event()
     # Each answer so late that a bar appears.

@@ -424,6 +424,7 @@ def test_the_least_recently_used_results_go_when_all_together_are_too_big(data_d
         running.stop()
 
 
+@pytest.mark.slow
 def test_a_service_that_ends_tells_its_waiting_callers_where_to_ask(data_dir, tmp_path):
     running = Running(data_dir, tmp_path, dataset=Slow(open_dataset(data_dir)))
     with ThreadPoolExecutor(1) as pool:
