@@ -310,6 +310,7 @@ running = embedded.start_service(pathlib.Path(sys.argv[1]))
 """
 
 
+@pytest.mark.slow
 def test_no_service_starts_while_python_ends(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", ENDING, str(tmp_path)], capture_output=True, text=True, check=True

@@ -135,6 +135,7 @@ def test_polars_and_duckdb_read_the_files_as_every_row_that_was_logged(tmp_path)
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times_in_logs", slow.but_the_first([False, True]))
 def test_of_a_chain_of_many_blocks_a_second_each_second_ends_with_its_last_block(
     tmp_path, times_in_logs

@@ -221,6 +221,7 @@ def test_other_cells_are_left_alone(session, cell):
     assert offered(session, cell) is None
 
 
+@pytest.mark.slow
 def test_ipythons_completer_offers_ours_and_nothing_else(shell, session):
     with warnings.catch_warnings(), provisionalcompleter():
         warnings.simplefilter("ignore", DeprecationWarning)

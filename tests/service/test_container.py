@@ -216,6 +216,7 @@ def test_a_service_whose_queue_is_full_says_that_it_is_not_ready(data_dir, tmp_p
         running.stop()
 
 
+@pytest.mark.slow
 def test_the_reserve_is_kept_again_once_there_is_room(data_dir, tmp_path, monkeypatch):
     monkeypatch.setattr("nbext.service.segments.maintenance._FIRST_ROUND", 0.0)
     monkeypatch.setattr("nbext.service.segments.maintenance._ROUND", 0.0)

@@ -472,6 +472,7 @@ FLOW = st.tuples(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", slow.but_the_first(range(5)))
 @settings(max_examples=10, deadline=None)
 @given(flows=st.lists(FLOW, max_size=30))

@@ -96,6 +96,7 @@ except StorageError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_did_not_finish_leaves_nothing_behind(tmp_path, log):
     data = tmp_path / "data"
     take(data, write_csv(tmp_path / "one.csv", [log(0, 1, 10**20)]))

@@ -319,6 +319,7 @@ def test_a_newer_question_is_answered_although_the_one_before_it_failed(client, 
     assert 'class="nbext-bad"' not in form.status.value
 
 
+@pytest.mark.slow
 def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be_picked_meanwhile(
     client, hostile
 ):

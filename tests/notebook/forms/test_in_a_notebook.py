@@ -53,6 +53,7 @@ def test_a_run_of_the_builder_is_in_the_history_runs_again_and_can_be_saved(
     pd.testing.assert_frame_equal(shell.value("%%segment_query --from wide"), second)
 
 
+@pytest.mark.slow
 def test_a_variable_that_holds_something_else_is_replaced_only_when_that_is_asked_for_twice(shell):
     form = shell.value("%nbext build")
     form.add("token", {"token": "USDC"})
@@ -636,6 +637,7 @@ def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
     assert form.message.startswith("late holds")
 
 
+@pytest.mark.slow
 def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dropped(
     shell, monkeypatch
 ):

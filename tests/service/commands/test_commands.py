@@ -54,6 +54,7 @@ def test_a_key_is_shown_once_taken_at_once_and_ended_within_a_second(folder, cap
     assert "revoked" in run(capsys, "keys", "list", *data)[1]
 
 
+@pytest.mark.slow
 def test_a_rotated_key_keeps_its_id_and_its_former_text_for_the_grace_that_is_given(folder, capsys):
     data = ["--data", str(folder.folder)]
     first = run(capsys, "keys", "add", "eve", *data)[1].splitlines()[-1]
