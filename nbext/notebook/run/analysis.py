@@ -63,10 +63,11 @@ def _overlap(session: Session, args: Args, *words: Word) -> Any:
 
 
 def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
-    """Run the analysis of one segment that the line names; options of the line are its arguments."""
+    """Run the analysis of one segment that the line names; the command's own options are its arguments."""
     segment = segment_named(session, args, word)
-    names = ("every", "since", "by", "cohort", "amounts")
-    options = {name: args[name] for name in names if args[name] is not None}
+    (command,) = (one for one in COMMANDS if one.name == args.words[0].text)
+    own = {option.name for option in command.options} - {OUT.name, "no_amounts"}
+    options = {name: value for name, value in args.options.items() if name in own}
     if args["no_amounts"]:
         if args["amounts"] is not None:
             raise UsageError("Use --amounts or --no-amounts, not both.")
