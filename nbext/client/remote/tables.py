@@ -69,7 +69,8 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
         return []
     left = iter(range(MOST_HOLDERS))
 
-    def below(holder: Mapping[str, Any], path: str, depth: int) -> list[FoundTable]:
+    # The document is handed on: a function that calls itself would keep it, page for page, until the next collection.
+    def below(holder: Mapping[str, Any], path: str, depth: int, root: Any) -> list[FoundTable]:
         is_job = beside_id and depth == 0
         if not is_job and (whole := keyed(holder, path)):
             return [whole]
@@ -95,7 +96,7 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
                 continue
             if isinstance(value, list):
                 table = (
-                    table_in(value, here, columns, document)
+                    table_in(value, here, columns, root)
                     if plain in ROWS or _is_records(value)
                     else None
                 )
@@ -105,10 +106,10 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
                 and plain not in ECHOES - WRAPPERS
                 and not plain.endswith(("metadata", "manifest"))
             ):
-                found += below(value, here, depth + 1)
+                found += below(value, here, depth + 1, root)
         return _without_twins(found)
 
-    return below(document, "", 0)
+    return below(document, "", 0, document)
 
 
 def _without_twins(found: list[FoundTable]) -> list[FoundTable]:
