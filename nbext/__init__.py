@@ -16,7 +16,7 @@ In Python::
     import nbext
 
     client = nbext.connect()
-    whales = client.execute_segment({"nft": {"nft": "BAYC"}}, limit=1000)
+    whales = client.execute_segment({"nft": {"nft": "BAYC"}}, limit="all")
 
 Without a ``base_url`` nbext starts its own service on this machine, over a synthetic sample or the data that
 ``nbext ingest`` read. ``%nbext set base_url https://...`` and ``%nbext login`` choose another service.
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from nbext.analysis import *  # noqa: F403
     from nbext.client import Client
     from nbext.connect import connect
+    from nbext.core.provenance import AnswerWarning
     from nbext.notebook.forms import explore, search_form, segment_form, show, signup_form
 
 __version__ = "0.1.0"
 __all__ = [
+    "AnswerWarning",
     "Client",
     "connect",
     "explore",
@@ -50,6 +52,7 @@ __all__ += analysis.__all__
 
 # Public names are imported when first used: `import nbext` and `%load_ext nbext` stay light.
 _HOMES = {
+    "AnswerWarning": "nbext.core.provenance",
     "Client": "nbext.client",
     "connect": "nbext.connect",
     **dict.fromkeys(analysis.__all__, "nbext.analysis"),

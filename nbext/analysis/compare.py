@@ -23,7 +23,7 @@ from nbext.analysis.segments import (
     segment_of,
 )
 from nbext.client import frames
-from nbext.core.provenance import Provenance
+from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
 from nbext.errors import ValidationError
 
@@ -52,6 +52,7 @@ _SHARES = {
 }
 
 
+@warned
 def overlap(
     segments: Iterable[Any] | Mapping[str, Any],
     *,
@@ -168,6 +169,7 @@ def exactly(segments: Sequence[Segment]) -> tuple[CommonCounts, dict[int, int]]:
     return found, only
 
 
+@warned
 def funnel(segment: Any, *, client: Client | None = None) -> Result:
     """Return the conditions of a segment that must all hold, in the order in which they are asked.
 
@@ -269,6 +271,7 @@ def _members(asked: Segment) -> list[dict[str, Any]]:
     ]
 
 
+@warned
 def concentration(token: Any, *, client: Client | None = None) -> Result:
     """Return how much of a token its largest holders have.
 

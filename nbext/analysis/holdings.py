@@ -19,7 +19,7 @@ from nbext.analysis.segments import (
     segment_of,
 )
 from nbext.client import frames
-from nbext.core.provenance import Provenance
+from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import NFT_STANDARDS
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ _PROFILED = {
 MOST_DRAWN = 20
 
 
+@warned
 def wallet(
     address: str | Iterable[str],
     *,
@@ -143,6 +144,7 @@ def _contracts(made: Result) -> charts.Chart:
     )
 
 
+@warned
 def profile(
     segment: Any,
     *,

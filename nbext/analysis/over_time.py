@@ -23,7 +23,7 @@ from nbext.analysis.segments import (
     segment_of,
 )
 from nbext.client import frames
-from nbext.core.provenance import Provenance
+from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, ValidationError
@@ -44,6 +44,7 @@ COHORTS = ("held", "seen")
 MOST_PERIODS = 60
 
 
+@warned
 def trend(
     segment: Any,
     *,
@@ -176,6 +177,7 @@ def hours_of(span: str, pointer: str) -> int:
     return int(found[1]) * _HOURS[found[2]]
 
 
+@warned
 def changes(segment: Any, since: str | int = "30d", *, client: Client | None = None) -> Result:
     """Return the wallets of a segment now and at an earlier time, and what happened to each in between.
 
@@ -327,6 +329,7 @@ def _chart(made: Result, name: str) -> charts.Chart:
     return charts.bars(STATUSES, [about.joined, about.left, about.stayed], title, about)
 
 
+@warned
 def retention(
     segment: Any,
     by: str = "month",

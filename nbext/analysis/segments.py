@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import pandas as pd
 
-from nbext.core.provenance import Provenance
+from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import MAX_COMPARED, MAX_COUNTS
@@ -36,6 +36,7 @@ class Segment:
     limit: int | None = None
     client: Client = field(kw_only=True, repr=False, compare=False)
 
+    @warned
     def open(self, limit: int | None = None) -> pd.DataFrame:
         """Return the wallets, as `nbext.Client.execute_segment` does: all of them, where no limit is given."""
         most = MAX_LIMIT if self.limit is None else self.limit

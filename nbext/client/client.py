@@ -6,7 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
 
 from nbext.client import frames, lists, lookups, validate
 from nbext.client.decode import Outline, Want
@@ -21,6 +21,9 @@ from nbext.settings import Secret, Settings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# How many rows of a segment: a number, "all" of them (and so does None), or by "default" the setting `limit`.
+Limit: TypeAlias = int | Literal["all", "default"] | None
 
 
 class Client:
@@ -144,7 +147,7 @@ class Client:
         filters: Mapping[str, Any],
         operator: str = "AND",
         file_type: str = "json",
-        limit: int | None = None,
+        limit: Limit = "default",
     ) -> dict[str, Any]:
         """Return the request that `execute_segment` would send: ``method``, ``url`` and ``body``. Nothing is sent.
 
@@ -158,7 +161,7 @@ class Client:
             "filters": validate.filters_of(settled),
             "fileType": validate.one_of(file_type, op.FILE_TYPES, "/fileType"),
             "limit": validate.limit_of(
-                self.settings["limit"] if limit is None else limit, counting=counting
+                self.settings["limit"] if limit == "default" else limit, counting=counting
             ),
         }
         return {
@@ -174,7 +177,7 @@ class Client:
         filters: Mapping[str, Any],
         operator: str = "AND",
         file_type: str = "json",
-        limit: int | None = None,
+        limit: Limit = "default",
         *,
         to: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
@@ -194,8 +197,9 @@ class Client:
         file_type
             ``json`` or ``csv``: how the rows are fetched. Where the service offers Arrow, that is taken.
         limit
-            1 to 10,000,000; none means the setting ``limit``. Our own service also takes 0: it only counts,
-            and the table has no rows; the count is ``df.attrs["nbext"]["matched"]``.
+            1 to 10,000,000; ``"all"`` and None are the most, ``"default"`` the setting ``limit``. What it cuts off is
+            said in an `AnswerWarning`. Our own service also takes 0: it only counts, and the table has no rows; the
+            count is ``df.attrs["nbext"]["matched"]``.
         to, overwrite, raw
             A file, as `export_csv` writes it; our own service's rows go there while they come, in little memory.
         progress
@@ -349,7 +353,7 @@ class Client:
 
     @public
     def explain(
-        self, filters: Mapping[str, Any], operator: str = "AND", limit: int | None = None
+        self, filters: Mapping[str, Any], operator: str = "AND", limit: Limit = "default"
     ) -> dict[str, Any]:
         """Return how our own service would run a segment: id, canonical, words, sql, plan, parts.
 

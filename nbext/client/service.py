@@ -33,6 +33,7 @@ from nbext.client.http.deadline import SCOPE, Deadline, Scope
 from nbext.client.http.errors import redacted
 from nbext.client.http.transport import NO_CAP, Call, Transport
 from nbext.core import wire as op
+from nbext.core.provenance import warned
 from nbext.errors import AmbiguousAnswer, ApiError, NbextError, ProtocolError, QueryCancelled
 from nbext.settings import Secret, Settings
 
@@ -328,7 +329,7 @@ def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
         # Raised outside of the except block: what was handled there would hang on it, frames and all.
         raise _cleaned(failure, self._service.transport.key)
 
-    return call
+    return warned(call)
 
 
 def _cleaned(error: NbextError, key: Secret) -> NbextError:

@@ -60,7 +60,8 @@ def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int
 
 
 def limit_of(given: object, *, counting: bool = False) -> int:
-    """Return how many rows to keep. Zero only counts, which only our own service is known to do."""
+    """Return how many rows to keep; "all" and None are the most. Only our own service is known to count by 0."""
+    given = rules.MAX_LIMIT if given is None or given == "all" else given
     limit = rules.limit_of(given, least=0 if counting else 1)
     if isinstance(limit, int):
         return limit

@@ -6,8 +6,18 @@ of the table opens where nbext is not installed. `Provenance.attach` alone write
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar, dataclass_transform
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar, dataclass_transform
+
+from nbext.core.rules import MAX_LIMIT
+from nbext.core.untrusted_text import visible
+
+# Ten conditions in words; whatever a stranger's service sends, a note stays short enough to be read.
+MAX_NOTE = 1_500
+_MORE = '; limit="all" fetches all, limit=0 counts'
 
 
 class _Table(Protocol):
@@ -15,7 +25,13 @@ class _Table(Protocol):
     def attrs(self) -> dict[Any, Any]: ...
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T", bound=_Table)
+
+
+class AnswerWarning(UserWarning):
+    """What the reader of an answer should know: that a limit cut rows off, and every note that a magic prints."""
 
 
 @dataclass_transform(kw_only_default=True)
@@ -123,7 +139,40 @@ class Provenance(_Said):
             **{key: one for key, one in known if key in cls.__annotations__ and one is not None}
         )
 
+    def cut(self, more: str = _MORE) -> str | None:
+        """Say how many rows are here, and then ``more``, where a limit cut the rest off; else None."""
+        if not self.truncated or self.limit == 0:
+            return None
+        if self.matched is None or self.returned is None:
+            return "The limit cut off rows; a larger one returns more."
+        counted = f"{self.returned:,} of {self.matched:,} wallets"
+        # An export has what its segment kept: no limit would fetch more.
+        if self.operation != "execute_segment":
+            return counted
+        if self.returned >= MAX_LIMIT:
+            return f"{counted}; {MAX_LIMIT:,} is the most. For the others narrow the query, for example by a balance"
+        return f"{counted}{more}"
+
+    def notes(self) -> list[str]:
+        """Return the warnings as they are shown: nothing in them hides, and none is endless."""
+        return [visible(one, MAX_NOTE) for one in self.warnings]
+
     def attach(self, table: T) -> T:
         """Write it into the table's ``attrs``; return the table."""
         table.attrs["nbext"] = dict(vars(self))
         return table
+
+
+def warned(call: Callable[P, R]) -> Callable[P, R]:
+    """Have what is to be known of an answer warn a caller outside of nbext; ours show it in their own way."""
+
+    @functools.wraps(call)
+    def told(*args: P.args, **options: P.kwargs) -> R:
+        answer = call(*args, **options)
+        if not str(sys._getframe(1).f_globals.get("__name__")).startswith("nbext."):
+            about = Provenance.of(answer)
+            for note in filter(None, [about.cut(), *about.notes()]):
+                warnings.warn(note, AnswerWarning, stacklevel=2)
+        return answer
+
+    return told

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
 from decimal import Decimal
 
 import duckdb
@@ -59,6 +60,28 @@ def test_the_embedded_service_is_ours_and_says_whose_data_it_has(embedded):
     assert embedded.is_ours
     assert embedded.about()["data"]["synthetic"] is True
     assert embedded.schema()["$schema"].startswith("https://json-schema.org/")
+
+
+def test_who_asks_in_python_is_warned_of_what_a_magic_prints(embedded):
+    everyone = {"token": {"token": "UNI"}}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", nbext.AnswerWarning)
+        short = embedded.execute_segment(everyone)
+        embedded.export_csv(short.attrs["nbext"]["segment_id"])
+        nbext.overlap([short, "BAYC"], client=embedded)
+    assert [(str(one.message), one.filename) for one in caught] == [
+        ('1,000 of 1,002 wallets; limit="all" fetches all, limit=0 counts', __file__),
+        ("1,000 of 1,002 wallets", __file__),
+        (
+            'BAYC: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.',
+            __file__,
+        ),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(embedded.execute_segment(everyone, limit="all")) == 1002
+        assert len(embedded.execute_segment(everyone, limit=None)) == 1002
+        assert len(embedded.execute_segment(everyone, limit=0)) == 0
 
 
 def test_a_segment_is_the_same_rows_by_every_way(embedded, tmp_path):

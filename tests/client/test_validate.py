@@ -131,7 +131,7 @@ def test_a_good_limit_goes_out_as_it_is(server, client, good):
 
 def test_without_a_limit_the_setting_goes_out(server, client):
     server.script("*", reply([]))
-    client.execute_segment({"a": 1}, limit=None)
+    client.execute_segment({"a": 1})
     assert server.requests[0].json == {
         "operator": "AND",
         "filters": {"a": 1},

@@ -37,7 +37,6 @@ from nbext.notebook.forms.widgets import (
     text_of,
     visibility,
 )
-from nbext.notebook.results.deliver import MAX_NOTE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -244,7 +243,7 @@ class SearchForm(Form):
             self.results, self.picked = records(found), None
             known = Provenance.of(found)
             self.total = known.matched if isinstance(known.matched, int) else None
-            self.notes = [visible(one, MAX_NOTE) for one in known.warnings]
+            self.notes = known.notes()
             if question.offset == 0:
                 self.size = len(self.results) if self.results and self.has_more else PAGE
             self._show()

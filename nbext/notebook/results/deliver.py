@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleTyp
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.provenance import Provenance
-from nbext.core.rules import FILES, FRAMES, MAX_LIMIT
+from nbext.core.rules import FILES, FRAMES
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook.line import Args, Option
@@ -45,8 +45,6 @@ RESULT = (
     ),
     Option(("--explore",), "show the whole table in a view that sorts, filters and sums up"),
 )
-# Ten conditions in words; whatever a stranger's service sends, a note stays short enough to be read.
-MAX_NOTE = 1_500
 # Cells below call it: who gives a result such a name meant another.
 _CODE = {
     ModuleType: "module",
@@ -137,8 +135,8 @@ def print_notes(about: Provenance, cut: str | None = None) -> None:
     """Print what a limit cut off, and what an answer's provenance says that its reader should know."""
     if cut:
         print(cut)
-    for warning in about.warnings:
-        print(f"note: {visible(warning, MAX_NOTE)}")
+    for note in about.notes():
+        print(f"note: {note}")
 
 
 def checked_name(name: str, names: Mapping[str, Any] = MappingProxyType({})) -> str:
@@ -199,22 +197,9 @@ def rows_in_words(rows: int) -> str:
 
 def cut_in_words(about: Provenance, args: Args) -> str | None:
     """Return what a limit cut off, or None where it cut nothing."""
-    if not about.truncated:
-        return None
-    matched, returned = about.matched, about.returned
-    if matched is None or returned is None:
-        return "The limit cut off rows; raise --limit for more."
-    counted = f"{returned:,} of {matched:,} wallets"
-    # An export has what its segment kept: --all would fetch no more.
-    if about.operation != "execute_segment":
-        return counted
-    if args["top"] is not None:
-        return (
-            f"{counted}, those with the largest {visible(args['by'])}; a larger --top returns more"
-        )
-    if returned >= MAX_LIMIT:
-        return f"{counted}; {MAX_LIMIT:,} is the most. For the others narrow the query, for example by a balance"
-    return f"{counted}; --limit 0 counts, --all fetches"
+    if args["top"] is None:
+        return about.cut("; --limit 0 counts, --all fetches")
+    return about.cut(f", those with the largest {visible(args['by'])}; a larger --top returns more")
 
 
 def checked_file(to: str, *, overwrite: bool) -> Path:

@@ -103,7 +103,7 @@ CUT = {"truncated": True, "matched": 62_972, "returned": 1_000}
             "a balance",
         ),
         (CUT, {}, "1,000 of 62,972 wallets"),
-        ({"truncated": True}, {}, "The limit cut off rows; raise --limit for more."),
+        ({"truncated": True}, {}, "The limit cut off rows; a larger one returns more."),
         ({}, {}, None),
     ],
 )

@@ -32,7 +32,6 @@ from nbext.notebook.forms.widgets import (
     text_field,
     visibility,
 )
-from nbext.notebook.results.deliver import MAX_NOTE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +151,7 @@ class SegmentForm(Editing):
             with self.editing:
                 if question is self._counted:
                     self.matched = found["matched"]
-                    notes = [visible(note, MAX_NOTE) for note in found["notes"]]
+                    notes = found["notes"]
                     self.lines.counted = {**found, "stale": False, "text": "", "notes": notes}
                     self.renew()
 
@@ -165,7 +164,7 @@ class SegmentForm(Editing):
         """
         if not self.client.is_ours:
             known = Provenance.of(self.client.execute_segment(*question, limit=0))
-            return {"matched": known.matched, "steps": [], "lines": {}, "notes": known.warnings}
+            return {"matched": known.matched, "steps": [], "lines": {}, "notes": known.notes()}
         funnel = self.client.funnel(*question, sample=FEW)
         steps, parts = funnel["steps"], list(_steps(tree))
         # Where the service joins the conditions in a way that is not foreseen here, its own words name them.
@@ -200,7 +199,7 @@ class SegmentForm(Editing):
             "steps": shown,
             "lines": lines,
             "sample": [visible(wallet, 42) for wallet in funnel.get("sample") or ()],
-            "notes": funnel["warnings"],
+            "notes": Provenance(warnings=funnel["warnings"]).notes(),
         }
 
     def _drop_count(self) -> None:
