@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nbext.client.files import csv_text
 from nbext.client.http.body import retry_after
 from nbext.core import wire
 from nbext.core.rules import unlike
@@ -122,9 +121,10 @@ class Ours:
     def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
         """Return what the answer says."""
         if came.content_type == wire.ARROW_TYPE:
-            return Reading(table=read_arrow(came))
-        if came.content_type == "text/csv":
-            return Reading(table=csv_text.read_stream(came, types, canonical=True))
+            import pyarrow as pa
+
+            schema, batches = arrow_batches(came)
+            return Reading(table=pa.Table.from_batches(batches, schema))
         document, warnings = json_object(came.whole(self._max_body))
         reading = Reading(document, warnings=warnings)
         if want is Want.RECEIPT:
@@ -168,15 +168,7 @@ def json_object(answer: Answer) -> tuple[dict[str, Any], list[str]]:
     return document, warnings
 
 
-def read_arrow(source: Any) -> pa.Table:
-    """Return an Arrow IPC stream as a table, batch by batch as it arrives."""
-    import pyarrow as pa
-
-    with _not_arrow(), pa.ipc.open_stream(source) as batches:
-        return batches.read_all()
-
-
-def arrow_batches(source: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def arrow_batches(source: Incoming) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema of an Arrow IPC stream, and its batches while they arrive: they may be more than memory."""
     import pyarrow as pa
 
@@ -186,6 +178,11 @@ def arrow_batches(source: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     def batches() -> Iterator[pa.RecordBatch]:
         with _not_arrow():
             yield from reader
+        # A reader takes the body's end for the mark that ends a stream, and leaves what follows that mark unread.
+        if source.ended or source.peek(1):
+            raise ProtocolError(
+                "The answer is not one whole Arrow stream: it has no mark of its end there, and rows may be missing."
+            )
 
     return reader.schema, batches()
 
@@ -196,7 +193,10 @@ def _not_arrow() -> Iterator[None]:
 
     try:
         yield
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
+        # That a stream is cut is a plain OSError; one of the network has a number, or a type of its own.
+        if isinstance(error, OSError) and (type(error) is not OSError or error.errno is not None):
+            raise
         raise ProtocolError(f"The answer is not a valid Arrow stream: {str(error)[:200]}") from None
 
 

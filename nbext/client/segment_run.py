@@ -9,7 +9,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -412,20 +412,8 @@ class SegmentRun:
             schema, batches = arrow_batches(came)
             self._notes += frames.wide_columns(types, {field.name: field.type for field in schema})
             return writer.write(ending, schema, batches, file, raw=raw)
-        vague = came.content_type in csv_text.VAGUE_TYPES and self.file_type == "csv"
-        is_csv = came.content_type in csv_text.MEDIA_TYPES or vague
-        if is_csv and not stranger.is_paged(came, call.operation):
-            if is_copied:
-                csv_text.refuse_other_kinds(came.peek(4096))
-                stranger.check_beginning(came, call.operation)
-                rows = writer.copy(came, file)
-            else:
-                # Batch by batch: a file may hold more rows than the memory does.
-                schema, batches = stranger.batches(came, types, call.operation)
-                rows = writer.write(ending, schema, batches, file, raw=raw)
-            self._notes += stranger.check_end(came, rows, self._counts, self._limit)
-            return rows
-        reading = self.service.decoded(came, Want.SEGMENT, types, call.operation)
+        came.copy = file if is_copied else None
+        reading = self.service.decoded(came, Want.SEGMENT, types, call.operation, path.parent)
         if reading.rows is None:
             running = reading.state is State.RUNNING
             raise ProtocolError(
@@ -433,26 +421,46 @@ class SegmentRun:
                 if running
                 else "The service was asked for rows, and sent none."
             )
-        pages = self.service.pages(reading, call, types, limit=self._limit, counts=self._counts)
+        pages = self.service.pages(
+            reading, call, types, limit=self._limit, counts=self._counts, folder=path.parent
+        )
         # The first page with rows says what they are: an answer may list the files that hold them.
         first = next((page for page in pages if page.rows), reading)
-        pages = chain([first], pages)
-        if first.table is not None:
-            if raw:
+        is_copied = is_copied and first.table is not None and came.content_type != op.ARROW_TYPE
+        if is_copied:
+            if first is not reading or any(page.rows for page in pages):
                 raise ProtocolError(
                     "The CSV comes in several pages, which raw cannot join. Leave out raw (--raw)."
                 )
-            each = (
-                batch
-                for table in frames.alike(page.table for page in pages)
-                for batch in table.to_batches()
-            )
-            rows = writer.write(ending, first.table.schema, each, file, raw=raw)
+            rows = first.rows or 0
         else:
-            lists = (page.records or [] for page in pages)
-            rows = writer.write_pages(lists, {**first.types, **types}, path, file, raw=raw)
+            file.seek(0)
+            file.truncate()
+            rows = self._write(chain([first], pages), first, types, path, file, raw=raw)
+        if self._limit and rows > self._limit:
+            raise ProtocolError(f"The limit was {self._limit:,} rows, but {rows:,} came.")
         self._notes += [note for note in reading.warnings if note not in self._notes]
         return rows
+
+    def _write(
+        self,
+        pages: Iterable[Reading],
+        first: Reading,
+        types: Mapping[str, str],
+        path: Path,
+        file: IO[bytes],
+        *,
+        raw: bool,
+    ) -> int:
+        if first.table is None:
+            lists = (page.records or [] for page in pages)
+            return writer.write_pages(lists, {**first.types, **types}, path, file, raw=raw)
+        each = (
+            batch
+            for table in frames.alike(page.table for page in pages)
+            for batch in table.to_batches()
+        )
+        return writer.write(path.suffix.lower(), first.table.schema, each, file, raw=raw)
 
     def path(self, template: str) -> str:
         """Return an operation's path for this segment: a stranger's id may have any characters."""

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from nbext.client.decode import (
@@ -135,7 +136,11 @@ class Service:
         return json_object(self.transport.fetch(call))[0]
 
     def read(
-        self, call: Call, want: Want = Want.TABLE, types: Mapping[str, str] | None = None
+        self,
+        call: Call,
+        want: Want = Want.TABLE,
+        types: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> Reading:
         """Return what the answer says; where it only says where the rows are, what is there."""
         # Tables become Arrow while they arrive: the decoder bounds what is held whole.
@@ -151,7 +156,7 @@ class Service:
                             said = Answer(error.status, {}, body, call.target)
                             self._remember(said, call.operation, None, str(error))
                         raise
-                    reading = self.decoded(came, want, types or {}, call.operation)
+                    reading = self.decoded(came, want, types or {}, call.operation, folder)
             waits = reading.id is not None or reading.state is State.RUNNING
             if reading.url is None or reading.rows is not None or waits:
                 reading.source = call.target if hop else None
@@ -161,13 +166,22 @@ class Service:
         raise ProtocolError("The service sends us from one address to the next, and never to rows.")
 
     def decoded(
-        self, came: Incoming, want: Want, types: Mapping[str, str], operation: str
+        self,
+        came: Incoming,
+        want: Want,
+        types: Mapping[str, str],
+        operation: str,
+        folder: Path | None = None,
     ) -> Reading:
-        """Return what an answer says; of a stranger's the outline is remembered."""
+        """Return what an answer says; of a stranger's the outline is remembered.
+
+        A stranger's table waits on the disk, in the ``folder``, where it is on its way to a file: it may be larger
+        than memory.
+        """
         if self.ours:
             return self._our_decoder.read(came, want, types, operation)
         try:
-            reading = self._strangers_decoder.read(came, want, types, operation)
+            reading = self._strangers_decoder.read(came, want, types, operation, folder)
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
             self._remember(answer, operation, None, str(error))
@@ -207,6 +221,7 @@ class Service:
         limit: int | None = None,
         counts: Mapping[str, int] | None = None,
         cap: int | None = None,
+        folder: Path | None = None,
     ) -> Iterator[Reading]:
         """Yield an answer page by page, the first one being read already; the next is asked for when it is wanted.
 
@@ -218,7 +233,7 @@ class Service:
             if reading.source is not None:
                 # A link is relative to the address that it came from.
                 call = replace(call, method="GET", target=reading.source, body=None)
-            read = partial(self.read, types=types)
+            read = partial(self.read, types=types, folder=folder)
             yield from stranger.pages(
                 read, origin.follow, origin.url, reading, call, limit=limit, counts=counts, cap=cap
             )
@@ -247,6 +262,16 @@ class ForeignDecoder(Decoder, Protocol):
 
     profile: str
 
+    def read(
+        self,
+        came: Incoming,
+        want: Want,
+        types: Mapping[str, str],
+        operation: str,
+        folder: Path | None = None,
+    ) -> Reading:
+        """Return what the answer says; the rows of a table wait in the ``folder``, if there is one."""
+
     def pages(
         self,
         read: Callable[[Call], Reading],
@@ -261,26 +286,10 @@ class ForeignDecoder(Decoder, Protocol):
     ) -> Iterator[Reading]:
         """Yield an answer's pages."""
 
-    def batches(
-        self, came: Incoming, types: Mapping[str, str], operation: str
-    ) -> tuple[Any, Iterator[Any]]:
-        """Return the Arrow schema of a CSV, and its batches while they arrive: it may have more rows than memory."""
-
     def outline(
         self, answer: Answer, operation: str, reading: Reading | None, failure: str
     ) -> Outline:
         """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
-
-    def is_paged(self, came: Incoming, operation: str) -> bool:
-        """Say whether the headers hint at pages after this one."""
-
-    def check_beginning(self, came: Incoming, operation: str) -> None:
-        """Refuse a text or an error that is declared as CSV."""
-
-    def check_end(
-        self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None
-    ) -> list[str]:
-        """Refuse a body that is not whole; return notes on its end."""
 
 
 def _stranger(remote: Mapping[str, Any], host: str, key: Secret, max_body: int) -> ForeignDecoder:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nbext.client import frames
 from nbext.client.http.errors import one_line
 from nbext.errors import ProtocolError
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK = 1 << 20
-# Of a table that is kept: what parsing takes and gives back leaves holes between what stays. A million rows of 74 MB
-# peaked at 181 MB with blocks of 1 MB, and at 126 MB where small ones are joined.
-_SMALL_BLOCK, _ROWS_JOINED = 1 << 17, 1 << 15
 MEDIA_TYPES = (
     "text/csv",
     "application/csv",
@@ -38,61 +35,17 @@ VAGUE_TYPES = (
 )
 
 
-def whole_table(body: bytes) -> pa.Table:
-    """Return a whole CSV as a table, all of it text."""
-    return read_stream(io.BytesIO(body), {})
+def batches(
+    source: Any, types: Mapping[str, str], text: pa.DataType
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch], list[str]]:
+    """Return a CSV's Arrow schema, its batches while they arrive, and the comments above its header.
 
-
-def read_stream(source: Any, types: Mapping[str, str], *, canonical: bool = False) -> pa.Table:
-    """Return a CSV as a table, while it arrives; what is not CSV is a ProtocolError with the line.
-
-    ``canonical`` says that exact amounts are written as our service writes them, in one way only: their digits become
-    numbers as soon as they arrive, so that the table is never in memory beside its text.
+    Texts are of the type ``text``. What is not CSV is a ProtocolError with the line.
     """
     import pyarrow as pa
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
 
-    # pandas keeps text as large_string: read as such it is not copied once more.
-    schema, arriving = batches(
-        source, types, pa.large_string(), _SMALL_BLOCK if canonical else BLOCK
-    )
-    exact = {name for name in schema.names if canonical and types.get(name) == "uint256"}
-    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
-    for some in _joined(arriving):
-        for name, values in zip(schema.names, some, strict=True):
-            columns[name].append(frames.exact_part(values) if name in exact else values)
-    return pa.table(
-        {
-            field.name: (frames.exact_whole if field.name in exact else pa.chunked_array)(
-                columns[field.name], field.type
-            )
-            for field in schema
-        }
-    )
-
-
-def _joined(batches: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield the columns of some batches at a time, in memory of their own, apart from that of parsing."""
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    for batch in chain(batches, [None]):
-        if waiting and (batch is None or sum(each.num_rows for each in waiting) >= _ROWS_JOINED):
-            yield [
-                pa.concat_arrays(parts)
-                for parts in zip(*(each.columns for each in waiting), strict=True)
-            ]
-            waiting = []
-        waiting.append(batch)
-
-
-def batches(
-    source: Any, types: Mapping[str, str], text: Any = None, block: int = BLOCK
-) -> tuple[Any, Iterator[Any]]:
-    """Return a CSV's Arrow schema and its batches, one after the other; texts are of the type ``text``, or string."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    head, names, separator = _header(source)
+    head = _header(source)
     joined = _Joined(head, source)
     kinds = {
         "integer": pa.int64(),
@@ -101,17 +54,16 @@ def batches(
         "timestamp": pa.timestamp("s", "UTC"),
     }
     # No row may be longer than a block: of our service none has forty times as many characters as the header.
-    block = max(block, 40 * len(head.split(b"\n", 1)[0]))
-    text = text or pa.string()
-    with _lines_of_faults():
-        reader = csv.open_csv(
+    block = max(BLOCK, 40 * len(head.body.split(b"\n", 1)[0]))
+    with _lines_of_faults(head.above):
+        reader = open_csv(
             joined,
             # One thread: only then is the row of a fault known, and from a stream it is no slower.
-            csv.ReadOptions(block_size=block, use_threads=False),
-            csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            ReadOptions(block_size=block, use_threads=False),
+            ParseOptions(delimiter=head.separator, newlines_in_values=True),
             # Left to itself it guesses: of the balances, 65 % would stay exact.
-            csv.ConvertOptions(
-                column_types={name: kinds.get(types.get(name, ""), text) for name in names},
+            ConvertOptions(
+                column_types={name: kinds.get(types.get(name, ""), text) for name in head.names},
                 # An empty number is missing. An empty text is a text, and so is a symbol named NA.
                 null_values=[""],
                 strings_can_be_null=False,
@@ -120,17 +72,17 @@ def batches(
             # Arrow's own pool keeps what it has freed, which for a table of this kind is a quarter of the peak.
             memory_pool=pa.system_memory_pool(),
         )
-    return reader.schema, _each(reader, joined)
+    return reader.schema, _each(reader, joined), head.comments
 
 
 def _each(reader: Any, joined: _Joined) -> Iterator[Any]:
-    with _lines_of_faults():
+    with _lines_of_faults(joined.above):
         yield from reader
     joined.check()
 
 
 @contextlib.contextmanager
-def _lines_of_faults() -> Iterator[None]:
+def _lines_of_faults(above: int) -> Iterator[None]:
     """Turn what pyarrow says of a CSV into our error, with the line."""
     import pyarrow as pa
 
@@ -138,36 +90,71 @@ def _lines_of_faults() -> Iterator[None]:
         yield
     except pa.ArrowInvalid as error:
         row = re.search(r"[Rr]ow #(\d+)", str(error))
-        where = f" at line {int(row[1]):,}" if row else ""
+        where = f" at line {int(row[1]) + above:,}" if row else ""
         raise ProtocolError(
             f"The answer is not valid CSV{where}: {one_line(error, length=200)}"
         ) from None
 
 
-def _header(source: Any) -> tuple[bytes, list[str], str]:
-    """Return the first bytes, without a BOM, the names of the columns in them, and what is between two."""
-    import csv as plain
+@dataclass(frozen=True)
+class _Head:
+    """The beginning of a CSV: its bytes from the header on, and what they and the lines above them say."""
 
-    head = b""
-    while b"\n" not in head and len(head) < BLOCK:
-        piece = source.read(1 << 16)
-        if not piece:
-            break
-        head += piece
-    head = head.removeprefix(b"\xef\xbb\xbf")
-    if not head.strip():
+    body: bytes
+    names: list[str]
+    separator: str
+    comments: list[str]
+    # Lines above the header.
+    above: int
+
+
+def _header(source: Any) -> _Head:
+    body, comments, above = b"", list[str](), 0
+    while len(body) < BLOCK and body.count(b"\n") < 20 and (piece := source.read(1 << 16)):
+        body += piece
+    body = body.removeprefix(b"\xef\xbb\xbf")
+    if not body.strip():
         raise ProtocolError("The answer is an empty CSV, without even a header.")
-    refuse_other_kinds(head)
-    line = head.split(b"\n", 1)[0].rstrip(b"\r")
-    # Where commas are decimal points, semicolons are between the values.
-    separator = next((mark for mark in (",", "\t", ";", "|") if mark.encode() in line), ",")
-    try:
-        names = next(plain.reader([line.decode("utf-8")], strict=True, delimiter=separator))
-    except (UnicodeDecodeError, plain.Error, StopIteration):
-        names = []
+    refuse_other_kinds(body)
+    separator = None
+    # Excel is told the separator so; others write a comment, which may say that these are not all rows.
+    while match := re.match(rb'(?:"?sep=(.)"?|#([^\n]*?))\r?\n(?=[^\r\n])', body):
+        following = body[match.end() :]
+        if match[2] is not None and _has_values(_split(following, _separator(following))[0]):
+            # It is the header itself: #address,balance
+            break
+        separator = match[1].decode("latin-1") if match[1] else separator
+        comments += [] if match[1] else [match[2].decode("utf-8", "replace").strip()]
+        body, above = following, above + 1
+    separator = separator or _separator(body)
+    names = _split(body, separator)[0]
     _check_names(names)
     # A header alone, without its line's end, is a table without rows.
-    return (head if b"\n" in head else head.rstrip(b"\r") + b"\n"), names, separator
+    body = body if b"\n" in body else body.rstrip(b"\r") + b"\n"
+    return _Head(body, names, separator, comments, above)
+
+
+def _separator(head: bytes) -> str:
+    """Return what is between two values: what all first lines have equally often, else what the header has oftenest."""
+    rows = {mark: _split(head, mark) for mark in ";\t|,"}
+    several = [mark for mark, split in rows.items() if len(split[0]) > 1]
+    return max(
+        several,
+        key=lambda mark: (len(set(map(len, rows[mark]))) == 1, len(rows[mark][0])),
+        default=",",
+    )
+
+
+def _split(head: bytes, separator: str) -> list[list[str]]:
+    """Return the first lines as their values, as far as they are CSV."""
+    lines, rows = head.split(b"\n")[:6], list[list[str]]()
+    # The last one may be cut.
+    texts = (line.decode("utf-8") for line in lines[: len(lines) - 1 or 1])
+    with contextlib.suppress(UnicodeDecodeError, csv.Error):
+        rows += csv.reader(
+            (f"{text.rstrip(chr(13))}\n" for text in texts), strict=True, delimiter=separator
+        )
+    return rows or [[]]
 
 
 def refuse_other_kinds(head: bytes) -> None:
@@ -188,17 +175,22 @@ def _check_names(names: list[str]) -> None:
         raise ProtocolError("The answer has no CSV header: a column has no name (line 1).")
     if len(set(names)) != len(names):
         raise ProtocolError("The answer's CSV header has a column twice (line 1).")
-    if any(re.fullmatch(r"0x[0-9a-fA-F]{4,}|-?\d+(\.\d+)?", name.strip()) for name in names):
+    if _has_values(names):
         raise ProtocolError("The answer has no CSV header: its first line has values (line 1).")
+
+
+def _has_values(names: list[str]) -> bool:
+    return any(re.fullmatch(r"0x[0-9a-fA-F]{4,}|-?\d+(\.\d+)?", name.strip()) for name in names)
 
 
 class _Joined(io.RawIOBase):
     """The first bytes, and then the rest of the source; its quotes are counted on the way."""
 
-    def __init__(self, head: bytes, source: Any) -> None:
+    def __init__(self, head: _Head, source: Any) -> None:
         super().__init__()
-        self._head, self._source = head, source
-        self._quotes, self._lines, self._last_quote = 0, 1, 0
+        self.above = head.above
+        self._head, self._source = head.body, source
+        self._quotes, self._lines, self._last_quote = 0, 1 + head.above, 0
 
     def readable(self) -> bool:
         return True

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import IO, Any
 
 from nbext.client.http.deadline import Watch
 from nbext.core.untrusted_text import quoted
@@ -108,16 +108,20 @@ class Incoming(_Head, io.RawIOBase):
         self._layers = _layers(encoding) if encoding else []
         charset = _charset(headers.get("Content-Type", ""))
         self._text = _Recoded(charset) if charset else None
-        # Whether the wire itself says where the body ends; without that, a connection that closes early looks whole.
+        # Whether the wire itself says where the body ends; without that, a connection that closes early looks whole,
+        # also to gzip, whose body may be several members.
         chunked = "chunked" in headers.get("Transfer-Encoding", "").lower()
-        self.delimited = bool(self._layers) or length.isdigit() or chunked
+        self.delimited = length.isdigit() or chunked
         # The first bytes, for who reports what could not be read; and the last byte that was given out.
         self.head = self.tail = b""
         self._ready = bytearray()
-        self._ended = False
+        # Whether the body's end was read: a reader that knew where to stop has not.
+        self.ended = False
         self._came = 0
         # The whole, once that was asked for.
         self.answer: Answer | None = None
+        # Gets a copy of all that is read.
+        self.copy: IO[bytes] | None = None
 
     def whole(self, cap: int | None = None) -> Answer:
         """Return the answer with its body, which is refused beyond ``cap`` bytes."""
@@ -138,13 +142,15 @@ class Incoming(_Head, io.RawIOBase):
         if size is None or size < 0:
             self._fill(self._cap + 1)
             size = len(self._ready)
-        elif self._came and not self._layers and not self._text and not self._ready:
+        if self._came and not self._layers and not self._text and not self._ready:
             piece = self._take(size)
             self.tail = piece[-1:] or self.tail
-            return piece
-        self._fill(size)
-        piece = bytes(self._ready[:size])
-        del self._ready[:size]
+        else:
+            self._fill(size)
+            piece = bytes(self._ready[:size])
+            del self._ready[:size]
+        if self.copy is not None:
+            self.copy.write(piece)
         return piece
 
     def peek(self, size: int) -> bytes:
@@ -156,13 +162,13 @@ class Incoming(_Head, io.RawIOBase):
         """Read what a reader that knew where to stop left over."""
         # A connection goes back to the pool only when its answer was read to the end.
         self._ready.clear()
-        if not self._ended:
+        if not self.ended:
             self._take(CHUNK)
 
     def _fill(self, size: int) -> None:
-        while len(self._ready) < size and not self._ended:
+        while len(self._ready) < size and not self.ended:
             piece = self._take(min(CHUNK, size - len(self._ready)))
-            piece = self._text.more(piece, self._ended) if self._text else piece
+            piece = self._text.more(piece, self.ended) if self._text else piece
             self.tail = piece[-1:] or self.tail
             self._ready += piece
 
@@ -174,7 +180,7 @@ class Incoming(_Head, io.RawIOBase):
         if not self._came:
             # The first bytes may say that a packed file, or text of 16 bits, comes undeclared.
             if piece[:2] == b"\x1f\x8b" and not self._layers:
-                self._layers, self._total, self.delimited = [_Unpacker("gzip")], None, True
+                self._layers, self._total = [_Unpacker("gzip")], None
                 piece = self._unpacked(size, piece)
             if piece[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and not self._text:
                 self._text = _Recoded("utf-16")
@@ -182,7 +188,7 @@ class Incoming(_Head, io.RawIOBase):
         # A socket that the watchdog shut reads like a body that has ended.
         if self._watch.fired:
             raise DeadlineExceeded("")
-        self._ended = self._ended or (size > 0 and not piece)
+        self.ended = self.ended or (size > 0 and not piece)
         self._came += len(piece)
         if self._came > self._cap:
             raise ResponseTooLarge(

@@ -1,19 +1,32 @@
-"""A page: one answer. What kind of body it has, by its content type, and where that says nothing by how it begins."""
+"""A page: one answer. What kind of body it has, by its content type, and where that says nothing by how it begins.
+
+The rows of CSV and Arrow are checked while they arrive, in one way wherever they go: a second header, an error, a sum
+or a remark among them is no row, and says that others may be missing.
+"""
 
 from __future__ import annotations
 
+import mmap
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from nbext.client.decode import Reading
+from nbext.client.decode import Reading, State, arrow_batches
 from nbext.client.files import csv_text
-from nbext.client.http.body import Answer
-from nbext.client.remote.field_names import name_set
+from nbext.client.http.body import Answer, Incoming
+from nbext.client.http.errors import one_line
+from nbext.client.remote.field_names import is_address, name_set
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
-from nbext.errors import AmbiguousAnswer, ProtocolError
+from nbext.core.wire import ARROW_TYPE
+from nbext.errors import AmbiguousAnswer, ProtocolError, StorageError
+from nbext.settings import Secret
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _LINES_TYPES = name_set(
     "application/x-ndjson application/ndjson application/jsonl application/x-jsonlines application/jsonlines "
@@ -73,16 +86,175 @@ class ForeignPage(Reading):
     instead: AmbiguousAnswer | None = None
 
 
-def opened(answer: Answer) -> ForeignPage:
-    """Return a page of the body: NotJson where it should be JSON; HTML, XML and damaged CSV are a ProtocolError."""
-    body = answer.body.strip(b"\xef\xbb\xbf \t\r\n")
-    kind = answer.content_type
+@dataclass(frozen=True)
+class Unread:
+    """An answer that is still to be read, and how: the types of its columns as far as they are known, and the key.
+
+    A document has at most ``most`` bytes, and so has a table, unless there is a ``folder`` for its rows to wait in.
+    """
+
+    came: Incoming
+    types: Mapping[str, str]
+    key: Secret | None
+    most: int
+    folder: Path | None = None
+
+
+def opened(source: Unread, known: Mapping[str, str], *, of_job: bool) -> ForeignPage:
+    """Return a page with the document that the body is, or with its table; ``known`` are the types of the settings.
+
+    NotJson where it should be JSON; HTML, XML, damaged CSV and Arrow, and rows that are none, are errors.
+    """
+    came, kind = source.came, source.came.content_type
+    is_csv = kind in csv_text.MEDIA_TYPES or (
+        kind in csv_text.VAGUE_TYPES and _looks_like_csv(came, of_job)
+    )
+    if is_csv or kind == ARROW_TYPE:
+        # Accepted: what it has so far is no result.
+        waits = of_job and came.status == 202
+        return ForeignPage(state=State.RUNNING) if waits else _of_table(source, known, is_csv)
+    page = of_document(came.whole(source.most))
+    page.size = len(came.answer.body if came.answer else b"")
+    page.unproven = page.unproven and not came.delimited
+    page.cut = page.unproven and came.tail != b"\n"
+    return page
+
+
+def _looks_like_csv(came: Incoming, of_job: bool) -> bool:
+    head = came.peek(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    # One word is the id of a job, and else a header without rows.
+    head = head.rstrip() if of_job else head
+    return head[:1] not in (b"", b"{", b"[", b'"', b"<") and (b"\n" in head or b"," in head)
+
+
+def _of_table(source: Unread, known: Mapping[str, str], is_csv: bool) -> ForeignPage:
+    import pyarrow as pa
+
+    came, types, notes = source.came, {**known, **source.types}, list[str]()
+    if source.folder is None:
+        came.bounded(source.most)
+    if is_csv:
+        # pandas keeps text as large_string: read as such it is not copied once more.
+        text = pa.large_string() if source.folder is None else pa.string()
+        schema, batches, remarks = csv_text.batches(came, types, text)
+        notes = [f"Above the header the answer says {quoted(each, 200)}." for each in remarks]
+    else:
+        schema, batches = arrow_batches(came)
+    batches = _checked(batches, source.key)
+    table = (
+        pa.Table.from_batches(batches, schema)
+        if source.folder is None
+        else _on_disk(batches, schema, source.folder)
+    )
+    page = ForeignPage(table=table, size=table.nbytes, warnings=notes)
+    # Arrow has its own end.
+    page.unproven = is_csv and not came.delimited
+    page.cut = page.unproven and came.tail != b"\n"
+    return page
+
+
+def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path) -> pa.Table:
+    """Return a table whose rows are in a file without a name: it may be larger than memory."""
+    import pyarrow as pa
+
+    with tempfile.TemporaryFile(dir=folder) as file:
+        out = pa.ipc.new_stream(file, schema)
+        for batch in batches:
+            try:
+                out.write_batch(batch)
+                file.flush()
+            except OSError as error:
+                # Here: a connection that breaks is an OSError as well.
+                raise StorageError(
+                    f"{folder} cannot be written: {error.strerror or error}."
+                ) from None
+        out.close()
+        file.flush()
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
+
+
+def _checked(batches: Iterator[pa.RecordBatch], key: Secret | None) -> Iterator[pa.RecordBatch]:
+    """Yield the batches, and refuse what came with them instead of a row."""
+    wallets, values = None, list[Any]()
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if not values:
+            wallets, values = _addresses(batch), batch.column(0)[:2].to_pylist()
+        _refuse_header(batch)
+        if wallets is not None:
+            _refuse_odd(batch.column(wallets), key)
+        # Of the first column the first values and the last one.
+        values[2:] = batch.column(0)[-1:].to_pylist() if len(values) == 2 else []
+        yield batch
+    refuse_footer(values, key)
+
+
+def _addresses(batch: pa.RecordBatch) -> int | None:
+    """Return the number of the first column of texts where more than half of the first values are addresses."""
+    for number, column in enumerate(batch.columns):
+        values = column[:20].to_pylist() if _is_text(column) else []
+        if len(values) > 2 and 2 * sum(map(is_address, values)) > len(values):
+            return number
+    return None
+
+
+def _refuse_odd(column: pa.Array, key: Secret | None) -> None:
+    """Refuse a row without an address where the others have one: a second header, an error or a remark."""
+    import pyarrow.compute as pc
+
+    rows = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
+    rest = column.filter(pc.invert(pc.fill_null(rows, False))).to_pylist()
+    # A name with a dot is an address to those who resolve it.
+    odd = [text for text in rest if text is None or "." not in text.strip(".")]
+    odd += [text for text in rest if text is not None and re.search(_REMARK, text)]
+    if odd:
+        raise ProtocolError(
+            f"The other rows have an address where a row has {one_line(odd[0], key, 60)!r}: it may be a second "
+            "table, an error or a remark, and rows may be missing."
+        )
+
+
+def _refuse_header(batch: pa.RecordBatch) -> None:
+    """Refuse a row that has the columns' names: where it is, another table begins."""
+    import pyarrow.compute as pc
+
+    names, first = batch.schema.names, batch.column(0)
+    if _is_text(first):
+        same = batch.filter(pc.equal(first, names[0])).to_pylist()
+        if any(list(row.values()) == names for row in same):
+            raise ProtocolError(
+                "A row has the columns' names again: a second table, and rows may be missing."
+            )
+
+
+def _is_text(column: pa.Array) -> bool:
+    import pyarrow as pa
+
+    return column.type in (pa.string(), pa.large_string())
+
+
+# What ends rows: a sum, a remark, an exception of the database that sent them.
+_REMARK = r"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$"
+
+
+def refuse_footer(values: Sequence[Any], key: Secret | None) -> None:
+    """Refuse a last row that is a sum or a remark, by the first two and the last value of the first column."""
+    *first, last = values if len(values) == 3 else [None, None, None]
+    rows = all(map(is_address, first)) or all(re.fullmatch(r"-?\d+", str(one)) for one in first)
+    if rows and isinstance(last, str) and re.search(_REMARK, last.strip()):
+        raise ProtocolError(
+            f"The last row has no {'address' if is_address(first[0]) else 'number'}, but {one_line(last, key, 60)!r}: "
+            "rows may be missing."
+        )
+
+
+def of_document(answer: Answer) -> ForeignPage:
+    """Return a page of a body that is no table: NotJson where it should be JSON; HTML and XML are a ProtocolError."""
+    body, kind = answer.body.strip(b"\xef\xbb\xbf \t\r\n"), answer.content_type
     if not body:
-        if kind in csv_text.MEDIA_TYPES:
-            raise ProtocolError("The answer is an empty CSV, without even a header.")
         return ForeignPage(empty=True)
-    if kind in csv_text.MEDIA_TYPES:
-        return ForeignPage(table=csv_text.whole_table(answer.body))
     # Whatever its type says: a login page of a proxy calls itself anything, and JSON is sent as text/html.
     if body.startswith(b"<") or ("html" in kind and body[:1] not in b'{["'):
         raise ProtocolError(
@@ -90,9 +262,14 @@ def opened(answer: Answer) -> ForeignPage:
         )
     if kind in _LINES_TYPES:
         return _lines(body)
-    if kind in csv_text.VAGUE_TYPES:
-        return _sniffed(answer, body)
-    return _of_json(answer, body)
+    if kind not in csv_text.VAGUE_TYPES or body[:1] in b'{["':
+        return _of_json(answer, body)
+    # One word: an id, an address of a file, a number; whoever asked says which of them may come.
+    if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
+        return ForeignPage(document=body.decode("ascii"))
+    raise ProtocolError(
+        f"The answer is neither JSON nor CSV, but {len(body):,} bytes of plain text."
+    )
 
 
 def _markup(body: bytes) -> str:
@@ -100,20 +277,6 @@ def _markup(body: bytes) -> str:
     is_html = re.match(rb"<(!doctype|html|head|body)", body, re.IGNORECASE)
     named = f" ({quoted(title[1].decode('utf-8', 'replace').strip())})" if title else ""
     return f"an HTML page{named}" if is_html else f"markup{named}"
-
-
-def _sniffed(answer: Answer, body: bytes) -> ForeignPage:
-    """Read a body whose content type says nothing."""
-    if body[:1] in b'{["':
-        return _of_json(answer, body)
-    if b"\n" in body or b"," in body:
-        return ForeignPage(table=csv_text.whole_table(answer.body))
-    # One word: an id, an address of a file, a number; whoever asked says which of them may come.
-    if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
-        return ForeignPage(document=body.decode("ascii"))
-    raise ProtocolError(
-        f"The answer is neither JSON nor CSV, but {len(body):,} bytes of plain text."
-    )
 
 
 def _of_json(answer: Answer, body: bytes) -> ForeignPage:

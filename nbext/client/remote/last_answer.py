@@ -146,7 +146,7 @@ def outlined(
         document = None if reading is None else reading.document
         if document is None:
             with suppress(ProtocolError, NotJson, RecursionError):
-                document = content.opened(answer).document
+                document = content.of_document(answer).document
         found.fields = [] if document is None else _fields(document, key)
     size = f", {len(answer.body):,} bytes" if answer.body else ""
     if not found.fields and answer.body:

@@ -145,7 +145,7 @@ class Walk:
                 f"The pages of the answer are larger than {self._cap / 1e6:,.0f} MB in all. "
                 "Raise the setting max_body_mb, or export to a file with to=."
             )
-        if self._came + rows > MAX_ROWS:
+        if self._cap is not None and self._came + rows > MAX_ROWS:
             raise ResponseTooLarge(
                 f"The answer has more than {MAX_ROWS:,} rows. Export CSV to a file with to=."
             )

@@ -6,13 +6,12 @@ id, one address. Of two equal readings none is taken: `AmbiguousAnswer` names bo
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from nbext.client.decode import Reading, State, Want, read_arrow
-from nbext.client.files import csv_text
+from nbext.client.decode import Reading, State, Want
 from nbext.client.http.body import Answer, Incoming, retry_after
 from nbext.client.http.errors import of_problem, one_line, redacted, words
 from nbext.client.http.transport import Call
@@ -31,7 +30,7 @@ from nbext.client.remote.field_names import (
     truth_of,
 )
 from nbext.client.remote.last_answer import LastAnswer, outlined
-from nbext.client.remote.paging import Walk, check_end, unknown_notes
+from nbext.client.remote.paging import Walk, unknown_notes
 from nbext.client.remote.profile import OPERATIONS, ForeignProfile, ambiguous, with_profile
 from nbext.client.remote.signs import notes_in, signs_of
 from nbext.client.remote.status import (
@@ -46,12 +45,11 @@ from nbext.client.remote.status import (
     status_of,
 )
 from nbext.core.strict_json import NotJson
-from nbext.core.wire import ARROW_TYPE, NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
+from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import ApiError, ProtocolError
 from nbext.settings import Secret
 
 NO_PROFILE: Final = ForeignProfile({})
-_MOST_PROSE: Final = 20_000
 _METADATA: Final = {
     "token": TOKEN_FIELDS,
     "nft": NFT_FIELDS,
@@ -83,44 +81,18 @@ class Stranger:
             answer, operation, reading, self._profiles[operation], self._key, failure=failure
         )
 
-    def batches(
-        self, came: Incoming, types: Mapping[str, str], operation: str
-    ) -> tuple[Any, Iterator[Any]]:
-        """Return the Arrow schema of a CSV, under our names for its columns, and its batches."""
-        import pyarrow as pa
-
-        profile = self._profiles[operation]
-        schema, batches = csv_text.batches(came, {**profile.types_by_theirs, **types})
-        names = profile.names(schema.names)
-        renamed = (
-            batch.rename_columns(names) for batch in self._checked(batches, schema, types, profile)
-        )
-        return pa.schema(
-            [field.with_name(name) for field, name in zip(schema, names, strict=True)]
-        ), renamed
-
-    def _checked(
-        self, batches: Iterator[Any], schema: Any, types: Mapping[str, str], profile: ForeignProfile
-    ) -> Iterator[Any]:
-        came, first = 0, list[Any]()
-        for batch in batches:
-            _refuse_odd_rows(batch, self._key)
-            if not came:
-                _refuse_error_rows(batch, self._key)
-                first = batch.column(0)[:2].to_pylist()
-            came += batch.num_rows
-            yield batch
-        if came > len(first) == 2:
-            _refuse_footer([*first, batch.column(0)[-1].as_py()], self._key)
-        if not came:
-            _refuse_prose(schema.empty_table(), {**profile.columns, **types}, self._key)
-
     def read(
-        self, came: Incoming, want: Want, types: Mapping[str, str], operation: str
+        self,
+        came: Incoming,
+        want: Want,
+        types: Mapping[str, str],
+        operation: str,
+        folder: Path | None = None,
     ) -> ForeignPage:
-        """Return what the answer says, under our names for its columns."""
+        """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
         profile = self._profiles[operation]
-        page = self._read(came, want, {**profile.types_by_theirs, **types}, profile)
+        source = content.Unread(came, types, self._key, self._max_body, folder)
+        page = decoded(source, want, profile)
         if warning := came.headers.get("Warning"):
             page.warnings.append(one_line(warning, self._key, 300))
         if profile.columns:
@@ -168,143 +140,11 @@ class Stranger:
         )
         return walk.pages(page, call)
 
-    def is_paged(self, came: Incoming, operation: str) -> bool:
-        """Say whether the headers hint at pages after this one."""
-        signs = signs_of(None, came.headers, None, self._profiles[operation])
-        counted = self._profiles[operation].style in ("page", "offset")
-        return bool(signs.ways or signs.go_on or signs.page or signs.offset or counted)
 
-    def check_beginning(self, came: Incoming, operation: str) -> None:
-        """Refuse a text or an error that is declared as CSV; nothing else reads what is copied byte for byte."""
-        head = came.peek(_MOST_PROSE)
-        with contextlib.suppress(ProtocolError):
-            if len(head) < _MOST_PROSE:
-                _refuse_prose(
-                    csv_text.whole_table(head), self._profiles[operation].columns, self._key
-                )
-
-    def check_end(
-        self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None
-    ) -> list[str]:
-        """Refuse a body that is not whole; return notes on its end."""
-        signs = signs_of(None, came.headers, None, NO_PROFILE)
-        cut = came.tail != b"\n"
-        return check_end(
-            {**counts, **signs.totals}, rows, limit, unproven=not came.delimited, cut=cut
-        )
-
-    def _read(
-        self, came: Incoming, want: Want, types: Mapping[str, str], profile: ForeignProfile
-    ) -> ForeignPage:
-        """Return what the answer says; CSV and Arrow become tables while they arrive, anything else is read whole."""
-        kind = came.content_type
-        if (
-            came.status == 202
-            and want is Want.SEGMENT
-            and kind in (*csv_text.MEDIA_TYPES, ARROW_TYPE)
-        ):
-            # Accepted: what it has so far is no result.
-            return ForeignPage(state=State.RUNNING, retry_after=retry_after(came.headers))
-        if want in (Want.SEGMENT, Want.TABLE):
-            table = None
-            if kind == ARROW_TYPE:
-                table = read_arrow(came.bounded(self._max_body))
-            elif kind in csv_text.MEDIA_TYPES or (
-                kind in csv_text.VAGUE_TYPES and _looks_like_csv(came)
-            ):
-                table = csv_text.read_stream(came.bounded(self._max_body), types)
-                _refuse_prose(table, {**profile.columns, **types}, self._key)
-                _refuse_odd_rows(table, self._key)
-            if table is not None:
-                signs = signs_of(None, came.headers, None, profile)
-                page = ForeignPage(table=table, signs=signs, size=table.nbytes)
-                page.unproven = kind != ARROW_TYPE and not came.delimited
-                page.cut = page.unproven and came.tail != b"\n"
-                return page
-        answer = came.whole(self._max_body)
-        page = decoded(answer, want, profile, self._key)
-        page.size = len(answer.body)
-        # A JSON document ends by itself; lines of JSON do not.
-        page.unproven = page.unproven and not came.delimited and page.rows is not None
-        page.cut = page.unproven and came.tail != b"\n" and (page.rows or 0) > 1
-        return page
-
-
-def _refuse_error_rows(rows: Any, key: Secret | None) -> None:
-    """Refuse an error that came as a row, of JSON or of a CSV of a few lines."""
-    records = (
-        rows if isinstance(rows, list) else rows.to_pylist() if 0 < rows.num_rows <= 20 else []
-    )
-    text = error_in_rows(records)
-    if text:
-        raise _error(text, key)
-
-
-def _error(
-    text: object, key: Secret | None, status: int = 200, problem: Mapping[str, Any] | None = None
-) -> ApiError:
-    said = f"The service answered with an error: {one_line(text, key, 400)}"
-    return ApiError(said, status=status, problem=problem)
-
-
-def _refuse_odd_rows(table: Any, key: Secret | None) -> None:
-    """Refuse a CSV whose first column has addresses, and between or after them something else: a second header."""
-    import pyarrow.compute as pc
-
-    column = table.column(0) if table.num_columns and table.num_rows > 2 else None
-    first = [] if column is None else column[:2].to_pylist()
-    if column is None or not all(map(is_address, first)) or len(first[0]) != len(first[1]):
-        return
-    odd = pc.invert(pc.equal(pc.binary_length(column), len(first[0])))
-    # A name with a dot is an address to those who resolve it.
-    few = column.filter(odd).slice(0, 1000).to_pylist()
-    texts = [text for text in few if text is None or "." not in text.strip(".")]
-    if texts:
-        raise ProtocolError(
-            f"The first column has addresses, but a row has {one_line(texts[0], key, 60)!r} there: it may be a second "
-            "table, an error or a remark, and rows may be missing."
-        )
-
-
-def _refuse_footer(first: list[Any], key: Secret | None) -> None:
-    """Refuse a last row that is a sum or a remark: the first column has addresses, and there something else."""
-    of_addresses = (
-        len(first) == 3
-        and is_address(first[0])
-        and is_address(first[1])
-        and isinstance(first[2], str)
-    )
-    if of_addresses and re.search(
-        r"\s|total|sum|count|average|^\W+$|\.\.\.$", first[2].strip(), re.IGNORECASE
-    ):
-        raise ProtocolError(
-            f"The last row has no address, but {one_line(first[2], key, 60)!r}: rows may be missing."
-        )
-
-
-def _refuse_prose(table: Any, known: Mapping[str, str], key: Secret | None) -> None:
-    """Refuse a CSV that is an error as a row, or a text without one."""
-    _refuse_error_rows(table, key)
-    names = table.column_names
-    text = None if table.num_rows or known.keys() & set(names) else prose_in(names)
-    if text:
-        raise ApiError(
-            f"The service answered with a text instead of rows: {one_line(text, key, 400)}",
-            status=200,
-        )
-
-
-def _looks_like_csv(came: Incoming) -> bool:
-    head = came.peek(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
-    return head[:1] not in (b"", b"{", b"[", b'"', b"<") and (b"\n" in head or b"," in head)
-
-
-def decoded(
-    answer: Answer, want: Want, profile: ForeignProfile = NO_PROFILE, key: Secret | None = None
-) -> ForeignPage:
+def decoded(source: content.Unread, want: Want, profile: ForeignProfile) -> ForeignPage:
     """Return what the answer says."""
     try:
-        return _read(answer, want, profile, key)
+        return _read(source, want, profile)
     except RecursionError:
         # What JSON still takes may be too deep for those who walk it.
         raise ProtocolError("The answer is nested too deeply.") from None
@@ -312,15 +152,19 @@ def decoded(
         raise ProtocolError(f"The answer is not JSON: {error}.") from None
 
 
-def _read(answer: Answer, want: Want, profile: ForeignProfile, key: Secret | None) -> ForeignPage:
+def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> ForeignPage:
+    came, key = source.came, source.key
     if want is Want.RECEIPT:
-        return _receipt(answer, profile, key)
-    page = content.opened(answer)
-    if page.table is not None:
-        _refuse_prose(page.table, profile.columns, key)
-        page.signs = signs_of(None, answer.headers, None, profile)
+        return _receipt(came.whole(source.most), profile, key)
+    page = content.opened(source, profile.types_by_theirs, of_job=want is Want.SEGMENT)
+    page.retry_after = retry_after(came.headers)
+    if page.table is not None or (page.state is State.RUNNING and page.document is None):
+        if page.table is not None:
+            _refuse_text(page.table, {**profile.columns, **source.types}, key)
+        page.signs = signs_of(None, came.headers, None, profile)
         return page
-    page.retry_after = retry_after(answer.headers)
+    answer = came.answer
+    assert answer is not None
     if page.empty:
         return _of_nothing(answer, want, page, profile)
     if want is Want.SEGMENT:
@@ -333,6 +177,9 @@ def _read(answer: Answer, want: Want, profile: ForeignProfile, key: Secret | Non
         page.records = [tables.the_record(page.document, profile.find("rows", page.document))]
     else:
         _read_table(page, answer, profile, key)
+    # A JSON document ends by itself; lines of JSON do not.
+    page.unproven = page.unproven and page.rows is not None
+    page.cut = page.cut and (page.rows or 0) > 1
     # What runs is asked for again: by its id, or where an earlier answer said.
     again = page.id or page.url or page.poll or (page.state and page.word is not None)
     runs = want is Want.SEGMENT and (again or page.state is State.RUNNING)
@@ -343,13 +190,37 @@ def _read(answer: Answer, want: Want, profile: ForeignProfile, key: Secret | Non
     return page
 
 
+def _refuse_text(table: Any, known: Mapping[str, str], key: Secret | None) -> None:
+    """Refuse a table that is an error as a row, or a text in place of a header."""
+    _refuse_error_rows(table.to_pylist() if 0 < table.num_rows <= 20 else [], key)
+    names = table.column_names
+    text = None if table.num_rows or known.keys() & set(names) else prose_in(names)
+    if text:
+        raise ApiError(
+            f"The service answered with a text instead of rows: {one_line(text, key, 400)}",
+            status=200,
+        )
+
+
+def _refuse_error_rows(records: list[dict[str, Any]], key: Secret | None) -> None:
+    if text := error_in_rows(records):
+        raise _error(text, key)
+
+
+def _error(
+    text: object, key: Secret | None, status: int = 200, problem: Mapping[str, Any] | None = None
+) -> ApiError:
+    said = f"The service answered with an error: {one_line(text, key, 400)}"
+    return ApiError(said, status=status, problem=problem)
+
+
 def _receipt(answer: Answer, profile: ForeignProfile, key: Secret | None) -> ForeignPage:
     """Return the answer to a sign-up: whatever comes under a status of success is one, unless it says an error."""
     try:
-        page = content.opened(answer)
+        page = content.of_document(answer)
     except (ProtocolError, NotJson):
         page = ForeignPage(document=answer.body[:20_000].decode("utf-8", "replace"))
-    document, page.table = page.document, None
+    document = page.document
     if isinstance(document, str):
         title = re.search(r"<(?:title|h1)[^>]*>([^<]{1,200})", document, re.IGNORECASE)
         text = title[1] if title else document
@@ -444,7 +315,7 @@ def _read_table(
             _refuse_groups(found, profile)
         document = _with_last_row(found, document, key)
         _refuse_error_rows(found.records, key)
-        _refuse_footer(
+        content.refuse_footer(
             [next(iter(row.values()), None) for row in (*found.records[:2], *found.records[-1:])],
             key,
         )

@@ -104,7 +104,7 @@ def test_our_own_services_answers_are_not_remembered(server, settings):
         ("address;n\n0x1;2\n".encode("utf-16"), "[].n        text"),
         (gzip.compress(b"address,n\n0x1,2\n", mtime=0), "[].address  text"),
         (b"PK\x03\x04 a sheet", "(beginning)  text"),
-        (b"# made today\naddress,n\n", "(beginning)  text"),
+        (b"# made today\naddress,n\n", "[].address  text"),
     ],
     ids=["tabs", "16 bits", "packed", "a sheet", "a remark"],
 )

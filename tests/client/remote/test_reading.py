@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 
 import pytest
+import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.client.decode import State, Want
-from nbext.client.http.body import Answer
+from nbext.client.http.body import Incoming
+from nbext.client.http.deadline import Deadline, Watch
+from nbext.client.remote import reading
+from nbext.client.remote.content import Unread
 from nbext.client.remote.field_names import state_of
 from nbext.client.remote.profile import ForeignProfile
-from nbext.client.remote.reading import decoded
 from nbext.errors import AmbiguousAnswer, ApiError, ConfigError, NbextError, NotFound, ProtocolError
 
 A, B = "0x" + "aa" * 20, "0x" + "bb" * 20
@@ -23,7 +27,14 @@ ROWS = [{"address": A, "n": 1}, {"address": B, "n": 2}]
 def answer(body, content_type="application/json", status=200, **headers):
     if not isinstance(body, bytes):
         body = json.dumps(body).encode()
-    return Answer(status, {"Content-Type": content_type, **headers}, body, "http://h/x")
+    stream = urllib3.HTTPResponse(io.BytesIO(body), preload_content=False)
+    headers = {"Content-Type": content_type, "Content-Length": str(len(body)), **headers}
+    watch = Watch(Deadline(60))
+    return Incoming(status, headers, "http://h/x", stream, watch=watch, cap=10**9, report=None)
+
+
+def decoded(came, want, profile=reading.NO_PROFILE):
+    return reading.decoded(Unread(came, {}, None, 10**9), want, profile)
 
 
 def rows(reading):
@@ -446,7 +457,6 @@ def test_half_a_character_is_replaced_with_a_warning():
 @pytest.mark.parametrize(
     "body",
     [
-        '[{"a": 1}]'.encode("utf-16"),
         '[{"a": "é"}]'.encode("latin-1"),
         b'[{"a": "\xff"}]',
         b'[{"a": 1, "a": 2}]',
