@@ -31,7 +31,7 @@ from nbext.core.atomic_files import ORDINARY, PART, whole_file, write_whole
 from nbext.core.chains import Chain
 from nbext.core.locks import exclusive
 from nbext.core.untrusted_text import visible
-from nbext.errors import StorageError
+from nbext.errors import DiskFull, StorageError
 from nbext.node.contracts import ContractMetadata
 from nbext.node.ranges import BlockRange, LogFilter
 from nbext.node.received import SUFFIX, Received, range_of
@@ -434,7 +434,7 @@ class _Part:
     def of(path: Path) -> _Part:
         try:
             known = json.loads(pq.read_schema(path).metadata[b"nbext"])
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
+        except (pa.ArrowException, KeyError, TypeError, ValueError):
             known = None
         if known is None:
             raise StorageError(f"{path} is damaged. Delete it: its blocks are read again.")
@@ -457,22 +457,28 @@ class _Part:
 
 @contextlib.contextmanager
 def open_coverage(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
-    """Lend what is stored of a chain; no other process may fetch it meanwhile."""
+    """Lend what is stored of a chain; no other process may fetch it meanwhile.
+
+    StorageError: one does, a file is damaged, or the folder cannot be read or written.
+    """
     folder = data_dir.expanduser().resolve() / "fetched" / chain.name
-    with contextlib.ExitStack() as held:
-        try:
-            (folder / "parts").mkdir(parents=True, exist_ok=True)
-            held.enter_context(exclusive(folder / ".lock"))
-        except BlockingIOError:
-            raise StorageError(
-                f"{folder}: another `nbext fetch` is running there. Wait until it ends."
-            ) from None
-        except OSError as error:
-            raise StorageError(f"{folder} cannot be written: {error.strerror}.") from None
-        # Of a process that was killed while it wrote.
-        for left in (*folder.glob(f".*{PART}"), *folder.glob(f"parts/.*{PART}")):
-            left.unlink()
-        yield _read(folder, chain)
+    try:
+        (folder / "parts").mkdir(parents=True, exist_ok=True)
+        with exclusive(folder / ".lock"):
+            # Of a process that was killed while it wrote.
+            for left in (*folder.glob(f".*{PART}"), *folder.glob(f"parts/.*{PART}")):
+                left.unlink()
+            yield _read(folder, chain)
+    except BlockingIOError:
+        raise StorageError(
+            f"{folder}: another `nbext fetch` is running there. Wait until it ends."
+        ) from None
+    except BrokenPipeError:  # of whoever reads what the fetch prints
+        raise
+    except OSError as error:
+        raise DiskFull.where(
+            error, f"{folder} cannot be read or written: {error.strerror or error}."
+        ) from None
 
 
 def _read(folder: Path, chain: Chain) -> Coverage:
@@ -498,7 +504,7 @@ def _read(folder: Path, chain: Chain) -> Coverage:
             known["replacing"],
             known["owed"],
         )
-    except (OSError, strict_json.NotJson, KeyError, TypeError, ValueError, AttributeError):
+    except (strict_json.NotJson, KeyError, TypeError, ValueError, AttributeError):
         pass
     raise StorageError(
         f"{path} is damaged. Move {folder} away: its blocks are read again, and repeated rows skipped."

@@ -94,6 +94,8 @@ class RangeReader:
         ------
         NodeError
             A range cannot be read; those before it may be, and are stored.
+        OSError
+            A range cannot be stored.
         """
         work = _Work(self, plan, last)
         threads = [
@@ -157,7 +159,7 @@ class _Work:
         self, reader: RangeReader, plan: deque[tuple[LogFilter, int, int]], last: int
     ) -> None:
         self.reader, self.plan, self.last = reader, plan, last
-        self.error: NbextError | None = None
+        self.error: NbextError | OSError | None = None
         # Of an earlier process.
         self._received = _cut_out(plan, reader.coverage, last)
         self._lock = threading.Lock()
@@ -172,7 +174,7 @@ class _Work:
         while (task := self._next()) is not None:
             try:
                 self._read(*task)
-            except NbextError as error:
+            except (NbextError, OSError) as error:
                 with self._lock:
                     self.plan.appendleft(task)
                     self.error, self._ended = self.error or error, True

@@ -22,7 +22,7 @@ from nbext.engine import storage
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import ingest
 from nbext.engine.open import open_dataset
-from nbext.errors import ConfigError, NodeError, OutOfMemory, ValidationError
+from nbext.errors import ConfigError, NodeError, OutOfMemory, StorageError, ValidationError
 from nbext.fetch.run import Output, Request, fetch, urls_of
 from nbext.language.language import parse, resolve
 from nbext.settings import Secret
@@ -327,6 +327,42 @@ def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compa
         server.requests.clear()
         said(server, data, check=0)
         assert server.logs_asked() == []
+
+
+def test_a_range_that_cannot_be_stored_ends_the_fetch_with_the_reason_and_is_read_again(tmp_path):
+    parts = tmp_path / "fetched" / "ethereum" / "parts"
+
+    def lie(method, params, true):
+        if method == "eth_getLogs" and parts.is_dir():
+            parts.rename(tmp_path / "elsewhere")
+        return true
+
+    with FaultNode(CHAIN, lie=lie) as server:
+        with pytest.raises(StorageError) as caught:
+            said(server, tmp_path, check=0)
+        folder = parts.parent.resolve()
+        assert str(caught.value) == (
+            f"{folder} cannot be read or written: No such file or directory."
+        )
+        (tmp_path / "elsewhere").rename(parts)
+        server.lie = lambda method, params, true: true
+        said(server, tmp_path, check=0)
+    served = storage.current_generation(tmp_path).manifest["tables"]["transfers"]
+    assert served == CHAIN.rows()
+
+
+@pytest.mark.parametrize("file", ["coverage.json", "parts"])
+def test_a_file_that_cannot_be_read_just_now_is_not_called_damaged(tmp_path, file):
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, check=0)
+        path = tmp_path / "fetched" / "ethereum" / file
+        if file == "parts":
+            path /= f"{1:012d}-{1:012d}-0.parquet"
+        path.unlink(missing_ok=True)
+        path.mkdir()
+        with pytest.raises(StorageError) as caught:
+            said(server, tmp_path, check=0)
+    assert "cannot be read or written: " in str(caught.value)
 
 
 @pytest.mark.parametrize(
