@@ -16,6 +16,10 @@ from nbext.settings import without_urls
 # when its command runs: `nbext --help` answers at once, and `nbext schema` loads neither FastAPI nor pandas.
 COMMANDS = {
     "serve": ("nbext.service.commands.serve", "serve the eight operations over HTTP"),
+    "policy": (
+        "nbext.service.commands.policy",
+        "print or change what the service stores, and for how long",
+    ),
     "keys": ("nbext.service.commands.keys", "add, list, rotate and revoke API keys of the service"),
     "signups": ("nbext.service.commands.signups", "export or delete newsletter sign-ups"),
     "audit": (

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbext.errors import NoService, ServiceDied
+from nbext.errors import NoService, ServiceDied, StorageError
 from nbext.settings import Secret, service_folder
 
 if TYPE_CHECKING:
@@ -87,7 +87,11 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 class Embedded:
-    """One service in a thread of this process; its log at ``log_path`` has JSON lines, warnings and errors only."""
+    """One service in a thread of this process; its log at ``log_path`` has JSON lines, warnings and errors only.
+
+    Registry, results and lists are in a folder of the user's own: of the data folder it only reads the chain data, so
+    that it neither deletes nor counts what a team's service stores there.
+    """
 
     def __init__(
         self, data_dir: Path, engine: str, *, port: int = 0, api_key: Secret | None = None
@@ -98,7 +102,7 @@ class Embedded:
         # In a forked child: it is asked here, and neither run nor ended.
         self.is_parents = False
         self.api_key = api_key or Secret(secrets.token_urlsafe(32))
-        self.log_path = service_folder(data_dir) / "embedded.log"
+        self.log_path = service_folder(data_dir, notebook=True) / "embedded.log"
         # Imported here: this loads FastAPI, which only an embedded service needs.
         from nbext.service.server import listen
 
@@ -173,15 +177,23 @@ class Embedded:
         data = Newest(self._data_dir, self._engine)
         dataset = data.open()
         try:
-            self.log_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder = self.log_path.parent
+            try:
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            except OSError as error:
+                raise StorageError(
+                    f"{folder} cannot be made ({error.strerror}): the notebook's own service stores its results"
+                    " there. Set XDG_STATE_HOME to a folder that you may write to."
+                ) from None
             self._log = self.log_path.open("a", encoding="utf-8", buffering=1)
             # The first cell is often a %token: it must not wait for the imports that only a segment needs.
             container = Container(
                 dataset,
-                self.log_path.parent,
+                folder,
                 newer=data.newer,
                 owner=self.api_key,
-                limits=Limits(query_seconds=data.query_seconds, warm_up_seconds=5.0, audit_days=0),
+                limits=Limits(query_seconds=data.query_seconds, warm_up_seconds=5.0),
+                policy={"audit_days": 0.0},
                 log=Log(self._log, level="warning"),
             )
             self._generations = container.generations

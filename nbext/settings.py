@@ -349,16 +349,20 @@ def default_data_dir(settings: Settings) -> Path:
     return Path(platformdirs.user_data_dir("nbext", appauthor=False))
 
 
-def service_folder(data_dir: Path | str) -> Path:
-    """Return the folder of what a service stores: in its data folder; where that is read-only or a URL, the user's."""
-    if isinstance(data_dir, Path):
+def service_folder(data_dir: Path | str, *, notebook: bool = False) -> Path:
+    """Return the folder of what a service stores: in its data folder; where that is read-only or a URL, the user's.
+
+    A ``notebook``'s own service has one of the user's, whatever the data folder is.
+    """
+    if isinstance(data_dir, Path) and not notebook:
         inside = data_dir / "service"
         if not data_dir.exists() or os.access(inside if inside.exists() else data_dir, os.W_OK):
             return inside
-        data_dir = str(data_dir.resolve())
     import platformdirs
 
-    name = f"service-{sha256(data_dir.encode()).hexdigest()[:12]}"
+    place = str(data_dir.resolve()) if isinstance(data_dir, Path) else data_dir
+    kind = "notebook" if notebook else "service"
+    name = f"{kind}-{sha256(place.encode()).hexdigest()[:12]}"
     return Path(platformdirs.user_state_dir("nbext", appauthor=False)) / name
 
 

@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -24,7 +24,7 @@ from nbext.service.accounts.keys import Key, KeyRing, Rates
 from nbext.service.accounts.signups import SignUps
 from nbext.service.generations import Generations, Newer
 from nbext.service.http.problems import Problem
-from nbext.service.limits import Limits
+from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import Log, Metrics
 from nbext.service.scheduling import FairScheduler, Quota
 from nbext.service.segments.maintenance import Maintenance
@@ -33,7 +33,7 @@ from nbext.settings import Secret
 
 REGISTRY_FILE = "registry.sqlite"
 # What `Container.unready` looks at.
-CHECKS = ("disk", "registry", "data", "queue")
+CHECKS = ("disk", "registry", "results", "data", "queue")
 # Below this the next result or registry page may not fit (bytes).
 _LEAST_FREE = 64 << 20
 _RESERVE = 1 << 20
@@ -53,6 +53,9 @@ class Container:
         The folder of the results.
     registry
         The path or URL of all else that is stored, by default a file in the folder.
+    policy
+        The fields of a new registry's `Policy` that are not the usual ones. A registry that is there has its own, which
+        holds for all its services: the log names what differs.
     owner
         A key that is accepted beside those in the registry, with every scope and no rate.
     log
@@ -61,7 +64,7 @@ class Container:
     Raises
     ------
     StorageError
-        The folder's registry cannot be used.
+        The folder's registry cannot be used, or the folder is another registry's.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Container:
         registry: Path | str | None = None,
         owner: Secret | None = None,
         limits: Limits | None = None,
+        policy: Mapping[str, Any] | None = None,
         log: Log | None = None,
     ) -> None:
         limits = self.limits = limits or Limits()
@@ -84,7 +88,12 @@ class Container:
             log.warning("the disk is full: opened with the room that was kept in reserve")
         else:
             _keep_reserve(state_dir)
-        self.database = Database(registry or state_dir / REGISTRY_FILE)
+        wanted = dict(policy or {})
+        self.database = Database(registry or state_dir / REGISTRY_FILE, policy=Policy(**wanted))
+        for name, value in wanted.items():
+            used = getattr(self.database.policy, name)
+            if used != value:
+                log.warning("the registry has another policy", setting=name, given=value, used=used)
         self.keys = KeyRing(self.database, owner)
         self.rates = Rates(self.database)
         self.signups = SignUps(self.database)
@@ -149,7 +158,7 @@ class Container:
 
     def note(self, request: Request, action: str, segment_id: str) -> None:
         """Note in the audit log what a caller did with a segment."""
-        if self.limits.audit_days:
+        if self.database.policy.audit_days:
             key: Key = request.scope["nbext.key"]
             client = None
             # A proxy may forward what a stranger wrote into X-Forwarded-For.
@@ -163,7 +172,9 @@ class Container:
     def unready(self, dataset: Dataset) -> dict[str, str]:
         """Return what keeps the service from running segments, in the operator's words, by the name of the check."""
         wrong: dict[str, str] = {}
-        if self._free_bytes() < _LEAST_FREE:
+        if trouble := self.maintenance.trouble():
+            wrong["results"] = trouble
+        elif self._free_bytes() < _LEAST_FREE:
             wrong["disk"] = (
                 f"The disk of the data folder has less than {_LEAST_FREE >> 20} MiB free."
             )

@@ -6,6 +6,25 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Policy:
+    """What all services of a registry store, and for how long; `nbext policy` changes it, in the registry.
+
+    A full disk stops the service, and whatever else the machine does.
+    """
+
+    # How long a result is stored after its last use, and a list of wallets.
+    keep_days: float = 30.0
+    # How long the audit log goes back; 0 notes nothing, for a service of one person.
+    audit_days: float = 365.0
+    # How many bytes all segments may take, with their requests and previews.
+    keep_bytes: int = 20 << 30
+    # A quarter of that for one key, so that it cannot displace the results of all others.
+    key_bytes: int = 5 << 30
+    # How many bytes all lists of wallets may take.
+    list_bytes: int = 4 << 30
+
+
+@dataclass(frozen=True)
 class Limits:
     """The limits of one service."""
 
@@ -46,18 +65,7 @@ class Limits:
     large: int = 16
     # How long after its start a service imports the segment language, if no segment came before.
     warm_up_seconds: float = 0.0
-    # How long a result is stored after its last use, and how many bytes all segments may take, with their requests and
-    # previews: a full disk stops the service, and whatever else the machine does.
-    keep_days: float = 30.0
-    # How long the audit log goes back; 0 notes nothing, for a service of one person.
-    audit_days: float = 365.0
-    keep_bytes: int = 20 << 30
-    # A quarter of that for one key, so that it cannot displace the results of all others. `nbext serve` has --keep-gib
-    # and --key-gib.
-    key_bytes: int = 5 << 30
-    # The longest list of wallets, of 20 bytes each, and how many bytes all lists may take. They are stored for as long
-    # as results. Ten million take 200 MB on the disk, and a second to sort.
+    # The longest list of wallets, of 20 bytes each. Ten million take 200 MB on the disk, and a second to sort.
     list_wallets: int = 10_000_000
-    list_bytes: int = 4 << 30
     # A body without end may not send less than this for longer than ``arrive_seconds`` (bytes a second).
     slowest: int = 64 << 10

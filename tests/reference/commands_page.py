@@ -42,7 +42,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "nbext serve --data base --host 127.0.0.1 --port 8080 --allow-host segments.example.org --root-path /nbext "
         "--proxy-headers 10.0.0.0/8",
         "nbext serve --engine 'duckdb://?memory=2GB' --processes 2 --workers 4 --query-seconds 60 --keep-days 7 "
-        "--keep-gib 50 --key-gib 10",
+        "--audit-days 90 --keep-gib 50 --key-gib 10 --lists-gib 8",
+    ),
+    "policy": (
+        "nbext policy",
+        "nbext policy --keep-days 7 --audit-days 90 --keep-gib 50 --key-gib 10 --lists-gib 8",
     ),
     "keys": (
         "nbext keys add ada --scope read --scope execute --rate 60/minute --expires 90d --private",
@@ -57,7 +61,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "audit": ("nbext audit --since 7d", "nbext audit --key ada"),
     "backup": ("nbext backup copy",),
-    "check": ("nbext check",),
+    "check": ("nbext check", "nbext check --give-up"),
     "examples": ("nbext examples", "nbext examples --overwrite", "nbext examples my-notebooks"),
     "schema": ("nbext schema activity",),
 }

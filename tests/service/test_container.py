@@ -180,7 +180,13 @@ def test_a_small_result_comes_in_one_piece(service):
             {
                 "status": "ready",
                 "data": "sample",
-                "checks": {"disk": "ok", "registry": "ok", "data": "ok", "queue": "ok"},
+                "checks": {
+                    "disk": "ok",
+                    "registry": "ok",
+                    "results": "ok",
+                    "data": "ok",
+                    "queue": "ok",
+                },
             },
         ),
     ],

@@ -15,6 +15,7 @@ import requests
 
 from nbext import embedded
 from nbext.errors import ConfigError, NoService
+from nbext.settings import service_folder
 
 
 def about(running: embedded.Embedded) -> requests.Response:
@@ -137,7 +138,7 @@ def test_a_forked_child_asks_the_service_of_its_parent_whatever_locks_were_held_
         print(answers(mine))
     """
     assert forked(code, tmp_path) == ("True\n", 0)
-    assert list((tmp_path / "service" / "leases").iterdir()) == []
+    assert list((service_folder(tmp_path, notebook=True) / "leases").iterdir()) == []
 
 
 @pytest.mark.slow

@@ -11,9 +11,11 @@ tables needs the next number.
 from __future__ import annotations
 
 import contextlib
+import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from sqlalchemy import (
     Text,
     UpdateBase,
     create_engine,
+    delete,
     event,
     func,
     insert,
@@ -41,14 +44,16 @@ from sqlalchemy import (
     make_url,
     select,
     text,
+    update,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.types import TypeEngine
 
 from nbext.errors import ConfigError, DiskFull, StorageError
+from nbext.service.limits import Policy
 
-# The number of the tables below, which a registry has in its table ``version``.
+# The number of the tables below, which a registry has in its table ``registry``.
 VERSION = 1
 
 metadata = MetaData()
@@ -70,7 +75,22 @@ def _table(name: str, *columns: Column[Any]) -> Table:
     return Table(name, metadata, *columns, sqlite_strict=True)
 
 
-version = _table("version", Column("number", Whole, primary_key=True))
+# One row: what this registry is, and what holds for all services on it. The row is a lock, too: whoever enters a
+# segment, or takes a part of a rate, holds it.
+registry = _table(
+    "registry",
+    Column("number", Whole, primary_key=True),
+    # It stands in the folders of results and lists, too: see `nbext.service.segments.files`.
+    _needed("id", Text),
+    # The lease of the service that cleans up for all.
+    Column("leader", Text),
+    # `Policy`.
+    _needed("keep_days", Real),
+    _needed("audit_days", Real),
+    _needed("keep_bytes", Whole),
+    _needed("key_bytes", Whole),
+    _needed("list_bytes", Whole),
+)
 
 keys = _table(
     "keys",
@@ -166,9 +186,6 @@ rates = _table(
     _number("taken"),
 )
 
-# What one service at a time does, and which: the row is its lock. ``queue`` is held while a segment is entered.
-roles = _table("roles", Column("name", Text, primary_key=True), Column("lease", Text))
-
 # Who did what: a key's id, what it did, to which segment or key, from which address.
 audit = _table(
     "audit",
@@ -203,7 +220,14 @@ class Unreachable(StorageError):
 class Database:
     """Connections to one registry, by its file's path or the URL of a PostgreSQL database.
 
-    Readers ask at once; the writers of one process in turn where it is a file.
+    Readers ask at once; the writers of one process in turn where it is a file. ``policy`` is that of a new registry.
+
+    Attributes
+    ----------
+    id : str
+        What the registry calls itself, in hex digits: another one, also an empty one in its place, has another.
+    policy : Policy
+        What holds for all services of the registry; `learn` reads it again.
 
     Raises
     ------
@@ -214,7 +238,9 @@ class Database:
         The URL is of no PostgreSQL database, or its driver is not installed.
     """
 
-    def __init__(self, place: Path | str, *, make: bool = True) -> None:
+    def __init__(
+        self, place: Path | str, *, make: bool = True, policy: Policy | None = None
+    ) -> None:
         self.path = place if isinstance(place, Path) else None
         if self.path:
             self.name = self.path.name
@@ -241,7 +267,7 @@ class Database:
         self._turn: contextlib.AbstractContextManager[Any] = (
             threading.Lock() if self.path else contextlib.nullcontext()
         )
-        self._prepare(make)
+        self._prepare(make, policy or Policy())
 
     def _on_connect(self, db: sqlite3.Connection, _: Any) -> None:
         # None: else Python's module begins transactions by rules of its own. See `_begun`.
@@ -252,11 +278,11 @@ class Database:
         assert self.path
         self.path.chmod(0o600)
 
-    def _prepare(self, make: bool) -> None:
+    def _prepare(self, make: bool, policy: Policy) -> None:
         """Make the tables where there are none; each start pays for one look at the version."""
         # Where that fails, there is no such table yet.
-        with contextlib.suppress(OperationalError, ProgrammingError), self.read() as db:
-            if db.scalar(select(version.c.number)) == VERSION:
+        with contextlib.suppress(OperationalError, ProgrammingError):
+            if self.learn() == VERSION:
                 return
         with self.write() as db:
             if not self.path:
@@ -270,16 +296,32 @@ class Database:
                 )
             if not names:
                 metadata.create_all(db)
-                db.execute(insert(version).values(number=VERSION))
-                db.execute(insert(roles), [{"name": "queue"}, {"name": "leader"}])
-            # Made by another service while this one waited for its turn, or by another nbext.
-            known = version.name in names or not names
-            found = db.scalar(select(version.c.number)) if known else "none"
+                new = {"number": VERSION, "id": secrets.token_hex(16)}
+                db.execute(insert(registry), {**new, **asdict(policy)})
+        # Made by another service while this one waited for its turn, or by another nbext.
+        known = registry.name in names or not names
+        found = self.learn() if known else "none"
         if found != VERSION:
             raise StorageError(
                 f"{self.name} is not a registry of this nbext (version {found}; this one reads {VERSION})."
                 " Use the nbext that made it, or name another data folder."
             )
+
+    def learn(self) -> int:
+        """Read what the registry is and what holds for all of its services; return the number of its tables."""
+        # By name: another nbext's table has other columns.
+        with self.read() as db:
+            row = db.execute(text("SELECT * FROM registry")).mappings().one()
+        self.id, self.policy = (
+            row.get("id", ""),
+            Policy(**{name: row[name] for name in asdict(Policy()) if name in row}),
+        )
+        return int(row["number"])
+
+    def set_policy(self, policy: Policy) -> None:
+        """Change what holds for all services of the registry, which learn it within seconds."""
+        self.change(update(registry), asdict(policy))
+        self.learn()
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -363,13 +405,14 @@ class Database:
     def backup(self, target: Path) -> None:
         """Copy all that is stored, as it is now, into a new SQLite file, while others go on writing."""
         server = self._engine.execution_options(isolation_level="REPEATABLE READ")
-        stored = [table for table in metadata.sorted_tables if table not in (version, roles)]
         with (
             contextlib.closing(Database(target)) as copy,
             self._mapped(),
             self._begun("BEGIN") if self.path else server.connect() as source,
         ):
-            for table in stored:
+            # The copy is the same registry: its results are found in the copy of the folder.
+            copy.change(delete(registry))
+            for table in metadata.sorted_tables:
                 for rows in (
                     source.execute(select(table).execution_options(yield_per=1000))
                     .mappings()

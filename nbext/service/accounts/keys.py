@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, delete, insert, or_, se
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, StorageError, did_you_mean
-from nbext.service.accounts.database import Database, keys, rates, roles
+from nbext.service.accounts.database import Database, keys, rates, registry
 from nbext.service.http.problems import Problem
 from nbext.settings import Secret
 
@@ -308,7 +308,7 @@ class Rates:
         own = rates.c.key_id == key_id
         with self._database.write() as db:
             # Whoever comes second waits for this row: else two services take the same rest.
-            db.execute(select(roles.c.name).where(roles.c.name == "queue").with_for_update())
+            db.execute(select(registry.c.number).with_for_update())
             lately = select(rates).where(own, rates.c.began >= began - span)
             taken = {row.began: row.taken for row in db.execute(lately)}
             # The part of the window before that is less than a span ago, as if its requests were spread evenly.

@@ -1,6 +1,7 @@
 """The commands of whoever runs the service; the data folder that each takes is read here.
 
 serve       the service itself
+policy      what is stored, and for how long
 keys        add, list, rotate and revoke API keys
 signups     export or delete the newsletter's addresses
 audit       print who did what
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +25,19 @@ from nbext.service.container import REGISTRY_FILE
 from nbext.settings import Settings, data_place, default_data_dir, service_folder
 
 STATE = "service"
+
+
+def above_zero(text: str) -> float:
+    """Read an option's number above 0."""
+    with contextlib.suppress(ValueError):
+        if 0 < (number := float(text)) < math.inf:
+            return number
+    raise argparse.ArgumentTypeError(f"{text} is not a number above 0.")
+
+
+def at_least_zero(text: str) -> float:
+    """Read an option's number from 0 on."""
+    return 0.0 if text == "0" else above_zero(text)
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from nbext.core.atomic_files import whole_folder
 from nbext.errors import ConfigError
 from nbext.service import commands
 from nbext.service.container import REGISTRY_FILE
-from nbext.service.segments.lists import FOLDER as LISTS
+from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import ResultFolder
 from nbext.service.segments.store import SegmentStore
 
@@ -35,18 +35,19 @@ def run(args: argparse.Namespace) -> int:
         # Where the disk is full, half a backup with the name of one would be found on the day that it is needed.
         with whole_folder(target) as building:
             made = building / commands.STATE
-            copy = ResultFolder(made)
+            copy, lists = ResultFolder(made, database.id), Lists(made, database)
+            for folder in (copy, lists):
+                folder.claim(expected=False)
             # The registry first: results that are written from here on are in neither.
             database.backup(made / REGISTRY_FILE)
             batches = SegmentStore(database).results()
             names = [result.file for batch in batches for _, result in batch]
             copied = sum(_copy(name, state / copy.folder.name, copy.folder) for name in names)
             # Saved segments name them, by their hash.
-            (made / LISTS).mkdir(mode=0o700)
-            for folder in (building, made):
-                folder.chmod(0o700)
-            for path in (state / LISTS).glob("ls_*"):
-                _copy(path.name, state / LISTS, made / LISTS)
+            for path in (state / lists.folder.name).glob("ls_*"):
+                _copy(path.name, path.parent, lists.folder)
+            for made_here in (building, made):
+                made_here.chmod(0o700)
     results = f"{copied} result{'s' * (copied != 1)}"
     print(f"{results} and the registry were copied to {args.target}. For chain data, run ingest.")
     return 0

@@ -9,13 +9,22 @@ from pathlib import Path
 from nbext.engine.storage import damage_of
 from nbext.errors import ConfigError, StorageError
 from nbext.service import commands
+from nbext.service.segments.files import Unavailable
 from nbext.service.segments.lists import verified_lists
 from nbext.service.segments.results import ResultFolder
-from nbext.service.segments.store import SegmentStore
+from nbext.service.segments.service import expired
+from nbext.service.segments.store import ResultFile, SegmentStore
+
+_MISSING = "is missing"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
+    parser.add_argument(
+        "--give-up",
+        action="store_true",
+        help="take the results whose files are missing for lost: their segments have expired",
+    )
     commands.add_data(parser)
 
 
@@ -36,14 +45,16 @@ def run(args: argparse.Namespace) -> int:
             with commands.database(args) as database:
                 if found := database.damage():
                     damage.append(f"registry: {found}")
-                results, batches = ResultFolder(state), SegmentStore(database).results()
-                for segment_id, result in itertools.chain.from_iterable(batches):
+                store, results = SegmentStore(database), ResultFolder(state, database.id)
+                if args.give_up:
+                    results.claim(expected=False)
+                for segment_id, result in itertools.chain.from_iterable(store.results()):
                     checked += 1
-                    try:
-                        # Every file again, also those that a running service has compared already.
-                        results.verify(result, again=True)
-                    except StorageError as error:
-                        damage.append(f"segment {segment_id}: {error}")
+                    wrong = _wrong(results, result)
+                    if wrong == _MISSING and args.give_up:
+                        store.expire([result.file], expired("The result's file was lost."))
+                    elif wrong:
+                        damage.append(f"segment {segment_id}: result {result.file} {wrong}")
         except StorageError as error:
             damage.append(f"registry: {error}")
     # Where another registry is looked at, or a former one is gone, the results are there and nobody finds them.
@@ -63,3 +74,11 @@ def run(args: argparse.Namespace) -> int:
     )
     print(f"{checked} results and {lists} lists checked: {total}.")
     return 1 if damage else 0
+
+
+def _wrong(results: ResultFolder, result: ResultFile) -> str | None:
+    try:
+        found = results.check(result)
+    except Unavailable:
+        return "cannot be read now"
+    return {"absent": _MISSING, "damaged": "has other bytes than were written"}.get(found)

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import contextlib
 import ipaddress
-import math
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -33,14 +32,14 @@ from nbext.engine.open import (
 from nbext.errors import ConfigError, NbextError
 from nbext.service import commands
 from nbext.service.accounts.database import Database
+from nbext.service.commands import policy
 from nbext.service.container import Container
-from nbext.service.limits import Limits
+from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import LOOPBACK_HOSTS, Log
 from nbext.service.server import GRACE_SECONDS, Server, bound_to, create_app, listen
 from nbext.settings import Secret, Settings
 
 KEY_FILE = "owner.key"
-_GIB = 1 << 30
 # Shorter ones can be guessed: 16 letters and digits at random are 95 bits.
 _SHORTEST_KEY = 16
 # How long a process is waited with that is started in place of one that has ended.
@@ -84,31 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--query-seconds",
-        type=_above_zero,
+        type=commands.above_zero,
         metavar="S",
         help=f"how long a segment may run (default: {QUERY_SECONDS:g} on DuckDB, "
         f"{QUERY_SECONDS_ELSEWHERE:g} elsewhere)",
     )
-    parser.add_argument(
-        "--keep-days",
-        type=_above_zero,
-        default=Limits.keep_days,
-        metavar="D",
-        help="how long results are stored after their last use (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--keep-gib",
-        type=_above_zero,
-        default=Limits.keep_bytes / _GIB,
-        metavar="G",
-        help="how many GiB all segments may take, with their requests (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--key-gib",
-        type=_above_zero,
-        metavar="G",
-        help="how many GiB of that the segments of one key may take (default: a quarter)",
-    )
+    # Of a new registry; one that is there has its own.
+    policy.add_options(parser)
     parser.add_argument(
         "--processes",
         type=_at_least_one,
@@ -123,13 +104,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="segments that run at once in each process (default: %(default)s)",
     )
-
-
-def _above_zero(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 < (number := float(text)) < math.inf:
-            return number
-    raise argparse.ArgumentTypeError(f"{text} is not a number above 0.")
 
 
 def _at_least_one(text: str) -> int:
@@ -157,9 +131,7 @@ def _network(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
-    if args.key_gib and args.key_gib > args.keep_gib:
-        whole = f"--keep-gib {args.keep_gib:g}, of which it is a part"
-        raise ConfigError(f"--key-gib {args.key_gib:g} is more than {whole}.")
+    policy.given(args, Policy())
     key, source = _owner_key(commands.state_dir(args))
     # Before the data is opened: a port in use is the commonest mistake, and large data takes seconds.
     listeners = _listen(args.host, args.port, args.processes)
@@ -173,7 +145,8 @@ def run(args: argparse.Namespace) -> int:
             )
         if args.processes > 1:
             # Once, and not by all of them at the same time.
-            Database(commands.registry_of(args)).close()
+            new = Policy(**policy.given(args, Policy()))
+            Database(commands.registry_of(args), policy=new).close()
             return _Processes(args, key, listeners).run(
                 lambda: _announce(listeners[0], source, args)
             )
@@ -188,10 +161,7 @@ def _serve(
     data = Newest(commands.data_dir(args), engine)
     limits = Limits(
         query_seconds=args.query_seconds or data.query_seconds,
-        keep_days=args.keep_days,
         workers=args.workers,
-        keep_bytes=int(args.keep_gib * _GIB),
-        key_bytes=int((args.key_gib or args.keep_gib / 4) * _GIB),
     )
     # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
     hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
@@ -202,6 +172,7 @@ def _serve(
         registry=commands.registry_of(args),
         owner=key,
         limits=limits,
+        policy=policy.given(args, Policy()),
     )
     app = create_app(container, hosts=hosts, root_path=args.root_path or "")
 

@@ -56,6 +56,7 @@ RUN = (
     "quota",
     "cancelled",
     "expired",
+    "unavailable",
 )
 
 RESULT = (
@@ -67,6 +68,7 @@ RESULT = (
     "too-many-at-once",
     "busy",
     "storage",
+    "unavailable",
 )
 
 # The tests send these, and hold them to their schemas, as they do the examples of answers at the end.

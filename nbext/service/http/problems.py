@@ -17,6 +17,7 @@ from nbext import errors as ours
 from nbext.core.strict_json import to_json
 from nbext.core.wire import PROBLEM_TYPE
 from nbext.service.accounts.database import Unreachable
+from nbext.service.segments.files import Unavailable
 
 # code -> (HTTP status, title). The code is stable; the detail is for people.
 CODES: dict[str, tuple[int, str]] = {
@@ -50,6 +51,7 @@ CODES: dict[str, tuple[int, str]] = {
     "storage": (500, "The service could not write or read a file"),
     "busy": (503, "Too many segments are waiting"),
     "registry": (503, "The registry cannot be reached"),
+    "unavailable": (503, "A stored file cannot be read now"),
     "stopping": (503, "The service is stopping"),
     "unready": (503, "The service cannot run segments now"),
     "query-timeout": (504, "The segment ran past the time limit"),
@@ -109,6 +111,7 @@ _CODE_OF: tuple[tuple[type[ours.NbextError], str], ...] = (
     (ours.QueryCancelled, "cancelled"),
     (ours.DiskFull, "disk-full"),
     (Unreachable, "registry"),
+    (Unavailable, "unavailable"),
     (ours.StorageError, "storage"),
 )
 # The text of these errors may name files or statements of the engine: only these words go out.
@@ -116,6 +119,7 @@ _OWN_WORDS = {
     "query-timeout": "The segment was stopped at the service's time limit. Use narrower or fewer conditions.",
     "storage": "A stored file is damaged or could not be written: `nbext check` says which. The operator's log has "
     "this request's id.",
+    "unavailable": "A stored file cannot be read now. Try again soon. The operator's log says why.",
     "registry": "The registry cannot be reached. Try again soon. The operator's log says why.",
     "disk-full": "The service's disk is full, so nothing new can be stored. What is stored is still read.",
     "internal": "This is a fault of the service. The operator's log has this request's id.",
@@ -135,7 +139,7 @@ def problem_of(error: Exception) -> Problem:
     errors: list[ours.FieldError] = []
     if isinstance(error, ours.ValidationError):
         errors, more = error.errors, {**more, **({"moreErrors": error.more} if error.more else {})}
-    headers = {"Retry-After": "5"} if code == "registry" else None
+    headers = {"Retry-After": "5"} if code in ("registry", "unavailable") else None
     return Problem(code, _OWN_WORDS.get(code) or str(error), errors=errors, headers=headers, **more)
 
 

@@ -250,7 +250,15 @@ async def in_turn(
     return json_answer(answer.result())
 
 
-@route(router.get, wire.SEGMENT, wire.SegmentAnswer, "not-found", "invalid", responses=UNFINISHED)
+@route(
+    router.get,
+    wire.SEGMENT,
+    wire.SegmentAnswer,
+    "not-found",
+    "invalid",
+    "unavailable",
+    responses=UNFINISHED,
+)
 async def read_segment(
     request: Request,
     *,
@@ -279,6 +287,7 @@ async def read_segment(
     "finished",
     "not-ready",
     "not-yours",
+    "unavailable",
     responses=UNFINISHED,
 )
 async def cancel_segment(
@@ -412,7 +421,7 @@ async def store_list(request: Request, *, key: Executor, container: FromContaine
     return json_answer(answer, 201, {"Location": link(request, wire.LIST.format(id=stored.id))})
 
 
-@route(router.get, wire.LIST, wire.StoredList, "not-found", "invalid")
+@route(router.get, wire.LIST, wire.StoredList, "not-found", "invalid", "unavailable")
 async def read_list(list_id: _ListId, container: FromContainer, key: Reader) -> Response:
     """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
     found = await container.wait_for(container.lists.find, list_id, key)

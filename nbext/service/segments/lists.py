@@ -2,7 +2,7 @@
 
 A file has the 20 bytes of each address, in order and each once, and never changes; its name is the hash of these bytes.
 It is received, sorted and stored without ever being in memory as a whole. The time of its last change is when it was
-last used.
+last used, to an hour.
 """
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ from nbext.core.addresses import WIDTH, list_id
 from nbext.core.atomic_files import PART, PRIVATE, sync
 from nbext.engine.dataset import WalletList
 from nbext.errors import DiskFull
+from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem
-from nbext.service.limits import Limits
+from nbext.service.segments.files import StoredFiles
 
 FOLDER = "lists"
 # Addresses that are compared, or moved, at a time.
 _BLOCK = 1_000_000
+# A use is noted at most this often (seconds): each makes the other services of the folder hash the list again.
+_NOTED = 3600.0
 
 
-class Lists:
+class Lists(StoredFiles):
     """The stored lists of one data folder. Several services may share it: a file is whole or absent."""
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
-        self.folder, self._limits = folder / FOLDER, limits
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._verified: set[str] = set()
+    def __init__(self, folder: Path, database: Database) -> None:
+        super().__init__(folder / FOLDER, database.id)
+        self._database = database
         # One sort at a time: each has all of a list in memory, though it is the system's cache.
         self._sorting = threading.Lock()
 
@@ -66,47 +68,49 @@ class Lists:
         path = self._path(name, key)
         part.replace(path)
         sync(self.folder)
-        self._verified.add(path.name)
+        self.trust(path.name)
         self.trim(keep=path.name)
         return WalletList(name, wallets, path)
 
     def find(self, name: str, key: Key | None = None) -> WalletList | None:
         """Return a list by its id, noting that it was used; None where there is none, or its bytes have changed.
 
-        ``key`` sees the lists that it may see; without one, all.
+        ``key`` sees the lists that it may see; without one, all. Unavailable: it cannot be read now.
         """
         paths = (
             [self._path(name, key)] if key else [self.folder / name, *self.folder.glob(f"{name}.*")]
         )
         for path in paths:
-            with contextlib.suppress(FileNotFoundError):
-                os.utime(path)
-                if path.name in self._verified or list_id(_blocks(path)) == name:
-                    self._verified.add(path.name)
-                    return WalletList(name, path.stat().st_size // WIDTH, path)
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < time.time() - _NOTED:
+                    os.utime(path)
+            found = self.condition(path.name, intact=lambda path: list_id(_blocks(path)) == name)
+            if found == "here":
+                return WalletList(name, path.stat().st_size // WIDTH, path)
+            if found == "damaged":
                 # Whoever asks by it gets to hear that it is gone, and sends it again.
-                path.unlink()
+                self.set_aside(path.name)
         return None
 
     def _path(self, name: str, key: Key | None) -> Path:
         # Ids travel in shared notebooks: a private key's lists are its own, and it sees no others.
         return self.folder / (f"{name}.{key.id}" if key and key.private else name)
 
-    def trim(self, keep: str = "") -> None:
-        """Delete the lists that are too old, then the least recently used until the rest fits ``list_bytes``."""
-        stored = []
-        for path in self.folder.iterdir():
+    def trim(self, keep: str = "", *, aged: bool = False) -> None:
+        """Delete the lists that are too old, if ``aged``, then the least recently used until the rest fits."""
+        stored, policy = [], self._database.policy
+        for path in (*self.folder.glob("ls_*"), *self.folder.glob(f".*{PART}")):
             # Another round of this, or another service, may delete it meanwhile.
             with contextlib.suppress(FileNotFoundError):
                 stat = path.stat()
                 stored.append((stat.st_mtime, stat.st_size, path))
-        total, now = sum(size for _, size, _ in stored), time.time()
+        total, now = sum(size for _, size, _ in stored), time.time() if aged else 0.0
         for used_at, size, path in sorted(stored):
             # What was being received for an hour when its service ended is nobody's.
-            days = 1 / 24 if path.suffix == PART else self._limits.keep_days
-            room = path.suffix != PART and path.name != keep and total > self._limits.list_bytes
+            days = 1 / 24 if path.suffix == PART else policy.keep_days
+            room = path.suffix != PART and path.name != keep and total > policy.list_bytes
             if room or now - used_at > days * 86400:
-                path.unlink(missing_ok=True)
+                self.remove(path.name)
                 total -= size
 
 

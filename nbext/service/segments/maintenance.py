@@ -15,6 +15,7 @@ from nbext.service.accounts.audit import Audit
 from nbext.service.generations import not_open
 from nbext.service.middleware import Log
 from nbext.service.segments.service import SegmentService, as_error
+from nbext.service.segments.store import ResultFile
 
 # Seconds between two looks for segments to cancel: a caller of another service waits up to five for an answer.
 _LOOK = 0.25
@@ -26,6 +27,10 @@ _FIRST_ROUND = 10.0
 _BATCH = 500
 # A file that no segment names may be one that another service is about to name: it stays this long (seconds).
 _STRAY_SECONDS = 3600.0
+# Results whose files may be missing before the folder itself is in doubt.
+_HANDFUL = 5
+# How far the clock may be off from what a timer counts before nothing is taken for old (seconds).
+_JUMP = 60.0
 # For how long segments wait for data that this service does not serve (seconds).
 _OTHER_DATA_SECONDS = 60.0
 
@@ -42,6 +47,9 @@ class Maintenance:
         self._segments, self._audit = segments, audit
         self._log, self._keep_reserve = log, keep_reserve
         self._stop = threading.Event()
+        self._missing = 0
+        # What the clock showed when the timer began, as the last round saw it.
+        self._epoch: float | None = None
         self._thread = threading.Thread(target=self._run, name="nbext-maintenance", daemon=True)
 
     def start(self) -> None:
@@ -72,6 +80,7 @@ class Maintenance:
             if self._segments.jobs.ids():
                 self._do("cancel", self._segments.reconcile)
             if time.monotonic() >= next_visit:
+                self._do("policy", self._learn)
                 self._do("adopt", lambda: self._adopt(starting=False))
                 next_visit = time.monotonic() + _VISIT
             if time.monotonic() >= next_round:
@@ -79,6 +88,19 @@ class Maintenance:
                 # A command, or a start on a full disk, may have given it up; what was just deleted made room.
                 self._do("reserve", self._keep_reserve)
                 next_round = time.monotonic() + _ROUND
+
+    def _learn(self) -> None:
+        self._segments.database.learn()
+
+    def trouble(self) -> str | None:
+        """Return what is wrong with the folder of results, in the operator's words, or None."""
+        folder = self._segments.results.folder
+        if not self._segments.results.is_own():
+            return "The folder of results is missing, cannot be read, or is another registry's."
+        if self._missing > _HANDFUL:
+            missing = f"{self._missing} results are missing from their folder, {folder.name}."
+            return f"{missing} Bring them back, or run nbext check --give-up."
+        return None
 
     def _adopt(self, *, starting: bool = True) -> None:
         segments = self._segments
@@ -98,14 +120,22 @@ class Maintenance:
         # What one service does for all: the deletions of several would be in each other's way.
         if not segments.store.lead(lease.name, lease.is_alive):
             return
-        # What is missing or of another size; bytes that changed are found when they are read.
+        # Those of another size; bytes that changed are found when they are read. One that is missing may come back.
+        damaged, missing = dict[str, ResultFile](), 0
         for batch in segments.store.results():
-            segments.quarantine(
-                {name: result for name, result in batch if not segments.results.present(result)}
-            )
+            for name, result in batch:
+                found = segments.results.check(result, read=False)
+                missing += found == "absent"
+                if found == "damaged":
+                    damaged[name] = result
             if self._stop.is_set():
                 return
-        self.trim_results()
+        self._missing = missing
+        # A folder that is in doubt is left alone.
+        if self.trouble():
+            return
+        segments.quarantine(damaged)
+        self.trim_results(aged=self._is_steady())
         for name in lease.others():
             lease.is_alive(name)  # deletes the lease of a service that has ended
         old = segments.results.older_than(time.time() - _STRAY_SECONDS)
@@ -113,16 +143,27 @@ class Maintenance:
             for name in segments.store.unnamed(files):
                 files[name].unlink(missing_ok=True)
 
-    def trim_results(self) -> None:
-        """Delete the results that are too old, then the least recently used until the rest fits ``keep_bytes``."""
-        segments = self._segments
-        oldest = time.time() - segments.limits.keep_days * 86400
+    def _is_steady(self) -> bool:
+        """Return whether the clock has gone on since the last round as it should: only then is anything too old."""
+        epoch = time.time() - time.monotonic()
+        before, self._epoch = self._epoch, epoch
+        return before is not None and abs(epoch - before) < _JUMP
+
+    def trim_results(self, *, aged: bool = True) -> None:
+        """Delete the results that are too old, then the least recently used until the rest fits ``keep_bytes``.
+
+        Without ``aged`` nothing is too old: the clock may be wrong.
+        """
+        segments, policy = self._segments, self._segments.database.policy
+        kept = policy.keep_days * 86400
+        oldest = time.time() - kept if aged else 0.0
         excess = 0
         while not self._stop.is_set():
-            some, why = segments.store.least_used(), segments.too_old
+            some = segments.store.least_used()
+            why = f"Results are stored for {policy.keep_days:g} days."
             old = [result for used_at, _, result in some if used_at < oldest]
             if not old:
-                excess = segments.store.stored_bytes() - segments.limits.keep_bytes
+                excess = segments.store.stored_bytes() - policy.keep_bytes
                 before = itertools.accumulate((size for _, size, _ in some), initial=0)
                 old = [
                     result
@@ -133,8 +174,10 @@ class Maintenance:
             if not old:
                 break
             segments.expire(old, why)
-        # Where requests alone are too much, those go that have no result any more.
-        segments.store.forget(oldest, excess)
-        segments.store.forget_old_claims()
-        self._audit.prune(time.time() - segments.limits.audit_days * 86400)
-        segments.lists.trim()
+        # Requests stay for as long again, so that they can be run again. Where they alone are too much, those go that
+        # have no result any more.
+        segments.store.forget(oldest - kept, excess)
+        segments.lists.trim(aged=aged)
+        if aged:
+            segments.store.forget_old_claims()
+            self._audit.prune(time.time() - policy.audit_days * 86400)

@@ -1,7 +1,7 @@
 """The folder of results, which are immutable Arrow files, and their rows as JSON pages, CSV and Arrow.
 
 A file is written once, flushed, named, and never changed. Its SHA-256 is stored in the registry and compared
-before the first read of this process: bytes that changed are set aside, never served.
+before the first read of this process (`nbext.service.segments.files`): bytes that changed are set aside, never served.
 
 Rows go out piece by piece, so that the first bytes are sent at once. A result has an address column and numbers only,
 so no value needs escaping; only names do. Each piece is made by pyarrow's kernels, column by column: a million
@@ -27,7 +27,8 @@ from nbext.core.strict_json import to_json
 from nbext.core.times import in_iso
 from nbext.core.uint256 import as_texts
 from nbext.core.wire import Column, Page
-from nbext.errors import DiskFull, StorageError
+from nbext.errors import DiskFull
+from nbext.service.segments.files import Condition, StoredFiles, Unavailable
 from nbext.service.segments.store import ResultFile, SegmentRecord
 
 if TYPE_CHECKING:
@@ -45,15 +46,11 @@ DEFAULT_PAGE = 100_000
 _TEXTS = ("string", "uint256", "timestamp")
 
 
-class ResultFolder:
-    """The folder of result files, and the folder where damaged ones are set aside."""
+class ResultFolder(StoredFiles):
+    """The folder of result files."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "results"
-        self.aside = folder / "aside"
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Files whose hash was compared, with the time of their last change: a gigabyte is not hashed for each read.
-        self._verified: set[tuple[str, int]] = set()
+    def __init__(self, folder: Path, registry_id: str) -> None:
+        super().__init__(folder / "results", registry_id)
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> ResultFile:
         """Store rows in a new file, batch by batch; all but the last have the rows of the first."""
@@ -75,54 +72,25 @@ class ResultFolder:
             raise DiskFull.where(
                 error, f"a result could not be written ({type(error).__name__})"
             ) from None
-        self._verified.add((name, self._changed_at(result)))
+        self.trust(name)
         return result
 
+    def check(self, result: ResultFile, *, read: bool = True) -> Condition:
+        """Return what became of a result's file; its bytes are compared, unless ``read`` is false."""
+        intact = (lambda path: sha256_of(path) == result.sha256) if read else None
+        return self.condition(result.file, size=result.size, intact=intact)
+
     def open(self, result: ResultFile) -> Any:
-        """Return a pyarrow RecordBatchFileReader over the file; StorageError where it is missing or has changed."""
+        """Return a pyarrow RecordBatchFileReader over a file that is here; Unavailable where it cannot be read now."""
         import pyarrow as pa
 
-        self.verify(result)
         try:
             # Not mapped: its pages would count as this process's memory, and its buffers are unpacked anyway.
             return pa.ipc.open_file(pa.OSFile(str(self.folder / result.file)))
         except (OSError, pa.ArrowException) as error:
-            raise StorageError(
-                f"result {result.file} cannot be read ({type(error).__name__})"
+            raise Unavailable(
+                f"result {result.file} cannot be read now ({type(error).__name__})"
             ) from None
-
-    def verify(self, result: ResultFile, *, again: bool = False) -> None:
-        """Compare the file's bytes with what was written: once in a process, or ``again``."""
-        version = (result.file, self._changed_at(result))
-        if again or version not in self._verified:
-            if version[1] < 0:
-                raise StorageError(f"result {result.file} is missing or has another size")
-            if sha256_of(self.folder / result.file) != result.sha256:
-                raise StorageError(f"result {result.file} has other bytes than were written")
-            self._verified.add(version)
-
-    def _changed_at(self, result: ResultFile) -> int:
-        """Return when the file last changed (ns), or -1 where it is missing or of another size."""
-        try:
-            stat = (self.folder / result.file).stat()
-        except OSError:
-            return -1
-        return stat.st_mtime_ns if stat.st_size == result.size else -1
-
-    def present(self, result: ResultFile) -> bool:
-        """Return whether the file is there and has its size; its bytes are not read."""
-        return self._changed_at(result) >= 0
-
-    def quarantine(self, result: ResultFile) -> None:
-        """Move a damaged file out of the way, for the operator to look at."""
-        self.aside.mkdir(exist_ok=True, mode=0o700)
-        path = self.folder / result.file
-        if path.exists():
-            path.replace(self.aside / result.file)
-
-    def remove(self, file: str) -> None:
-        """Delete a result's file: expired, or of a run that was cancelled; readers that have it open go on reading."""
-        (self.folder / file).unlink(missing_ok=True)
 
     def older_than(self, age: float) -> Iterator[Path]:
         """Yield the folder's files that were last changed before ``age`` (seconds since 1970).

@@ -78,8 +78,11 @@ class SegmentService:
         log: Log,
     ) -> None:
         self.generations, self.limits, self._log = generations, limits, log
-        self.store, self.results = SegmentStore(database), ResultFolder(folder)
-        self.lists = Lists(folder, limits)
+        self.database = database
+        self.store, self.results = SegmentStore(database), ResultFolder(folder, database.id)
+        self.lists = Lists(folder, database)
+        self.results.claim(expected=self.store.has_results())
+        self.lists.claim(expected=False)
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
         lease = self.lease = ProcessLock(folder / "leases")
         self.jobs = Jobs(
@@ -185,6 +188,7 @@ class SegmentService:
                     key_id=key.id,
                     limits=self.limits,
                     claim=claim,
+                    lost=segment.result if segment and segment.status == "expired" else None,
                 )
             except BaseException:
                 self.jobs.resolve(job)
@@ -208,20 +212,23 @@ class SegmentService:
         return segment
 
     def _current(self, segment_id: str) -> SegmentRecord | None:
-        """Return the segment after what time did to it: a result too old, lost or damaged; a service that ended."""
+        """Return the segment after what became of it: a result that is lost or damaged, a service that ended.
+
+        Without its file it is expired for whoever reads it, and stays as it is stored: the file may come back.
+        Unavailable: nobody can tell now.
+        """
         segment = self.store.get(segment_id)
-        if segment is None:
-            return None
-        oldest = time.time() - self.limits.keep_days * 86400
-        if segment.result and segment.used_at < oldest:
-            self.expire([segment.result], self.too_old)
-        elif segment.result and not self.results.present(segment.result):
-            self.quarantine({segment.id: segment.result})
-        elif segment.lease and not self.lease.is_alive(segment.lease):
+        if segment and segment.result:
+            found = self.results.check(segment.result, read=False)
+            if found == "absent":
+                return _lost(segment)
+            if found == "damaged":
+                self.quarantine({segment.id: segment.result})
+                return self.store.get(segment_id)
+        elif segment and segment.lease and not self.lease.is_alive(segment.lease):
             self.recover(segment, segment.lease)
-        else:
-            return segment
-        return self.store.get(segment_id)
+            return self.store.get(segment_id)
+        return segment
 
     def result(self, segment_id: str, key: Key) -> tuple[SegmentRecord, Any]:
         """Return a completed segment and a reader of its rows.
@@ -240,12 +247,13 @@ class SegmentService:
             detail = f"The segment is {segment.status}: {error.get('detail', 'it has no result.')}"
             raise Problem("not-completed", detail, segment_id=segment.id)
         assert segment.result is not None, "a completed segment has its file"
-        try:
-            reader = self.results.open(segment.result)
-        # It was there a moment ago, so that its bytes have changed: `read` says 410 now.
-        except StorageError:
-            self.quarantine({segment.id: segment.result})
+        found = self.results.check(segment.result)
+        if found != "here":
+            if found == "damaged":
+                self.quarantine({segment.id: segment.result})
+            # Now `read` says 410.
             return self.result(segment_id, key)
+        reader = self.results.open(segment.result)
         if time.time() - segment.used_at > _TOUCH_SECONDS:
             # On a full disk what is stored is still read; the next reader notes it.
             with contextlib.suppress(StorageError):
@@ -411,16 +419,10 @@ class SegmentService:
         for segment_id, result in damaged.items():
             if result.file in marked:
                 self._log.warning("damaged result set aside", segment=segment_id)
-                self.results.quarantine(result)
+                self.results.set_aside(result.file)
 
     def _marked(self, results: Collection[ResultFile], why: str) -> list[str]:
-        problem = Problem("expired", f"{why} Execute the segment again for a new one.")
-        return self.store.expire([each.file for each in results], as_error(problem))
-
-    @property
-    def too_old(self) -> str:
-        """Why a result is gone that was not used for long."""
-        return f"Results are stored for {self.limits.keep_days:g} days."
+        return self.store.expire([each.file for each in results], expired(why))
 
 
 @contextlib.contextmanager
@@ -445,6 +447,17 @@ def since(segment: SegmentRecord, asked_at: float) -> SegmentRecord:
     return replace(
         segment, created_at=created, started_at=began + asked_at - ended, completed_at=asked_at
     )
+
+
+def expired(why: str) -> dict[str, Any]:
+    """Return the error of a segment whose result is gone, and why it is."""
+    return as_error(Problem("expired", f"{why} Execute the segment again for a new one."))
+
+
+def _lost(segment: SegmentRecord) -> SegmentRecord:
+    """Return a segment as it is for whoever reads it while its file is missing."""
+    error = expired("The result's file is missing.")
+    return replace(segment, status="expired", error=error, preview=[])
 
 
 def _heeding(cancel: Cancel, batches: Iterable[Any]) -> Iterator[Any]:

@@ -30,10 +30,17 @@ from sqlalchemy import (
 
 from nbext.core.strict_json import canonical_json, to_json
 from nbext.core.wire import IDEMPOTENCY_HEADER, Status
-from nbext.service.accounts.database import Database, idempotency, keys, owners, roles, segments
+from nbext.service.accounts.database import (
+    Database,
+    idempotency,
+    keys,
+    owners,
+    registry,
+    segments,
+)
 from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem
-from nbext.service.limits import Limits
+from nbext.service.limits import Limits, Policy
 
 UNFINISHED = ("queued", "running")
 # Whoever asks again for one of these begins it anew.
@@ -138,7 +145,7 @@ _CLAIMED = select(idempotency.c.body, idempotency.c.segment).where(
     idempotency.c.created_at > bindparam("since"),
 )
 # Whoever enters a segment holds this row, so that what it finds is still so when it writes.
-_ENTERING = select(roles.c.name).where(roles.c.name == "queue").with_for_update()
+_ENTERING = select(registry.c.number).with_for_update()
 # All that the bounds of the queue and a place in it need; hundreds of rows at most.
 _IN_QUEUE, _OF_KEY = segments.c.status == "queued", segments.c.key_id == _KEY
 _QUEUE = select(
@@ -266,17 +273,17 @@ def _own(db: Connection, segment_id: str, key_id: str, now: float) -> float:
     return now if since is None else since
 
 
-def _check_quota(db: Connection, key_id: str, limits: Limits) -> None:
+def _check_quota(db: Connection, key_id: str, policy: Policy) -> None:
     """Raise the problem 507 where a key's segments take all that they may."""
     # The owner's key is bounded by ``keep_bytes`` alone, as it has no rate: for one person the oldest results go.
     if key_id == "owner":
         return
     taken = db.scalar(_TAKEN, {"key": key_id}) or 0
-    if taken >= limits.key_bytes:
+    if taken >= policy.key_bytes:
         raise Problem(
             "quota",
-            f"The results of this key take {taken:,} bytes, and may take {limits.key_bytes:,}. Delete some"
-            f" with ?result=delete, or wait: results are deleted {limits.keep_days:g} days after their last use.",
+            f"The results of this key take {taken:,} bytes, and may take {policy.key_bytes:,}. Delete some"
+            f" with ?result=delete, or wait: results are deleted {policy.keep_days:g} days after their last use.",
         )
 
 
@@ -346,12 +353,13 @@ class SegmentStore:
         key_id: str,
         limits: Limits,
         claim: IdempotencyKey | None = None,
+        lost: ResultFile | None = None,
     ) -> tuple[SegmentRecord, bool, float]:
         """Queue a segment for a key, unless it is there, running or completed.
 
-        One that failed, expired or was cancelled starts anew. ``claim`` is stored in the same transaction: after a
-        crash a repeat finds both or neither. The problem is 503 where the queue of all services is full, 429 where the
-        key's share of it is.
+        One that failed, expired or was cancelled, or whose result is ``lost``, starts anew. ``claim`` is stored in the
+        same transaction: after a crash a repeat finds both or neither. The problem is 503 where the queue of all
+        services is full, 429 where the key's share of it is.
 
         Returns
         -------
@@ -373,9 +381,13 @@ class SegmentStore:
                 made = {**vars(claim), "segment": segment_id, "created_at": now}
                 db.execute(insert(idempotency), made)
             former = row = db.execute(_GET, {"which": segment_id}).first()
-            begins = former is None or former.status in WITHOUT_RESULT
+            begins = (
+                former is None
+                or former.status in WITHOUT_RESULT
+                or (lost is not None and former.file == lost.file)
+            )
             if begins:
-                _check_quota(db, key_id, limits)
+                _check_quota(db, key_id, self._database.policy)
                 new = {
                     "id": segment_id,
                     "status": "queued",
@@ -520,12 +532,11 @@ class SegmentStore:
 
     def lead(self, lease: str, is_alive: Callable[[str], bool]) -> bool:
         """Return whether this service is the one that cleans up for all: it is, unless another is that is alive."""
-        here = roles.c.name == "leader"
-        leader = self._database.scalar(select(roles.c.lease).where(here))
+        leader = self._database.scalar(select(registry.c.leader))
         if leader and (leader == lease or is_alive(leader)):
             return bool(leader == lease)
-        free = update(roles).where(here, roles.c.lease.is_not_distinct_from(leader))
-        return self._database.change(free.values(lease=lease)) > 0
+        free = update(registry).where(registry.c.leader.is_not_distinct_from(leader))
+        return self._database.change(free.values(leader=lease)) > 0
 
     def expire(self, files: Collection[str], reason: Mapping[str, Any]) -> list[str]:
         """Mark the completed segments of these files as expired, in one transaction; return the files of those marked.
@@ -598,6 +609,10 @@ class SegmentStore:
         while rows := self._database.rows(some, {"after": last}):
             last = rows[-1].file
             yield [(row.id, _result(row)) for row in rows]
+
+    def has_results(self) -> bool:
+        """Return whether any segment has a result."""
+        return bool(self._database.rows(select(*_OF_FILE).where(segments.c.file > "").limit(1)))
 
     def least_used(self) -> list[tuple[float, int, ResultFile]]:
         """Return some hundred results, those first that were not used for longest.

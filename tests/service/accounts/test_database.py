@@ -147,8 +147,8 @@ def test_a_transaction_waits_for_the_disk_in_full(database):
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        ("UPDATE version SET number = 9", "9"),
-        ("ALTER TABLE version RENAME TO alembic_version", "none"),
+        ("UPDATE registry SET number = 9", "9"),
+        ("ALTER TABLE registry RENAME TO alembic_version", "none"),
     ],
 )
 def test_the_registry_of_another_nbext_is_refused_in_one_line_and_left_alone(
@@ -173,7 +173,7 @@ def test_many_that_open_a_new_registry_at_once_make_it_once(tmp_path, pool):
     opened = list(pool.map(Database, [tmp_path / "registry.sqlite"] * 8))
     with opened[0].write() as db:
         db.execute(update(keys).values(rate=None))
-        assert db.scalar(text("SELECT count(*) FROM roles")) == 2
+        assert db.scalar(text("SELECT count(*) FROM registry")) == 1
     for each in opened:
         each.close()
 

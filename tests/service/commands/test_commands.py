@@ -212,7 +212,7 @@ def test_check_names_what_is_damaged_and_changes_nothing(folder, capsys):
     code, out, _ = run(capsys, "check", "--data", str(folder.folder))
     assert (code, out) == (
         1,
-        f"segment {segment['id']}: result {kept.file} is missing or has another size\n"
+        f"segment {segment['id']}: result {kept.file} has other bytes than were written\n"
         f"list {name} has other bytes than were stored\n"
         f"Checked {folder.folder / 'service' / 'registry.sqlite'} and no chain data, because none was ingested.\n"
         "1 results and 2 lists checked: 2 damaged.\n",
@@ -352,7 +352,7 @@ def test_a_full_disk_is_named_and_a_key_ends_on_it_with_the_room_kept_in_reserve
 def test_a_backup_that_fails_leaves_nothing(folder, capsys, tmp_path):
     folder.execute()
     # A folder is where a result's file was: it fails in the middle, as on a full disk.
-    (path,) = (folder.folder / "service" / "results").iterdir()
+    (path,) = (folder.folder / "service" / "results").glob("*.arrow")
     path.unlink()
     path.mkdir()
     target = tmp_path / "backups" / "copy"

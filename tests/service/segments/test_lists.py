@@ -10,7 +10,8 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
-from nbext.service.limits import Limits
+from nbext.service.accounts.database import Database
+from nbext.service.limits import Limits, Policy
 from nbext.service.segments.lists import Lists
 from tests.service.conftest import Running
 
@@ -27,6 +28,16 @@ def sent(service, body, headers=BYTES):
 
 def packed(addresses):
     return b"".join(bytes.fromhex(address[2:]) for address in addresses)
+
+
+def lists_of(folder, **policy):
+    lists = Lists(folder, Database(folder / "registry.sqlite", policy=Policy(**policy)))
+    lists.claim(expected=False)
+    return lists
+
+
+def stored_in(lists):
+    return sorted(path.name for path in lists.folder.iterdir() if path.name != "registry-id")
 
 
 def id_of(addresses):
@@ -159,7 +170,7 @@ def test_a_list_is_bounded_whether_its_length_is_declared_or_not(data_dir, tmp_p
 
 
 def test_lists_are_deleted_when_unused_or_without_room_and_changed_ones_are_not_served(tmp_path):
-    lists = Lists(tmp_path, Limits(keep_days=2, list_bytes=100))
+    lists = lists_of(tmp_path, keep_days=2, list_bytes=100)
 
     def stored(addresses):
         with lists.room() as part:
@@ -177,19 +188,21 @@ def test_lists_are_deleted_when_unused_or_without_room_and_changed_ones_are_not_
     stray.write_bytes(b"x" * 20)
     aged(stray.name, 1)
     assert lists.find(second), "asking for it is using it"
-    lists.trim()
-    assert sorted(path.name for path in lists.folder.iterdir()) == sorted([second, third])
+    lists.trim(aged=True)
+    assert stored_in(lists) == sorted([second, third])
     aged(third, 3)
     lists.trim()
-    assert [path.name for path in lists.folder.iterdir()] == [second]
+    assert stored_in(lists) == sorted([second, third]), "the clock may be wrong"
+    lists.trim(aged=True)
+    assert stored_in(lists) == [second]
     (lists.folder / second).write_bytes(b"x" * 40)
-    assert Lists(tmp_path, Limits()).find(second) is None
-    assert list(lists.folder.iterdir()) == []
+    assert lists_of(tmp_path).find(second) is None
+    assert (stored_in(lists), [path.name for path in lists.aside.iterdir()]) == ([], [second])
 
 
 def test_sorting_in_blocks_loses_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("nbext.service.segments.lists._BLOCK", 7)
-    lists, draw = Lists(tmp_path, Limits()), random.Random(3)
+    lists, draw = lists_of(tmp_path), random.Random(3)
     for length in (1, 2, 7, 8, 15, 200):
         for kinds in (1, 2, 40, 10_000):
             rows = [draw.randrange(kinds).to_bytes(20, "big")[::-1] for _ in range(length)]

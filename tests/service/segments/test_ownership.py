@@ -131,7 +131,7 @@ def test_another_keys_result_is_deleted_by_an_admin_only(team):
         "expired",
         "An administrator deleted the result. Execute the segment again for a new one.",
     )
-    assert list(team.container.results.folder.iterdir()) == []
+    assert list(team.container.results.folder.glob("*.arrow")) == []
 
 
 def test_a_running_segment_is_cancelled_by_its_key_or_an_admin_and_goes_on_for_others_who_asked(

@@ -12,7 +12,7 @@ from sqlalchemy import insert
 from nbext.service.accounts.database import Database, segments
 from nbext.service.accounts.keys import Key, Rates
 from nbext.service.http.problems import Problem
-from nbext.service.limits import Limits
+from nbext.service.limits import Limits, Policy
 from nbext.service.segments.results import ResultFile
 from nbext.service.segments.store import SegmentStore, idempotency_key_of
 
@@ -168,7 +168,7 @@ def test_a_result_is_completed_by_the_service_that_runs_it(store):
 
 
 def test_a_key_whose_results_take_too_much_room_is_told_so_and_others_are_not(store):
-    limits = Limits(key_bytes=100)
+    store._database.set_policy(Policy(key_bytes=100))
     for number, key in enumerate(("full", "owner", "other")):
         enter(store, f"{number}", key)
         store.start("a-lease", [DATA])
@@ -178,15 +178,16 @@ def test_a_key_whose_results_take_too_much_room_is_told_so_and_others_are_not(st
             f"{number}", "a-lease", matched=1, returned=1, preview=[], result=result, facts={}
         )
     with pytest.raises(Problem) as caught:
-        enter(store, "more", "full", limits=limits)
+        enter(store, "more", "full")
     assert (caught.value.code, caught.value.status) == ("quota", 507)
-    assert not enter(store, "0", "full", limits=limits), "what is there is found"
-    assert enter(store, "more", "owner", limits=limits)
-    assert enter(store, "other", "other", limits=limits)
+    assert not enter(store, "0", "full"), "what is there is found"
+    assert enter(store, "more", "owner")
+    assert enter(store, "other", "other")
     store.expire(["0.arrow"], WHY)
-    assert enter(store, "room", "full", limits=limits)
+    assert enter(store, "room", "full")
+    store._database.set_policy(Policy(key_bytes=28))
     with pytest.raises(Problem, match="take 28 bytes, and may take 28"):
-        enter(store, "still more", "full", limits=Limits(key_bytes=28))
+        enter(store, "still more", "full")
 
 
 def test_results_are_listed_deleted_and_forgotten_in_batches(store):

@@ -18,7 +18,7 @@ from nbext.engine.dataset import Cancel, Dataset, QueryResult, Question
 from nbext.engine.open import open_dataset
 from nbext.errors import QueryCancelled, QueryTimeout
 from nbext.service.accounts.database import idempotency, segments
-from nbext.service.limits import Limits
+from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import Log
 from nbext.service.segments.maintenance import Maintenance
 from tests.service.conftest import HOLDERS, KEY, Running
@@ -329,6 +329,7 @@ def test_a_result_past_its_keeping_is_410_and_is_made_anew_when_asked_for(servic
     with service.container.database.write() as db:
         this = segments.c.id == segment["id"]
         db.execute(update(segments).where(this).values(used_at=segments.c.used_at - 31 * 86400))
+    service.container.maintenance.trim_results()
     answer = service.get(segment["links"]["csv"])
     assert (answer.status_code, answer.json()["code"]) == (410, "expired")
     assert answer.json()["detail"].startswith("Results are stored for 30 days.")
@@ -397,7 +398,7 @@ def test_writing_the_rows_heeds_the_deadline_too_and_leaves_no_file(data_dir, tm
     try:
         answer = running.post("/v1/segment/execute", body(1))
         assert (answer.status_code, answer.json()["code"]) == (504, "query-timeout")
-        assert list((tmp_path / "results").iterdir()) == []
+        assert list((tmp_path / "results").glob("*.arrow")) == []
     finally:
         running.stop()
 
@@ -407,19 +408,21 @@ def test_the_least_recently_used_results_go_when_all_together_are_too_big(data_d
     try:
         kept = [running.execute(body(number)) for number in (1, 2, 3)]
         running.container.maintenance.trim_results()
-        files = sorted((tmp_path / "results").iterdir(), key=lambda path: path.stat().st_mtime)
+        files = sorted(
+            (tmp_path / "results").glob("*.arrow"), key=lambda path: path.stat().st_mtime
+        )
         # Requests and previews count, too.
         together = running.container.store.stored_bytes()
         assert together > sum(path.stat().st_size for path in files) + 3 * len(
             json.dumps(kept[0]["filters"])
         )
-        running.container.segments.limits = Limits(keep_bytes=together - 1)
+        running.container.database.set_policy(Policy(keep_bytes=together - 1))
         running.container.maintenance.trim_results()
         statuses = [running.get(segment["links"]["self"]).json()["status"] for segment in kept]
         assert statuses == ["expired", "completed", "completed"]
         gone = "The result was deleted to make room for newer ones. Execute the segment again for a new one."
         assert running.get(kept[0]["links"]["csv"]).json()["detail"] == gone
-        assert sorted((tmp_path / "results").iterdir()) == sorted(files[1:])
+        assert sorted((tmp_path / "results").glob("*.arrow")) == sorted(files[1:])
     finally:
         running.stop()
 
@@ -440,7 +443,7 @@ def test_a_service_that_ends_tells_its_waiting_callers_where_to_ask(data_dir, tm
 def test_a_new_segment_is_three_changes_of_the_registry_and_is_answered_without_another_look(
     data_dir, tmp_path
 ):
-    running = Running(data_dir, tmp_path, Limits(audit_days=0))
+    running = Running(data_dir, tmp_path, policy={"audit_days": 0})
     try:
         running.execute()
         ran: list[tuple[str, str]] = []

@@ -1,0 +1,124 @@
+"""What became of a stored file: the one place that decides it, for results and for lists of wallets.
+
+Unknown is not damaged, and not gone: a disk that is not mounted, a process without descriptors and a folder without
+permission look like a lost file to whoever only asks whether it can be opened. What is decided here changes nothing;
+callers set aside what is damaged, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from nbext.core.atomic_files import PRIVATE, whole_file
+from nbext.errors import StorageError
+
+Condition = Literal["here", "absent", "damaged"]
+# The file in each folder that names the registry whose files these are.
+_MARK = "registry-id"
+
+
+class Unavailable(StorageError):
+    """A stored file cannot be read now: it is neither damaged nor gone, as far as anyone can tell."""
+
+
+class StoredFiles:
+    """A folder of files that never change, which belongs to one registry.
+
+    A file's bytes are compared with what they were before its first use in this process, and again where its size or
+    the time of its last change is another: a gigabyte is not hashed for each read.
+    """
+
+    def __init__(self, folder: Path, registry_id: str) -> None:
+        self.folder = folder
+        self.aside = folder.parent / "aside"
+        self._registry = registry_id
+        self._intact: dict[str, tuple[int, int, int]] = {}
+
+    def claim(self, *, expected: bool) -> None:
+        """Take the folder for the registry's own, or raise StorageError where it is another's.
+
+        ``expected`` is whether the registry names files that have to be in it: then a folder that does not name the
+        registry is one whose disk is not mounted, and is not made.
+        """
+        found = self._owner()
+        if found is None and not expected and not any(self.folder.glob("*.arrow")):
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Another service of the registry may be making it.
+            with (
+                contextlib.suppress(FileExistsError),
+                whole_file(self.folder / _MARK, mode=PRIVATE, overwrite=False) as part,
+            ):
+                part.write_text(self._registry, "ascii")
+            found = self._owner()
+        if found != self._registry:
+            raise StorageError(
+                f"{self.folder} is not the folder of this registry: {self._difference(found)} Name the --data and"
+                " the --registry that go together, or mount the disk that is missing. To give the results up, run"
+                " nbext check --give-up; to begin anew with this --data, move its folder `service` away."
+            )
+
+    def _difference(self, found: str | None) -> str:
+        if found is not None:
+            return "it has the results of another one."
+        if any(self.folder.glob("*.arrow")):
+            return "it has results, of which the registry knows none."
+        return "the registry names results, and the folder is empty or missing."
+
+    def _owner(self) -> str | None:
+        try:
+            return (self.folder / _MARK).read_text("ascii").strip()
+        except FileNotFoundError:
+            return None
+
+    def is_own(self) -> bool:
+        """Return whether the folder is there, and still the registry's own."""
+        try:
+            return self._owner() == self._registry
+        except OSError:
+            return False
+
+    def condition(
+        self, name: str, *, size: int | None = None, intact: Callable[[Path], bool] | None = None
+    ) -> Condition:
+        """Return what became of a file that was stored here, with that size.
+
+        ``intact`` reads it and compares its bytes; without, they are not read. Unavailable: it cannot be told now.
+        """
+        path = self.folder / name
+        try:
+            version = _version(path)
+            if size not in (None, version[0]):
+                return "damaged"
+            if intact is not None and self._intact.get(name) != version:
+                if not intact(path):
+                    return "damaged"
+                self._intact[name] = version
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and self.is_own():
+                self._intact.pop(name, None)
+                return "absent"
+            raise Unavailable(f"{path} cannot be read now ({type(error).__name__})") from None
+        return "here"
+
+    def trust(self, name: str) -> None:
+        """Note that a file was just written: its bytes need no comparison before it changes."""
+        self._intact[name] = _version(self.folder / name)
+
+    def set_aside(self, name: str) -> None:
+        """Move a damaged file out of the way, for the operator to look at."""
+        self.aside.mkdir(exist_ok=True, mode=0o700)
+        with contextlib.suppress(FileNotFoundError):  # another service was quicker
+            (self.folder / name).replace(self.aside / name)
+
+    def remove(self, name: str) -> None:
+        """Delete a file: old, or of a run that was cancelled; readers that have it open go on reading."""
+        self._intact.pop(name, None)
+        (self.folder / name).unlink(missing_ok=True)
+
+
+def _version(path: Path) -> tuple[int, int, int]:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino
