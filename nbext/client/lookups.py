@@ -5,8 +5,7 @@ One bad address spoils one row, not the table.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
@@ -18,14 +17,11 @@ from nbext.client import frames, validate
 from nbext.client.decode import Reading, Want, check_count
 from nbext.client.service import Service
 from nbext.core import wire as op
-from nbext.core.addresses import looks_like_address
-from nbext.core.chains import chain_of
 from nbext.core.provenance import Provenance
 from nbext.errors import (
     AmbiguousSymbol,
     ApiError,
     AuthError,
-    NotFound,
     ProtocolError,
     RateLimited,
     ServerError,
@@ -59,15 +55,8 @@ def _looked_up(
         )
         if not reading.records:
             raise ProtocolError(f"Expected {Want.RECORD.value}, but the answer is a table.")
-        other = str(reading.records[0].get("address"))
-        if (
-            looks_like_address(address)
-            and looks_like_address(other)
-            and other.lower() != address.lower()
-        ):
-            raise ProtocolError(f"The service was asked for {address}, and answered for {other}.")
-        if not service.ours:
-            _refuse_other_contract(reading.records[0], chain, address)
+        if stranger := service.stranger:
+            stranger.refuse_other(reading.records[0], chain, address)
     except _OF_ONE as error:
         if strict or isinstance(error, _OF_ALL):
             raise
@@ -77,44 +66,6 @@ def _looked_up(
             ]
         )
     return reading
-
-
-# Names of a record's own contract and chain, without case and separators.
-_OWN_ADDRESS = ("address", "checksumaddress", "id", "contract", "caip", "assetid", "hash")
-_OWN_CHAIN = ("chain", "chainid", "network", "blockchain", "chainname")
-
-
-def _refuse_other_contract(record: Mapping[str, Any], chain: str, address: str) -> None:
-    """Refuse a stranger's record that names another contract, or another of the chains that nbext knows."""
-    inner = record.get("contract")
-    for place in (record, inner) if isinstance(inner, dict) else (record,):
-        for name, value in place.items():
-            plain, text = name.lower().replace("_", ""), str(value).strip().lower()
-            found = (
-                re.fullmatch(r"(?:.*[:/])?(0x[0-9a-f]{40})", text)
-                if plain in _OWN_ADDRESS
-                else None
-            )
-            if found and looks_like_address(address) and found[1] != address.lower():
-                raise ProtocolError(
-                    f"The service was asked for {address}, and answered for {found[1]}."
-                )
-            number = re.match(r"eip155:(\d+)", text) if plain in _OWN_ADDRESS + _OWN_CHAIN else None
-            named = number[1] if number else text if plain in _OWN_CHAIN else ""
-            other, ours = map(_known_chain, (named, chain))
-            if other and ours and other != ours:
-                raise ProtocolError(
-                    f"The service was asked for a contract on {ours}, and answered for {other}."
-                )
-        if any(place.get(name) is False for name in ("found", "exists")):
-            raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
-
-
-def _known_chain(text: str) -> str | None:
-    try:
-        return chain_of(text).name
-    except ValidationError:
-        return None
 
 
 def metadata(

@@ -540,7 +540,7 @@ class SegmentRun:
             operator=said.get("operator", body.get("operator")),
             filters=said.get("filters", body.get("filters")),
             limit=said.get("limit", body.get("limit")),
-            as_of=said.get("asOf"),
+            as_of=said.get("asOf") or getattr(reading, "as_of", None),
             chain=said.get("chain", (body.get("filters") or {}).get("chain")),
             matched=matched,
             returned=len(table),

@@ -286,6 +286,9 @@ class ForeignDecoder(Decoder, Protocol):
     ) -> Iterator[Reading]:
         """Yield an answer's pages."""
 
+    def refuse_other(self, record: Mapping[str, Any], chain: str, address: str) -> None:
+        """Refuse a record of another contract, or of another chain, than was asked for."""
+
     def outline(
         self, answer: Answer, operation: str, reading: Reading | None, failure: str
     ) -> Outline:

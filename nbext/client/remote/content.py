@@ -42,24 +42,28 @@ Way = str | Mapping[str, str]
 class Signs:
     """What one answer says of all rows, beside its own.
 
-    ``ways`` to the next page, ``go_on`` whether it says that there is one, ``hints`` the fields that say so;
-    ``totals`` of all rows, by field; ``counts`` that may be this page's or all; numbers of ``page``, ``pages``,
-    ``offset`` and ``size``, each with its own name; ``least`` is a total that may be higher. ``unknown`` are the values
-    of all fields that no rule understands, and that may say anything.
+    ``ways`` to the next page, which are ``chosen`` where the settings say them; ``go_on``: whether a field says that
+    there is one, or ``ended`` that a next is null; ``hints``: the fields that say so. ``totals`` of all rows, by field;
+    ``counts`` that may be this page's or all; numbers of ``page``, ``pages``, ``offset`` and ``size``, each with its
+    own name; ``least`` is a total that may be higher. ``notes`` are warnings; ``unknown`` the values of all fields that
+    no rule understands, and that may say anything; ``nowhere`` are the user's paths that lead to nothing.
     """
 
     ways: list[Way] = field(default_factory=list)
+    chosen: bool = False
     go_on: bool | None = None
+    ended: bool = False
     hints: list[str] = field(default_factory=list)
     totals: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    returned: dict[str, int] = field(default_factory=dict)
     page: tuple[str, int] | None = None
     pages: int | None = None
     offset: tuple[str, int] | None = None
     size: int | None = None
     least: int | None = None
+    notes: list[str] = field(default_factory=list)
     unknown: dict[str, Any] = field(default_factory=dict)
+    nowhere: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -70,7 +74,8 @@ class ForeignPage(Reading):
     ``unproven``: nothing on the wire says that the body is whole; ``cut``: and its last line has no end. ``parts`` are
     the addresses of files that hold its rows; ``bare``: it has no table, only a next page; ``unnamed``: nothing names
     its columns. ``doubt`` is the error to raise once it is clear that its status word must be asked about, ``instead``
-    the one that names what may be its rows, for when there are none anywhere else.
+    the one that names what may be its rows, for when there are none anywhere else. ``as_of`` is the service's own time
+    of its data.
     """
 
     signs: Signs = field(default_factory=Signs)
@@ -84,6 +89,7 @@ class ForeignPage(Reading):
     unnamed: bool = False
     doubt: AmbiguousAnswer | None = None
     instead: AmbiguousAnswer | None = None
+    as_of: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The names and words that services use: for ids, states, addresses, rows and counts.
+"""The names and words that services use, which are in words.toml: for ids, states, addresses, rows and counts.
 
 A name is compared without case, ``_``, ``-`` and spaces.
 """
@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
+from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from nbext.client.decode import State
@@ -81,22 +84,38 @@ def by_bare(place: Mapping[str, Any], most: int = MOST_NAMES) -> dict[str, Any]:
     return {bare(name): value for name, value in islice(place.items(), most)}
 
 
-IDS = name_set(
-    "id segmentid executionid jobid queryid taskid runid statementid statementhandle queryexecutionid operationid "
-    "queryrunid"
-)
-STATUSES = name_set(
-    "status state jobstatus jobstate executionstatus segmentstatus querystatus runstatus phase"
-)
+@cache
+def vocabulary() -> Mapping[str, Any]:
+    """Return words.toml: tables of names and words, each with a vendor that uses it."""
+    return tomllib.loads((Path(__file__).parent / "words.toml").read_text("utf-8"))
+
+
+def names(*tables: str) -> frozenset[str]:
+    """Return the names in some tables of words.toml, such as ``states.running``.
+
+    >>> sorted(names("states.timed_out"))
+    ['timedout', 'timeout']
+    """
+    found = list[str]()
+    for table in tables:
+        place = vocabulary()
+        for name in table.split("."):
+            place = place[name]
+        found += place
+    return frozenset(found)
+
+
+def like(table: str) -> re.Pattern[str]:
+    """Return an expression that matches, in whole, the names of a table of words.toml."""
+    return re.compile("|".join(sorted(names(table))))
+
+
+IDS, STATUSES = names("ids"), names("statuses")
 # Where the rows are; a plain address beside a job that still runs is where its state is.
-PLAIN_URLS = name_set("url href link location")
-_RESULTS_AT = re.compile(
-    r"((query)?results?|resource|output|download|files?|export|csv|json|data|response|(pre)?signed)(url|uri|href|link|location)|"
-    r"download|file"
-)
-POLLED_AT = re.compile(
-    r".*(status|state|poll|monitor|progress|operation).*(url|uri|href|link|location)"
-)
+PLAIN_URLS, POLLED_AT = names("plain_urls"), like("polled_at_like")
+_RESULTS_AT = like("results_at_like")
+WRAPPERS, RESULTS, COLUMNS, ECHOES = map(names, ("wrappers", "results", "columns", "echoes"))
+ROWS, NOT_ROWS = names("results", "rows"), names("columns", "not_rows")
 
 
 def is_url(plain: str) -> bool:
@@ -104,71 +123,6 @@ def is_url(plain: str) -> bool:
     return plain in PLAIN_URLS or (
         _RESULTS_AT.fullmatch(plain) is not None and not POLLED_AT.fullmatch(plain)
     )
-
-
-# An object under one of these is a wrapper, not a record of its own.
-WRAPPERS = name_set(
-    "data result results segment response payload body job execution query output attributes content embedded "
-    "jobreference queryexecution queryrun"
-)
-# Beside a job's id these mean its rows; lists under any other name describe what was asked.
-RESULTS = name_set(
-    "data result results items rows records wallets holders hits matches entries values edges nodes response payload "
-    "body output content resultset dataset dataarray"
-)
-ROWS = RESULTS | name_set(
-    "owners addresses accounts list member members users tokens nfts collections segment"
-)
-COLUMNS = name_set(
-    "columns fields header headers columnnames columnheaders columnlabels colnames cols schema rowtype columninfo"
-)
-# Lists under these are about the answer, or a part of it; they are never the rows.
-NOT_ROWS = COLUMNS | name_set(
-    "preview previews sample samples example examples meta metadata error errors warning warnings message messages "
-    "link links filters filter facets aggregations request params parameters pagination page paging chains logs "
-    "suggestions suggested trending popular recommended related didyoumean "
-    "included relationships stats statistics counts tags partitioninfo"
-)
-# Where counts and the next page are, beside the rows.
-ABOUT = name_set(
-    "meta metadata page pagination paging counts pageinfo links link cursors pager info summary resultinfo pageable "
-    "responsemetadata resultmetadata pagemetadata paginationinfo paginginfo listinfo collection navigation nav context "
-    "stats statistics hits "
-    "embedded count total status range view hydraview pagestatus"
-)
-
-
-def is_about(plain: str) -> bool:
-    """Say whether an object of that name, without case and separators, speaks of the answer and is no data."""
-    return plain in ABOUT or plain.endswith(("metadata", "aggregate", "manifest"))
-
-
-# Beside the rows these say nothing of whether rows are missing. What is last, next or left may.
-_HARMLESS = re.compile(
-    r"(?!last|next|max|end|eta|wait|retry|remain|left|resume|after|skip|cut)("
-    r".*(id|uuid|guid|version|hash|name|type|kind|format|chain|network|currency|symbol|language|locale|etag|schema|sql|term|"
-    r"time|timestamp|date|ms|millis|seconds|took|elapsed|duration|bytes|checksum|standard)|"
-    r"self|first|(has)?(prev|previous|before)(page)?|startcursor|column.*|owner|user|author|address|contract|token|collection|server|host|jsonrpc|key|object|model|"
-    r"operator|cached|chains|tags|decimals|orderby|order|sort|sortby|asof|block|columncount|title|label|description)"
-)
-# Objects of what a call costs, and of how it went.
-_HARMLESS_PLACES = re.compile(
-    r".*(ratelimit|quota|usage|cost|billing|timings?|debug|trace|profile|schema|columns|links|responseheader|params|server|app)"
-)
-
-
-def is_harmless(path: str, plain: str) -> bool:
-    """Say whether a field beside the rows, as its name and the objects around it are, says nothing of more rows."""
-    inside = path.rpartition(".")[2]
-    return bool(
-        _HARMLESS.fullmatch(plain) or plain in ECHOES or _HARMLESS_PLACES.fullmatch(bare(inside))
-    )
-
-
-# What was asked for, said again: nothing in it is about the answer.
-ECHOES = name_set(
-    "request query filters filter params parameters input inputs config definition criteria arguments"
-)
 
 
 def _is_wrapper(_path: str, name: str, _value: Any) -> bool:
@@ -227,75 +181,24 @@ def path_to(path: str, name: str) -> str:
     return f"{path}.{quoted}" if path else quoted
 
 
-_STATE_WORDS = {
-    State.COMPLETED: "completed complete completion success successful succeeded succeed done finished finish ready ok "
-    "available processed fulfilled ended resolved",
-    State.FAILED: "failed failure fail error errored rejected invalid crashed exception aborted_with_error broken",
-    State.TIMED_OUT: "timeout timedout",
-    State.CANCELLED: "cancelled canceled cancel aborted stopped terminated killed revoked",
-    State.EXPIRED: "expired gone deleted purged evicted",
-    State.RUNNING: "queued running pending processing progress inprogress started starting submitted accepted created "
-    "waiting executing working scheduled initializing initialising initialized preparing building computing "
-    "enqueued calculating planning compiling dispatching dispatched retrying received provisioning incomplete "
-    "materializing finishing blocked assigned inflight",
-}
-_STATE_OF = {word: state for state, words in _STATE_WORDS.items() for word in words.split()}
-# "not ready" is no completion; neither is anything that will be so.
-_NOT_YET = {"not", "almost", "un", "to", "be", "processing", "in", "progress", "awaiting", "being"}
+_STATE_OF = {word: state for state in State for word in names(f"states.{state.name.lower()}")}
+_NOT_YET, _NEUTRAL = names("states.not_yet"), names("states.neutral", "states.completed")
 
 
 def state_of(word: str) -> State | None:
-    """Return the state of a status word; None for one that is not known, or that says that a part is done.
+    """Return the state of a status word; None for one that nobody knows, or that has another word beside "done".
 
     >>> state_of("JOB_STATE_SUCCEEDED"), state_of("Canceled"), state_of("not ready")
     (<State.COMPLETED: 'completed'>, <State.CANCELLED: 'cancelled'>, <State.RUNNING: 'running'>)
-    >>> state_of("warming-up"), state_of("partially_completed")
-    (None, None)
+    >>> state_of("warming-up"), state_of("half done"), state_of("99% complete")
+    (None, None, None)
     """
-    parts = [part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word[:200])]
-    if not parts or any(part.startswith("partial") for part in parts):
-        return None
-    if "".join(parts[-2:]) in ("timedout", "timeout"):
-        return State.TIMED_OUT
-    # The last word decides: QUERY_STATE_COMPLETED, Status.DONE, job failed.
-    state = _STATE_OF.get(parts[-1])
-    return State.RUNNING if state is not None and _NOT_YET & set(parts[:-1]) else state
-
-
-# The names that services have for the fields of a contract: ours first, theirs without case and separators.
-_SAME: dict[str, frozenset[str]] = {
-    "address": name_set(
-        "contractaddress tokenaddress contract tokencontractaddress collectionaddress addresshash"
-    ),
-    "name": name_set("tokenname contractname collectionname contractdisplayname displayname"),
-    "symbol": name_set(
-        "tokensymbol contracttickersymbol tickersymbol ticker contractsymbol collectionsymbol"
-    ),
-    "decimals": name_set(
-        "tokendecimals contractdecimals tokendecimal decimal divisor decimalplaces"
-    ),
-    "totalSupply": name_set("contracttotalsupply tokentotalsupply supply totaltokens"),
-    "logo": name_set("logourl logouri iconurl icon tokenlogo thumbnail image imageurl"),
-    "imageUrl": name_set("image imageurl logo logourl collectionlogo thumbnail iconurl"),
-    "tokenType": name_set(
-        "contracttype standard tokenstandard contractstandard type schema contractkind"
-    ),
-    "ownerCount": name_set(
-        "numowners ownerscount uniqueowners distinctowners holders holderscount distinctownercount"
-    ),
-    "holders": name_set("holderscount holdercount numholders tokenholders"),
-    "verified": name_set("isverified verifiedcontract verifiedcollection safelisted"),
-    "possibleSpam": name_set("isspam spam scam isscam spamscore"),
-    "deployedBlockNumber": name_set(
-        "creationblock deploymentblock blocknumberdeployed creationblocknumber"
-    ),
-    "contractDeployer": name_set(
-        "deployer deployeraddress deployedby creatoraddress contractcreator"
-    ),
-    "floorPrice": name_set("floor flooreth floorpriceeth"),
-    "chainId": name_set("networkid"),
-    "chain": name_set("network blockchain chainname"),
-}
+    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W_]|%", word[:200])
+    *before, last = [part.lower() for part in parts] or [""]
+    state = _STATE_OF.get("".join([*before[-1:], last])) or _STATE_OF.get(last)
+    if state is not None and _NOT_YET & set(before):
+        return State.RUNNING
+    return None if state is State.COMPLETED and not _NEUTRAL.issuperset(before) else state
 
 
 def to_ours(record: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
@@ -313,7 +216,7 @@ def to_ours(record: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, A
         exact = by_name.get(ours.lower(), [])
         others = [
             name
-            for plain in _SAME.get(ours, ())
+            for plain in vocabulary()["same"].get(ours, ())
             for name in by_name.get(plain, [])
             if name not in fields
         ]

@@ -1,14 +1,15 @@
-"""All rows of an answer: from page to page until nothing says that there are more, or an error that says what does.
+"""All rows of an answer: from page to page until a sign says that there are no more, or an error with what would help.
 
-A page that cannot be asked for, one that comes twice, and fewer rows than are stated are errors, each with the line of
-settings that would help. The caller's limit ends the walk before any of that.
+A sign of the end: the total is reached, "more" is false, a page is short or empty, a next is null or missing. A full
+page of which nothing says that it is the last is asked after, or noted. A page that cannot be asked for, one that comes
+twice, and fewer rows than are stated are errors. The caller's limit ends the walk before any of that.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -19,25 +20,18 @@ from nbext.client.http.transport import Call, Repeat
 from nbext.client.remote.content import ForeignPage, Signs, Way
 from nbext.client.remote.field_names import is_address
 from nbext.client.remote.profile import ForeignProfile
-from nbext.core.untrusted_text import quoted, shown
+from nbext.client.remote.signs import in_words
 from nbext.core.wire import IDEMPOTENCY_HEADER
-from nbext.errors import (
-    BadRequest,
-    NotFound,
-    ProtocolError,
-    ResponseTooLarge,
-    TruncatedResponse,
-)
+from nbext.errors import ApiError, NotFound, ProtocolError, ResponseTooLarge, TruncatedResponse
 
 MAX_PAGES, MAX_EMPTY, MAX_ROWS, MAX_WAYS = 10_000, 100, 20_000_000, 4
+# Rows that are remembered, to know one that comes again.
+MOST_SEEN = 1_000_000
 UNPROVEN = "The service states neither its answer's length nor how many rows there are: its end cannot be verified."
 HALF = "The service does not state the length of its answer, and its last line has no end: its last value may be cut."
-_UNKNOWN = (
-    "Beside the rows the {} has fields that nbext does not understand: {}. If one of them says that rows are missing, "
-    'say how the others are asked for (remote.paging, remote.paths.next); `%nbext set remote.known = "{}"` says that '
-    "{} not matter."
-)
 _FULL = "The limit of {:,} rows is reached; the service has more."
+# What a service answers to a request that it does not take so: another method, place or name may do.
+_NOT_SO = (400, 404, 405, 410, 415, 422)
 
 
 class Walk:
@@ -57,16 +51,16 @@ class Walk:
         self._ask, self._follow, self._root = ask, follow, root
         # As the settings have them.
         self._style, self._parameter = profile.style, profile.parameter
-        self._limit, self._cap = limit, cap
+        self._place, self._limit, self._cap = f"remote.{profile.operation}", limit, cap
         # Rows that are stated, by where; those of the description come first.
-        self._stated: dict[str, int] = dict(counts)
+        self._stated = {path: n for path, n in counts.items() if not profile.silences(path)}
         self._came = self._bytes = self._empty = self._seen = self._most = 0
         self._number: int | None = None
-        self._unproven = self._cut = self._by_link = self._ended = False
+        self._unproven = self._cut = self._by_link = self._led = self._chosen = self._ended = False
         self._notes: list[str] = []
-        # Which kinds of tables came, and the last rows of the page before.
+        # Which kinds of tables came, and the rows of the pages before.
         self._kinds: set[str] = set()
-        self._tail: set[int] = set()
+        self._rows: set[int] = set()
         self._columns: list[str] = []
         self._base = 1
         self._unknown: dict[str, Any] = {}
@@ -77,6 +71,8 @@ class Walk:
 
     def pages(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         """Yield the pages, the first one being read already; the next is asked for when it is wanted."""
+        if "total" in page.signs.nowhere:
+            raise ProtocolError(f"{self._place}.paths.total leads to nothing in the answer.")
         self._notes = page.warnings
         self._asked.add((self._address(call), call.body))
         self._base = 0 if page.signs.page and page.signs.page[1] == 0 else 1
@@ -87,9 +83,14 @@ class Walk:
                 f"The service was asked for rows, and none of its {self._seen:,} pages has any."
             )
         self._notes += check_end(
-            self._stated, self._came, self._limit, unproven=self._unproven, cut=self._cut
+            self._stated,
+            self._came,
+            self._limit,
+            self._place,
+            unproven=self._unproven,
+            cut=self._cut,
         )
-        self._notes += unknown_notes(self._unknown)
+        self._notes += unknown_notes(self._unknown, self._place)
 
     def _walk(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         while True:
@@ -99,25 +100,18 @@ class Walk:
                 if not self._ended:
                     yield from self._walk(*self._part(link, call))
             self._ended = self._ended or not whole or self._is_full(page)
-            ways = [] if self._ended else self._ways(page)
-            if not ways:
-                if not self._ended:
-                    self._refuse_rest(page)
-                    self._note_full(page)
-                return
-            found = self._following(page, call, ways)
+            found = None if self._ended else self._following(page, call)
             if found is None:
                 return
             page, call = found
 
     def _part(self, link: str, call: Call) -> tuple[ForeignPage, Call]:
         """Return what a file holds that is a part of the rows."""
-        asked = replace(
-            call, method="GET", target=self._follow(link, self._address(call)), body=None
-        )
-        if len(self._asked) > MAX_PAGES or (asked.target, None) in self._asked:
-            raise self._lost(True)
-        self._asked.add((asked.target, None))
+        target = self._follow(link, self._address(call))
+        asked = replace(call, method="GET", target=target, body=None)
+        if len(self._asked) > MAX_PAGES or (target, None) in self._asked:
+            raise self._circle()
+        self._asked.add((target, None))
         found = self._ask(asked)
         if self._repeats(found):
             raise self._repeated([link])
@@ -125,6 +119,8 @@ class Walk:
 
     def _address(self, call: Call) -> str:
         return call.target if "://" in call.target else self._root + call.target
+
+    # -------------------------------------------------------------- one page
 
     def _count(self, page: ForeignPage) -> bool:
         """Count a page's rows and what it states; False where the limit cuts it."""
@@ -154,17 +150,7 @@ class Walk:
         if len(self._kinds) > 1:
             raise ProtocolError("Some pages of the answer are CSV, and some are JSON.")
         page.records = self._named(page)
-        # Totals change while data lives: the largest says how many rows there were. Each page's own count is no total.
-        self._stated |= {
-            path: max(n, self._stated.get(path, 0)) for path, n in signs.totals.items()
-        }
-        if self._came:
-            own = [path for path, n in signs.totals.items() if n == rows]
-            self._stated = {path: n for path, n in self._stated.items() if path not in own}
-        # A count may be of this page or of all: only what is not this page's is one of all.
-        self._stated |= {
-            path: n for path, n in {**signs.counts, **signs.returned}.items() if n != rows
-        }
+        self._count_stated(signs, rows)
         before, self._came = self._came, self._came + rows
         self._note_overlap(page)
         if self._number is not None:
@@ -179,209 +165,57 @@ class Walk:
             return False
         return True
 
+    def _count_stated(self, signs: Signs, rows: int) -> None:
+        # Totals change while data lives: the largest says how many rows there were. Each page's own count is no total.
+        stated = self._stated | {
+            path: max(n, self._stated.get(path, 0)) for path, n in signs.totals.items()
+        }
+        sizes = (rows, signs.size) if self._came else ()
+        own = [path for path, n in signs.totals.items() if n in sizes]
+        # A count may be of this page or of all: only what is not this page's is one of all.
+        of_all = {path: n for path, n in signs.counts.items() if n != rows}
+        self._stated = {path: n for path, n in stated.items() if path not in own} | of_all
+
     def _named(self, page: ForeignPage) -> list[dict[str, Any]] | None:
         """Return a page's records under the columns of the first, where it is lists without names: SQL by a cursor."""
         if not page.records:
             return page.records
-        names = list(page.records[0])
+        found = list(page.records[0])
         if not page.unnamed:
-            self._check_columns(page.records, names)
-        self._columns = self._columns or names
-        if not page.unnamed or names == self._columns:
+            self._check_columns(page.records, found)
+        self._columns = self._columns or found
+        if not page.unnamed or found == self._columns:
             return page.records
-        if len(names) != len(self._columns):
+        if len(found) != len(self._columns):
             first = len(self._columns)
             raise ProtocolError(
-                f"A page has {len(names)} columns without names, and the first page has {first}."
+                f"A page has {len(found)} columns without names, and the first page has {first}."
             )
         return [dict(zip(self._columns, row.values(), strict=True)) for row in page.records]
 
-    def _check_columns(self, records: list[dict[str, Any]], names: list[str]) -> None:
+    def _check_columns(self, records: list[dict[str, Any]], found: list[str]) -> None:
         """Refuse a page whose address is in another column than on the page before: its rows would be half empty."""
-        address = next((name for name in names if is_address(records[0][name])), None)
-        if (
-            self._address_column
-            and address
-            and self._address_column not in names
-            and address not in self._columns
-        ):
-            before, now = (one_line(name, length=40) for name in (self._address_column, address))
+        address = next((name for name in found if is_address(records[0][name])), None)
+        old = self._address_column
+        if old and address and old not in found and address not in self._columns:
+            before, now = one_line(old, length=40), one_line(address, length=40)
             raise ProtocolError(
                 f"After {self._came:,} rows the column {before!r} is called {now!r}."
             )
-        self._address_column = self._address_column or address
+        self._address_column = old or address
 
-    def _is_full(self, page: ForeignPage) -> bool:
-        """Say whether the caller's limit is reached; a note says so where the service has more and no total."""
-        if not self._limit or self._came < self._limit:
-            return False
-        signs = page.signs
-        numbered = signs.pages is not None and self._total() is None and self._expects_more(page)
-        least = signs.least is not None and self._came <= signs.least
-        if (signs.ways and signs.go_on is not False) or signs.go_on or numbered or least:
-            self._notes.append(_FULL.format(self._limit))
-        return True
-
-    def _total(self) -> int | None:
-        return max(self._stated.values(), default=None)
-
-    def _expects_more(self, page: ForeignPage) -> bool:
-        signs, total = page.signs, self._total()
-        more = (signs.least is not None and self._came <= signs.least) or (total or 0) > self._came
-        if more or signs.go_on is not None or (total is not None and self._seen > 1):
-            return more or bool(signs.go_on)
-        if signs.pages is not None and signs.page:
-            return signs.page[1] < signs.pages - 1 + self._base
-        if signs.pages is not None and total is None:
-            return self._seen < signs.pages
-        if total is not None or signs.size is None or not (signs.page or signs.offset):
-            return False
-        # A full page of which nobody says that it is the last one.
-        return signs.size == page.rows
-
-    def _ways(self, page: ForeignPage) -> list[Way]:
-        """Return the ways to the next page, the likeliest first."""
-        signs, rows = page.signs, page.rows or 0
-        if self._style == "none":
-            return []
-        if self._style in ("page", "offset"):
-            total = self._total()
-            whole = total is not None and self._came >= total and not signs.go_on
-            ended = not rows or signs.go_on is False or whole
-            if ended:
-                return []
-            numbers = [self._came] if self._style == "offset" else self._page_numbers()
-            return [{self._parameter or self._style: str(number)} for number in numbers]
-        # Where links lead, a cursor without one is no next page; nor is one after all rows that there are.
-        found = [way for way in signs.ways if isinstance(way, str) or not self._by_link]
-        whole = not rows and self._seen > 1 and 0 < (self._total() or 0) <= self._came
-        if found and signs.go_on is not False and not whole:
-            return self._sorted(found)
-        return self._sorted(self._counted(signs, rows)) if rows and self._expects_more(page) else []
-
-    def _page_numbers(self) -> list[int]:
-        """Return the numbers that the next page may have, where the settings say that pages are numbered.
-
-        Nobody knows whether the first one was 0 or 1 until the page 1 is asked for: it is the next, or the same again.
-        """
-        last = self._number or 0
-        is_known = self._number is not None and (self._base or self._seen > 1)
-        return [last + 1] if is_known else [last + 1, last + 2]
-
-    def _counted(self, signs: Signs, rows: int) -> list[Way]:
-        """Return the ways by the number of the page, or of the row, that the answer states."""
-        if signs.page:
-            name, number = signs.page
-            is_plain = not re.match("current|number$", name, re.IGNORECASE)
-            names = (name, "page", name.replace("_", "-")) if is_plain else ("page",)
-            ways: list[Way] = [{one: str(number + 1)} for one in dict.fromkeys(names)]
-            # Counted from 0 in the answer, and from 1 in the question.
-            return [*ways, *([{names[0]: str(number + 2)}] if self._base == 0 else [])]
-        if signs.offset:
-            name, offset = signs.offset
-            return [{one: str(offset + rows)} for one in dict.fromkeys((name, "offset"))]
-        return []
-
-    def _sorted(self, ways: list[Way]) -> list[Way]:
-        """Return links first, then what worked for the last page."""
-        links: list[Way] = [way for way in ways if isinstance(way, str)]
-        queries = [way for way in ways if not isinstance(way, str)]
-        queries.sort(key=lambda way: tuple(way) != self._parameters)
-        return [*links[:2], *queries][:MAX_WAYS]
-
-    def _refuse_rest(self, page: ForeignPage) -> None:
-        """Raise the error of rows that the answer hints at, and that nobody can ask for."""
-        signs = page.signs
-        ended = not signs.go_on and (page.rows == 0 or not self._expects_more(page))
-        if self._style == "none" or (ended and self._came >= (signs.least or 0)):
-            return
-        total = self._total()
-        if total is not None and total > self._came:
-            return
-        hint = (
-            ", ".join(one_line(path, length=60) for path in signs.hints[:3])
-            or "its page, which is full"
-        )
-        raise ProtocolError(
-            f"Only the first {self._came:,} rows came: {hint} says that they are not all, but not how to ask for the "
-            "others. "
-            f"{_LINES}"
-        )
-
-    def _following(
-        self, page: ForeignPage, call: Call, ways: list[Way]
-    ) -> tuple[ForeignPage, Call] | None:
-        """Return the next page by the first way that leads to one; None where an empty page leads to itself."""
-        if len(self._asked) > MAX_PAGES or self._empty > MAX_EMPTY:
-            raise ProtocolError(
-                f"The pages of the answer do not end: {len(self._asked):,} came, with {self._came:,} rows."
+    def _note_overlap(self, page: ForeignPage) -> None:
+        """Note rows that came before."""
+        # A row without an address may well be there twice.
+        texts = (repr(row) for rows in _ends(page) for row in rows)
+        now = {hash(text) for text in texts if "0x" in text}
+        if twice := len(now & self._rows):
+            self._notes.append(
+                f"Two pages overlap: {twice:,} rows came twice. The data may have moved between them, and others be "
+                "missing."
             )
-        calls = [(way, self._call(call, way)) for way in ways]
-        new = [
-            (way, asked)
-            for way, asked in calls
-            if asked and (self._address(asked), asked.body) not in self._asked
-        ]
-        if not new:
-            if not page.rows and any(calls):
-                return None
-            raise self._lost(any(asked for _, asked in calls))
-        for number, (way, asked) in enumerate(new, 1):
-            last = number == len(new)
-            self._asked.add((self._address(asked), asked.body))
-            try:
-                found = self._ask(asked)
-            except (BadRequest, NotFound) as error:
-                # Some services have no page after the last one, and say so with a 404.
-                if last and isinstance(error, NotFound) and self._style in ("page", "offset"):
-                    return None
-                if last:
-                    raise
-                continue
-            if self._repeats(found):
-                # Past their end some services send the last page again: a short one, which no first page is.
-                if last and self._style == "page" and (page.rows or 0) < self._most:
-                    return None
-                continue
-            self._check_number(page, found, way)
-            if self._style == "page" and not isinstance(way, str):
-                # The number that was asked for: an answer may count its pages otherwise.
-                self._number = int(next(iter(way.values()))) - 1
-            self._by_link = isinstance(way, str)
-            self._parameters = None if isinstance(way, str) else tuple(way)
-            return found, asked
-        raise self._repeated(ways)
-
-    def _call(self, call: Call, way: Way) -> Call | None:
-        url = self._address(call)
-        if isinstance(way, str):
-            return replace(call, method="GET", target=self._follow(way, url), body=None)
-        if call.method == "GET":
-            return replace(call, target=with_query(url, way))
-        # A segment is not run again for each page, unless the settings allow it; a search may be.
-        if call.repeat is not Repeat.ALWAYS or call.body is None:
-            return None
-        body = json.loads(call.body)
-        for name, value in way.items():
-            place, (*outer, inner) = body, name.split(".")
-            for one in outer:
-                place = place.setdefault(one, {})
-            place[inner] = int(value) if value.isdigit() and len(value) < 10 else value
-        # Another page is another question: under the same key it would get the same answer.
-        headers = {
-            name: value for name, value in call.headers.items() if name != IDEMPOTENCY_HEADER
-        }
-        return replace(call, body=json.dumps(body).encode(), headers=headers)
-
-    def _lost(self, circle: bool) -> ProtocolError:
-        if circle:
-            return ProtocolError(
-                f"The pages of the answer lead in a circle after {self._came:,} rows. {_LINES}"
-            )
-        return ProtocolError(
-            f"Only the first {self._came:,} rows came, and the others have no address. If the query may run again for "
-            f"each page, say it with `%nbext set remote.idempotent true`. {_LINES}"
-        )
+        if len(self._rows) < MOST_SEEN:
+            self._rows |= now
 
     def _repeats(self, page: ForeignPage) -> bool:
         """Say whether a page came before: its first and last rows are the same."""
@@ -392,43 +226,193 @@ class Walk:
         self._prints.add(mark)
         return seen
 
-    def _note_full(self, page: ForeignPage) -> None:
-        """Note that a last page has as many rows as the answer allows, where nothing says that it is the last."""
+    def _is_full(self, page: ForeignPage) -> bool:
+        """Say whether the caller's limit is reached; a note says so where the service has more and no total."""
+        if not self._limit or self._came < self._limit:
+            return False
+        if self._says_more(page) and (page.signs.ways or page.signs.go_on or self._is_reached()):
+            self._notes.append(_FULL.format(self._limit))
+        return True
+
+    # -------------------------------------------------------------- the next page
+
+    def _is_reached(self) -> bool:
+        return self._came >= max(self._stated.values(), default=0)
+
+    def _says_more(self, page: ForeignPage) -> bool | None:
+        """Say whether a sign says that there are more rows, or that there are none; None where nothing says either."""
+        signs, rows = page.signs, page.rows or 0
+        is_counted, is_reached = bool(self._stated), self._is_reached()
+        # A total that is the page's own size proves nothing where pages can be asked for.
+        is_numbered = signs.page or signs.offset or signs.size == rows or self._style
+        is_short = rows < (signs.size or 0) or (self._seen > 1 and rows < self._most)
+        more: bool | None = None
+        if not is_reached or (signs.least is not None and self._came <= signs.least):
+            more = True
+        elif signs.go_on is not None:
+            more = signs.go_on
+        elif any(isinstance(way, str) or not self._by_link for way in signs.ways):
+            # Where links lead, a cursor without one is no next page. One that leads on from an empty page has no end,
+            # where all rows that there are came.
+            leads = bool(rows) or not is_counted or self._seen < 2
+            # What the settings say led here, and leads no further: another sign may.
+            more = None if leads and self._chosen and not signs.chosen else leads
+        elif is_counted and self._seen > 1:
+            more = False
+        elif signs.pages is not None and (signs.page or not is_counted):
+            number = signs.page[1] - self._base + 1 if signs.page else self._seen
+            more = number < signs.pages
+        elif not rows or signs.ended or self._led or is_short or (is_counted and not is_numbered):
+            more = False
+        return more
+
+    def _ways(self, page: ForeignPage) -> list[Way]:
+        """Return the ways to the next page, the likeliest first."""
+        signs, rows = page.signs, page.rows or 0
+        if self._style in ("page", "offset") and rows:
+            numbers = [self._came] if self._style == "offset" else self._page_numbers()
+            chosen: list[Way] = [{self._parameter or self._style: str(n)} for n in numbers]
+            return [*chosen, *signs.ways]
+        links: list[Way] = [way for way in signs.ways if isinstance(way, str)]
+        queries = [way for way in signs.ways if not isinstance(way, str) and not self._by_link]
+        if not links and not queries and rows:
+            queries = self._counted(signs, rows)
+        # What worked for the last page comes first.
+        queries.sort(key=lambda way: tuple(way) != self._parameters)
+        return [*links[:2], *queries][:MAX_WAYS]
+
+    def _page_numbers(self) -> list[int]:
+        """Return the numbers that the next page may have, where the settings say that pages are numbered.
+
+        Nobody knows whether the first one was 0 or 1 until the page 1 is asked for: it is the next, or the same again.
+        """
+        last = self._number or 0
+        is_known = self._number is not None and (self._base or self._seen > 1)
+        return [last + 1] if is_known else [last + 1, last + 2]
+
+    def _counted(self, signs: Signs, rows: int) -> list[Mapping[str, str]]:
+        """Return the ways by the number of the page, or of the row, that the answer states."""
+        if signs.page:
+            name, number = signs.page
+            is_plain = not re.match("current|number$", name, re.IGNORECASE)
+            every = (name, "page", name.replace("_", "-")) if is_plain else ("page",)
+            ways = [{one: str(number + 1)} for one in dict.fromkeys(every)]
+            # Counted from 0 in the answer, and from 1 in the question.
+            return [*ways, *([{every[0]: str(number + 2)}] if self._base == 0 else [])]
+        if signs.offset:
+            name, offset = signs.offset
+            return [{one: str(offset + rows)} for one in dict.fromkeys((name, "offset"))]
+        return []
+
+    def _following(self, page: ForeignPage, call: Call) -> tuple[ForeignPage, Call] | None:
+        """Return the next page by the first way that leads to one; None where this one is the last."""
+        more = self._says_more(page)
+        ways = [] if more is False else self._ways(page)
+        if not ways:
+            self._end(page, more)
+            return None
+        if len(self._asked) > MAX_PAGES or self._empty > MAX_EMPTY:
+            raise ProtocolError(
+                f"The pages of the answer do not end: {len(self._asked):,} came, with {self._came:,} rows."
+            )
+        calls = [(way, one) for way in ways for one in self._calls(call, way)]
+        new = [
+            (way, one) for way, one in calls if (self._address(one), one.body) not in self._asked
+        ]
+        if not new:
+            if calls and not page.rows:
+                return None
+            raise self._circle() if calls else self._unasked()
+        refusal: ApiError | None = None
+        for way, asked in new:
+            self._asked.add((self._address(asked), asked.body))
+            try:
+                found = self._ask(asked)
+            except ApiError as error:
+                if error.status not in _NOT_SO:
+                    raise
+                refusal = error
+                continue
+            if self._repeats(found):
+                refusal = None
+                continue
+            self._check_number(page, found, way)
+            if self._style == "page" and not isinstance(way, str):
+                # The number that was asked for: an answer may count its pages otherwise.
+                self._number = int(next(iter(way.values()))) - 1
+            self._by_link, self._led = isinstance(way, str), bool(page.signs.ways)
+            self._chosen = page.signs.chosen
+            self._parameters = None if isinstance(way, str) else tuple(way)
+            return found, asked
+        self._refuse(page, ways, more, refusal)
+        return None
+
+    def _refuse(
+        self, page: ForeignPage, ways: list[Way], more: bool | None, refusal: ApiError | None
+    ) -> None:
+        """Raise the error of a next page that is not to be had, unless nothing says that there is one."""
+        if more is None and self._stated:
+            self._end(page, None)
+        elif isinstance(refusal, NotFound) and self._style in ("page", "offset"):
+            # Some services have no page after the last one, and say so with a 404; its total would say it too.
+            asked = ", ".join(
+                f"{name} {n}"
+                for way in ways[-1:]
+                if not isinstance(way, str)
+                for name, n in way.items()
+            )
+            if more is None:
+                self._notes.append(
+                    f"The service has no {asked} ({refusal.status}), and nothing says that the {self._came:,} rows "
+                    "before it are all."
+                )
+        elif refusal is not None:
+            raise refusal
+        else:
+            raise self._repeated(ways)
+
+    def _end(self, page: ForeignPage, more: bool | None) -> None:
+        """Note or refuse an end that no sign proves."""
         signs = page.signs
-        if (
-            self._style is None
-            and signs.size
-            and signs.size == page.rows
-            and signs.go_on is None
-            and not self._stated
-        ):
+        if more and self._is_reached():
+            hints = ", ".join(one_line(path, length=60) for path in signs.hints[:3])
+            raise ProtocolError(
+                f"Only the first {self._came:,} rows came: {hints or 'its page, which is full'} says that they are not "
+                f"all, but not how to ask for the others. {_lines(self._place, signs.hints[:3])}"
+            )
+        if more is None and signs.size == page.rows:
             self._notes.append(
                 f"The answer has exactly the {signs.size:,} rows that it may have: there may be more."
             )
-
-    def _note_overlap(self, page: ForeignPage) -> None:
-        """Note rows at a page's beginning that were at the end of the one before."""
-        if not page.rows:
-            return
-        # A row without an address may well be there twice.
-        head, tail = (
-            {hash(text) for row in rows if "0x" in (text := repr(row))} for rows in _ends(page)
-        )
-        twice, self._tail = len(head & self._tail), tail
-        if twice:
+        elif more is None and "next" in signs.nowhere and self._seen == 1:
             self._notes.append(
-                f"Two pages overlap: {twice:,} rows came twice. The data may have moved between them, and others be "
-                "missing."
+                f"{self._place}.paths.next leads to nothing, and nothing else says that the {self._came:,} rows are "
+                "all."
             )
 
-    def _repeated(self, ways: list[Way]) -> ProtocolError:
-        names = [name for way in ways if not isinstance(way, str) for name in list(way)[:1]]
-        named = " or ".join(repr(one_line(name, length=40)) for name in names)
-        asked = f" The service may not read {named}." if named else ""
-        return ProtocolError(
-            f"The same page came twice, after {self._came:,} rows.{asked} "
-            f'Set the name that it reads: `%nbext set remote.paging.parameter = "..."`. {_LINES}'
-        )
+    def _calls(self, call: Call, way: Way) -> list[Call]:
+        """Return the requests that a way may mean: a search's next page may be asked for in its body or its query."""
+        url = self._address(call)
+        # A segment is not run again for each page, unless the settings allow it; a search may be.
+        again = call.method == "POST" and call.repeat is Repeat.ALWAYS and call.body is not None
+        # Another page is another question: under the same key it would get the same answer.
+        headers = {name: text for name, text in call.headers.items() if name != IDEMPOTENCY_HEADER}
+        if isinstance(way, str):
+            target = self._follow(way, url)
+            posted = [replace(call, target=target, headers=headers)] if again else []
+            return [replace(call, method="GET", target=target, body=None), *posted]
+        in_query = replace(call, target=with_query(url, way), headers=headers)
+        if call.method == "GET":
+            return [in_query]
+        if not again:
+            return []
+        body = json.loads(call.body or b"{}")
+        for name, value in way.items():
+            place, (*outer, inner) = body, name.split(".")
+            for one in outer:
+                place = place.setdefault(one, {})
+            place[inner] = int(value) if value.isdigit() and len(value) < 10 else value
+        return [replace(call, body=json.dumps(body).encode(), headers=headers), in_query]
 
     def _check_number(self, page: ForeignPage, found: ForeignPage, way: Way) -> None:
         before, now = page.signs, found.signs
@@ -441,8 +425,30 @@ class Walk:
             if one and other and other[1] != one[1] + step and not constant:
                 raise ProtocolError(
                     f"After {one_line(one[0], length=40)} {one[1]:,} the service sent {other[1]:,}: "
-                    f"rows between would be missing. {_LINES}"
+                    f"rows between would be missing. {_lines(self._place)}"
                 )
+
+    # -------------------------------------------------------------- errors
+
+    def _circle(self) -> ProtocolError:
+        return ProtocolError(
+            f"The pages of the answer lead in a circle after {self._came:,} rows. {_lines(self._place)}"
+        )
+
+    def _unasked(self) -> ProtocolError:
+        return ProtocolError(
+            f"Only the first {self._came:,} rows came, and the others have no address. If the query may run again for "
+            f"each page, say it with `%nbext set remote.idempotent true`. {_lines(self._place)}"
+        )
+
+    def _repeated(self, ways: list[Way]) -> ProtocolError:
+        first = [name for way in ways if not isinstance(way, str) for name in list(way)[:1]]
+        named = " or ".join(repr(one_line(name, length=40)) for name in dict.fromkeys(first))
+        asked = f" The service may not read {named}." if named else ""
+        return ProtocolError(
+            f"The same page came twice, after {self._came:,} rows.{asked} Set the name that it reads: "
+            f'`%nbext set {self._place}.paging.parameter = "..."`. {_lines(self._place)}'
+        )
 
 
 def _ends(page: ForeignPage) -> list[list[dict[str, Any]]]:
@@ -454,26 +460,14 @@ def _ends(page: ForeignPage) -> list[list[dict[str, Any]]]:
     return [page.table.slice(0, 500).to_pylist(), last.to_pylist()]
 
 
-def unknown_notes(unknown: Mapping[str, Any], holder: str = "answer") -> list[str]:
-    """Return the note on fields that no rule understands, where there are any."""
-    if not unknown:
-        return []
-    few = list(unknown.items())[:6]
-    values = ", ".join(f"{one_line(path, length=60)} = {_value(value)}" for path, value in few)
-    more = f" and {len(unknown) - len(few):,} more" if len(unknown) > len(few) else ""
-    names = ", ".join(one_line(path.rpartition(".")[2].strip('"'), length=60) for path, _ in few)
-    they = "it does" if len(few) == 1 else "they do"
-    return [_UNKNOWN.format(holder, values + more, names.replace('"', ""), they)]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list) and value:
-        return f"[{', '.join(map(_value, value))}]"
-    return quoted(value, 60) if isinstance(value, str) else shown(value)
-
-
 def check_end(
-    stated: Mapping[str, int], came: int, limit: int | None, *, unproven: bool, cut: bool
+    stated: Mapping[str, int],
+    came: int,
+    limit: int | None,
+    place: str = "remote.export",
+    *,
+    unproven: bool,
+    cut: bool,
 ) -> list[str]:
     """Compare the rows that came with all that was stated; return a note where nothing proves that they are all.
 
@@ -484,8 +478,7 @@ def check_end(
         if came != expected and not by_limit:
             raise ProtocolError(
                 f"The service states {expected:,} rows, but {came:,} came ({one_line(path, length=60)}). "
-                f"{_LINES + ' ' if expected > came else ''}"
-                'If that number is not of rows, set remote.paths.total = "`null`".'
+                f"{_lines(place, [path], more=expected > came)}"
             )
     if not unproven or (stated and not cut):
         return []
@@ -496,10 +489,34 @@ def check_end(
     return [HALF if cut else UNPROVEN]
 
 
-_LINES = (
-    'Say how with `%nbext set remote.paging.style = "page"` or "offset" (remote.paging.parameter is its name), '
-    'or set remote.paging.style = "none" if these are all.'
-)
+def unknown_notes(unknown: Mapping[str, Any], place: str, holder: str = "answer") -> list[str]:
+    """Return the note on fields that no rule understands, where there are any."""
+    if not unknown:
+        return []
+    few = list(unknown.items())[:6]
+    values = ", ".join(f"{one_line(path, length=60)} = {in_words(value)}" for path, value in few)
+    more = f" and {len(unknown) - len(few):,} more" if len(unknown) > len(few) else ""
+    they = "it does" if len(few) == 1 else "they do"
+    return [
+        f"Beside the rows the {holder} has fields that nbext does not understand: {values}{more}. If one of them "
+        f"says that rows are missing, say how the others are asked for ({place}.paging, {place}.paths.next); "
+        f"{_known(place, [path for path, _ in few])} says that {they} not matter."
+    ]
+
+
+def _lines(place: str, fields: Sequence[str] = (), *, more: bool = True) -> str:
+    """Return the lines of settings that ask for the other pages, or say that a field does not speak of any."""
+    paged = (
+        f'Say how with `%nbext set {place}.paging.style = "page"` or "offset" '
+        f"({place}.paging.parameter is its name)"
+    )
+    known = f"{_known(place, fields)} says that it does not matter" if fields else ""
+    return f"{'. '.join(filter(None, (paged if more else '', known)))}."
+
+
+def _known(place: str, fields: Sequence[str]) -> str:
+    last = ", ".join(one_line(path.rpartition(".")[2].strip('"'), length=60) for path in fields)
+    return f'`%nbext set {place}.known = "{last.replace(chr(34), "")}"`'
 
 
 def with_query(url: str, changes: Mapping[str, str]) -> str:

@@ -33,8 +33,8 @@ PATHS = ("rows", "id", "status", "next", "error", "total", "url", "poll")
 STATES = {"done": State.COMPLETED, "failed": State.FAILED, "running": State.RUNNING}
 PAGING = ("style", "parameter", "header")
 # What paths.next, or the header, holds: an address, or a value for the query's parameter; or there is no such thing,
-# and pages are counted; or one answer is all there is.
-STYLES = ("url", "cursor", "page", "offset", "none")
+# and pages are counted.
+STYLES = ("url", "cursor", "page", "offset")
 TYPES = ("string", "integer", "uint256", "number", "boolean", "object")
 _TABLES: Final[dict[str, tuple[str, ...]]] = {
     "paths": PATHS,
@@ -45,6 +45,7 @@ _TABLES: Final[dict[str, tuple[str, ...]]] = {
 }
 _VALUES = ("id_template", "idempotent", "known")
 _HEADER = "header:"
+_NOWHERE = ("null", "`null`")
 _EXAMPLES = {
     "paths": 'remote.paths.id = "job.id"',
     "states": 'remote.states.done = "FINI"',
@@ -73,7 +74,9 @@ class ForeignProfile:
     idempotent
         Whether a segment may be sent again under its Idempotency-Key.
     known
-        Fields beside the rows that say nothing of rows that are missing: their names or paths.
+        Fields beside the rows that nobody need be told of: their names or paths.
+    silent
+        Those of them that are named for this operation alone: whatever they say, it is of no rows that are missing.
     """
 
     def __init__(self, remote: Mapping[str, Any], operation: str = "segment") -> None:
@@ -89,10 +92,23 @@ class ForeignProfile:
         self._paths: dict[str, tuple[str, Any]] = {}
         # Paths that are meant for this operation alone: one that leads to nothing there is a mistake.
         self._own: set[str] = set()
+        # Paths of the user's own: one that leads to nothing is said.
+        self._users = {
+            name
+            for layer in (remote, remote.get(operation, {}))
+            for name, path in layer.get("paths", {}).items()
+            if path not in _NOWHERE
+        } | (
+            {"next"}
+            if "header"
+            in {**remote.get("paging", {}), **remote.get(operation, {}).get("paging", {})}
+            else set()
+        )
         self.states: dict[str, State] = {}
         self.columns: dict[str, str] = {}
         self.types: dict[str, str] = {}
         self.known: set[str] = set()
+        self.silent: set[str] = set()
         self.id_template: str | None = None
         self.idempotent = False
         paging: dict[str, str] = {}
@@ -105,7 +121,9 @@ class ForeignProfile:
             paging |= layer.get("paging", {})
             self.columns |= _flat(layer.get("columns", {}))
             self.types |= _flat(layer.get("types", {}))
-            self.known |= {bare(word) for word in _words(layer.get("known", ()))}
+            known = {bare(word) for word in _words(layer.get("known", ()))}
+            self.known |= known
+            self.silent |= known if own else set()
             self.id_template = layer.get("id_template", self.id_template)
             # `%nbext set` knows only texts.
             self.idempotent = str(layer.get("idempotent", self.idempotent)).lower() == "true"
@@ -119,6 +137,18 @@ class ForeignProfile:
     def is_own(self, name: str) -> bool:
         """Say whether the path is stated for this operation, and not for all of them."""
         return name in self._own
+
+    def is_users(self, name: str) -> bool:
+        """Say whether the user's settings, and not a profile that comes with nbext, have a path of that name."""
+        return name in self._users
+
+    def is_absent(self, name: str) -> bool:
+        """Say whether the settings say that no answer has such a thing: paths.url = "null"."""
+        return self.path(name) in _NOWHERE
+
+    def silences(self, path: str) -> bool:
+        """Say whether the settings say, for this operation, that a field speaks of no rows that are missing."""
+        return bool(self.silent) and bool({bare(path), bare(path.rpartition(".")[2])} & self.silent)
 
     def path(self, name: str) -> str | None:
         """Return the path of that name as it is written, if one is stated."""
@@ -314,14 +344,13 @@ def _unknown(words: str, got: str, allowed: tuple[str, ...]) -> ConfigError:
     return ConfigError(f"{words}{did_you_mean(got, allowed)} Allowed: {', '.join(allowed)}.")
 
 
-def pasteable(name: str, path: str, operation: str = "") -> str:
-    """Return the line of settings that chooses one reading; where rows are differs from operation to operation."""
+def pasteable(name: str, path: str, operation: str = "export") -> str:
+    """Return the line of settings that chooses one reading, for the operation whose answer it was."""
     quoted = path.replace("\\", "\\\\").replace('"', '\\"')
-    place = f"remote.{operation}" if operation and name == "rows" else "remote"
-    return f'{place}.paths.{name} = "{quoted}"'
+    return f'remote.{operation}.paths.{name} = "{quoted}"'
 
 
-def ambiguous(name: str, candidates: list[str], operation: str = "") -> AmbiguousAnswer:
+def ambiguous(name: str, candidates: list[str], operation: str = "export") -> AmbiguousAnswer:
     """Return the error that asks which of several fields is the answer's ``name``."""
     line = pasteable(name, candidates[0], operation)
     # Names of fields are a stranger's text too.

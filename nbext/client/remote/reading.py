@@ -6,6 +6,7 @@ id, one address. Of two equal readings none is taken: `AmbiguousAnswer` names bo
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -23,16 +24,18 @@ from nbext.client.remote.field_names import (
     fields_of,
     is_address,
     name_set,
+    names,
     path_to,
     places,
     state_of,
     to_ours,
     truth_of,
+    vocabulary,
 )
 from nbext.client.remote.last_answer import LastAnswer, outlined
 from nbext.client.remote.paging import Walk, unknown_notes
 from nbext.client.remote.profile import OPERATIONS, ForeignProfile, ambiguous, with_profile
-from nbext.client.remote.signs import notes_in, signs_of
+from nbext.client.remote.signs import signs_of
 from nbext.client.remote.status import (
     error_in,
     error_in_rows,
@@ -44,11 +47,16 @@ from nbext.client.remote.status import (
     states_in,
     status_of,
 )
+from nbext.core.chains import CHAINS, chain_of
 from nbext.core.strict_json import NotJson
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
-from nbext.errors import ApiError, ProtocolError
+from nbext.errors import ApiError, NotFound, ProtocolError, ValidationError
 from nbext.settings import Secret
 
+# Names of a contract's fields, ours and theirs: an object without one is no record.
+_KNOWN_FIELDS: Final = names(*(f"same.{field}" for field in vocabulary()["same"])) | {
+    bare(field) for fields in (TOKEN_FIELDS, NFT_FIELDS) for field in fields
+}
 NO_PROFILE: Final = ForeignProfile({})
 _METADATA: Final = {
     "token": TOKEN_FIELDS,
@@ -140,6 +148,69 @@ class Stranger:
         )
         return walk.pages(page, call)
 
+    def refuse_other(self, record: Mapping[str, Any], chain: str, address: str) -> None:
+        """Refuse a record that says, wherever it does, that it is of another contract or chain than was asked for."""
+        asked, number = _address_in(address.lower(), False), _chain_in(chain, False)
+        for kind, texts in _own(record, 3):
+            of_address = {_address_in(text, kind == "address") for text in texts} - {None}
+            of_chain = {_chain_in(text, kind == "identifier") for text in texts} - {None}
+            if kind != "chain" and asked and of_address and asked not in of_address:
+                other = min(filter(None, of_address))
+                raise ProtocolError(
+                    f"The service was asked for {address}, and answered for {other}."
+                )
+            if kind != "address" and number and of_chain and number not in of_chain:
+                found = min(filter(None, of_chain))
+                named = next((one.name for one in CHAINS if one.id == found), f"chain {found}")
+                raise ProtocolError(
+                    f"The service was asked for a contract on {chain}, and answered for {named}."
+                )
+            if kind == "found" and "false" in texts:
+                raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
+
+
+_OWN: Final = {kind: names(f"own.{kind}") for kind in ("address", "identifier", "chain", "found")}
+_OWN_PLACES: Final = names("own.place")
+
+
+def _own(place: Mapping[str, Any], deep: int) -> Iterator[tuple[str, list[str]]]:
+    """Yield what a record says of itself, and of which kind that is; one of the texts must be what was asked for."""
+    for name, value in place.items():
+        plain = bare(name)
+        if plain in _OWN_PLACES and isinstance(value, Mapping | list):
+            several = value[:100] if isinstance(value, list) else [value]
+            each = [one for one in several if isinstance(one, Mapping)] if deep else []
+            found = [said for one in each for said in _own(one, deep - 1)]
+            # A contract of several chains has an address on each.
+            for kind in _OWN if isinstance(value, list) else ():
+                yield kind, [text for said, texts in found if said == kind for text in texts]
+            yield from () if isinstance(value, list) else found
+            continue
+        for kind, known in _OWN.items():
+            if plain in known and not isinstance(value, list):
+                # {"S": "0x..."}, {"id": 137, "name": "polygon"}.
+                texts = value.values() if isinstance(value, Mapping) else [value]
+                yield (
+                    kind,
+                    [str(text).strip().lower() for text in texts if isinstance(text, str | int)],
+                )
+
+
+def _address_in(text: str, may_be_bare: bool) -> str | None:
+    """Return the address in a text: 0x..., eip155:1/erc20:0x..., or its digits alone where the name says what it is."""
+    found = re.fullmatch(r"(?:.*[:/])?(0x)?([0-9a-f]{40})", text)
+    return f"0x{found[2]}" if found and (found[1] or may_be_bare) else None
+
+
+def _chain_in(text: str, is_identifier: bool) -> int | None:
+    """Return the number of the chain that a text names; None where nobody knows it."""
+    if found := re.match(r"(eip155:)?([0-9]{1,18}|0x[0-9a-f]{1,15})(?![\w.-])", text):
+        return int(found[2], 0) if found[1] or not is_identifier else None
+    for alias in () if is_identifier else (text, text.removesuffix("-mainnet")):
+        with contextlib.suppress(ValidationError):
+            return chain_of(alias).id
+    return None
+
 
 def decoded(source: content.Unread, want: Want, profile: ForeignProfile) -> ForeignPage:
     """Return what the answer says."""
@@ -174,7 +245,12 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         page.document = tables.unlisted(page.document)
     _raise_error(page, answer.status, want, profile, key)
     if want is Want.RECORD:
-        page.records = [tables.the_record(page.document, profile.find("rows", page.document))]
+        record = tables.the_record(page.document, profile.find("rows", page.document))
+        if answer.status == 202 or _KNOWN_FIELDS.isdisjoint(map(bare, record)):
+            raise ProtocolError(
+                f"Expected one record, but the answer is {tables.kind_of(record, key)}, with no field of a contract."
+            )
+        page.records = [record]
     else:
         _read_table(page, answer, profile, key)
     # A JSON document ends by itself; lines of JSON do not.
@@ -225,28 +301,39 @@ def _receipt(answer: Answer, profile: ForeignProfile, key: Secret | None) -> For
         title = re.search(r"<(?:title|h1)[^>]*>([^<]{1,200})", document, re.IGNORECASE)
         text = title[1] if title else document
         is_login = title and re.search(r"\b(log|sign)\s?(in|on)\b", text, re.IGNORECASE)
-        if _SAYS_ERROR.match(text) or is_login:
+        if _SAYS_ERROR.search(text[:200]) or is_login or _WALL.search(document):
             raise _error(text, key, answer.status)
         if title:
             page.warnings.append(f"The receipt is a page of HTML: {one_line(text, key, 80)}")
     if document is False:
         raise _error("false", key, answer.status)
+    fields = list(fields_of(places(document)))
+    if refused := [path for path, name, value in fields if _is_refused(name, value)]:
+        raise _error(
+            said(document) or f"{refused[0]} says that it was not taken", key, answer.status
+        )
     _raise_error(page, answer.status, Want.RECEIPT, profile, key)
     chosen = profile.find("status", document, answer.headers)
     word, state = status_of(document, chosen, profile.state_of)
     if state in (State.FAILED, State.CANCELLED, State.EXPIRED):
         raise _error(said(document) or word, key, answer.status)
-    fields = fields_of(places(document))
     delivered = next((truth_of(value) for _, name, value in fields if name == "delivered"), None)
     page.document = {"status": word, "delivered": delivered}
     return page
 
 
 _SAYS_ERROR = re.compile(
-    r"\W*((an )?error|fail(ed|ure)?|invalid|bad request|(access )?denied|forbidden|unauthori[sz]ed|[45][0-9][0-9]\b|"
-    r"(page )?not found|service unavailable|((internal|unexpected) )?(server )?error|sorry\b)",
+    r"\A\W*[45][0-9][0-9]\b|\b(error|fail(ed|ure)?|(in|not )valid|bad request|denied|forbidden|unauthori[sz]ed|"
+    r"not found|unavailable|sorry)\b",
     re.IGNORECASE,
 )
+# A page that is shown in place of an answer.
+_WALL = re.compile("|".join(names("walls")), re.IGNORECASE)
+_REFUSED = names("refused")
+
+
+def _is_refused(name: str, value: Any) -> bool:
+    return (value is False and name in _REFUSED) or (name == "rejected" and bool(value))
 
 
 def _of_nothing(
@@ -304,6 +391,8 @@ def _read_table(
     page: ForeignPage, answer: Answer, profile: ForeignProfile, key: Secret | None
 ) -> None:
     document = page.document
+    as_of = next((value for _, name, value in fields_of(places(document)) if name == "asof"), None)
+    page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
     found = _chosen_rows(profile, document)
     # A path of all operations leads to the rows of segments: where it leads to nothing, a search has its own.
     if found is None and (
@@ -323,7 +412,7 @@ def _read_table(
     source = None if found is None else found.source
     page.signs = signs_of(document, answer.headers, source, profile)
     page.signs.unknown = redacted(page.signs.unknown, key)
-    totals = page.signs.returned or page.signs.totals or page.signs.counts
+    totals = page.signs.totals or page.signs.counts
     page.stated = {"total": next(iter(totals.values()))} if totals else {}
     rows = 0 if found is None else len(found.records)
     _check_state(page, source, rows, profile)
@@ -331,11 +420,13 @@ def _read_table(
     if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
         page.parts = []
         return
-    page.warnings += [one_line(note, key, 300) for note in notes_in(document, source)]
+    page.warnings += [one_line(note, key, 300) for note in page.signs.notes]
     if found is None:
         # What it says of the segment; the note on the rows' own answer comes with its last page.
         if page.id or page.word:
-            page.warnings += unknown_notes(page.signs.unknown, "segment's description")
+            page.warnings += unknown_notes(
+                page.signs.unknown, "remote.segment", "segment's description"
+            )
         # Trino: an answer without rows, and the address of the next one.
         page.bare = profile.operation == "export" and any(
             isinstance(way, str) for way in page.signs.ways
@@ -464,7 +555,9 @@ def _found_rows(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable
 def _chosen_rows(profile: ForeignProfile, document: Any) -> tables.FoundTable | None:
     rows = profile.find("rows", document)
     if rows is None:
-        return None
+        # protobuf's JSON leaves out a list without rows.
+        is_left_out = document == {} and profile.is_own("rows")
+        return tables.FoundTable("", []) if is_left_out else None
     columns = tables.columns_beside(document) if isinstance(document, dict) else []
     table = tables.table_in(rows, "", columns, document) if isinstance(rows, list) else None
     if isinstance(rows, Mapping):

@@ -1,4 +1,7 @@
-"""What an answer says of rows beyond its own: where the next page is, if there is one, and how many rows in all."""
+"""What an answer says of rows beyond its own: where the next page is, if there is one, and how many rows in all.
+
+Signs are read on every answer, whatever the settings say. Only a name that they know, for one operation, says nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nbext.client.http.errors import words
@@ -17,152 +21,82 @@ from nbext.client.remote.field_names import (
     bare,
     by_bare,
     first_named,
-    is_about,
-    is_harmless,
-    name_set,
+    like,
+    names,
     number_of,
     path_to,
     places,
     truth_of,
+    vocabulary,
 )
 from nbext.client.remote.status import says_whole
+from nbext.core.untrusted_text import quoted, shown
 
 if TYPE_CHECKING:
     from nbext.client.remote.profile import ForeignProfile
 
 MOST_OBJECTS, MAX_DEPTH = 2_000, 6
 
-
-# Names of values that say where the next page is. Their ends suffice: x-dune-next-uri, @odata.nextLink.
-_NEXT = re.compile(
-    r"(.*(next|more|after).*)?(uri|url|link|href)|(.*next)(page|pageuri|pageurl|pagelink|records?url|results?|path|hal)?"
-)
-_CURSOR = re.compile(
-    r".*cursor|.*cursormark|.*continuation(token)?|(next.*|end|page|pagination|paging|scroll|search|skip|sync)(token|key)|"
-    r"(next|page|search)?(marker|bookmark|locator|scrollid)|token|key|continue|resumption(token)?|after|iterator|"
-    r"next(start|skip|offset|id|pageid|from|page)|lastevaluatedkey|weiter|n(ä|ae)chste(seite)?|siguiente|pr[oó]xim[oa]|"
-    r"suivante?|successiv[oa]|volgende"
-)
-# The other way, or where this page begins.
-_BACK = re.compile(r"(start|prev|before|first|back|self|current).*|.*backward.*")
-# Too common to be a cursor by themselves: a key, a token or a url of the answer is something else.
-_NO_CURSOR = name_set("token key after continue")
-# Names that begin with "next" and are no page.
-_NO_PAGE = re.compile(
-    "next.*(at|time|date|run|update|refresh|block|reset|retry|poll|billing|payment|step|action|attempt|nonce|sync|epoch)"
-)
-_NOTHING = ("", "null", "none")
-_PARAMS = name_set("nextpageparams nextparams nextquery continue nextpagequery nextpageargs")
-_ROWS = "(rows?|results?|items?|records?|pages?|data|entries|hits)"
-_MORE = re.compile(
-    rf"(has|is)?(more|next|partial|incomplete|capped|timedout){_ROWS}?(available)?|incomplete{_ROWS}|.*truncated|"
-    r"haym[aá]s|temmais|mehr|weitere|.*(limit|max(imum)?)(reached|exceeded|hit)|hitlimit|has.*errors?"
-)
-# That an answer is not cut says nothing of pages.
-_ONLY_TRUE = re.compile(
-    r"(is)?(incomplete|partial|capped|timedout).*|.*truncated|.*limit.*|max.*reached|has.*errors?"
-)
-# Rows that did not come, counted.
-_REST = re.compile(
-    rf"remaining({_ROWS}|count)?|{_ROWS}?(omitted|dropped|skipped|missing|suppressed|truncated){_ROWS}?(count)?"
-)
-_LAST = re.compile(
-    r"(result|rows|data)s?complete|(is|at)?(the)?(last|end|final|eof|done|exhausted|complete|allreturned)(page|batch|chunk|reached)?|"
-    rf"endof(stream|results|data|file|list|page)|no(more|next){_ROWS}?|(es)?[uú]ltim[oa](p[aá]gina)?|letzte(seite)?|"
-    r"derni[eè]re?(page)?"
-)
-_TOTALS = name_set(
-    "total totalcount totalrows totalresults totalitems totalrecords matched totalhits totalelements totalentries "
-    "totalsize recordstotal numfound odatacount found totalrowcount totalnumber nbhits rowstotal counttotal totalnum "
-    "totalresultcount totaldocs totalwallets totaltokens totalowners totalholders totaldatasetsize resulttotal totals "
-    "resultsavailable rowsavailable totalavailable availableresults rowsbeforelimit rowsbeforelimitatleast "
-    "hydratotalitems of anzahl gesamt gesamtzahl insgesamt totale cantidad quantidade totaal"
-)
-_OF_TOTAL = name_set("value relation count total all")
-_COUNTS = name_set("count length numresults resultcount itemcount numrows rowcount")
-_RETURNED = name_set("returned returnedcount resultsreturned rowsreturned numberreturned")
-_PARTS = "(page|batche?|chunk|partition|part|p[aá]gina|seite|hoja)"
-_PAGES = re.compile(
-    rf"(total|num|number|last|max|nb|count|anzahl|nombre)(of|de)?{_PARTS}s?(count|total)?|{_PARTS}s|"
-    rf"{_PARTS}s?(count|total)|seiten"
-)
-_PAGE = re.compile(rf"(current)?{_PARTS}(number|no|num|index|idx)?|number|current")
-_OFFSETS = name_set("offset skip start startindex startat startrow rowoffset from")
-_SIZES = name_set(
-    "limit size pagesize perpage itemsperpage take rowsperpage currentpagesize hitsperpage maxresults"
-)
-# A list of what the rows are divided into, each with its number of rows.
-_DIVISIONS = re.compile(r"partitioninfo|chunks|partitions|parts|files|shards")
-# "1-10 of 25", "page 1 of 3".
+_KINDS = [(kind, like(f"signs.{kind}")) for kind in vocabulary()["signs"]]
+_ABOUT, _ABOUT_LIKE, _BACK = names("about"), like("about_like"), like("back_like")
+_HARMLESS_PLACES, _NO_HEADER = like("harmless_places_like"), like("no_header_like")
+_OF_TOTAL = frozenset(("value", "relation", "count", "total", "all"))
+# "1-10 of 25", "page 1 of 3", part-1-of-3.csv.
 _OF = re.compile(
-    r"\D{0,40}([0-9][0-9,]*)\s*(?:-|–|to)\s*([0-9][0-9,]*)\s*(?:of|/)\s*([0-9][0-9,]*)\D{0,40}"
+    r"\D{0,40}[0-9][0-9,]*\s*(?:-|–|to)\s*[0-9][0-9,]*\s*(?:of|/)\s*([0-9][0-9,]*)\D{0,40}"
 )
-# part-1-of-3.csv
-_PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNORECASE)
 _PAGE_OF = re.compile(r"(?:page\s*)?([0-9]{1,9})\s*(?:of|/)\s*([0-9]{1,9})", re.IGNORECASE)
+_PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNORECASE)
+_RANGE = re.compile(r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)\s*")
+_LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
+# What a text says where rows are missing: a remark, and a word under a name that is harmless otherwise.
+_CUT = re.compile(
+    r"truncat|only the (first|top|last)|limited to|partial|incomplete|omitted|not all|capped|exceed|free (plan|tier)|"
+    r"upgrade|more (rows|results|than)|sampled?\b|stale|out of date|deprecat",
+    re.IGNORECASE,
+)
+_A_PART = re.compile(
+    r"\b(partial\w*|sampled?|truncated|incomplete|stale)\b|\b(first|only)\s+[0-9]+\b|[0-9]\s+of\s+[0-9]",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(4096)
+def _kind(plain: str) -> str:
+    """Return what a field of that name says, by the tables under signs in words.toml; nothing for an unknown name."""
+    return next((kind for kind, rule in _KINDS if rule.fullmatch(plain)), "")
 
 
 def signs_of(
     document: Any, headers: Mapping[str, str], rows: Any, profile: ForeignProfile
 ) -> Signs:
     """Return what an answer says; ``rows`` is the list or object in it that holds the rows, which is not searched."""
-    found = Signs()
-    _of_headers(found, headers)
+    reader = _Reader(profile)
+    found = reader.found
+    reader.headers(headers)
     for path, place, about in _places(document, rows):
-        _of_place(found, path, place, about, rows)
+        reader.enter(place)
+        for name, value in place.items():
+            if value is not rows:
+                reader.field(path, name, place, about)
     found.unknown = {
         path: value for path, value in found.unknown.items() if not profile.is_known(path, value)
     }
-    if "total" in profile:
-        total = number_of(profile.find("total", document, headers))
-        found.counts, found.returned = {}, {}
-        found.totals = {} if total is None else {"remote.paths.total": total}
-    if "next" in profile:
-        found.ways = _ways_of(profile.find("next", document, headers), profile)
-        found.go_on, found.pages, found.hints = bool(found.ways), None, ["remote.paths.next"]
+    total = number_of(profile.find("total", document, headers))
+    found.totals |= {} if total is None else {"remote.paths.total": total}
+    ways = _ways_of(profile.find("next", document, headers), profile)
+    if ways:
+        found.ways, found.chosen = ways, True
+        found.hints.append("remote.paths.next")
     elif profile.parameter:
         # The settings name the parameter: none is guessed.
-        name = profile.parameter
         found.ways = [
-            way if isinstance(way, str) else {name: next(iter(way.values()))} for way in found.ways
+            way if isinstance(way, str) else {profile.parameter: next(iter(way.values()))}
+            for way in found.ways
         ]
+    nothing = {"total": total is None, "next": not ways}
+    found.nowhere = [name for name, is_so in nothing.items() if is_so and profile.is_users(name)]
     return found
-
-
-# What a remark says where rows are missing.
-_CUT = re.compile(
-    r"truncat|only the (first|top|last)|limited to|partial|incomplete|omitted|not all|capped|exceed|free (plan|tier)|"
-    r"upgrade|more (rows|results|than)|sampled?\b|stale|out of date|deprecat",
-    re.IGNORECASE,
-)
-
-
-def notes_in(document: Any, rows: Any) -> list[str]:
-    """Return the warnings of an answer: its own, and its remarks that rows are missing."""
-    found: list[str] = []
-    for _, place, about in _places(document, rows):
-        for name, value in place.items() if about else ():
-            plain = bare(name).removesuffix("s")
-            texts = value[:20] if isinstance(value, list) else [value]
-            if plain in ("warning", "notice", "note"):
-                found += filter(
-                    None, (words(text) for text in texts if isinstance(text, str | dict))
-                )
-            elif plain in ("message", "msg", "info", "detail", "comment", "remark", "hint"):
-                found += [text for text in texts if isinstance(text, str) and _CUT.search(text)]
-    return found
-
-
-def _ways_of(value: Any, profile: ForeignProfile) -> list[Way]:
-    """Return the ways that the value at paths.next, or in the header that is set, means."""
-    if value in (None, "", False):
-        return []
-    if not isinstance(value, str | int):
-        return _ways("next", "next", value)
-    text = str(value)
-    if profile.style == "url" or (profile.style != "cursor" and _is_link(value)):
-        return [text]
-    return [{profile.parameter: text}] if profile.parameter else _asked_with("cursor", text)
 
 
 def _places(document: Any, rows: Any) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
@@ -177,144 +111,262 @@ def _places(document: Any, rows: Any) -> Iterator[tuple[str, Mapping[str, Any], 
     def enter(path: str, name: str, value: Any) -> bool:
         plain, here = bare(name), path_to(path, name)
         holds = holder.startswith(f"{here}.")
-        about[here] = about[path] and (is_about(plain) or plain in WRAPPERS or holds)
+        is_about = plain in _ABOUT or plain in WRAPPERS or _ABOUT_LIKE.fullmatch(plain) is not None
+        about[here] = about[path] and (is_about or holds)
         return value is not rows and bool(value) and (plain not in ECHOES or holds)
 
     for path, place in places(None if document is rows else document, enter, **bounds):
         yield path, place, about[path]
 
 
-def _of_place(
-    found: Signs, path: str, place: Mapping[str, Any], about: bool, rows: Any = None
-) -> None:
-    for name, value in place.items():
-        plain, here = bare(name), path_to(path, name)
-        if isinstance(value, list):
-            _of_list(found, here, plain, value, about=about)
-            is_short = 0 < len(value) <= _SHORT and all(isinstance(one, _PLAIN) for one in value)
-            about_rows = plain not in NOT_ROWS and not is_harmless(path, plain)
-            if is_short and about_rows and value is not rows:
-                found.unknown[here] = value
-            continue
-        if value is None or (isinstance(value, str) and value.lower() in _NOTHING):
-            continue
-        if _understood(found, path, name, place, about) or not isinstance(value, _PLAIN):
-            continue
-        says_something = (value or value is False) and value != "0"
-        if says_something and not is_harmless(path, plain) and not says_whole(plain, value):
-            found.unknown[here] = value
+class _Reader:
+    """Takes what the fields of an answer say, one by one, into ``found``."""
+
+    def __init__(self, profile: ForeignProfile) -> None:
+        self.found = Signs()
+        self._profile = profile
+        self._beside: set[str] = set()
+
+    def enter(self, place: Mapping[str, Any]) -> None:
+        """Begin with an object: what the numbers in it say decides what others say."""
+        self._beside = {
+            _kind(bare(name)) for name, value in place.items() if number_of(value) is not None
+        }
+
+    def field(self, path: str, name: str, place: Mapping[str, Any], about: bool) -> None:
+        """Take what one field says; what no rule understands may say anything, and is unknown."""
+        value, plain, here = place[name], bare(name), path_to(path, name)
+        if self._profile.silences(here):
+            return
+        if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
+            # A next that is null says that there is none.
+            self.found.ended |= about and _kind(plain) in ("next", "cursor", "parameters")
+        elif isinstance(value, list):
+            self._list(here, plain, value, about)
+        elif not self._understood(path, name, place, about) and isinstance(value, _PLAIN):
+            says_something = (value or value is False) and value != "0"
+            harmless = _is_harmless(path, plain) or says_whole(plain, value)
+            if says_something and (not harmless or _A_PART.search(str(value)[:1000])):
+                self.found.unknown[here] = value
+
+    def _kind_here(self, path: str, name: str, place: Mapping[str, Any]) -> str:
+        """Return what a field says where it is: some names do so beside certain others alone."""
+        value, plain, holder = place[name], bare(name), bare(path.rpartition(".")[2])
+        kind, is_number = _kind(plain), number_of(value) is not None
+        if kind == "cursor":
+            # "after" is a cursor where "before" is another, or among what is said of pages: elsewhere it is a date.
+            of_pages = plain != "after" or "before" in place or holder in _OF_PAGES
+            kind = "cursor" if of_pages and not _BACK.fullmatch(plain) else ""
+            kind = kind or ("next" if plain == "after" and _is_link(value) else "")
+        elif kind == "more" and _is_link(value):
+            kind = "next"
+        elif kind == "offset" and isinstance(value, str) and not is_number:
+            # A number of rows, or whatever is to be sent back under that name.
+            kind = "cursor"
+        elif plain in ("of", "last") and is_number and "page" in self._beside:
+            # {"page": 1, "of": 3}: these are pages, and no rows.
+            kind = "pages"
+        elif plain in _OF_TOTAL and (
+            _kind(holder) == "total" or (kind == "count" and "total" in self._beside)
+        ):
+            # A part of a total; and a count beside a total, which is the page's: {"count": 10, "total": 25}.
+            kind = "of total"
+        return kind
+
+    def _understood(self, path: str, name: str, place: Mapping[str, Any], about: bool) -> bool:
+        value, plain, here = place[name], bare(name), path_to(path, name)
+        kind, holder, truth = (
+            self._kind_here(path, name, place),
+            bare(path.rpartition(".")[2]),
+            truth_of(value),
+        )
+        if kind in ("next", "cursor", "parameters"):
+            if truth is not None:
+                return "next" in plain and self._say(here, truth)
+            return self._next(here, name, value, holder, about)
+        if about and plain.startswith("next") and kind != "no_page":
+            # Nobody knows this one, but it says that something follows.
+            return self._say(here, True)
+        if not about:
+            # Elasticsearch: what these parts of the index hold is missing.
+            lost = plain == "failed" and holder.endswith("shards") and bool(number_of(value))
+            return lost and self._say(here, True)
+        if truth is not None:
+            return self._truth(kind, here, truth)
+        is_text = isinstance(value, str) and self._text(kind, here, name, value)
+        return kind == "of total" or is_text or self._number(kind, here, name, value)
+
+    def _truth(self, kind: str, here: str, truth: bool) -> bool:
+        # That an answer is not cut says nothing of pages.
+        if kind in ("more", "last") or (kind == "cut" and truth):
+            self._say(here, truth is (kind != "last"))
+        return kind in ("more", "cut", "last") or (kind == "stale" and not truth)
+
+    def _text(self, kind: str, here: str, name: str, text: str) -> bool:
+        found, ranged, paged = self.found, _OF.fullmatch(text), _PAGE_OF.fullmatch(text.strip())
+        if kind == "warning" or (kind == "remark" and _CUT.search(text)):
+            found.notes.append(text)
+        elif ranged:
+            found.totals[here] = int(ranged[1].replace(",", ""))
+        elif kind == "page" and paged:
+            found.page, found.pages = (name, int(paged[1])), int(paged[2])
+        elif kind == "stale":
+            found.notes.append(f"The data may be old: {here} = {in_words(text)}.")
+        else:
+            return False
+        return True
+
+    def _number(self, kind: str, here: str, name: str, value: Any) -> bool:
+        number, is_least = _total(value) if kind == "total" else (number_of(value), False)
+        is_share = kind == "share" and isinstance(value, int | Decimal) and 0 <= value <= 1
+        # HTTP's own number for a part.
+        is_part = number == 206 and bare(name) in ("status", "statuscode", "code", "httpstatus")
+        if is_part or (is_share and value != 1) or (kind in ("rest", "cut") and number):
+            return self._say(here, True)
+        if is_share or (kind == "rest" and number == 0):
+            return True
+        if number is None or number < 0:
+            return False
+        if kind == "stale" and number:
+            self.found.notes.append(f"The data may be old: {here} = {number}.")
+        if is_least:
+            self.found.least = number
+            self.found.hints.append(here)
+        return kind == "stale" or is_least or self._count(kind, here, name, number)
+
+    def _count(self, kind: str, here: str, name: str, number: int) -> bool:
+        # The first that says it: the outermost. No rows at all is said by who did not count, too.
+        found = self.found
+        if kind == "total":
+            found.totals |= {here: number} if number else {}
+        elif kind == "count":
+            found.counts[here] = number
+        elif kind == "pages":
+            found.pages = number if found.pages is None else found.pages
+            found.hints.append(here)
+        elif kind == "page":
+            found.page = found.page or (name, number)
+        elif kind == "offset":
+            found.offset = found.offset or (name, number)
+        elif kind == "size":
+            found.size = number if found.size is None else found.size
+        else:
+            return False
+        return True
+
+    def _say(self, path: str, more: bool) -> bool:
+        self.found.go_on = more or bool(self.found.go_on)
+        self.found.hints += [path] if more else []
+        return True
+
+    def _next(self, path: str, name: str, value: Any, holder: str, about: bool) -> bool:
+        plain = bare(name)
+        ways = _ways(plain, name, value, holder)
+        if ways and (about or "next" in plain):
+            self.found.ways += ways
+            self.found.hints.append(path)
+            return True
+        if about and not ways and isinstance(value, Mapping) and any(value.values()):
+            # DynamoDB's key of the last row: it says that there are more, and no query takes it.
+            return self._say(path, True)
+        # Some services end with -1.
+        return isinstance(value, int) and value < 0
+
+    def _list(self, here: str, plain: str, items: list[Any], about: bool) -> None:
+        kind, found = _kind(plain), self.found
+        objects = [by_bare(one, 50) for one in items[:100_000] if isinstance(one, Mapping)]
+        if about and plain in ("links", "link"):
+            for link in objects[:50]:
+                relation = link.get("rel", link.get("relation"))
+                if relation == "next" or (isinstance(relation, list) and "next" in relation):
+                    found.ways += (ways := _in_an_object(link))
+                    self._say(here, True) if not ways else found.hints.append(here)
+        elif about and kind == "division" and items:
+            counts = [number_of(one.get("rowcount", one.get("rows"))) for one in objects]
+            if len(counts) == len(items) and None not in counts:
+                found.totals[here] = sum(filter(None, counts))
+        elif about and kind in ("warning", "remark"):
+            texts = [one for one in items[:20] if isinstance(one, str | dict)]
+            said = [text for text in map(words, texts) if text]
+            found.notes += [text for text in said if kind == "warning" or _CUT.search(text)]
+        # A list of more values is data.
+        is_short = 0 < len(items) <= 5 and all(isinstance(one, _PLAIN) for one in items)
+        path = here.rpartition(".")[0]
+        if is_short and plain not in NOT_ROWS and not _is_harmless(path, plain):
+            found.unknown[here] = items
+
+    def headers(self, headers: Mapping[str, str]) -> None:
+        """Take what the headers say."""
+        found, links = self.found, _links_of(headers.get("Link", ""))
+        if "next" in links:
+            found.ways.append(links["next"])
+            found.hints.append("Link")
+        elif not {"prev", "previous"} & set(links) and links.get("last", "") != links.get(
+            "self", links.get("first", "")
+        ):
+            # The first page is not the last one, and no link leads on.
+            self._say("Link", True)
+        parts = _PART_OF.search(headers.get("Content-Disposition", "")[:1000])
+        if parts and int(parts[1]) > 1:
+            self._say("Content-Disposition", True)
+        if ranged := _RANGE.fullmatch(headers.get("Content-Range", "")):
+            found.offset = ("offset", int(ranged[1]))
+            found.totals |= {} if ranged[2] == "*" else {"Content-Range": int(ranged[2])}
+        if age := number_of(headers.get("Age")):
+            found.notes.append(f"The data may be old: Age = {age}.")
+        for name, value in list(headers.items())[:200]:
+            plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
+            if value.startswith("{") and "pagination" in plain:
+                inner = _json(value)
+                self.enter(inner)
+                for one in inner:
+                    self.field(name, one, inner, True)
+            elif not _NO_HEADER.fullmatch(plain):
+                # A vendor's name may come first: Sforce-Locator, X-Aptos-Cursor, X-Pagination-Total-Count.
+                ends = [plain, *(plain.split("-", n)[n] for n in (1, 2) if plain.count("-") >= n)]
+                own = plain if name.lower() != plain else ""
+                known = next((end for end in ends if _is_sign(bare(end))), own)
+                if known:
+                    self.enter({})
+                    self.field("", known, {known: value}, True)
+                # Headers speak of much else: only one that says yes or no may be of the rows.
+                if known and truth_of(value) is None:
+                    found.unknown.pop(path_to("", known), None)
 
 
 _PLAIN = (str, int, Decimal, float)
-# A list of more values is data.
-_SHORT = 5
+_OF_PAGES = ("pagination", "paging", "cursors")
 
 
-def _understood(found: Signs, path: str, name: str, place: Mapping[str, Any], about: bool) -> bool:
-    """Take what one field says; return whether any rule knows it."""
-    value, plain, here = place[name], bare(name), path_to(path, name)
-    pages = plain in ("of", "last") and number_of(value) is not None
-    if about and pages and any(_PAGE.fullmatch(bare(other)) for other in place):
-        # {"page": 1, "of": 3}: these are pages, and no rows.
-        _of_count(found, here, "pages", number_of(value) or 0)
-        return True
-    # "after" is a cursor where "before" is another, or among what is said of pages: elsewhere it is a date.
-    of_pages = "before" in place or bare(path.rpartition(".")[2]) in (
-        "pagination",
-        "paging",
-        "cursors",
+def _is_harmless(path: str, plain: str) -> bool:
+    """Say whether a field beside the rows, as its name and the object around it are, says nothing of more rows."""
+    around = bare(path.rpartition(".")[2])
+    return (
+        _kind(plain) == "harmless"
+        or plain in ECHOES
+        or _HARMLESS_PLACES.fullmatch(around) is not None
     )
-    cursor = _CURSOR.fullmatch(plain) and (
-        plain not in _NO_CURSOR or (plain == "after" and of_pages)
+
+
+def _is_sign(plain: str) -> bool:
+    """Say whether a header of that name speaks of rows or pages, whatever is in front of the name."""
+    kind = _kind(plain)
+    if kind == "cursor":
+        return plain != "after" and not _BACK.fullmatch(plain)
+    return kind in ("more", "cut", "pages", "parameters") or (
+        kind in ("next", "total") and plain not in ("of", "found", "total")
     )
-    # "offset" is a number of rows, or whatever is to be sent back under that name.
-    cursor = cursor or (plain == "offset" and isinstance(value, str) and number_of(value) is None)
-    if plain in _PARAMS or _NEXT.fullmatch(plain) or (cursor and not _BACK.fullmatch(plain)):
-        return _of_next(found, here, name, value, about)
-    if about and plain.startswith("next") and value and not _NO_PAGE.fullmatch(plain):
-        # Nobody knows this one, but it says that something follows.
-        _say(found, here, True)
-        return True
-    if about:
-        in_total = plain in _OF_TOTAL and bare(path.rpartition(".")[2]) in _TOTALS
-        # A count beside a total is the page's: {"count": 10, "total": 25}.
-        of_page = plain in _COUNTS and any(
-            bare(other) in _TOTALS and number_of(item) is not None for other, item in place.items()
-        )
-        return of_page or in_total or _of_number(found, here, name, value)
-    if plain == "failed" and bare(path).endswith("shards") and number_of(value):
-        # Elasticsearch: what these parts of the index hold is missing.
-        _say(found, here, True)
-        return True
-    return False
-
-
-def _of_list(found: Signs, path: str, plain: str, items: list[Any], *, about: bool) -> None:
-    if not about:
-        return
-    if plain in ("links", "link"):
-        _of_links(found, path, items)
-    elif _DIVISIONS.fullmatch(plain) and items:
-        objects = [one for one in items[:100_000] if isinstance(one, Mapping)]
-        named = [by_bare(one) for one in objects]
-        counts = [number_of(one.get("rowcount", one.get("rows"))) for one in named]
-        if len(counts) == len(items) and None not in counts:
-            found.totals[path] = sum(filter(None, counts))
-
-
-def _of_links(found: Signs, path: str, links: list[Any]) -> None:
-    """Take the next page's address of a list of links: {"rel": "next", "href": ...}, {"relation": ..., "url": ...}."""
-    for link in links[:50]:
-        named = by_bare(link, 50) if isinstance(link, Mapping) else {}
-        relation = named.get("rel", named.get("relation"))
-        if relation == "next" or (isinstance(relation, list) and "next" in relation):
-            ways = _in_an_object(named)
-            found.ways += ways
-            found.hints.append(path)
-            if not ways:
-                _say(found, path, True)
-
-
-def _of_next(found: Signs, path: str, name: str, value: Any, about: bool) -> bool:
-    plain = bare(name)
-    truth = truth_of(value)
-    if truth is not None:
-        if "next" in plain or "more" in plain:
-            _say(found, path, truth)
-            return True
-        return False
-    # A plain "url" or "link" is the next page only where its name says so.
-    if not re.search("next|more|after", plain) and _NEXT.fullmatch(plain):
-        return False
-    ways = _ways(plain, name, value, bare(path.rpartition(".")[0].rpartition(".")[2]))
-    if ways and (about or "next" in plain):
-        found.ways += ways
-        found.hints.append(path)
-        return True
-    if (
-        not ways
-        and about
-        and isinstance(value, Mapping)
-        and any(item is not None for item in value.values())
-    ):
-        # DynamoDB's key of the last row: it says that there are more, and no query takes it.
-        _say(found, path, True)
-    # Some services end with -1.
-    return isinstance(value, int) and value < 0
 
 
 def _ways(plain: str, name: str, value: Any, holder: str = "") -> list[Way]:
     if isinstance(value, Mapping):
         return _in_an_object(value)
     number = number_of(value)
-    is_link = "link" in plain or plain.endswith(("url", "uri", "href"))
-    if isinstance(value, str) and ((_is_link(value) and number is None) or is_link):
+    named_link = "link" in plain or plain.endswith(("url", "uri", "href"))
+    if isinstance(value, str) and ((_is_link(value) and number is None) or named_link):
         return [value]
-    if (
-        number is not None
-        and ("page" in plain or plain.endswith("next"))
-        and not re.search("token|key", plain)
-    ):
+    of_page = "page" in plain or plain.endswith("next")
+    if number is not None and of_page and not re.search("token|key", plain):
         return [{"page": str(number)}] if number > 0 else []
     is_cursor = isinstance(value, str) or (number is not None and number >= 0)
     return _asked_with(name, str(value), holder) if is_cursor else []
@@ -333,113 +385,53 @@ def _in_an_object(value: Mapping[str, Any]) -> list[Way]:
         if isinstance(item, str | int)
     }
     # Blockscout, MediaWiki: an object of what to ask with, and of nothing but texts and numbers.
-    return (
-        [query] if query and len(query) == sum(item is not None for item in value.values()) else []
-    )
+    is_whole = len(query) == sum(item is not None for item in value.values())
+    return [query] if query and is_whole else []
 
 
 def _is_link(value: Any) -> bool:
-    return (
-        isinstance(value, str)
-        and re.match(r"https?://|/|\?|\.\.?/|[\w./-]+\?[\w.-]+=", value) is not None
-    )
+    is_text = isinstance(value, str)
+    return is_text and bool(re.match(r"https?://|/|\?|\.\.?/|[\w./-]+\?[\w.-]+=", value))
+
+
+_ASKED_WITH = {
+    "endcursor": ("after",),
+    "next": ("cursor",),
+    "nextcursor": ("cursor", "start_cursor"),
+    "nextpage": ("page",),
+    "nextpagekey": ("pageKey",),
+    "lastevaluatedkey": ("ExclusiveStartKey",),
+}
 
 
 def _asked_with(name: str, value: str, holder: str = "") -> list[Way]:
     """Return the names under which a cursor may be sent back, the likeliest first; a wrong one repeats its page."""
     plain = bare(name)
-    known = {
-        "endcursor": "after",
-        "next": "cursor",
-        "nexttoken": name,
-        "nextpage": "page",
-        "continue": "continue",
-        "lastevaluatedkey": "ExclusiveStartKey",
-        "nextpagekey": "pageKey",
-    }
     # X-Next-Cursor, x-ms-continuation: the header's own beginning is no part of the name.
     own = re.sub(r"^(x[-_]|_)(ms-)?", "", name, flags=re.IGNORECASE)
-    asked = known.get(plain) or re.sub(r"^next[-_]?", "", own, flags=re.IGNORECASE) or own
+    asked = re.sub(r"^next[-_]?", "", own, flags=re.IGNORECASE) or own
     asked = asked[0].lower() + asked[1:] if asked[1:2].islower() else asked
+    likely = [own, "pagination_token"] if plain == "nexttoken" else [asked, own]
     # gRPC's gateway reads the fields of an object by dotted names: pagination.key.
-    dotted = [f"{holder}.{asked}"] if holder == "pagination" and plain.endswith("key") else []
-    others = {"nextcursor": ["start_cursor"], "nexttoken": ["pagination_token"]}.get(plain, [])
-    return [
-        {candidate: value} for candidate in dict.fromkeys((asked, own, *dotted, *others, "cursor"))
-    ]
+    likely += [f"{holder}.{asked}"] if holder == "pagination" and plain.endswith("key") else []
+    first, *others = _ASKED_WITH.get(plain, ("",))
+    every = dict.fromkeys([first, *likely, *others, "cursor"])
+    return [{candidate: value} for candidate in every if candidate]
 
 
-def _say(found: Signs, path: str, more: bool) -> None:
-    found.go_on = more if found.go_on is None else found.go_on or more
-    if more:
-        found.hints.append(path)
+def _ways_of(value: Any, profile: ForeignProfile) -> list[Way]:
+    """Return the ways that the value at paths.next, or in the header that is set, means."""
+    if value in (None, "", False):
+        return []
+    if not isinstance(value, str | int):
+        return _ways("next", "next", value)
+    text = str(value)
+    if profile.style == "url" or (profile.style != "cursor" and _is_link(value)):
+        return [text]
+    return [{profile.parameter: text}] if profile.parameter else _asked_with("cursor", text)
 
 
-def _of_number(found: Signs, path: str, name: str, value: Any) -> bool:
-    plain, truth = bare(name), truth_of(value)
-    if truth is not None:
-        more, last = _MORE.fullmatch(plain), _LAST.fullmatch(plain)
-        if more and (truth or not _ONLY_TRUE.fullmatch(plain)):
-            _say(found, path, truth)
-        elif last and not more:
-            _say(found, path, not truth)
-        return bool(more or last)
-    if isinstance(value, str):
-        if ranged := _OF.fullmatch(value):
-            found.totals[path] = int(ranged[3].replace(",", ""))
-            return True
-        if _PAGE.fullmatch(plain) and (numbered := _PAGE_OF.fullmatch(value.strip())):
-            found.page, found.pages = (name, int(numbered[1])), int(numbered[2])
-            return True
-    share = (
-        plain in ("coverage", "completeness")
-        and isinstance(value, int | Decimal)
-        and 0 <= value <= 1
-    )
-    # HTTP's own number for a part.
-    if share or (
-        plain in ("status", "statuscode", "code", "httpstatus") and number_of(value) == 206
-    ):
-        if value != 1:
-            _say(found, path, True)
-        return True
-    value, is_least = _total(value) if plain in _TOTALS else (value, False)
-    number = number_of(value)
-    if is_least:
-        found.least = number
-        found.hints.append(path)
-    elif _REST.fullmatch(plain) and number is not None:
-        if number:
-            _say(found, path, True)
-    else:
-        return number is not None and number >= 0 and _of_count(found, path, name, number)
-    return True
-
-
-def _of_count(found: Signs, path: str, name: str, number: int) -> bool:
-    plain = bare(name)
-    # The first that says it: the outermost. No rows at all is said by who did not count, too.
-    if plain in _TOTALS:
-        found.totals |= {path: number} if number else {}
-    elif plain in _RETURNED:
-        found.returned[path] = number
-    elif _PAGES.fullmatch(plain):
-        found.pages = number if found.pages is None else found.pages
-        found.hints.append(path)
-    elif _PAGE.fullmatch(plain):
-        found.page = found.page or (name, number)
-    elif plain in _OFFSETS:
-        found.offset = found.offset or (name, number)
-    elif plain in _SIZES:
-        found.size = number if found.size is None else found.size
-    elif plain in _COUNTS:
-        found.counts[path] = number
-    else:
-        return False
-    return True
-
-
-def _total(value: Any) -> tuple[Any, bool]:
+def _total(value: Any) -> tuple[int | None, bool]:
     """Return a total, and whether it is a lower bound: {"value": 10, "relation": "gte"}, "25 wallets", "10+"."""
     is_least = False
     if isinstance(value, Mapping):
@@ -448,64 +440,11 @@ def _total(value: Any) -> tuple[Any, bool]:
     if isinstance(value, str) and re.fullmatch("0x[0-9a-fA-F]{1,15}", value):
         return int(value, 16), False
     if isinstance(value, str) and number_of(value) is None:
-        is_least = (
-            is_least or re.search(r"[0-9]\s*\+|>|\b(over|more|least)\b", value[:100]) is not None
-        )
-        value = max(
-            (int(text.replace(",", "")) for text in re.findall(r"[0-9][0-9,]*", value[:100])),
-            default=None,
-        )
-    return value, is_least and number_of(value) is not None
-
-
-def _of_headers(found: Signs, headers: Mapping[str, str]) -> None:
-    links = _links_of(headers.get("Link", ""))
-    if "next" in links:
-        found.ways.append(links["next"])
-        found.hints.append("Link")
-    elif not {"prev", "previous"} & set(links) and links.get("last", "") != links.get(
-        "self", links.get("first", "")
-    ):
-        # The first page is not the last one, and no link leads on.
-        _say(found, "Link", True)
-    if (parts := _PART_OF.search(headers.get("Content-Disposition", "")[:1000])) and int(
-        parts[1]
-    ) > 1:
-        _say(found, "Content-Disposition", True)
-    for name, value in list(headers.items())[:200]:
-        plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
-        if plain == "content-range":
-            if ranged := _RANGE.fullmatch(value):
-                found.offset = ("offset", int(ranged[1]))
-                found.totals |= {} if ranged[2] == "*" else {"Content-Range": int(ranged[2])}
-        elif value.startswith("{") and "pagination" in plain:
-            _of_json(found, name, value)
-        elif not re.search("rate|quota|cookie|auth|csrf|session|cache", plain):
-            # A vendor's name may come first: Sforce-Locator, X-Aptos-Cursor, X-Pagination-Total-Count.
-            own = name.lower() != plain
-            ends = [plain, *(plain.split("-", n)[n] for n in (1, 2) if plain.count("-") >= n)]
-            known = next((end for end in ends if _is_sign(bare(end))), plain if own else None)
-            _of_place(found, "", {known: value} if known else {}, True)
-            # Headers speak of much else: only one that says yes or no may be of the rows.
-            if known and truth_of(value) is None:
-                found.unknown.pop(path_to("", known), None)
-
-
-def _is_sign(plain: str) -> bool:
-    """Say whether a header of that name speaks of rows or pages, whatever is in front of the name."""
-    cursor = _CURSOR.fullmatch(plain) and plain not in _NO_CURSOR and not _BACK.fullmatch(plain)
-    known = plain in _TOTALS - {"of", "found", "total"} or any(
-        one.fullmatch(plain) for one in (_MORE, _PAGES)
-    )
-    return bool(
-        cursor
-        or known
-        or plain in ("nexturi", "nexturl", "nextpage", "nextlink", "next", "moreresults")
-    )
-
-
-_RANGE = re.compile(r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)\s*")
-_LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
+        text = value[:100]
+        is_least |= re.search(r"[0-9]\s*\+|>|\b(over|more|least)\b", text) is not None
+        numbers = (int(one.replace(",", "")) for one in re.findall(r"[0-9][0-9,]*", text))
+        value = max(numbers, default=None)
+    return number_of(value), is_least and number_of(value) is not None
 
 
 def _links_of(header: str) -> dict[str, str]:
@@ -518,10 +457,16 @@ def _links_of(header: str) -> dict[str, str]:
     return found
 
 
-def _of_json(found: Signs, name: str, value: str) -> None:
+def _json(value: str) -> dict[str, Any]:
     try:
         inner = json.loads(value[:10_000])
     except ValueError:
-        return
-    if isinstance(inner, dict):
-        _of_place(found, name, inner, True)
+        return {}
+    return inner if isinstance(inner, dict) else {}
+
+
+def in_words(value: Any) -> str:
+    """Return a field's value as a note shows it."""
+    if isinstance(value, list) and value:
+        return f"[{', '.join(map(in_words, value))}]"
+    return quoted(value, 60) if isinstance(value, str) else shown(value)

@@ -21,6 +21,7 @@ from nbext.client.remote.field_names import (
     PLAIN_URLS,
     POLLED_AT,
     RESULTS,
+    ROWS,
     STATUSES,
     bare,
     by_bare,
@@ -59,14 +60,15 @@ def read_job(
     page.word, page.state = status_of(document, chosen, profile.state_of)
     if page.state is None and answer.status == 202:
         page.state = State.RUNNING
-    # Without an id a word may be of anything, but a part is one.
-    partial = re.search("partial|truncated", page.word or "", re.IGNORECASE)
-    if (page.id is not None or partial) and page.word is not None and page.state is None:
-        page.doubt = _unknown(page.word, key)
+    # Without an id a number may be the call's own.
+    of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
+    if of_job and page.state is None:
+        page.doubt = _unknown(page.word or "", key)
     page.url = _url_of(document, answer.headers, profile)
     polled = profile.find("poll", document, answer.headers)
     named = _addresses(document, lambda plain: POLLED_AT.fullmatch(plain) is not None)
     found = polled or monitor(answer) or next(iter(named.values()), None)
+    found = None if profile.is_absent("poll") else found
     page.poll = None if found is None or (polled is None and page.id) else str(found)
     plain = _addresses(document, PLAIN_URLS.__contains__)
     if page.state is State.RUNNING and page.url in plain.values():
@@ -109,8 +111,8 @@ def monitor(answer: Answer) -> str | None:
 
 def _id_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
     chosen = profile.find("id", document, headers)
-    if chosen is not None:
-        return profile.id_from(str(chosen), document)
+    if chosen is not None or profile.is_absent("id"):
+        return None if chosen is None else profile.id_from(str(chosen), document)
     if isinstance(document, str):
         # A word such as "ok" is not an id.
         is_id = SEGMENT_ID.match(document) and state_of(document) is None and len(document) > 2
@@ -131,23 +133,23 @@ def _id_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -
     runs = {
         path: value for path, value in found.items() if bare(path.rpartition(".")[2]) != "queryid"
     }
-    return _only(runs or found, "id")
+    return _only(runs or found, "id", profile.operation)
 
 
-def _only(found: Mapping[str, str], name: str) -> str | None:
+def _only(found: Mapping[str, str], name: str, operation: str) -> str | None:
     """Return the one value, or None; several different ones are an error."""
     if len(set(found.values())) > 1:
-        raise ambiguous(name, list(found))
+        raise ambiguous(name, list(found), operation)
     return next(iter(found.values()), None)
 
 
 def _url_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
     chosen = profile.find("url", document, headers)
-    if chosen is not None:
-        return str(chosen)
+    if chosen is not None or profile.is_absent("url"):
+        return None if chosen is None else str(chosen)
     if isinstance(document, str):
         return document if re.match(r"https?://\S+\Z", document) else None
-    return _only(_addresses(document, is_url), "url")
+    return _only(_addresses(document, is_url), "url", profile.operation)
 
 
 def _addresses(document: Any, wanted: Callable[[str], bool]) -> dict[str, str]:
@@ -451,14 +453,16 @@ def _stated(named: Mapping[str, Any]) -> str | None:
     for name in _ERRORS:
         value = named.get(name)
         if value not in (None, False, "", [], {}, 0, "0", "false"):
-            beside = {key: item for key, item in named.items() if key != name}
+            beside = {key: item for key, item in named.items() if key not in {name, *ROWS}}
             return said(value) or said(beside) or str(value)[:200]
     good = [named[name] for name in _GOOD & named.keys()]
     failed = any(truth_of(value) is False or value == 0 for value in good)
     failed = failed or any(
         truth_of(named.get(name)) is True for name in ("iserror", "haserror", "haserrors")
     )
-    return (said(named) or "the service says that it failed, but not why") if failed else None
+    # Rows beside it are no words of the error.
+    beside = {name: value for name, value in named.items() if name not in ROWS}
+    return (said(beside) or "the service says that it failed, but not why") if failed else None
 
 
 def _worded(named: Mapping[str, Any], path: str) -> str | None:

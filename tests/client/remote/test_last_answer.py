@@ -33,10 +33,10 @@ Read as:
 
 Lines that would read it otherwise:
   %nbext set remote.segment.paths.rows = "auftrag.posten"
-  %nbext set remote.paths.id = "auftrag.nummer"
-  %nbext set remote.paths.status = "auftrag.zustand"
-  %nbext set remote.paths.url = "header:X-Job-Url"
-  %nbext set remote.paths.poll = "header:X-Job-Url"
+  %nbext set remote.segment.paths.id = "auftrag.nummer"
+  %nbext set remote.segment.paths.status = "auftrag.zustand"
+  %nbext set remote.segment.paths.url = "header:X-Job-Url"
+  %nbext set remote.segment.paths.poll = "header:X-Job-Url"
 """
 
 

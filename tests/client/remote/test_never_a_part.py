@@ -521,19 +521,6 @@ def test_no_file_has_the_rows_of_some_pages(server, client, tmp_path, name, endi
     assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]
 
 
-@pytest.mark.parametrize("name", {**COMPLETE, **HONEST})
-def test_the_settings_can_say_that_one_page_is_all(server, settings, name):
-    if name.startswith("CSV"):
-        return
-    client = Client(
-        server.url,
-        KEY,
-        settings=settings(remote={"paging": {"style": "none"}, "paths": {"total": "`null`"}}),
-    )
-    server.handler = serve({**COMPLETE, **HONEST}[name])
-    assert len(client.export_json("abc")) == 10
-
-
 @pytest.mark.parametrize(
     "links",
     [
@@ -895,7 +882,7 @@ def test_a_square_of_lists_is_read_by_where_its_addresses_are(server, client, se
     )
     with pytest.raises(AmbiguousAnswer) as caught:
         client.export_json("abc")
-    assert caught.value.setting == 'remote.paths.rows = "data"'
+    assert caught.value.setting == 'remote.export.paths.rows = "data"'
     told = Client(server.url, KEY, settings=settings(remote={"paths": {"rows": "data"}}))
     assert told.export_json("abc").to_dict("list") == {"from": [one, one], "to": [two, one]}
 

@@ -874,7 +874,7 @@ def test_fields_that_nobody_knows_are_one_note_until_the_settings_know_them(
         "Beside the rows the segment's description has fields that nbext does not understand: tier = 'gold'. If one of them"
     )
     assert "x0 = 1, x1 = 2, x2 = 3, x3 = 4, x4 = 5, x5 = 6 and 2 more. If" in rows
-    assert '`%nbext set remote.known = "x0, x1, x2, x3, x4, x5"`' in rows
+    assert '`%nbext set remote.export.known = "x0, x1, x2, x3, x4, x5"`' in rows
     told = Client(
         server.url, KEY, settings=settings(remote={"known": "tier", "export": {"known": list(odd)}})
     )
@@ -996,18 +996,24 @@ def test_a_word_of_another_language_is_asked_about_at_once(server, client, word)
     [
         (
             {RUN: [reply({"travail": {"reference": "R-1", "etat": "x"}})]},
-            ['remote.paths.id = "travail.reference"'],
+            ['remote.segment.paths.id = "travail.reference"'],
         ),
         (
             {RUN: [reply({"trabajo": {"codigo": "T-9", "estado": "pendiente"}})]},
-            ['remote.paths.id = "trabajo.codigo"'],
+            ['remote.segment.paths.id = "trabajo.codigo"'],
         ),
         (
             {RUN: [reply({"handle": {"part": "a", "no": 7}, "status": "ok"})]},
-            ['remote.paths.id = "handle.no"'],
+            ['remote.segment.paths.id = "handle.no"'],
         ),
-        ({RUN: [reply({"status": "queued", "ticket": "T-1"})]}, ['remote.paths.id = "ticket"']),
-        ({RUN: [reply({"status": "done", "where": "/x/9"})]}, ['remote.paths.url = "where"']),
+        (
+            {RUN: [reply({"status": "queued", "ticket": "T-1"})]},
+            ['remote.segment.paths.id = "ticket"'],
+        ),
+        (
+            {RUN: [reply({"status": "done", "where": "/x/9"})]},
+            ['remote.segment.paths.url = "where"'],
+        ),
     ],
 )
 def test_what_may_be_a_jobs_id_or_address_is_named_with_its_line(server, client, answers, lines):

@@ -1,0 +1,407 @@
+"""Answers that once came back as a part, with no word: each is now the whole table, an error, or a note that says why.
+
+Every row is one stranger's service on loopback, its settings, and what the public client must make of it.
+"""
+
+# A row of a table stays on its line.
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from nbext import Client
+from nbext.errors import ApiError, NbextError, NotFound, ProtocolError
+from nbext.settings import Settings
+from tests.client.conftest import KEY
+from tests.client.faultserver import FaultServer, Request, reply
+from tests.client.remote.test_never_a_part import (
+    FIRST,
+    JOB,
+    ROWS,
+    Style,
+    after,
+    counted,
+    cursor,
+    link,
+    numbered,
+    part,
+    serve,
+    simply,
+)
+
+WHOLE, ERROR = "whole", "error"
+STRIPE = {
+    "paths": {"next": "data[-1].id"},
+    "paging": {"style": "cursor", "parameter": "starting_after"},
+}
+NOWHERE = [
+    {"paths": {"next": "nowhere"}},
+    {"paging": {"header": "X-Nowhere"}},
+    {"paths": {"total": "nowhere"}},
+    STRIPE,
+    *({"profile": name} for name in ("alchemy", "opensea", "moralis", "jsonapi", "graphql")),
+]
+
+
+def edges(query: dict[str, str], _request: Request) -> bytes:
+    start = int(query.get("after", "cur0")[3:])
+    more = after(start)
+    info = {"hasNextPage": more is not None, "endCursor": f"cur{more}"}
+    wallets = {"edges": [{"node": row} for row in part(start)], "pageInfo": info}
+    return reply({"data": {"segment": {"wallets": wallets}}})
+
+
+def pages(*bodies: Any) -> Style:
+    """The pages that a page's number asks for; after the last of them there is what is given last."""
+
+    def answer(query: dict[str, str], _request: Request) -> bytes:
+        body = bodies[min(int(query.get("page", 1)), len(bodies)) - 1]
+        return body if isinstance(body, bytes) else reply(body)
+
+    return answer
+
+
+def links_called(name: str) -> Style:
+    return link(lambda rows, url: {"rows": rows, **({name: url} if url else {})})
+
+
+PAGED = {"paging": {"style": "page"}}
+# What an export answers, the settings that read it, and the outcome: all rows, an error, or a note with these words.
+EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
+    "has_more": (simply({"data": FIRST, "has_more": True}), NOWHERE, ERROR),
+    "truncated": (simply({"data": FIRST, "truncated": True}), NOWHERE, ERROR),
+    "total": (simply({"data": FIRST, "total": 25}), NOWHERE, ERROR),
+    "a total pages": (simply({"data": FIRST, "total_pages": 3}), NOWHERE, ERROR),
+    "next_cursor": (
+        cursor("cursor", lambda rows, at: {"data": rows, "next_cursor": at}),
+        [*NOWHERE[:2], {"profile": "jsonapi"}],
+        WHOLE,
+    ),
+    "next_cursor under another name": (
+        cursor("cursor", lambda rows, at: {"data": rows, "next_cursor": at}),
+        [
+            STRIPE,
+            {"profile": "moralis"},
+            {"profile": "alchemy"},
+            {"profile": "opensea"},
+            {"profile": "graphql"},
+        ],
+        ERROR,
+    ),
+    "nextPageToken": (
+        cursor("pageToken", lambda rows, at: {"items": rows, "nextPageToken": at}),
+        NOWHERE[:2],
+        WHOLE,
+    ),
+    "Link": (link(lambda rows, _url: rows, Link='<{}>; rel="next"'), [*NOWHERE[:2], STRIPE], WHOLE),
+    "edges far down": (edges, [{}, {"profile": "graphql"}], WHOLE),
+    "Stripe's lines, and its has_more": (
+        lambda query, _request: reply(
+            {
+                "has_more": int(query.get("starting_after", -1)) < 14,
+                "data": [
+                    {**row, "id": row["n"]}
+                    for row in part(int(query.get("starting_after", -1)) + 1)
+                ],
+            }
+        ),
+        [STRIPE],
+        WHOLE,
+    ),
+    "a total of nothing, and no other": (
+        simply({"data": FIRST}),
+        [{"paths": {"total": "nowhere"}}],
+        ERROR,
+    ),
+    "a next page of nothing, and no other": (
+        simply({"data": FIRST}),
+        NOWHERE[:2],
+        "leads to nothing",
+    ),
+    # The end is where a sign says so.
+    "page 2 is missing": (pages({"rows": FIRST}, reply({}, 404)), [PAGED], "page 2"),
+    "page 2 is gone": (pages({"rows": FIRST}, reply({}, 410)), [PAGED], "page 2"),
+    "page 2 is missing under a total": (
+        pages({"rows": FIRST, "total": 25}, reply({}, 404)),
+        [PAGED],
+        ERROR,
+    ),
+    "five rows twice and five missing": (
+        pages(
+            *({"rows": rows, "total": 25} for rows in (ROWS[:10], ROWS[10:20])),
+            {"rows": ROWS[:5], "total": 25},
+        ),
+        [PAGED],
+        "came twice",
+    ),
+    "a total that is the page's": (
+        numbered(
+            "page", lambda f: {"total": 10, "limit": 10, "page": f["page"], "items": f["rows"]}
+        ),
+        [{}],
+        WHOLE,
+    ),
+    "a total that is the page's, of a service that reads no page": (
+        simply({"total": 10, "limit": 10, "page": 1, "items": FIRST}),
+        [{}],
+        "there may be more",
+    ),
+    "a total that is the page's, and no page": (
+        simply({"total": 10, "limit": 10, "items": FIRST}),
+        [{}],
+        "there may be more",
+    ),
+    "a total that is the page's, by offset": (
+        counted(
+            "offset",
+            lambda f: {"total": 10, "limit": 10, "offset": f["offset"], "items": f["rows"]},
+        ),
+        [{}],
+        WHOLE,
+    ),
+    # A word that says that it is a part, wherever it stands.
+    **{
+        f"{name}: {value}": (simply({"rows": FIRST, name: value}), [{}], f"{name} = {value!r}")
+        for name, value in {
+            "type": "partial",
+            "format": "sample",
+            "title": "First 10 of 99 wallets",
+            "kind": "truncated result",
+        }.items()
+    },
+    "staleness": (simply({"rows": FIRST, "staleness_seconds": 90}), [{}], "staleness_seconds = 90"),
+    "cached_at": (
+        simply({"rows": FIRST, "meta": {"cached_at": "2024-01-01T00:00:00Z"}}),
+        [{}],
+        "cached_at",
+    ),
+    "Age": (simply({"rows": FIRST}, Age="86400"), [{}], "Age = 86400"),
+    **{
+        f"a link called {name}": (links_called(name), [{}], WHOLE)
+        for name in ("more", "older", "after")
+    },
+    # A status without an id beside the rows.
+    **{
+        f"status {word}": (simply({"status": word, "rows": FIRST}), [{}], ERROR)
+        for word in (
+            "half done",
+            "99% complete",
+            "truncated_complete",
+            "stale_ready",
+            "no longer available",
+        )
+    },
+    "ok is false beside rows": (simply({"ok": False, "rows": FIRST}), [{}], ERROR),
+}
+
+
+def outcome(server: FaultServer, remote: dict[str, Any], answer: Style, call: Any) -> str:
+    server.handler = serve(answer)
+    client = Client(server.url, KEY, settings=Settings(arguments={"remote": remote}, environ={}))
+    try:
+        table = call(client)
+    except NbextError as error:
+        return f"{ERROR}: {error}"
+    notes = table.attrs["nbext"]["warnings"]
+    whole = table["address"].tolist() == [row["address"] for row in ROWS]
+    return WHOLE if whole and not notes else "; ".join(notes) or f"{len(table)} rows, and no word"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: client.export_json("abc"),
+        lambda client: client.search_nfts("ape", limit=100),
+    ],
+    ids=["export", "search"],
+)
+def test_no_part_comes_without_a_word(server, call, request):
+    wrong = {}
+    for name, (style, settings, words) in EXPORTS.items():
+        is_search = "search" in request.node.name
+        # In a search a status is not a job's: the word is noted.
+        expected = "status = " if is_search and name.startswith("status") else words
+        for remote in settings:
+            found = outcome(server, remote, in_body(style) if is_search else style, call)
+            if expected not in found:
+                wrong[f"{name} {json.dumps(remote)}"] = found
+    assert "\n".join(f"{name}: {found}" for name, found in wrong.items()) == ""
+
+
+def in_body(style: Style) -> Style:
+    """The same service, which reads in a POST's body what an export has in its query."""
+
+    def answer(query: dict[str, str], request: Request) -> Any:
+        if request.method == "POST":
+            body = {name: str(value) for name, value in json.loads(request.body).items()}
+            return style({**body, **query}, request)
+        return style(query, request)
+
+    return answer
+
+
+def test_every_status_word_must_be_known_for_a_job_to_be_done(server, settings):
+    for word in (
+        "half done",
+        "99% complete",
+        "truncated_complete",
+        "stale_ready",
+        "no longer available",
+    ):
+        for beside in ({"rows": FIRST}, {}):
+            server.script("POST /v1/segment/execute", reply({"id": "r", "status": word, **beside}))
+            server.script("GET /v1/segment/r", reply({"id": "r", "status": word}))
+            server.script("GET /v1/segment/r/json", reply({"data": FIRST}))
+            with pytest.raises(ProtocolError, match=r"remote\.states\.done"):
+                Client(server.url, KEY, settings=settings()).execute_segment({"a": 1})
+
+
+# ------------------------------------------------------------------ settings reach, and silence one name at a time
+
+
+def test_a_sign_is_silenced_by_its_name_and_for_one_operation(server, settings):
+    server.handler = serve(simply({"rows": FIRST, "has_more": True, "total": 25}))
+
+    def rows(remote: dict[str, Any]) -> int:
+        client = Client(server.url, KEY, settings=settings(remote=remote))
+        return len(client.export_json("abc"))
+
+    assert rows({"export": {"known": "has_more, total"}}) == 10
+    for remote in (
+        {"known": "has_more, total"},
+        {"search": {"known": "has_more, total"}},
+        {"export": {"known": "has_more"}},
+        {"paths": {"total": "`null`"}, "export": {"known": "has_more"}},
+    ):
+        with pytest.raises(ProtocolError, match=r"%nbext set remote\.export\.known = "):
+            rows(remote)
+
+
+def test_a_search_is_paged_in_its_query_and_by_links_that_want_the_post_again(server, settings):
+    def spring(query: dict[str, str], request: Request) -> bytes:
+        page = int(query.get("page", 0))
+        return reply(
+            {"content": part(page * 10), "number": page, "totalPages": 3, "last": page == 2}
+        )
+
+    def django(query: dict[str, str], request: Request) -> bytes:
+        if request.method != "POST":
+            return reply({"detail": 'Method "GET" not allowed.'}, 405)
+        following = after(int(query.get("offset", 0)))
+        url = None if following is None else f"{server.url}/v1/search?offset={following}"
+        return reply({"count": 25, "next": url, "results": part(int(query.get("offset", 0)))})
+
+    for style in (spring, django):
+        server.handler = serve(style)
+        table = Client(server.url, KEY, settings=settings()).search_nfts("ape", limit=100)
+        assert table["address"].tolist() == [row["address"] for row in ROWS]
+
+
+def test_an_address_of_the_description_itself_is_left_alone_where_the_settings_say_so(
+    server, settings
+):
+    described = {**JOB, "url": "/v1/segment/seg-1"}
+    server.script("POST /v1/segment/execute", reply(described))
+    server.script("GET /v1/segment/seg-1", reply(described))
+    server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
+    client = Client(
+        server.url, KEY, settings=settings(remote={"segment": {"paths": {"url": "null"}}})
+    )
+    assert len(client.execute_segment({"a": 1})) == 25
+
+
+def test_an_empty_object_is_no_rows_where_the_settings_say_where_they_would_be(server, settings):
+    server.script("*", reply({}))
+    remote = {"search": {"paths": {"rows": "items"}}}
+    assert len(Client(server.url, KEY, settings=settings(remote=remote)).search_nfts("ape")) == 0
+    with pytest.raises(ProtocolError):
+        Client(server.url, KEY, settings=settings()).search_nfts("ape")
+
+
+# ------------------------------------------------------------------ records and receipts
+
+ASKED, OTHER = ROWS[1]["address"], "0x" + "cd" * 20
+OTHERS: list[dict[str, Any]] = [
+    {"asset_contract": {"address": OTHER}},
+    {"contracts": [{"address": OTHER, "chain": "ethereum"}]},
+    {"address": {"S": OTHER}},
+    {"mint": OTHER},
+    {"address": OTHER[2:]},
+    {"token": {"contract": {"contract_address": OTHER}}},
+    {"chain": {"id": 137}},
+    {"chainId": "0x89"},
+    {"network": "matic-mainnet"},
+    {"chain_id": 424242},
+    {"asset_contract": {"chain": "polygon"}},
+]
+SAME: list[dict[str, Any]] = [
+    {
+        "asset_contract": {
+            "address": ASKED.upper().replace("0X", "0x"),
+            "chain_identifier": "ethereum",
+        }
+    },
+    {"contracts": [{"address": OTHER, "chain": "matic"}, {"address": ASKED, "chain": "ethereum"}]},
+    {"address": {"S": ASKED}, "chain": {"id": "0x1", "name": "Ethereum"}},
+    {"address": ASKED[2:], "network": "eth-mainnet", "owner": OTHER, "creator": {"address": OTHER}},
+]
+
+
+def test_a_record_answers_for_the_contract_that_was_asked_for(server, client):
+    for record in OTHERS:
+        server.script("*", reply({"name": "Dai", "symbol": "DAI", **record}))
+        for look_up in (client.tokens, client.nfts):
+            with pytest.raises(ProtocolError, match=r"asked for .* and answered for"):
+                look_up("ethereum", ASKED)
+    for record in SAME:
+        server.script("*", reply({"name": "Dai", "symbol": "DAI", **record}))
+        assert client.tokens("ethereum", ASKED)["symbol"].tolist() == ["DAI"]
+
+
+def test_an_object_without_a_field_of_a_contract_is_no_record(server, client):
+    for body, status in (
+        ({"status": "indexing"}, 202),
+        ({"status": "indexing"}, 200),
+        ({"data": None}, 200),
+        ({"jsonrpc": "2.0", "id": 1, "result": None}, 200),
+        ({"success": True}, 200),
+        ({"found": False, "address": ASKED}, 200),
+    ):
+        server.script("*", reply(body, status))
+        for look_up in (client.tokens, client.nfts):
+            with pytest.raises((ProtocolError, NotFound)):
+                look_up("ethereum", ASKED)
+
+
+def test_a_sign_up_that_was_not_taken_is_an_error(server, client):
+    for body, kind in (
+        ({"accepted": False}, None),
+        ({"subscribed": False}, None),
+        ({"rejected": ["a@example.com"], "accepted": []}, None),
+        (b"Email invalid", "text/plain"),
+        (b"<html><title>Just a moment...</title><body>Checking your browser", "text/html"),
+        (b"<html><title>Welcome</title><body><div class='g-recaptcha'></div>", "text/html"),
+    ):
+        answer = reply(body, content_type=kind) if kind else reply(body)
+        server.script("*", answer)
+        with pytest.raises(ApiError):
+            client.sign_up("a@example.com")
+
+
+def test_the_words_of_an_error_are_not_the_rows_beside_it(server, client):
+    server.script("*", reply({"ok": False, "rows": FIRST}))
+    with pytest.raises(ApiError) as caught:
+        client.search_nfts("ape")
+    assert "0x0" not in str(caught.value)
+
+
+def test_the_service_s_own_time_of_the_data_is_where_the_table_is_from(server, client):
+    server.script(
+        "GET /v1/segment/abc", reply({**JOB, "id": "abc", "as_of": "2024-05-01T00:00:00Z"})
+    )
+    server.script("GET /v1/segment/abc/json", reply({"rows": ROWS}))
+    table = client.export_json("abc")
+    assert table.attrs["nbext"]["as_of"] == {"timestamp": "2024-05-01T00:00:00Z"}
