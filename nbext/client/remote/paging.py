@@ -20,7 +20,7 @@ from nbext.client.http.transport import Call, Repeat
 from nbext.client.remote.content import ForeignPage, Signs, Way
 from nbext.client.remote.field_names import is_address
 from nbext.client.remote.profile import ForeignProfile
-from nbext.client.remote.signs import in_words
+from nbext.client.remote.signs import value_shown
 from nbext.core.wire import IDEMPOTENCY_HEADER
 from nbext.errors import ApiError, NotFound, ProtocolError, ResponseTooLarge, TruncatedResponse
 
@@ -494,7 +494,7 @@ def unknown_notes(unknown: Mapping[str, Any], place: str, holder: str = "answer"
     if not unknown:
         return []
     few = list(unknown.items())[:6]
-    values = ", ".join(f"{one_line(path, length=60)} = {in_words(value)}" for path, value in few)
+    values = ", ".join(f"{one_line(path, length=60)} = {value_shown(value)}" for path, value in few)
     more = f" and {len(unknown) - len(few):,} more" if len(unknown) > len(few) else ""
     they = "it does" if len(few) == 1 else "they do"
     return [

@@ -211,7 +211,7 @@ class _Reader:
         elif kind == "page" and paged:
             found.page, found.pages = (name, int(paged[1])), int(paged[2])
         elif kind == "stale":
-            found.notes.append(f"The data may be old: {here} = {in_words(text)}.")
+            found.notes.append(f"The data may be old: {here} = {value_shown(text)}.")
         else:
             return False
         return True
@@ -465,8 +465,8 @@ def _json(value: str) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def in_words(value: Any) -> str:
+def value_shown(value: Any) -> str:
     """Return a field's value as a note shows it."""
     if isinstance(value, list) and value:
-        return f"[{', '.join(map(in_words, value))}]"
+        return f"[{', '.join(map(value_shown, value))}]"
     return quoted(value, 60) if isinstance(value, str) else shown(value)
