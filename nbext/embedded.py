@@ -24,7 +24,7 @@ from nbext.settings import Secret, service_folder
 if TYPE_CHECKING:
     from nbext.service.server import Server
 
-_NEEDED = ("fastapi", "uvicorn", "ibis", "duckdb")
+_NEEDED = ("fastapi", "uvicorn", "duckdb")
 _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _running: dict[tuple[Path, str], Embedded] = {}
@@ -35,7 +35,7 @@ _ending = threading.Event()
 def start_service(data_dir: Path, engine: str = "duckdb://") -> Embedded:
     """Return the embedded service over a data folder, serving what was ingested until now; start it unless it runs.
 
-    NoService: fastapi, uvicorn, ibis or duckdb is not installed. ServiceDied: it ended while it started; its log says
+    NoService: fastapi, uvicorn or duckdb is not installed. ServiceDied: it ended while it started; its log says
     why. ConfigError, StorageError: the engine's URL or the data folder cannot be used.
     """
     if not all(importlib.util.find_spec(name) for name in _NEEDED):

@@ -35,25 +35,24 @@ ROOMS = {
 }
 # What a room must not know, whoever it is imported through.
 FOREIGN = {
-    "notebook": {"requests", "fastapi", "ibis", "duckdb", "urllib3"},
-    "analysis": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb"},
-    "client": {"IPython", "ipywidgets", "fastapi", "ibis", "duckdb"},
-    "service": {"IPython", "ipywidgets", "requests", "ibis", "duckdb", "pandas"},
+    "notebook": {"requests", "fastapi", "duckdb", "urllib3"},
+    "analysis": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb"},
+    "client": {"IPython", "ipywidgets", "fastapi", "duckdb"},
+    "service": {"IPython", "ipywidgets", "requests", "duckdb", "pandas"},
     "language": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pyspark", "pandas"},
     "engine": {"IPython", "ipywidgets", "requests", "fastapi", "starlette", "uvicorn"},
-    "node": {"IPython", "ipywidgets", "fastapi", "starlette", "ibis", "duckdb", "pandas"},
+    "node": {"IPython", "ipywidgets", "fastapi", "starlette", "duckdb", "pandas"},
     "core": {
         "IPython",
         "ipywidgets",
         "requests",
         "fastapi",
-        "ibis",
         "duckdb",
         "pandas",
         "numpy",
     },
-    "errors": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas"},
-    "settings": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas"},
+    "errors": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pandas"},
+    "settings": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pandas"},
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FOLDERS = sorted({path.parent for path in MODULES})

@@ -25,7 +25,6 @@ DECLARED = PROJECT["dependencies"] + [
 COMES_WITH = {
     "Crypto": "pycryptodome",
     "py4j": "pyspark",
-    "ibis": "ibis-framework",
     "anyio": "starlette",
     "traitlets": "ipython",
     "pydantic_core": "pydantic",

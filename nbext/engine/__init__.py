@@ -8,8 +8,8 @@ schema       the prepared tables, the same on every engine
 storage      generations in a data folder: how one is built, published, read and removed
 layers       a generation's base and delta, read as one
 ingest/      files of chain data become one generation of tables
-query/       what engines share: Ibis expressions, statements, parameters, history
-duckdb/      segments on DuckDB: bitmaps, addresses, spilling
-spark/       segments on Spark, one statement each
+query/       what engines share: statements, sets, answers
+duckdb/      statements on DuckDB, addresses, spilling
+spark/       statements on Spark
 sample/      the synthetic data that answers when there is no other
 """

@@ -15,17 +15,16 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import ibis
-
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.rules import NFT_STANDARDS
-from nbext.engine.dataset import CatalogHit, ChainExtent, Contract, Tables
+from nbext.engine.dataset import CatalogHit, ChainExtent, Contract
 from nbext.engine.query.amounts import amount_near, sort_key
+from nbext.engine.schema import CONTRACTS
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import pyarrow as pa
 
+    from nbext.engine.query.sql import SqlBuilder
 
 # `nbext.engine.dataset.Dataset.read`.
 Read = Callable[..., "pa.Table"]
@@ -34,7 +33,6 @@ _COLUMNS = tuple(field.name for field in fields(Contract))
 _EXACT_SYMBOL, _EXACT_NAME, _PREFIX, _WORD, _SUBSTRING, _SPACELESS = 1.0, 0.9, 0.8, 0.6, 0.4, 0.3
 # Below every fit of a contract that is not spam: an exact symbol of spam is worth less than a loose fit.
 _SPAM = 0.1
-_LARGE = sort_key(10**28)
 # Fewer times are looked up one by one; more than so many are forgotten.
 _FEWEST_LEARNT, _MOST_LEARNT = 3, 10_000
 
@@ -111,7 +109,7 @@ class TableCatalog:
 
     @cached_property
     def _table(self) -> pa.Table:
-        return self._read("catalog", _all_contracts, ())
+        return self._read(_all_contracts)
 
     @cached_property
     def _chains(self) -> dict[int, _ChainIndex]:
@@ -233,32 +231,23 @@ def _without_spaces(text: str) -> str:
     return text.replace(" ", "")
 
 
-def _all_contracts(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
-    balances, wallets = tables["balances"], tables["wallets"]
-    zero, dead = (
-        wallets.filter(wallets.address == address).select("wallet") for address in BURN_ADDRESSES
-    )
+def _all_contracts(sql: SqlBuilder) -> str:
+    zero, dead = (sql.wallets_at([address]) for address in BURN_ADDRESSES)
+    balances, large = sql.table("balances"), sql.value(sort_key(10**28))
+    columns = ", ".join(f"c.{name}" for name in _COLUMNS if name in CONTRACTS)
     # Read with the contracts, once: no row of them says it, and each generation's balances do. The zero address pays
-    # for every mint.
-    below = balances.filter(balances.size < 0).anti_join(zero, "wallet").group_by("contract")
-    burned = balances.semi_join(dead, "wallet").select("contract", burned="size")
-    # What has no balance of 29 digits has no sum of 39: that would take 10 billion wallets.
-    large = balances.filter((balances.size >= _LARGE) | (balances.size <= -_LARGE))
-    sizes = large.group_by("contract").agg(size=amount_near(large.size).sum())
-    known = tables["contracts"].left_join(
-        below.agg(below_zero=lambda rows: rows.count()), "contract"
-    )
-    known = known.drop("contract_right").left_join(burned, "contract")
-    known = known.drop("contract_right").left_join(sizes, "contract")
-    return (
-        known.mutate(
-            below_zero=known.below_zero.fill_null(0),
-            burned=known.burned.fill_null(0),
-            size=known["size"].fill_null(0),
-        )
-        .select(*_COLUMNS)
-        .order_by("contract")
-    )
+    # for every mint. What has no balance of 29 digits has no sum of 39: that would take 10 billion wallets.
+    return f"""
+        SELECT {columns}, coalesce(below_zero, 0) AS below_zero, coalesce(burned, 0) AS burned,
+            coalesce(near, 0) AS size
+        FROM contracts AS c
+        LEFT JOIN (SELECT contract, count(*) AS below_zero FROM {balances}
+            WHERE size < 0 AND wallet NOT IN {zero} GROUP BY contract) AS b ON b.contract = c.contract
+        LEFT JOIN (SELECT contract, size AS burned FROM {balances}
+            WHERE wallet IN {dead}) AS d ON d.contract = c.contract
+        LEFT JOIN (SELECT contract, sum({amount_near("size")}) AS near FROM {balances}
+            WHERE size >= {large} OR size <= -{large} GROUP BY contract) AS l ON l.contract = c.contract
+        ORDER BY c.contract"""
 
 
 class TableClock:
@@ -280,7 +269,9 @@ class TableClock:
     def untimed(self, chain_id: int) -> tuple[int, int]:
         """Return how many blocks of the chain have no time, and how many blocks there are."""
         if chain_id not in self._untimed:
-            found = self._read("clock-untimed", _untimed, (chain_id,)).to_pylist()[0]
+            (found,) = self._blocks_of(
+                chain_id, "count(*) AS blocks, count(*) - count(timestamp) AS untimed"
+            )
             self._untimed[chain_id] = (found["untimed"], found["blocks"])
         return self._untimed[chain_id]
 
@@ -292,12 +283,19 @@ class TableClock:
         """
         if (learnt := self._blocks.get((chain_id, timestamp))) is not None:
             return learnt
-        known = self._read("clock-known", _last_at_or_before, (chain_id, timestamp))["block"][
-            0
-        ].as_py()
-        after = self._read(
-            "clock-after", _first_after, (chain_id, -1 if known is None else known)
-        ).to_pylist()
+        (last,) = self._blocks_of(
+            chain_id,
+            "max(block) AS block",
+            lambda sql: f"WHERE timestamp <= {sql.value(timestamp)}",
+        )
+        known = last["block"]
+        after = self._blocks_of(
+            chain_id,
+            "block, timestamp",
+            lambda sql: (
+                f"WHERE block > {sql.value(-1 if known is None else known)} ORDER BY block LIMIT 1"
+            ),
+        )
         # A block without a time may lie before or after the asked one: half of the answers would be wrong.
         if after and after[0]["timestamp"] is None:
             return None
@@ -309,8 +307,10 @@ class TableClock:
         """Return the block's time in seconds since 1970; None where the data has none."""
         if (learnt := self._times.get((chain_id, block))) is not None:
             return learnt
-        found = self._read("clock-time", _of_block, (chain_id, block))["timestamp"].to_pylist()
-        return found[0] if found else None
+        found = self._blocks_of(
+            chain_id, "timestamp", lambda sql: f"WHERE block = {sql.value(block)}"
+        )
+        return found[0]["timestamp"] if found else None
 
     def learn(self, chain_id: int, timestamps: Sequence[int]) -> None:
         """Look up the blocks at many times at once, and their times: `block_at` and `timestamp_of` then know them."""
@@ -318,7 +318,17 @@ class TableClock:
         # Where blocks have no times, what `block_at` answers depends on the block after each, too.
         if len(unknown) < _FEWEST_LEARNT or self.untimed(chain_id)[0]:
             return
-        rows = self._read("clock-many", _last_of_each, (chain_id, tuple(unknown))).to_pylist()
+        rows = self._blocks_of(
+            chain_id,
+            "until, max(block) AS block, max_by(timestamp, block) AS timestamp",
+            # The last block until each time that is after the time before it: each block is in one of these spans, so
+            # no more rows are joined than there are blocks.
+            lambda sql: (
+                "JOIN (SELECT until, coalesce(lag(until) OVER (ORDER BY until), -1) AS start "
+                f"FROM {sql.listed(unknown, 'until')}) AS asked "
+                "ON timestamp > start AND timestamp <= until GROUP BY until"
+            ),
+        )
         found = {row["until"]: row for row in rows}
         if len(self._blocks) > _MOST_LEARNT:
             self._blocks, self._times = {}, {}
@@ -330,39 +340,14 @@ class TableClock:
                 self._blocks[chain_id, one] = before["block"]
                 self._times[chain_id, before["block"]] = before["timestamp"]
 
-
-def _untimed(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
-    blocks, (chain_id,) = tables["blocks"], scalars
-    blocks = blocks.filter(blocks.chain_id == chain_id)
-    return blocks.agg(untimed=blocks.timestamp.isnull().sum().fill_null(0), blocks=blocks.count())
-
-
-def _last_of_each(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
-    """Build the last block until each of some times that is after the time before it, and its time."""
-    blocks, (chain_id, timestamps) = tables["blocks"], scalars
-    asked = timestamps.unnest().name("until").as_table()
-    asked = asked.mutate(start=asked.until.lag().over(ibis.window(order_by="until")).fill_null(-1))
-    # Each block is in one of these spans: so no more rows are joined than there are blocks.
-    blocks = blocks.filter(blocks.chain_id == chain_id)
-    inside = blocks.join(asked, [blocks.timestamp > asked.start, blocks.timestamp <= asked.until])
-    return inside.group_by("until").agg(
-        block=inside.block.max(), timestamp=inside.timestamp.argmax(inside.block)
-    )
-
-
-def _last_at_or_before(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
-    blocks, (chain_id, timestamp) = tables["blocks"], scalars
-    return blocks.filter(blocks.chain_id == chain_id, blocks.timestamp <= timestamp).agg(
-        block=blocks.block.max()
-    )
-
-
-def _first_after(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
-    blocks, (chain_id, block) = tables["blocks"], scalars
-    later = blocks.filter(blocks.chain_id == chain_id, blocks.block > block)
-    return later.select("block", "timestamp").order_by("block").limit(1)
-
-
-def _of_block(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
-    blocks, (chain_id, block) = tables["blocks"], scalars
-    return blocks.filter(blocks.chain_id == chain_id, blocks.block == block).select("timestamp")
+    def _blocks_of(
+        self, chain_id: int, columns: str, rest: Callable[[SqlBuilder], str] = lambda _: ""
+    ) -> list[dict[str, Any]]:
+        """Return some columns of the blocks of a chain, of those that the rest of the statement takes."""
+        found = self._read(
+            lambda sql: (
+                f"SELECT {columns} FROM {sql.table('blocks', chain_id=chain_id)} AS b {rest(sql)}"
+            )
+        )
+        rows: list[dict[str, Any]] = found.to_pylist()
+        return rows

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nbext.core.addresses import WIDTH
 from nbext.core.rules import NFT_STANDARDS
-from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, SegmentExpired
+from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import pyarrow as pa
 
-    from nbext.engine.query.rows import Rows
+    from nbext.engine.query.rows import ColumnKind, Rows
     from nbext.engine.query.set_tree import Tree
+    from nbext.engine.query.sql import SqlBuilder
 
 # How soon a cancelled question is noticed, in seconds.
 TICK = 0.05
@@ -27,34 +25,8 @@ TICK = 0.05
 MOST_VALUES = 100_000_000
 # More than anybody reads of a plan: 200 conditions have megabytes of it.
 MOST_EXPLAINED = 100_000
-Tables = Mapping[str, "ir.Table"]
-# Builds a table of the data's tables and the scalars of some values.
-Build = Callable[[Tables, Sequence[Any]], "ir.Table"]
-
-
-@dataclass(frozen=True)
-class WalletList:
-    """A stored list of wallets. Its file has the 20 bytes of each address, in order and each once."""
-
-    id: str
-    wallets: int
-    path: Path = field(compare=False)
-
-    def pieces(self, addresses: int = 1_000_000) -> Iterator[bytes]:
-        """Yield the bytes of its addresses, so many addresses at a time."""
-        try:
-            with self.path.open("rb") as file:
-                while piece := file.read(addresses * WIDTH):
-                    yield piece
-        except FileNotFoundError:
-            gone = "was deleted to make room before the segment ran. Execute the segment again."
-        else:
-            return
-        raise SegmentExpired(f"The list of wallets {self.id} {gone}")
-
-
-# What can be bound to a statement; a tuple is one array, so its length is no part of the statement.
-Value = int | str | tuple[int, ...] | tuple[str, ...] | WalletList
+# Writes a statement.
+Write = Callable[["SqlBuilder"], str]
 
 
 @dataclass(frozen=True)
@@ -241,6 +213,28 @@ class Clock(Protocol):
 
 
 @dataclass(frozen=True)
+class ExactColumn:
+    """A column that is returned after the address.
+
+    Attributes
+    ----------
+    values
+        Writes the statement of ``wallet`` and the value: an integer, of an amount the limbs; of a match, its set.
+    holders
+        How many wallets it has, where that is known: a small column is read faster whole than joined.
+    size
+        The size that a column of amounts has at least (`nbext.core.uint256.digits_of_column`), whichever rows are
+        returned.
+    """
+
+    name: str
+    kind: ColumnKind
+    values: Callable[[SqlBuilder], Any]
+    holders: int | None = None
+    size: float = 0.0
+
+
+@dataclass(frozen=True)
 class Order:
     """How rows are ordered: by a returned column, ties by address.
 
@@ -249,54 +243,35 @@ class Order:
     column
         Its place among the question's columns; None for the address itself.
     keys
-        Builds a table of ``wallet`` and integers, of which the first orders the wallets and the others decide
-        where it is equal.
-    missing_last
-        A wallet that is not in the table, or null there, comes last; otherwise it has 0.
+        Writes the statement of ``wallet`` and the integer that orders the wallets; of amounts, their sort keys.
     """
 
     column: int | None
     descending: bool
-    keys: Callable[[Tables, Sequence[ir.Scalar]], ir.Table] | None = None
-    missing_last: bool = False
+    keys: Callable[[SqlBuilder], str] | None = None
 
 
 @dataclass(frozen=True)
 class Question:
-    """A compiled segment, its values kept apart from its shape.
+    """A compiled segment.
 
     Attributes
     ----------
-    shape
-        Questions of one shape differ only in ``values``: an engine may keep what it compiled.
     wallets
-        Builds the matching wallets: a tree of sets (`nbext.engine.query.set_tree`), which each engine combines in
-        its own way.
+        Writes the matching wallets: a tree of sets (`nbext.engine.query.set_tree`), each a statement.
     columns
-        Builds a table of ``wallet`` and one column for each exact column that is returned after the address
-        (``nbext.core.wire.Column``): a count, or what `nbext.engine.query.amounts` makes of an amount, a time or
-        a number that may be missing. A wallet that is not in it has 0, or misses it.
+        Each exact column (``nbext.core.wire.Column``). A wallet that is not in it has 0, or misses it.
+    order
+        None: by address.
     floats
         The amounts that are answered in their token's unit too, by the name of the exact column: the name of the column
         of floats, which is answered before it, and the token's decimals.
-    values
-        The values of the scalars that both builders get, in order. An int within 64 bits is an int64
-        scalar, a larger one decimal(38,0) (limbs), a str string; a tuple of them is an array scalar,
-        for long lists: ``scalar.unnest().name("address").as_table()`` is a table to join. A WalletList is a
-        table of its wallets' ids, or such an array.
     """
 
-    shape: str
-    wallets: Callable[[Tables, Sequence[ir.Scalar]], Tree]
-    columns: Callable[[Tables, Sequence[ir.Scalar]], Sequence[ir.Table]]
-    values: tuple[Value, ...] = ()
-    # How many wallets are in each column, where that is known: a small column is read faster whole than joined.
-    holders: tuple[int | None, ...] = ()
-    # None: by address.
+    wallets: Callable[[SqlBuilder], Tree]
+    columns: Sequence[ExactColumn] = ()
     order: Order | None = None
     floats: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    # The size that an exact column has at least (`nbext.core.uint256.digits_of_column`), whichever rows are returned.
-    sizes: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -338,9 +313,9 @@ class Cancel:
                 del reason
 
 
-def check_size(rows: int, question: Question, columns: int) -> None:
-    """Refuse an answer of more values than `MOST_VALUES`; ``columns`` is how many exact ones follow the address."""
-    columns += 1 + len(question.floats)
+def check_size(rows: int, question: Question) -> None:
+    """Refuse an answer of more values than `MOST_VALUES`."""
+    columns = 1 + len(question.columns) + len(question.floats)
     if rows * columns > MOST_VALUES:
         raise ResourceLimit(
             f"The answer would have {rows * columns:,} values: {rows:,} rows of {columns:,} columns. The service "
@@ -370,8 +345,6 @@ class Dataset(Protocol):
     about: DataAbout
     catalog: Catalog
     clock: Clock
-    # How many addresses a list of wallets may have; None where the engine takes any number.
-    longest_list: int | None
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> QueryResult:
         """Answer a question. ``limit=0`` only counts.
@@ -393,10 +366,8 @@ class Dataset(Protocol):
         What the questions share is read once, where the engine can: the history too, for many blocks. Errors as `ask`.
         """
 
-    def read(
-        self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
-    ) -> pa.Table:
-        """Read a table that is built of the data's, compiled once under its name. Errors as `ask`."""
+    def read(self, write: Write, cancel: Cancel | None = None) -> pa.Table:
+        """Return the rows of a statement. Errors as `ask`."""
 
     def totals(
         self, questions: Sequence[Question], *, cancel: Cancel | None = None

@@ -24,7 +24,7 @@ from typing import Any
 LIMBS = ("hi", "mid", "lo")
 # The to_block of a current balance.
 FOREVER = 2**62
-# The names that Ibis has for the types, as DuckDB's CREATE TABLE spells them.
+# The names of the types here, as DuckDB's CREATE TABLE spells them.
 SQL_TYPES = {
     "int32": "INTEGER",
     "int64": "BIGINT",

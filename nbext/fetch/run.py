@@ -510,7 +510,7 @@ def addresses_of(
 
 def check_installed() -> None:
     """Raise a `ConfigError` where a library of the extra ``node`` is missing."""
-    if not all(importlib.util.find_spec(name) for name in ("duckdb", "ibis")):
+    if not importlib.util.find_spec("duckdb"):
         raise ConfigError(
             "A fetch ingests what it reads, and the libraries for that are not installed: pip install "
             '"nbext[node]"'

@@ -4,8 +4,8 @@ A plan has a canonical form, from which its id is made: a request that means the
 It has addresses for symbols, blocks for times, raw integers for amounts. To parse and resolve it on the same data gives
 the same plan.
 
-A question is a shape with slots, and the values in them. Only what DuckDB and Spark both have is used in the
-expressions that conditions build.
+A question writes its statements when an engine asks for them: text with named values, of what DuckDB and Spark both
+have.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.chains import DEFAULT_CHAIN
 from nbext.core.untrusted_text import shown, visible
-from nbext.engine.dataset import Cancel, Order, Question
-from nbext.engine.query.parameters import Parameters, bound
+from nbext.engine.dataset import Cancel, ExactColumn, Order, Question
 from nbext.errors import ValidationError, did_you_mean
 from nbext.language import describe
 from nbext.language.conditions import CONDITIONS
@@ -264,59 +263,49 @@ def funnel_steps(plan: Plan, count: Count) -> list[FunnelStep]:
 
 def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin is not wanted here
     """Return the question for a plan's wallets, with the columns that are shown, in the order of the rows."""
-    whole, shown, described, order = plan.whole, plan.shown, plan.columns, plan.order
-    parameters = Parameters()
+    whole, described, order = plan.whole, plan.columns, plan.order
     # Of two conditions on one contract the later bound counts: each alone would be right.
     least = dict(whole.node.least_balances())
-    segment = parameters.shape_of(whole)
-    rows = parameters.shape_of(
-        tuple(
-            replace(one, least=least.get((one.contract.contract, one.at)))
-            if isinstance(one, BalanceColumn)
-            else one
-            for one in shown
-        )
-    )
-    # A column's name is an alias in the compiled text, so it belongs to the shape. The engine reads exact ones alone.
-    names = tuple(column["name"] for column in described[1:] if column["type"] != "float64")
+    shown = [
+        replace(one, least=least.get((one.contract.contract, one.at)))
+        if isinstance(one, BalanceColumn)
+        else one
+        for one in plan.shown
+    ]
+    # The engine reads exact columns alone.
+    names = [column["name"] for column in described[1:] if column["type"] != "float64"]
     return Question(
-        shape=repr((segment, rows, names, order)),
-        wallets=lambda tables, scalars: bound(segment, scalars).wallets(tables),
-        columns=lambda tables, scalars: [
-            column.values(name, tables)
-            for column, name in zip(bound(rows, scalars), names, strict=True)
-        ],
-        values=tuple(parameters.values),
-        holders=tuple(
-            one.contract.holders if isinstance(one, BalanceColumn) and one.at is None else None
-            for one in shown
-        ),
-        order=None if order is None else _order(order, rows, described),
+        wallets=whole.wallets,
+        columns=[_column(name, one) for name, one in zip(names, shown, strict=True)],
+        order=None if order is None else _order(order, shown, described),
         floats={
             f"{column['name']}_raw": (column["name"], column["decimals"] or 0)
             for column in described
             if column["type"] == "float64"
         },
-        sizes={
-            name: one.contract.size
-            for one, name in zip(shown, names, strict=True)
-            if isinstance(one, BalanceColumn) and one.contract.size
-        },
     )
 
 
-def _order(order: RowOrder, rows: Any, described: Sequence[Column]) -> Order:
+def _column(name: str, shown: ShownColumn) -> ExactColumn:
+    if not isinstance(shown, BalanceColumn):
+        return ExactColumn(name, shown.kind, shown.values)
+    now = shown.at is None
+    return ExactColumn(
+        name,
+        shown.kind,
+        shown.values,
+        holders=shown.contract.holders if now else None,
+        size=shown.contract.size,
+    )
+
+
+def _order(order: RowOrder, shown: Sequence[ShownColumn], described: Sequence[Column]) -> Order:
     if order.column == 0:
         return Order(None, order.descending)
-    # The engine knows the exact columns alone.
     place = sum(column["type"] != "float64" for column in described[1 : order.column])
-    missing_last = isinstance(rows[place], ActivityColumn) and rows[place].may_be_missing
-    return Order(
-        place,
-        order.descending,
-        lambda tables, scalars: bound(rows[place], scalars).sort_keys(tables),
-        missing_last,
-    )
+    column = shown[place]
+    assert not isinstance(column, MatchColumn)
+    return Order(place, order.descending, column.sort_keys)
 
 
 def segment_id(plan: Plan, fingerprint: str) -> str:

@@ -40,7 +40,8 @@ from nbext.language.model import (
 
 if TYPE_CHECKING:
     from nbext.core.wire import AsOf
-    from nbext.engine.dataset import Contract, Dataset, WalletList
+    from nbext.engine.dataset import Contract, Dataset
+    from nbext.engine.query.statement import WalletList
 
 _UNLOGGED = "it changes balances without a transfer, as tokens do that rebase or take a fee"
 # Why a contract's balances differ from those of the data, by `Compared.cause`.
@@ -95,14 +96,11 @@ class Context(ABC):
     def wallet_list(self, asked: ParsedCondition) -> WalletList | None:
         """Return the stored list of wallets that a condition names."""
         name, pointer = asked.values["list"], below(asked.pointer, "list")
-        found, most = self.lists(name), self.dataset.longest_list
+        found = self.lists(name)
         if found is None:
             # The client looks for this code, and stores the list again.
             detail = f"No list {name} is stored here: lists are deleted when they are not used. Send it to POST /lists."
             self.report.add(pointer, "unknown-list", detail)
-        elif most is not None and found.wallets > most:
-            detail = f"The list has {found.wallets:,} wallets. {self.dataset.about.engine} takes at most {most:,}."
-            self.report.add(pointer, "size", detail)
         return found
 
     def warn(self, line: str) -> None:

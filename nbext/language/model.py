@@ -14,22 +14,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import ibis
-
 from nbext.core.rules import MAX_COLUMN_SYMBOL
-from nbext.engine.query import history
-from nbext.engine.query.amounts import limbs_of
-from nbext.engine.query.rows import amount_struct, optional_struct, time_struct
-from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, Tree, as_one_table, normal_form
+from nbext.engine.query.amounts import sort_key
+from nbext.engine.query.set_tree import Among, And, Not, Or, Tree
 from nbext.language.describe import chain_name, decimals_of, excluding
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
     from nbext.core.chains import Chain
     from nbext.core.wire import AsOf, Column, FileType, Operator
-    from nbext.engine.dataset import Contract, Tables
+    from nbext.engine.dataset import Contract
     from nbext.engine.query.amounts import AmountRange
+    from nbext.engine.query.rows import ColumnKind
+    from nbext.engine.query.sql import SqlBuilder
     from nbext.language.fields import Time
 
 
@@ -99,8 +95,8 @@ class PlanNode(ABC):
         return f"not ({self.words()})"
 
     @abstractmethod
-    def wallets(self, tables: Tables) -> Tree:
-        """Build the wallets that satisfy it. Its values are Ibis scalars by then (`nbext.engine.query.parameters`)."""
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return the wallets that satisfy it: a tree of sets, each a statement."""
 
     def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
         """Yield the least balance of every wallet that satisfies it, by the contract and the block."""
@@ -135,9 +131,9 @@ class AllOf(_Joined):
 
     word = " and "
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build the wallets of which every child holds."""
-        return And([child.wallets(tables) for child in self.children])
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return the wallets of which every child holds."""
+        return And([child.wallets(sql) for child in self.children])
 
     def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
         """Yield those of every child: all of them hold."""
@@ -155,9 +151,9 @@ class AnyOf(_Joined):
 
     word = " or "
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build the wallets of which a child holds."""
-        return Or([child.wallets(tables) for child in self.children])
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return the wallets of which a child holds."""
+        return Or([child.wallets(sql) for child in self.children])
 
     def burned(self) -> tuple[str, ...]:
         """Return those of any child."""
@@ -174,9 +170,9 @@ class NoneOf(PlanNode):
         """Return the child's words, denied."""
         return self.child.denied()
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build the wallets seen of which the child does not hold."""
-        return Not(self.child.wallets(tables))
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return the wallets seen of which the child does not hold."""
+        return Not(self.child.wallets(sql))
 
 
 @dataclass(frozen=True)
@@ -186,18 +182,25 @@ class SeenWallets:
     chain_id: int
     at: int | None = None
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build these wallets."""
-        activity, contracts, held = tables["activity"], tables["contracts"], tables["history"]
-        activity = activity.filter(activity.chain_id == self.chain_id)
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return these wallets."""
+        activity = sql.table("activity", chain_id=self.chain_id)
         if self.at is None:
-            return Leaf(activity.select("wallet"))
+            return sql.leaf(f"SELECT wallet FROM {activity}")
         # A wallet first seen later had not been seen at that block, unless an NFT that it sent later was its own from
         # the beginning: else an OR with a complement would lose a wallet that another of its branches returns.
-        nfts = contracts.filter(contracts.chain_id == self.chain_id, contracts.standard == "ERC721")
-        held = history.standing(held.filter(held.lo > 0), self.at).semi_join(nfts, "contract")
-        first = Leaf(history.wallets_of(history.until(activity, "first_block", self.at)))
-        return Or([first, Leaf(history.wallets_of(held).distinct())])
+        wallet, first = sql.wallet(self.at), sql.standing(activity, self.at, "first_block", None)
+        nfts = (
+            f"SELECT contract FROM {sql.table('contracts', chain_id=self.chain_id)} "
+            "WHERE standard = 'ERC721'"
+        )
+        held = f"{sql.history(self.at)} WHERE lo > 0 AND contract IN ({nfts})"
+        return Or(
+            [
+                sql.leaf(f"SELECT {wallet} FROM {first}"),
+                sql.leaf(f"SELECT DISTINCT {wallet} FROM {held}"),
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -216,19 +219,16 @@ class SegmentNode(PlanNode):
         """Return what it asks, and whom it leaves out."""
         return self.node.words() + excluding(self.exclude)
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build its wallets: complements are taken from the wallets that it sees, whatever it is part of."""
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return its wallets: complements are taken from the wallets that it sees, whatever it is part of."""
         # Its own seen wallets, not those of a segment around it: a saved segment means the same wherever it is named.
         tree = Among(
-            self.node.wallets(tables), Or([one.wallets(tables) for one in self.seen]), self.loose
+            self.node.wallets(sql), Or([one.wallets(sql) for one in self.seen]), self.loose
         )
-        excluded: Any = self.exclude
-        # An empty list of addresses never became a scalar.
-        return (
-            tree
-            if isinstance(excluded, tuple)
-            else And([tree, Not(Leaf(history.wallets_listed(excluded, tables)))])
-        )
+        if not self.exclude:
+            return tree
+        excluded = sql.leaf(f"SELECT wallet FROM {sql.wallets_at(self.exclude)}")
+        return And([tree, Not(excluded)])
 
 
 @dataclass(frozen=True)
@@ -242,25 +242,28 @@ class BalanceColumn:
     at: int | None
     least: AmountRange | None = None
 
-    def values(self, name: str, tables: Tables) -> ir.Table:
-        """Build ``wallet`` and the balance."""
-        held = self._held(tables)
-        balance = held.size if self.contract.is_nft else amount_struct(limbs_of(held))
-        return history.wallets_of(held, **{name: balance})
+    @property
+    def kind(self) -> ColumnKind:
+        """Whether it is of counts or of amounts."""
+        return "count" if self.contract.is_nft else "amount"
 
-    def sort_keys(self, tables: Tables) -> ir.Table:
-        """Build ``wallet`` and what orders the balances: sizes decide nearly always, limbs where they are equal."""
-        return self._held(tables).select(
-            "wallet", *(["size"] if self.contract.is_nft else ["size", "hi", "mid", "lo"])
+    def values(self, sql: SqlBuilder) -> str:
+        """Return the statement of ``wallet`` and the count, or the limbs of the amount."""
+        value = "size" if self.contract.is_nft else "hi, mid, lo"
+        return f"SELECT {sql.wallet(self.at)}, {value} FROM {self._held(sql)}"
+
+    def sort_keys(self, sql: SqlBuilder) -> str:
+        """Return the statement of ``wallet`` and what orders the balances: sizes, which decide nearly always."""
+        return f"SELECT wallet, size FROM {self._held(sql)}"
+
+    def _held(self, sql: SqlBuilder) -> str:
+        held = sql.held(self.at, contract=self.contract.contract)
+        # Smaller balances are no matching wallet's; not to read them halves the work, or better.
+        return (
+            held
+            if self.least is None
+            else f"{held} WHERE size >= {sql.value(sort_key(self.least.low))}"
         )
-
-    def _held(self, tables: Tables) -> ir.Table:
-        held, least = history.balances_at(self.contract, self.at, tables), self.least
-        if least is not None:
-            # Smaller balances are no matching wallet's; not to read them halves the work, or better.
-            low: Any = least.low
-            held = held.filter(held.size >= low.size)
-        return held
 
 
 @dataclass(frozen=True)
@@ -271,31 +274,26 @@ class ActivityColumn:
     chain_id: int
     at: int | None
 
-    def values(self, name: str, tables: Tables) -> ir.Table:
-        """Build ``wallet`` and the fact."""
-        facts = self.sort_keys(tables)
-        made = time_struct if FACTS[self.fact][1] == "timestamp" else optional_struct
-        return facts.select(
-            "wallet", **{name: made(facts.fact) if self.may_be_missing else facts.fact}
+    @property
+    def kind(self) -> ColumnKind:
+        """What the fact is: who was not seen has no time of it, but 0 transfers."""
+        if FACTS[self.fact][1] == "timestamp":
+            return "time"
+        return "count" if self.fact == "transfers" else "number"
+
+    def values(self, sql: SqlBuilder) -> str:
+        """Return the statement of ``wallet`` and the fact, an integer: of a time, the seconds since 1970."""
+        activity = sql.activity(self.at, self.chain_id)
+        column = FACTS[self.fact][0]
+        if self.kind != "time":
+            return f"SELECT wallet, CAST({column} AS BIGINT) AS fact FROM {activity}"
+        blocks = sql.table("blocks", chain_id=self.chain_id)
+        return (
+            f"SELECT wallet, timestamp AS fact FROM {activity} AS a "
+            f"JOIN {blocks} AS b ON a.{column} = b.block"
         )
 
-    @property
-    def may_be_missing(self) -> bool:
-        """Whether a wallet may be without it: who was not seen has no time of it, but 0 transfers."""
-        return self.fact != "transfers"
-
-    def sort_keys(self, tables: Tables) -> ir.Table:
-        """Build ``wallet`` and ``fact``, an integer: of a time, the seconds since 1970."""
-        values: Any = self
-        activity = tables["activity"].filter(tables["activity"].chain_id == values.chain_id)
-        if values.at is not None:
-            activity = history.activity(values.chain_id, values.at, tables)
-        column, kind = FACTS[self.fact]
-        if kind != "timestamp":
-            return activity.select("wallet", fact=activity[column].cast("int64"))
-        blocks = tables["blocks"].filter(tables["blocks"].chain_id == values.chain_id)
-        seen = activity.select("wallet", block=activity[column])
-        return seen.join(blocks, "block").select("wallet", fact=blocks.timestamp)
+    sort_keys = values
 
 
 @dataclass(frozen=True)
@@ -303,12 +301,11 @@ class MatchColumn:
     """Whether the wallets are in a segment: 1, or 0."""
 
     whole: SegmentNode
+    kind: ClassVar[ColumnKind] = "match"
 
-    def values(self, name: str, tables: Tables) -> ir.Table:
-        """Build ``wallet`` and 1."""
-        return as_one_table(normal_form(self.whole.wallets(tables))).select(
-            "wallet", **{name: ibis.literal(1, "int64")}
-        )
+    def values(self, sql: SqlBuilder) -> Tree:
+        """Return the wallets that are in it."""
+        return self.whole.wallets(sql)
 
 
 # What ``columns`` takes -> its column of the table ``activity``, and its type in an answer.

@@ -29,7 +29,7 @@ from nbext.core.wire import (
     SIGN_UP_FIELDS,
     TOKEN_FIELDS,
 )
-from nbext.engine.duckdb import dataset
+from nbext.engine.query import answers
 from nbext.errors import AmbiguousSymbol, InvalidSegment, NotFound, ServiceDied, ValidationError
 from nbext.settings import Settings
 
@@ -159,7 +159,7 @@ def test_the_largest_holders_come_first_of_all_that_match(embedded):
 def test_more_rows_than_are_ordered_at_once_have_the_same_order(embedded, monkeypatch, sign):
     asked = {"token": {"token": "UNI"}, "columns": ["transfers"], "orderBy": f"{sign}UNI_balance"}
     at_once = embedded.execute_segment(asked, limit=999)
-    monkeypatch.setattr(dataset, "_CHUNK", 7)
+    monkeypatch.setattr(answers, "CHUNK", 7)
     # Another limit is another segment.
     piece_by_piece = embedded.execute_segment(asked, limit=998)
     pd.testing.assert_frame_equal(piece_by_piece, at_once.head(998))

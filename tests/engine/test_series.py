@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from nbext.engine.duckdb import bitmaps as bits
-from nbext.engine.duckdb import dataset as duckdb_dataset
+from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.open import open_dataset
+from nbext.engine.query import bitmaps as bits
 from nbext.engine.query.series import Series, series_of
 from nbext.language import language
 from tests.engine import forms
@@ -92,18 +92,21 @@ def test_many_blocks_are_answered_as_each_alone(dataset, name, data, searched):
 
 
 def test_what_stood_at_many_blocks_is_one_question_for_all_of_them(dataset):
-    asked = {name: list(series_of(questions_of(name, dataset, LATE[::20]))) for name in NAMES}
-    assert {name: len(found) for name, found in asked.items()} == dict.fromkeys(NAMES, 1)
-    assert {
-        name for name, (one,) in asked.items() if dataset._statements.series(one) is None
-    } == ONE_BY_ONE
+    asked = {
+        name: list(series_of(questions_of(name, dataset, LATE[::20]), None, columns=False))
+        for name in NAMES
+    }
+    assert {name: len(found) for name, found in asked.items()} == {
+        name: name not in ONE_BY_ONE for name in NAMES
+    }
 
 
 def test_no_statement_is_run_for_a_block_of_its_own(dataset, monkeypatch):
     blocks = range(80)
-    questions, read, work = questions_of("token_min", dataset, blocks), [], duckdb_dataset._Work
-    fetch = work.fetch
-    monkeypatch.setattr(work, "fetch", lambda *asked: read.append(asked[1]) or fetch(*asked))
+    questions, read, fetch = questions_of("token_min", dataset, blocks), [], CursorEngine.fetch
+    monkeypatch.setattr(
+        CursorEngine, "fetch", lambda *asked: read.append(asked[1]) or fetch(*asked)
+    )
     counts = dataset.count(questions, [[place] for place in blocks])
     assert len(read) <= 2, "the wallets left out, once for each 64 blocks"
     assert counts[0] < counts[40] < counts[79]
@@ -114,11 +117,9 @@ def test_questions_that_differ_in_more_than_their_block_are_no_series(dataset):
         *questions_of("token_min", dataset, [170]),
         *questions_of("token", dataset, LATE[:5]),
     ]
-    (found,) = series_of([other, *questions, questions[0]])
-    assert found == Series(
-        questions[0], found.slots, tuple(LATE[:5]), ((1, 6), (2,), (3,), (4,), (5,))
-    )
-    assert list(series_of(questions[:2])) == []
+    (found,) = series_of([other, *questions, questions[0]], None, columns=True)
+    assert found == Series(questions[0], tuple(LATE[:5]), ((1, 6), (2,), (3,), (4,), (5,)))
+    assert list(series_of(questions[:2], None, columns=True)) == []
 
 
 @pytest.mark.spark
@@ -144,13 +145,3 @@ def test_spark_counts_and_adds_up_many_blocks_as_duckdb_does(data_dir, dataset, 
                     assert dataset.totals(questions[0]) == on_spark.totals(questions[1]), name
         finally:
             on_spark.close()
-
-
-def test_ibis_can_write_every_series_for_spark(data_dir, dataset):
-    on_spark = open_dataset(data_dir, "local[*]")
-    for name in ("token_held_since", "nft_ids", "all_any_not"):
-        (asked,) = series_of(questions_of(name, dataset, LATE[::20]))
-        statement = on_spark._statements.series_by_point(asked, amounts=False)
-        sql = statement.with_literals((*asked.question.values, asked.blocks))
-        assert "9000000000000" not in sql
-    on_spark.close()

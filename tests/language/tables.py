@@ -5,30 +5,21 @@ from __future__ import annotations
 import atexit
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ibis
+import duckdb
 import pyarrow as pa
 
 from nbext.core.addresses import BURN_ADDRESSES, list_id
 from nbext.core.uint256 import split
-from nbext.engine.dataset import (
-    ChainExtent,
-    Contract,
-    DataAbout,
-    Order,
-    QueryResult,
-    Question,
-    WalletList,
-)
+from nbext.engine.dataset import Cancel, ChainExtent, Contract, DataAbout
+from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.query.amounts import stored_amount
-from nbext.engine.query.parameters import inline
-from nbext.engine.query.rows import in_exact_order
-from nbext.engine.query.set_tree import as_one_table, normal_form
-from nbext.engine.query.statements import side_by_side, stored_rows, wallets_in_order
+from nbext.engine.query.answers import Engine, SqlDataset
+from nbext.engine.query.statement import WalletList
 from nbext.engine.schema import FOREVER, TABLES
 
 ZERO = BURN_ADDRESSES[0]
@@ -247,18 +238,17 @@ class WorldClock:
         return self.world.timestamp(chain_id, block)
 
 
-class WorldDataset:
-    """A dataset over a world's tables, in DuckDB: what it answers is only what the question's expressions say."""
+class WorldDataset(SqlDataset):
+    """A dataset over a world's tables, in DuckDB's memory."""
 
     def __init__(self, world: World) -> None:
+        super().__init__()
         self.names(world)
-        self.connection = ibis.duckdb.connect()
+        self.connection = duckdb.connect()
         for name, table in tables(world).items():
-            # Ibis' own create_table takes five times as long.
-            self.connection.con.register("arriving", table)
-            self.connection.con.execute(f"CREATE TABLE {name} AS FROM arriving")
-            self.connection.con.unregister("arriving")
-        self.tables = {name: self.connection.table(name) for name in TABLES}
+            self.connection.register("arriving", table)
+            self.connection.execute(f"CREATE TABLE {name} AS FROM arriving")
+            self.connection.unregister("arriving")
 
     @classmethod
     def unconnected(cls, world: World) -> WorldDataset:
@@ -276,22 +266,12 @@ class WorldDataset:
             for chain_id, last in world.last_blocks.items()
         )
         self.about = DataAbout("world", True, "fingerprint", "duckdb", chains)
-        self.longest_list = None
 
-    def ask(self, question: Question, *, limit: int) -> QueryResult:
-        scalars = [scalar_of(value) for value in inline(question).values]
-        wallets = as_one_table(normal_form(question.wallets(self.tables, scalars)))
-        first = wallets_in_order(wallets, question.order, self.tables, scalars).limit(limit)
-        rows = side_by_side(first, self.tables["wallets"], question.columns(self.tables, scalars))
-        order = question.order or Order(None, descending=False)
-        by = "address" if order.column is None else rows.columns[1 + order.column]
-        found = in_exact_order(rows.to_pyarrow(), by, "address", descending=order.descending)
-        # Where the limit left nothing out, the rows are counted already.
-        matched = found.num_rows if found.num_rows < limit else wallets.count().to_pyarrow().as_py()
-        return QueryResult(int(matched), stored_rows(found, question))
+    def do(self, task: Callable[[Engine], Any], cancel: Cancel | None) -> Any:
+        return task(CursorEngine(self.connection))
 
     def close(self) -> None:
-        self.connection.disconnect()
+        self.connection.close()
 
 
 _LISTS = tempfile.TemporaryDirectory(prefix="nbext-lists-")
@@ -304,16 +284,3 @@ def stored_list(addresses: Iterable[str]) -> WalletList:
     path = Path(_LISTS.name) / list_id([packed])
     path.write_bytes(packed)
     return WalletList(path.name, len(packed) // 20, path)
-
-
-def scalar_of(value: Any) -> ibis.expr.types.Scalar:
-    """Return a question's value as the literal that its documentation says."""
-    if isinstance(value, tuple):
-        kinds = {
-            "string" if isinstance(one, str) else "int64" if one < 2**63 else "decimal(38,0)"
-            for one in value
-        }
-        return ibis.literal(list(value), type=f"array<{max(kinds, key=len)}>")
-    if isinstance(value, str):
-        return ibis.literal(value, type="string")
-    return ibis.literal(value, type="int64" if -(2**63) <= value < 2**63 else "decimal(38,0)")

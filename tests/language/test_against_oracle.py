@@ -12,8 +12,6 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from nbext.engine.dataset import Question
-from nbext.engine.query.parameters import intersection
 from nbext.language import language
 from nbext.language.conditions import SCOPE
 from nbext.language.model import Plan
@@ -169,20 +167,14 @@ def check_in_common(
 ) -> None:
     """Compare how many wallets requests have in common, and the conditions of each that must hold, one by one."""
 
-    def count(questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
-        return [
-            dataset.ask(intersection([questions[one] for one in places]), limit=100).matched
-            for places in together
-        ]
-
     plans = [
         language.resolve(language.parse(request), dataset, saved.get, STORED.get)
         for request in asked
     ]
     common = set.intersection(*(oracle.wallets(request) for request in asked))
-    assert count(list(map(language.compile, plans)), [range(len(plans))]) == [len(common)]
+    assert dataset.count(list(map(language.compile, plans)), [range(len(plans))]) == [len(common)]
     request, plan = asked[-1], plans[-1]
-    steps = language.funnel_steps(plan, count)
+    steps = language.funnel_steps(plan, dataset.count)
     scope = {
         key: value
         for key, value in plan.canonical["filters"].items()

@@ -121,13 +121,3 @@ def test_a_misspelt_condition_is_named_and_corrected():
             "detail": "Unknown condition 'tokn'. Did you mean 'token'?",
         }
     ]
-
-
-def test_queries_that_differ_only_in_values_have_one_shape(dataset):
-    def shape(low, block):
-        filters = {"token": {"token": USDC, "balance": {"min": low}, "heldSince": block}}
-        return language.compile(
-            language.resolve(language.parse({"filters": filters}), dataset)
-        ).shape
-
-    assert shape("1", 3) == shape("0.5", 4)

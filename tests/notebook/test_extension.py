@@ -22,7 +22,7 @@ shell = InteractiveShell.instance()
 start = time.process_time()
 shell.run_line_magic("load_ext", "nbext")
 spent = time.process_time() - start
-heavy = {"pandas", "fastapi", "ibis", "duckdb", "requests", "ipywidgets", "pyarrow"} & set(sys.modules)
+heavy = {"pandas", "fastapi", "duckdb", "requests", "ipywidgets", "pyarrow"} & set(sys.modules)
 start = time.process_time()
 import pandas
 print(f"{spent / (time.process_time() - start):.3f} {sorted(heavy)}")

@@ -111,7 +111,7 @@ def test_python_may_end_at_any_moment_of_it(environ, seconds):
 @pytest.mark.slow
 @MOMENTS
 def test_a_fork_at_any_moment_of_it_has_no_module_half_imported(environ, seconds):
-    child = "import pandas, ibis, fastapi, nbext; nbext.connect().tokens('ethereum', 'UNI'); os._exit(7)"
+    child = "import pandas, duckdb, fastapi, nbext; nbext.connect().tokens('ethereum', 'UNI'); os._exit(7)"
     code = f"time.sleep({seconds})\nif os.fork() == 0:\n    {child}\nprint(os.waitstatus_to_exitcode(os.wait()[1]))"
     done = run(LOADED + code)
     assert done.stdout.splitlines()[-1:] == ["7"], done.stderr

@@ -19,20 +19,20 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from nbext.core.addresses import WIDTH
 from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.locks import ProcessLock
-from nbext.engine.layers import Layers, attach
+from nbext.engine.layers import attach
+from nbext.engine.query.rows import ADDRESS_LENGTH, address_column
+from nbext.engine.query.sql import Layers
 from nbext.engine.storage import ADVICE, DUCKDB
 from nbext.errors import StorageError
 
 if TYPE_CHECKING:
-    from nbext.engine.duckdb.bitmaps import Wallets
+    from nbext.engine.query.bitmaps import Wallets
     from nbext.engine.storage import Generation
 
 MOST_SPILLED = "4GB"
 FILE = "addresses.txt"
-_WIDTH = 42
 # Of fewer wallets than this the pages stay mapped.
 _MANY = 100_000
 
@@ -147,7 +147,7 @@ class Addresses:
         # What was read stays in the system's cache, and is no longer counted as this process's memory.
         if len(wallets) > _MANY and hasattr(mmap, "MADV_DONTNEED") and hasattr(mapped, "madvise"):
             mapped.madvise(mmap.MADV_DONTNEED)
-        return _column(texts)
+        return address_column(texts)
 
     def write(self, columns: Iterable[pa.StringArray], number: int) -> None:
         """Make the file of so many addresses in the order of their wallets, whole or not at all.
@@ -165,24 +165,7 @@ class Addresses:
 
     def _open(self) -> None:
         if self._path.is_file() and self._path.stat().st_size:
-            self._texts = np.memmap(self._path, np.uint8, mode="r").reshape(-1, _WIDTH)
-
-
-def texts_of(packed: bytes) -> pa.StringArray:
-    """Return the addresses whose 20 bytes follow each other, as texts."""
-    halves = np.frombuffer(packed, np.uint8).reshape(-1, WIDTH)
-    texts = np.empty((len(halves), _WIDTH), np.uint8)
-    texts[:, :2] = np.frombuffer(b"0x", np.uint8)
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
-    texts[:, 2::2], texts[:, 3::2] = digits[halves >> 4], digits[halves & 15]
-    return _column(texts)
-
-
-def _column(texts: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.StringArray:
-    offsets = np.arange(len(texts) + 1, dtype=np.int32) * _WIDTH
-    return pa.StringArray.from_buffers(
-        len(texts), pa.py_buffer(offsets), pa.py_buffer(texts.tobytes())
-    )
+            self._texts = np.memmap(self._path, np.uint8, mode="r").reshape(-1, ADDRESS_LENGTH)
 
 
 class _OtherWidth(Exception):
@@ -193,7 +176,7 @@ def _write(columns: Iterable[pa.StringArray], number: int, path: Path) -> None:
     with path.open("wb") as file:
         for column in columns:
             file.write(texts_joined(column))
-    if path.stat().st_size != number * _WIDTH:
+    if path.stat().st_size != number * ADDRESS_LENGTH:
         raise _OtherWidth
 
 
@@ -203,6 +186,6 @@ def texts_joined(column: pa.StringArray) -> bytes:
         return b""
     _, buffer, data = column.buffers()
     offsets = np.frombuffer(buffer, np.int32)[column.offset : column.offset + len(column) + 1]
-    if not (np.diff(offsets) == _WIDTH).all():
+    if not (np.diff(offsets) == ADDRESS_LENGTH).all():
         raise _OtherWidth
     return bytes(data[offsets[0] : offsets[-1]])

@@ -1,10 +1,12 @@
 """What engines share to answer a question.
 
+statement   a statement with its values, or a stored list: what sets are fetched from
+sql         statements as text with named values, and how they are written; base and delta read as one
+amounts     amounts of up to 256 bits in SQL, their sort keys, and bounds
 set_tree    a segment's wallets as a tree of sets: and, or, not, among
-amounts     amounts of up to 256 bits as expressions, their sort keys, and bounds
-parameters  values taken out of a plan, and bound into its compiled statements
-statements  a question's tree compiled to SQL, once for each shape
+bitmaps     sets of wallets in memory, at one block or at many
 series      questions that differ in their block alone, as one
-history     tables that conditions start from, now or as they were at a block
+answers     the strategy: sets, order, rows, counts, sums, explanations
+explain     statements and how they are combined, for people to read
 rows        an answer's rows: made by column, stored aside, read in batches
 """

@@ -1,7 +1,7 @@
-"""Amounts of up to 256 bits as Ibis expressions: limbs, the sort key that orders them, and bounds.
+"""Amounts of up to 256 bits in SQL: limbs, the sort key that orders them, and bounds.
 
 The limbs are those of `nbext.core.uint256`, in normal form in all tables: sums of limbs are put back into it by
-`carried`. The expressions use only what every engine computes exactly on DECIMAL(38,0): ``+ - %``, comparison, and the
+`carried`. The texts use only what every engine computes exactly on DECIMAL(38,0): ``+ - %``, comparison, and the
 division of an exact multiple.
 
 An amount's sort key, the column ``size`` of tables, is one 64-bit integer. Below 10**17 it is the amount itself; of a
@@ -14,55 +14,46 @@ rows of that very key. Engines scan these integers some 50 times as fast as limb
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-import ibis
+from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, split
+from nbext.engine.query.sql import LIMB, SqlBuilder
 
-from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, split
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
-LIMB_TYPE = "decimal(38,0)"
 KEY_DIGITS = 17
 _STEP: int = 10**KEY_DIGITS
+_BASE = f"CAST({LIMB_BASE} AS {LIMB})"
 
 
-def limbs_of(table: ir.Table, prefix: str = "") -> Limbs:
-    """Return a table's limb columns: ``hi mid lo``, or with a prefix such as ``id_``."""
-    return Limbs(table[f"{prefix}hi"], table[f"{prefix}mid"], table[f"{prefix}lo"])
+def limbs_at_least(sql: SqlBuilder, amount: int) -> str:
+    """Return the test that limbs in normal form are at least an amount."""
+    hi, mid, lo = map(sql.value, split(amount))
+    return f"(hi > {hi} OR (hi = {hi} AND (mid > {mid} OR (mid = {mid} AND lo >= {lo}))))"
 
 
-def limbs_at_least(amount: Limbs, bound: Limbs) -> ir.BooleanValue:
-    """Say where ``amount >= bound``, both in normal form."""
-    lower = (amount.mid > bound.mid) | ((amount.mid == bound.mid) & (amount.lo >= bound.lo))
-    return (amount.hi > bound.hi) | ((amount.hi == bound.hi) & lower)
+def limbs_at_most(sql: SqlBuilder, amount: int) -> str:
+    """Return the test that limbs in normal form are at most an amount."""
+    hi, mid, lo = map(sql.value, split(amount))
+    return f"(hi < {hi} OR (hi = {hi} AND (mid < {mid} OR (mid = {mid} AND lo <= {lo}))))"
 
 
-def limbs_at_most(amount: Limbs, bound: Limbs) -> ir.BooleanValue:
-    """Say where ``amount <= bound``, both in normal form."""
-    lower = (amount.mid < bound.mid) | ((amount.mid == bound.mid) & (amount.lo <= bound.lo))
-    return (amount.hi < bound.hi) | ((amount.hi == bound.hi) & lower)
+def carried(sums: str, others: str) -> str:
+    """Return the statement of rows whose sums of limbs are in normal form again, with other columns.
+
+    Each sum may be of up to 10**11 limbs of either sign.
+    """
+    for upper, lower, rest in (("mid", "lo", "hi"), ("hi", "mid", "lo")):
+        # The remainder takes the dividend's sign on every engine; adding the base first makes it the modulus.
+        limb = f"({lower} % {_BASE} + {_BASE}) % {_BASE}"
+        # Some engines divide decimals as doubles: the quotient is a small whole number, so rounding restores it.
+        carry = f"CAST(round(({lower} - {limb}) / {_BASE}) AS {LIMB})"
+        limbs = f"{upper} + {carry} AS {upper}, {limb} AS {lower}, {rest}"
+        sums = f"(SELECT {others}, {limbs} FROM {sums}) AS {lower}_carried"
+    return f"SELECT * FROM {sums}"
 
 
-def limbs_equal(amount: Limbs, other: Limbs) -> ir.BooleanValue:
-    """Say where two amounts are the same, both in normal form."""
-    return (amount.lo == other.lo) & (amount.mid == other.mid) & (amount.hi == other.hi)
-
-
-def carried(sums: Limbs) -> Limbs:
-    """Return sums of limbs in normal form again; each sum may be of up to 10**11 limbs of either sign."""
-    lo, carry = _carry(sums.lo)
-    mid, carry = _carry(sums.mid + carry)
-    return Limbs(sums.hi + carry, mid, lo)
-
-
-def limb_sums(balance: ir.Column) -> dict[str, ir.Scalar]:
-    """Return the limbs, not in normal form, of the sum of amounts (`rows.amount_struct`) or of counts; of no row, 0."""
-    zero = ibis.literal(0, type=LIMB_TYPE)
-    if not balance.type().is_struct():
-        return {"hi": zero, "mid": zero, "lo": balance.cast(LIMB_TYPE).sum().fill_null(zero)}
-    return {limb: balance[limb].sum().fill_null(zero) for limb in Limbs._fields}
+def count_as_amount(count: str) -> str:
+    """Return the columns of a count as an amount: the limbs and ``size``."""
+    zero = f"CAST(0 AS {LIMB})"
+    return f"{zero} AS hi, {zero} AS mid, CAST({count} AS {LIMB}) AS lo, CAST({count} AS BIGINT) AS size"
 
 
 def sort_key(amount: int) -> int:
@@ -78,99 +69,36 @@ def sort_key(amount: int) -> int:
     return amount if more <= 0 else more * _STEP + int(digits[:KEY_DIGITS])
 
 
-@dataclass(frozen=True)
-class Bound:
-    """A bound of amounts: its limbs and sort key, as integers or scalars.
-
-    ``sharp``: comparing sizes is comparing amounts.
-    """
-
-    limbs: Limbs
-    size: Any
-    sharp: bool
-
-
-def lower_bound(amount: int) -> Bound:
-    """Return an amount as the least that is allowed."""
-    return Bound(split(amount), sort_key(amount), sort_key(amount - 1) < sort_key(amount))
-
-
-def upper_bound(amount: int) -> Bound:
-    """Return an amount as the most that is allowed."""
-    return Bound(split(amount), sort_key(amount), sort_key(amount) < sort_key(amount + 1))
-
-
 def stored_amount(amount: int) -> tuple[int, int, int, int]:
     """Return the columns that hold an amount and its sort key: ``hi mid lo size``."""
     return (*split(amount), sort_key(amount))
 
 
-def digits_of(magnitude: Limbs) -> ir.StringValue:
-    """Return the decimal digits of limbs in normal form that are not negative, without leading zeros."""
-    hi, mid, lo = (limb.cast("string") for limb in magnitude)
-    long = (hi + mid.lpad(LIMB_DIGITS, "0") + lo.lpad(LIMB_DIGITS, "0")).re_replace("^0+", "")
-    return ibis.ifelse((magnitude.hi == 0) & (magnitude.mid == 0), lo, long)
-
-
-def sort_key_of_digits(text: ir.StringValue) -> ir.IntegerValue:
-    """Return the sort key of an amount that is not negative, of its decimal digits."""
-    first, more = text.left(KEY_DIGITS).cast("int64"), text.length() - KEY_DIGITS
-    return ibis.ifelse(more > 0, more.cast("int64") * _STEP + first, first)
-
-
-def amount_near(size: ir.IntegerValue) -> ir.FloatingValue:
+def amount_near(size: str) -> str:
     """Return about the amount of a sort key, without its sign."""
-    first = size.abs() % _STEP
+    first = f"abs({size}) % {_STEP}"
     # An exact multiple: engines divide integers as floats, which would round to the next power of ten.
-    return first.cast("float64") * ibis.literal(10.0) ** ((size.abs() - first) / _STEP).round()
+    power = f"power(CAST(10 AS DOUBLE), round((abs({size}) - {first}) / {_STEP}))"
+    return f"CAST({first} AS DOUBLE) * {power}"
 
 
-def row_at_least(table: ir.Table, bound: Bound) -> ir.BooleanValue:
-    """Say where the amount of a table's row is at least the bound."""
-    if bound.sharp:
-        return table.size >= bound.size
-    return (table.size > bound.size) | (
-        (table.size == bound.size) & limbs_at_least(limbs_of(table), bound.limbs)
-    )
+def row_at_least(sql: SqlBuilder, amount: int) -> str:
+    """Return the test that the amount of a table's row is at least a bound."""
+    key = sort_key(amount)
+    size = sql.value(key)
+    # Smaller than every amount of its key: comparing sizes is comparing amounts.
+    if sort_key(amount - 1) < key:
+        return f"size >= {size}"
+    return f"(size > {size} OR (size = {size} AND {limbs_at_least(sql, amount)}))"
 
 
-def row_at_most(table: ir.Table, bound: Bound) -> ir.BooleanValue:
-    """Say where the amount of a table's row is at most the bound."""
-    if bound.sharp:
-        return table.size <= bound.size
-    return (table.size < bound.size) | (
-        (table.size == bound.size) & limbs_at_most(limbs_of(table), bound.limbs)
-    )
-
-
-def row_within(table: ir.Table, low: Bound, high: Bound | None) -> ir.BooleanValue:
-    """Say where the amount of a table's row lies within bounds."""
-    return (
-        row_at_least(table, low)
-        if high is None
-        else row_at_least(table, low) & row_at_most(table, high)
-    )
-
-
-def rows_within(table: ir.Table, low: Bound, high: Bound | None) -> ir.Table:
-    """Return the rows whose amount lies within bounds.
-
-    Where sizes do not decide, the rows that they do decide are taken apart: an engine then reads the limbs of
-    the others only.
-    """
-    if low.sharp and (high is None or high.sharp):
-        return table.filter(row_within(table, low, high))
-    sure = (
-        table.size > low.size
-        if high is None
-        else (table.size > low.size) & (table.size < high.size)
-    )
-    edge = (
-        table.size == low.size
-        if high is None
-        else (table.size == low.size) | (table.size == high.size)
-    )
-    return table.filter(sure).union(table.filter(edge, row_within(table, low, high)))
+def row_at_most(sql: SqlBuilder, amount: int) -> str:
+    """Return the test that the amount of a table's row is at most a bound."""
+    key = sort_key(amount)
+    size = sql.value(key)
+    if key < sort_key(amount + 1):
+        return f"size <= {size}"
+    return f"(size < {size} OR (size = {size} AND {limbs_at_most(sql, amount)}))"
 
 
 @dataclass(frozen=True)
@@ -181,24 +109,25 @@ class Range:
     high: int | None
     none_too: bool
 
-    def holds(self, number: ir.IntegerValue) -> ir.BooleanValue:
-        """Build the test of a column."""
-        low = number >= self.low
-        return low if self.high is None else low & (number <= self.high)
+    def holds(self, sql: SqlBuilder, number: str) -> str:
+        """Return the test of a column."""
+        low = f"{number} >= {sql.value(self.low)}"
+        return low if self.high is None else f"{low} AND {number} <= {sql.value(self.high)}"
 
 
 @dataclass(frozen=True)
 class AmountRange(Range):
-    """Bounds of an amount, which may need all of uint256.
+    """Bounds of an amount, which may need all of uint256."""
 
-    Bound to a statement, each is a `Bound`: a sort key, and limbs where that cannot tell.
-    """
+    def holds_row(self, sql: SqlBuilder) -> str:
+        """Return the test of a row that has a sort key: it decides nearly all rows by one comparison of 64 bits."""
+        low = row_at_least(sql, self.low)
+        return low if self.high is None else f"{low} AND {row_at_most(sql, self.high)}"
 
-    def holds_of(self, amount: Limbs) -> ir.BooleanValue:
-        """Build the test of an amount that has no sort key, as a sum has none."""
-        bounds: Any = self
-        low = limbs_at_least(amount, bounds.low.limbs)
-        return low if bounds.high is None else low & limbs_at_most(amount, bounds.high.limbs)
+    def holds_limbs(self, sql: SqlBuilder) -> str:
+        """Return the test of an amount that has no sort key, as a sum has none."""
+        low = limbs_at_least(sql, self.low)
+        return low if self.high is None else f"{low} AND {limbs_at_most(sql, self.high)}"
 
 
 class Block(int):
@@ -220,11 +149,10 @@ class Blocks:
     first: int | None = None
     last: int | None = None
 
-    def holds(self, block: ir.IntegerValue) -> list[ir.BooleanValue]:
-        """Build the tests of a column, as many as there are bounds."""
-        # No test where there is no bound: the shape has no value to bind there.
-        first = [] if self.first is None else [block >= self.first]
-        return first if self.last is None else [*first, block <= self.last]
+    def holds(self, sql: SqlBuilder, block: str) -> list[str]:
+        """Return the tests of a column, as many as there are bounds."""
+        first = [] if self.first is None else [f"{block} >= {sql.value(self.first)}"]
+        return first if self.last is None else [*first, f"{block} <= {sql.value(self.last)}"]
 
 
 # No data reaches this block, and every reader of JSON leaves it the number that it is.
@@ -261,11 +189,3 @@ def _digits_sql(hi: str, mid: str, lo: str) -> str:
         + " || ".join(f"lpad(({limb})::VARCHAR, {LIMB_DIGITS}, '0')" for limb in limbs)
         + ", '0')"
     )
-
-
-def _carry(total: ir.DecimalColumn) -> tuple[ir.DecimalValue, ir.DecimalValue]:
-    base = ibis.literal(LIMB_BASE, type=LIMB_TYPE)
-    # The remainder takes the dividend's sign on every engine; adding the base first makes it the modulus.
-    limb = (total % base + base) % base
-    # Some engines divide decimals as doubles: the quotient is a small whole number, so rounding restores it.
-    return limb, ((total - limb) / base).round().cast(LIMB_TYPE)

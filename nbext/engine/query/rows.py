@@ -13,19 +13,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-import ibis
+import numpy as np
+import pyarrow as pa
 
+from nbext.core.addresses import WIDTH
 from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, digits_of_column
+from nbext.engine.schema import LIMBS
 from nbext.errors import DiskFull
 
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-    import pyarrow as pa
-
-    from nbext.core.uint256 import Limbs
-
+# Letters of an address.
+ADDRESS_LENGTH = 42
 # Rows of one batch: small enough that the first bytes of an export go out at once; fewer where there are many columns,
 # because each export under way holds a batch in memory, whether its caller reads on or not.
 BATCH = 16_384
@@ -37,6 +36,19 @@ _IN_MEMORY = 8 << 20
 _MADE_AT_ONCE = 4 * BATCH
 # The field of a time's struct, by which it is told from a number's.
 _SECONDS = "seconds"
+_LIMB = pa.decimal128(38, 0)
+# An amount of three limbs; a count, of which missing is 0; a time in seconds since 1970, or a number, that may be
+# missing; whether a wallet is in a set.
+ColumnKind = Literal["amount", "count", "time", "number", "match"]
+# The type of a fetched column, by its kind; `answered` makes exact numbers and times of it. A struct of one field is a
+# number that a wallet may be without: there null is not 0. Not the engine's own timestamps: some are in its time zone.
+FETCHED: dict[ColumnKind, Any] = {
+    "amount": pa.struct([(limb, _LIMB) for limb in LIMBS]),
+    "count": pa.int64(),
+    "time": pa.struct([(_SECONDS, pa.int64())]),
+    "number": pa.struct([("number", pa.int64())]),
+    "match": pa.int64(),
+}
 
 
 @dataclass
@@ -94,8 +106,6 @@ class Rows:
                 self._store(name, made[name].combine_chunks(), exact=name in exact)
 
     def _store(self, name: str, values: pa.Array, *, exact: bool) -> None:
-        import pyarrow as pa
-
         column = self._columns.setdefault(name, _Column(values.type))
         if exact:
             # Of all that its token's holders have, so that a column has one type however many rows are asked for.
@@ -119,22 +129,16 @@ class Rows:
     @property
     def schema(self) -> pa.Schema:
         """The columns and their types, once all have been added."""
-        import pyarrow as pa
-
         return pa.schema([(name, column.type) for name, column in self._columns.items()])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, `per_batch` at a time."""
-        import pyarrow as pa
-
         schema = self.schema
         for number in range(-(-self.num_rows // self.per_batch)):
             arrays = [self._read(name, column, number) for name, column in self._columns.items()]
             yield pa.record_batch(arrays, schema=schema)
 
     def _read(self, name: str, column: _Column, number: int) -> pa.Array:
-        import pyarrow as pa
-
         place, size, kind = column.parts[number]
         self._file.seek(place)
         part = pa.ipc.read_record_batch(
@@ -144,25 +148,7 @@ class Rows:
 
     def table(self) -> pa.Table:
         """Return all rows at once."""
-        import pyarrow as pa
-
         return pa.Table.from_batches(self.batches(), self.schema)
-
-
-def amount_struct(amount: Limbs) -> ir.StructValue:
-    """Return an amount as a column of rows; `answered` makes exact numbers of it."""
-    return ibis.struct(amount._asdict())
-
-
-def time_struct(seconds: ir.IntegerValue) -> ir.StructValue:
-    """Return a time, in seconds since 1970, as a column of rows: `answered` makes timestamps of it."""
-    # Not as the engine's own timestamps: some are in the session's time zone.
-    return ibis.struct({_SECONDS: seconds})
-
-
-def optional_struct(number: ir.IntegerValue) -> ir.StructValue:
-    """Return a number that a wallet may be without as a column of rows: there null is not 0."""
-    return ibis.struct({"number": number})
 
 
 def answered(rows: pa.Table, floats: Mapping[str, tuple[str, int]]) -> pa.Table:
@@ -172,7 +158,6 @@ def answered(rows: pa.Table, floats: Mapping[str, tuple[str, int]]) -> pa.Table:
 
     The type of exact numbers is `amount_type` their size. ``floats`` is that of `nbext.engine.dataset.Question`.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     columns: dict[str, Any] = {}
@@ -194,14 +179,11 @@ def answered(rows: pa.Table, floats: Mapping[str, tuple[str, int]]) -> pa.Table:
 
 def has_amounts(fetched: pa.DataType) -> bool:
     """Say whether a fetched column has amounts: a time, or a number that may be missing, is a struct of one field."""
-    import pyarrow as pa
-
     return bool(pa.types.is_struct(fetched) and fetched.num_fields > 1)
 
 
 def size_of(amounts: pa.Array) -> float:
     """Return the sum of exact amounts without their signs, by which `amount_type` chooses: a number, or infinity."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_string(amounts.type):
@@ -217,16 +199,31 @@ def size_of(amounts: pa.Array) -> float:
 
 def amount_type(size: float) -> pa.DataType:
     """Return the type of a column of exact amounts of that size, in which their sum fits too."""
-    import pyarrow as pa
-
     return {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}[
         digits_of_column(size)
     ]
 
 
+def addresses_of_bytes(packed: bytes) -> pa.StringArray:
+    """Return the addresses whose 20 bytes follow each other, as texts."""
+    halves = np.frombuffer(packed, np.uint8).reshape(-1, WIDTH)
+    texts = np.empty((len(halves), ADDRESS_LENGTH), np.uint8)
+    texts[:, :2] = np.frombuffer(b"0x", np.uint8)
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+    texts[:, 2::2], texts[:, 3::2] = digits[halves >> 4], digits[halves & 15]
+    return address_column(texts)
+
+
+def address_column(texts: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.StringArray:
+    """Return the rows of a matrix of letters, each an address, as texts."""
+    offsets = np.arange(len(texts) + 1, dtype=np.int32) * ADDRESS_LENGTH
+    return pa.StringArray.from_buffers(
+        len(texts), pa.py_buffer(offsets), pa.py_buffer(texts.tobytes())
+    )
+
+
 def in_exact_order(rows: pa.Table, column: str, ties: str, *, descending: bool) -> pa.Table:
     """Return rows, before `answered`, ordered by one of their columns exactly; missing last, ties by another column."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     values = rows[column].combine_chunks()
@@ -244,7 +241,6 @@ def in_exact_order(rows: pa.Table, column: str, ties: str, *, descending: bool) 
 
 def _in_units(amounts: pa.Array, decimals: int) -> pa.Array:
     """Return exact amounts in a token's unit, each as the float that is nearest to it."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     # Reading a text rounds once. Dividing floats rounds the amount first and the quotient after it.
@@ -254,8 +250,6 @@ def _in_units(amounts: pa.Array, decimals: int) -> pa.Array:
 
 
 def _value(column: pa.StructArray) -> pa.Array:
-    import pyarrow as pa
-
     (value,) = column.flatten()
     return (
         value.cast(pa.int64()).cast(pa.timestamp("s", "UTC"))
@@ -266,7 +260,6 @@ def _value(column: pa.StructArray) -> pa.Array:
 
 def _amounts(limbs: pa.StructArray) -> pa.Array:
     """Return the integers of limbs, without a Python loop: two of 26 digits by arithmetic, three as text."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     # Not in SQL: padding and signs of three limbs make a query that nobody can read, and slow to plan.
@@ -286,7 +279,6 @@ def _amounts(limbs: pa.StructArray) -> pa.Array:
 
 
 def _texts(hi: pa.Array, mid: pa.Array, lo: pa.Array) -> pa.Array:
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     zero, base = Decimal(0), Decimal(LIMB_BASE)

@@ -1,35 +1,30 @@
-"""The wallets of a segment as a tree of sets: leaves of Ibis tables, joined by and, or and not.
+"""The wallets of a segment as a tree of sets: leaves that are fetched, joined by and, or and not.
 
 The language builds the tree (`Leaf`, `And`, `Or`, `Not`, `Among`). `normal_form` turns it into one without complements
-(`Leaf`, `Narrowed`, `Union`), which each engine combines in its own way: DuckDB fetches the leaves and combines them as
-bitmaps (`nbext.engine.duckdb.bitmaps`), Spark gets `as_one_table`, one statement.
+(`Leaf`, `Narrowed`, `Union`), whose leaves are fetched and combined as bitmaps (`nbext.engine.query.bitmaps`).
 
 The wallets seen are read only where something is complemented: ``A and not B`` never reads all wallets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
-Wallets = TypeVar("Wallets")  # what a leaf holds: an Ibis table, or the statement compiled from it
-Compiled = TypeVar("Compiled")
-Part = TypeVar("Part")
+    from nbext.engine.query.statement import Sql, WalletList
 
 
 @dataclass(frozen=True)
-class Leaf(Generic[Wallets]):
-    """The wallets of one table, whose one column is ``wallet``, each once.
+class Leaf:
+    """The wallets that a statement selects, each once, or those of a stored list.
 
     ``loose``: they may include wallets that are not seen, because they were chosen by what they are and not by
     what they did.
     """
 
-    wallets: Wallets
+    wallets: Sql | WalletList
     loose: bool = False
 
 
@@ -68,36 +63,36 @@ class Among:
 
 
 @dataclass(frozen=True)
-class Narrowed(Generic[Wallets]):
+class Narrowed:
     """The wallets of the first set that are in each set of ``inside`` and in none of ``outside``."""
 
-    first: Settled[Wallets]
-    inside: Sequence[Settled[Wallets]]
-    outside: Sequence[Settled[Wallets]]
+    first: Settled
+    inside: Sequence[Settled]
+    outside: Sequence[Settled]
 
 
 @dataclass(frozen=True)
-class Union(Generic[Wallets]):
+class Union:
     """The wallets of all parts, each once; ``disjoint`` where no wallet is in two of them."""
 
-    parts: Sequence[Settled[Wallets]]
+    parts: Sequence[Settled]
     disjoint: bool = False
 
 
-Tree: TypeAlias = "Leaf[ir.Table] | And | Or | Not | Among"
-Settled: TypeAlias = "Leaf[Wallets] | Narrowed[Wallets] | Union[Wallets]"
+Settled: TypeAlias = "Leaf | Narrowed | Union"
+Tree: TypeAlias = "Settled | And | Or | Not | Among"
 
 
 @dataclass(frozen=True)
 class _Set:
     """A settled set, or with ``all_but`` every wallet seen that is not in it."""
 
-    these: Settled[ir.Table]
+    these: Settled
     all_but: bool = False
     loose: bool = False
 
 
-def normal_form(tree: Tree, seen: Tree | None = None) -> Settled[ir.Table]:
+def normal_form(tree: Tree, seen: Tree | None = None) -> Settled:
     """Return the tree without complements; ``seen`` is what the top's complements are taken from.
 
     A tree that `Among` is around, as a segment's is, needs none.
@@ -111,57 +106,19 @@ def normal_form(tree: Tree, seen: Tree | None = None) -> Settled[ir.Table]:
     return Narrowed(one.these, (normal_form(seen),), ())
 
 
-def as_one_table(node: Settled[ir.Table]) -> ir.Table:
-    """Build the one table of a settled tree: semi joins, anti joins and unions, which every engine has."""
+def leaves(node: Settled) -> Iterator[Leaf]:
+    """Yield the leaves of a settled tree, in the order in which they are combined."""
     if isinstance(node, Leaf):
-        return node.wallets
-    if isinstance(node, Union):
-        return folded(
-            lambda left, right: left.union(right), list(map(as_one_table, node.parts))
-        ).distinct()
-    kept = as_one_table(node.first)
-    if node.inside:
-        inside = list(map(as_one_table, node.inside))
-        kept = kept.semi_join(
-            folded(lambda left, right: left.semi_join(right, "wallet"), inside), "wallet"
-        )
-    if node.outside:
-        outside = list(map(as_one_table, node.outside))
-        kept = kept.anti_join(folded(lambda left, right: left.union(right), outside), "wallet")
-    return kept
-
-
-def folded(join: Callable[[Part, Part], Part], parts: Sequence[Part]) -> Part:
-    """Join parts pair by pair: an expression of 200 in a row is nested 200 deep, past what Python recurses."""
-    if len(parts) == 1:
-        return parts[0]
-    middle = len(parts) // 2
-    return join(folded(join, parts[:middle]), folded(join, parts[middle:]))
-
-
-def mapped(node: Settled[Wallets], change: Callable[[Wallets], Compiled]) -> Settled[Compiled]:
-    """Return a settled tree of the same form with other leaves, changed in the order in which they are combined."""
-    return replaced(node, lambda wallets: Leaf(change(wallets)))
-
-
-def replaced(
-    node: Settled[Wallets], change: Callable[[Wallets], Settled[Compiled]]
-) -> Settled[Compiled]:
-    """Return a settled tree with a set in the place of each leaf."""
-    if isinstance(node, Leaf):
-        return change(node.wallets)
-    if isinstance(node, Union):
-        return Union([replaced(part, change) for part in node.parts], node.disjoint)
-    return Narrowed(
-        replaced(node.first, change),
-        [replaced(part, change) for part in node.inside],
-        [replaced(part, change) for part in node.outside],
-    )
+        yield node
+        return
+    parts = node.parts if isinstance(node, Union) else (node.first, *node.inside, *node.outside)
+    for part in parts:
+        yield from leaves(part)
 
 
 def _set(tree: Tree) -> _Set:
-    if isinstance(tree, Leaf):
-        return _Set(tree, loose=tree.loose)
+    if isinstance(tree, Leaf | Narrowed | Union):
+        return _Set(tree, loose=isinstance(tree, Leaf) and tree.loose)
     if isinstance(tree, Among):
         return _Set(normal_form(tree.child, tree.seen), loose=tree.loose)
     if isinstance(tree, Not):
@@ -189,5 +146,5 @@ def _every(sets: list[_Set]) -> _Set:
     return _Set(these, loose=all(one.loose for one in inside))
 
 
-def _union(parts: list[Settled[ir.Table]]) -> Settled[ir.Table]:
+def _union(parts: list[Settled]) -> Settled:
     return parts[0] if len(parts) == 1 else Union(parts)

@@ -6,17 +6,16 @@ once, when they are first needed: Spark does not read a DuckDB file.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import ibis
 
 from nbext.core.atomic_files import whole_folder
 from nbext.engine.layers import attach
+from nbext.engine.query.statement import Sql
 from nbext.engine.schema import SQL_TYPES, TABLES, sql_literal
 from nbext.engine.storage import DUCKDB
 from nbext.errors import ConfigError, SegmentFailed, StorageError
@@ -67,26 +66,36 @@ class Spark:
         self._master, self._conf, self._connects = master, conf, master.startswith("sc:")
         self._lock = threading.Lock()
         self._started: Any = None
-        # Ibis compiles a float for Spark by an option that exists once its backend is imported. Where Spark's client
-        # is missing, the first question says so.
-        with contextlib.suppress(ImportError):
-            _ = ibis.pyspark
 
-    def fetch(self, sql: str, job: str) -> pa.Table:
-        """Run a statement to its end, in a job group or under a tag of its own, so that `stop` ends it alone."""
+    def fetch(self, sql: Sql, job: str) -> pa.Table:
+        """Run a statement to its end, in a job group or under a tag, so that `stop` ends it and no other question's."""
         from pyspark.errors import PySparkException
 
         try:
-            session = self.session()
-            if not self._connects:
-                session.sparkContext.setJobGroup(job, "nbext", interruptOnCancel=True)
-                return session.sql(sql).toArrow()
-            session.clearTags()  # of the statement that this thread ran before
-            session.addTag(job)
-            return session.sql(sql).toArrow()
+            return self._frame(sql, job).toArrow()
         except PySparkException as error:
             failure = SegmentFailed(f"Spark could not answer: {str(error).splitlines()[0]}")
         raise failure
+
+    def plan(self, sql: Sql, job: str) -> str:
+        """Return Spark's plan of a statement."""
+        explained = Sql(f"EXPLAIN {sql.text}", sql.values, sql.tables)
+        return str(self.fetch(explained, job).column(0)[0])
+
+    def _frame(self, sql: Sql, job: str) -> Any:
+        """Return a statement as Spark has it: other marks of values and lists, and its tables as views."""
+        session = self.session()
+        if self._connects:
+            session.clearTags()  # of the statement that this thread ran before
+            session.addTag(job)
+        else:
+            session.sparkContext.setJobGroup(job, "nbext", interruptOnCancel=True)
+        text = sql.text.replace("$", ":").replace("unnest(", "explode(")
+        frames = {name: session.createDataFrame(table) for name, table in sql.tables.items()}
+        # Each in braces, as a DataFrame that the statement reads: a view's name would be seen by other questions.
+        for name in frames:
+            text = text.replace(name, f"{{{name}}}")
+        return session.sql(text, dict(sql.values), **frames)
 
     def stop(self, job: str) -> None:
         """End the tasks of a job group, and those that it would start yet: Spark may still be planning."""
@@ -95,11 +104,6 @@ class Spark:
         elif self._started is not None:
             # Python's own cancelJobGroup ends what runs now, and a job that begins after it would run to its end.
             self._started.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(job)
-
-    def plan(self, sql: str) -> str:
-        """Return Spark's plan of a statement."""
-        rows = self.session().sql(f"EXPLAIN {sql}").collect()
-        return str(rows[0][0])
 
     def close(self) -> None:
         """End the session, and Spark with the last one."""

@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-import ibis
-
-from nbext.engine.query import history
 from nbext.engine.query.amounts import Blocks, Range
-from nbext.engine.query.set_tree import Leaf, Not, Tree
+from nbext.engine.query.set_tree import Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, bounds_json, window_json
 from nbext.language.describe import below
 from nbext.language.fields import Field, TimeRange
 
 if TYPE_CHECKING:
-    from nbext.engine.dataset import Tables
+    from nbext.engine.query.sql import SqlBuilder
     from nbext.language.lookup import Context
     from nbext.language.model import ParsedCondition
 
@@ -98,22 +95,24 @@ class ActivityCondition(Condition):
             moment,
         )
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build the wallets whose activity lies within all bounds."""
-        values: Any = self
-        activity = tables["activity"].filter(tables["activity"].chain_id == values.chain_id)
-        if values.at is not None:
-            # Prepared is what holds at the end of the data; what held before is derived from the transfers.
-            activity = history.activity(values.chain_id, values.at, tables)
-        fits = ibis.and_(
-            *values.first.holds(activity.first_block),
-            *values.last.holds(activity.last_block),
-            *([values.transfers.holds(activity.transfers)] if values.transfers else []),
-            *([values.days.holds(activity.active_days)] if values.days else []),
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return the wallets whose activity lies within all bounds."""
+        fits = " AND ".join(
+            [
+                *self.first.holds(sql, "first_block"),
+                *self.last.holds(sql, "last_block"),
+                *([self.transfers.holds(sql, "transfers")] if self.transfers else []),
+                *([self.days.holds(sql, "active_days")] if self.days else []),
+            ]
         )
-        if values.none_too:
-            return Not(Leaf(activity.filter(~fits).select("wallet")))
-        return Leaf(activity.filter(fits).select("wallet"))
+        # Who did nothing has no row: it is found by not being found outside the bounds.
+        where = f"NOT ({fits})" if self.none_too else fits or "true"
+        if self.at is None:
+            found = sql.wallets_of("activity", where, chain_id=self.chain_id)
+        else:
+            activity = sql.activity(self.at, self.chain_id)
+            found = sql.leaf(f"SELECT wallet FROM {activity} WHERE {where}")
+        return Not(found) if self.none_too else found
 
     def canonical(self) -> dict[str, Any]:
         """Return it with its windows in blocks."""

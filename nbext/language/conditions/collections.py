@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.rules import NFT_STANDARDS
-from nbext.engine.query import history
 from nbext.engine.query.amounts import Range
-from nbext.engine.query.set_tree import Leaf, Not, Tree
+from nbext.engine.query.set_tree import Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, bounds_json
 from nbext.language.describe import below
 from nbext.language.fields import MAX_COLLECTIONS, Field
 
 if TYPE_CHECKING:
-    from nbext.engine.dataset import Contract, Tables
+    from nbext.engine.dataset import Contract
+    from nbext.engine.query.sql import SqlBuilder
     from nbext.language.lookup import Context
     from nbext.language.model import ParsedCondition
 
@@ -83,31 +83,24 @@ class CollectionsCondition(Condition):
         moment = context.held_at(asked, chain, *contracts)
         return cls(chain.id, contracts, Range(least, None, none_too=False), moment)
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build the wallets that own from so many collections."""
-        values: Any = self
-        owned = (
-            tables["balances"]
-            if values.at is None
-            else history.standing(tables["history"], values.at)
-        )
-        # A list of contracts is part of the statement, so lists of other lengths are compiled anew.
-        if values.of:
-            owned = owned.filter(owned.contract.isin([contract.contract for contract in values.of]))
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return the wallets that own from so many collections."""
+        if self.of:
+            owned = sql.held(self.at, contract=[contract.contract for contract in self.of])
         else:
-            contracts = tables["contracts"]
-            nfts = contracts.filter(
-                contracts.chain_id == values.chain_id, contracts.standard.isin(NFT_STANDARDS)
+            nfts = " OR ".join(f"standard = {sql.value(one)}" for one in sorted(NFT_STANDARDS))
+            contracts = f"{sql.table('contracts', chain_id=self.chain_id)} WHERE {nfts}"
+            owned = (
+                f"(SELECT * FROM {sql.held(self.at)} "
+                f"WHERE contract IN (SELECT contract FROM {contracts}))"
             )
-            owned = owned.semi_join(nfts, "contract")
         # A history holds the zero that a sale left behind; owning none of a collection is not owning from it.
-        some = owned.filter(owned.size > 0)
-        numbers = some.group_by("wallet").agg(number=some.count())
-        fits = values.within.holds(numbers.number)
-        if values.within.none_too:
+        owners = f"SELECT wallet FROM {owned} WHERE size > 0 GROUP BY wallet HAVING"
+        fits = self.within.holds(sql, "count(*)")
+        if self.within.none_too:
             # Who owns from none has no row: it is found by not being found outside the bounds.
-            return Not(Leaf(numbers.filter(~fits).select("wallet")))
-        return Leaf(numbers.filter(fits).select("wallet"))
+            return Not(sql.leaf(f"{owners} NOT ({fits})"))
+        return sql.leaf(f"{owners} {fits}")
 
     def canonical(self) -> dict[str, Any]:
         """Return it with addresses, in the order asked: nothing depends on it, but people know their list again."""

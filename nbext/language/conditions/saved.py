@@ -10,7 +10,7 @@ from nbext.language.conditions.condition import Condition
 from nbext.language.fields import Field
 
 if TYPE_CHECKING:
-    from nbext.engine.dataset import Tables
+    from nbext.engine.query.sql import SqlBuilder
     from nbext.language.lookup import Context
     from nbext.language.model import ParsedCondition, SegmentNode
 
@@ -42,9 +42,9 @@ class SavedSegmentCondition(Condition):
         segment = context.saved_segment(asked)
         return None if segment is None else cls(asked.values["id"], segment)
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build the whole segment: its complements are taken from the wallets that it sees itself."""
-        return self.segment.wallets(tables)
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return the whole segment: its complements are taken from the wallets that it sees itself."""
+        return self.segment.wallets(sql)
 
     def canonical(self) -> dict[str, Any]:
         """Return its id: what was saved under one never changes."""

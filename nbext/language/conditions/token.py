@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from nbext.engine.query import history
-from nbext.engine.query.amounts import AmountRange, row_at_least, row_within, rows_within, sort_key
-from nbext.engine.query.set_tree import And, Leaf, Not, Tree
+from nbext.engine.query.amounts import AmountRange, row_at_least, sort_key
+from nbext.engine.query.set_tree import And, Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import (
     CHAIN,
@@ -21,9 +20,8 @@ from nbext.language.conditions.condition import (
 from nbext.language.fields import Field
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
-    from nbext.engine.dataset import Contract, Tables
+    from nbext.engine.dataset import Contract
+    from nbext.engine.query.sql import SqlBuilder
     from nbext.language.lookup import Context
     from nbext.language.model import ParsedCondition
 
@@ -60,43 +58,42 @@ class HoldingCondition(Condition):
                 AmountRange(self.within.low, None, none_too=False),
             )
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build the wallets whose balance lies within bounds, and never fell below the lower one since a block."""
-        values: Any = self
-        # The bounds are sort keys by now: most rows are decided by one comparison of 64 bits.
-        balances, low, high = self._balances(tables), values.within.low, values.within.high
-        if values.within.none_too:
-            # A wallet with nothing has no row: it is found by not being found outside the bounds.
-            holding: Tree = Not(
-                Leaf(history.wallets_of(balances.filter(~row_within(balances, low, high))))
-            )
-        else:
-            holding = Leaf(history.wallets_of(rows_within(balances, low, high)))
-        return holding if values.since is None else And([holding, *self._held_since(tables)])
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return the wallets whose balance lies within bounds, and never fell below the lower one since a block."""
+        fits = self.within.holds_row(sql)
+        # A wallet with nothing has no row: it is found by not being found outside the bounds.
+        holding = (
+            Not(self._holders(sql, f"NOT ({fits})"))
+            if self.within.none_too
+            else self._holders(sql, fits)
+        )
+        return holding if self.since is None else And([holding, *self._held_since(sql, self.since)])
 
-    def _balances(self, tables: Tables) -> ir.Table:
-        return history.balances_at(self.contract, self.at, tables)
+    def _holders(self, sql: SqlBuilder, where: str) -> Tree:
+        """Return the wallets whose balance passes a test."""
+        contract = self.contract.contract
+        if self.at is None:
+            return sql.wallets_of("balances", where, contract=contract)
+        held = sql.history(self.at, contract=contract)
+        return sql.leaf(f"SELECT {sql.wallet(self.at)} FROM {held} WHERE {where}")
 
-    def _history(self, tables: Tables) -> ir.Table:
-        return tables["history"].filter(tables["history"].contract == self.contract.contract)
+    def _history(self, sql: SqlBuilder, since: int) -> str:
+        """Return the balances that stood at any block from one on."""
+        return sql.history(self.at, since, contract=self.contract.contract)
 
-    def _held_since(self, tables: Tables) -> Iterator[Tree]:
+    def _held_since(self, sql: SqlBuilder, since: int) -> Iterator[Tree]:
         """Yield the sets whose wallets' balances were high enough at every block from ``since`` on."""
-        values: Any = self
-        rows, low = self._history(tables), values.within.low
-        if values.at is not None:
-            rows = history.until(rows, "from_block", values.at)
-        still, enough = rows.to_block > values.since, row_at_least(rows, low)
+        wallet, rows = sql.wallet(self.at), self._history(sql, since)
+        enough = row_at_least(sql, self.within.low)
         # Sets instead of one aggregate over the whole history: each reads only the rows that decide it.
         # A wallet that never held any has no history, and never fell below 0.
-        if not values.within.none_too:
+        if not self.within.none_too:
             # Who first received any after that block never fell below, but did not hold at the block itself.
-            yield Leaf(
-                history.wallets_of(rows.filter(rows.from_block <= values.since, still, enough))
-            )
+            begun = f"from_block <= {sql.value(since)}"
+            yield sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {begun} AND {enough}")
         # A balance that another of the same block replaced was never the balance at the end of a block.
-        lasting = rows.from_block < rows.to_block
-        yield Not(Leaf(history.wallets_of(rows.filter(still, lasting, ~enough))))
+        lasting = "from_block < to_block"
+        yield Not(sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {lasting} AND NOT {enough}"))
 
     def _held_words(self, text: str) -> str:
         text += describe.on_chain(self.contract.chain_id, self.at)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.addresses import BURN_ADDRESSES
-from nbext.engine.query import history
-from nbext.engine.query.amounts import AmountRange, Blocks, Range, carried, limbs_of
-from nbext.engine.query.set_tree import Leaf, Not, Tree
+from nbext.engine.query.amounts import AmountRange, Blocks, Range, carried, count_as_amount
+from nbext.engine.query.set_tree import Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import (
     CHAIN,
@@ -22,9 +21,8 @@ from nbext.language.describe import below
 from nbext.language.fields import Field, TimeRange
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
-    from nbext.engine.dataset import Contract, Tables
+    from nbext.engine.dataset import Contract
+    from nbext.engine.query.sql import SqlBuilder
     from nbext.language.lookup import Context
     from nbext.language.model import ParsedCondition
 
@@ -162,69 +160,57 @@ class TransferCondition(Condition):
         )
         return cls(chain.id, direction, contract, others, amount, total, number, blocks)
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build the wallets by the number and the sum of their transfers."""
-        values: Any = self
-        sides = self._sides(self._transfers(tables), tables)
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return the wallets by the number and the sum of their transfers."""
         # Limbs are summed as they are, and carried once: each sum stays within 38 digits.
-        limbs = {name: sides[name].sum() for name in ("hi", "mid", "lo")}
-        sums = sides.group_by("wallet").agg(number=sides.count(), **limbs)
-        fits = values.count.holds(sums.number)
-        if values.total is not None:
-            fits = fits & values.total.holds_of(carried(limbs_of(sums)))
-        if values.count.none_too:
+        limbs = "sum(hi) AS hi, sum(mid) AS mid, sum(lo) AS lo"
+        sides = self._sides(sql, self._transfers(sql))
+        if self.total is None:
+            sums = f"SELECT wallet, count(*) AS number FROM ({sides}) GROUP BY wallet"
+            fits = self.count.holds(sql, "number")
+        else:
+            sums = f"SELECT wallet, count(*) AS number, {limbs} FROM ({sides}) GROUP BY wallet"
+            sums = carried(f"({sums})", "wallet, number")
+            fits = f"{self.count.holds(sql, 'number')} AND {self.total.holds_limbs(sql)}"
+        if self.count.none_too:
             # A wallet without a transfer has no row: it is found by not being found outside the bounds.
-            return Not(Leaf(sums.filter(~fits).select("wallet")))
-        return Leaf(sums.filter(fits).select("wallet"))
+            return Not(sql.leaf(f"SELECT wallet FROM ({sums}) WHERE NOT ({fits})"))
+        return sql.leaf(f"SELECT wallet FROM ({sums}) WHERE {fits}")
 
-    def _transfers(self, tables: Tables) -> ir.Table:
-        """Build the transfers that fit, their amounts as limbs."""
-        values: Any = self
-        moved = tables["transfers"]
-        if values.contract is not None:
-            moved = moved.filter(moved.contract == values.contract.contract)
+    def _transfers(self, sql: SqlBuilder) -> str:
+        """Return the transfers that fit: ``sender``, ``recipient`` and the limbs of the amount."""
+        if self.contract is not None:
+            rows = sql.table("transfers", contract=self.contract.contract)
         else:
             # Transfers hold their contract, and only the contract knows its chain.
-            contracts = tables["contracts"]
-            moved = moved.semi_join(
-                contracts.filter(contracts.chain_id == values.chain_id), "contract"
-            )
-        if window := values.blocks.holds(moved.block):
-            moved = moved.filter(*window)
-        if values.contract is not None and values.contract.is_nft:
-            # Of NFTs the limbs hold the token id: how many were moved is the count.
-            moved = history.counts_as_amounts(moved)
-        return (
-            moved
-            if values.amount is None
-            else moved.filter(values.amount.holds_of(limbs_of(moved)))
-        )
+            contracts = sql.table("contracts", chain_id=self.chain_id)
+            rows = f"(SELECT * FROM transfers WHERE contract IN (SELECT contract FROM {contracts}))"
+        if window := self.blocks.holds(sql, "block"):
+            rows = f"(SELECT * FROM {rows} WHERE {' AND '.join(window)})"
+        # Of NFTs the limbs hold the token id: how many were moved is the count.
+        is_nft = self.contract is not None and self.contract.is_nft
+        amount = count_as_amount("count") if is_nft else "hi, mid, lo"
+        moved = f"(SELECT sender, recipient, {amount} FROM {rows})"
+        if self.amount is None:
+            return moved
+        return f"(SELECT * FROM {moved} WHERE {self.amount.holds_limbs(sql)})"
 
-    def _sides(self, moved: ir.Table, tables: Tables) -> ir.Table:
-        """Build a row for each wallet and transfer: ``wallet``, ``other`` and the limbs."""
+    def _sides(self, sql: SqlBuilder, moved: str) -> str:
+        """Return a row for each wallet and transfer: ``wallet``, ``other`` and the limbs."""
         # One row for each side, so that one GROUP BY counts a wallet's sent and received transfers together.
-        received = moved.select("hi", "mid", "lo", wallet=moved.recipient, other=moved.sender)
-        sent = moved.select("hi", "mid", "lo", wallet=moved.sender, other=moved.recipient)
+        received = f"SELECT recipient AS wallet, sender AS other, hi, mid, lo FROM {moved}"
+        sent = f"SELECT sender AS wallet, recipient AS other, hi, mid, lo FROM {moved}"
         if self.direction == "any":
             # A transfer to oneself is one transfer.
-            sides = received.union(sent.filter(sent.wallet != sent.other))
+            sides = f"{received} UNION ALL {sent} WHERE sender <> recipient"
         else:
             sides = received if self.direction in ("in", "mint") else sent
-        others = self._others(tables)
-        return sides if others is None else sides.semi_join(others.select(other="wallet"), "other")
-
-    def _others(self, tables: Tables) -> ir.Table | None:
-        counterparty: Any = self.counterparty
-        if self.direction in ("mint", "burn"):
-            # A mint comes from the zero address; what goes there or to 0x...dEaD is burned.
-            burn = BURN_ADDRESSES[:1] if self.direction == "mint" else BURN_ADDRESSES
-            return tables["wallets"].filter(tables["wallets"].address.isin(burn))
-        # An empty list of addresses never became a scalar.
-        return (
-            None
-            if isinstance(counterparty, tuple)
-            else history.wallets_listed(counterparty, tables)
-        )
+        # A mint comes from the zero address; what goes there or to 0x...dEaD is burned.
+        burn = {"mint": BURN_ADDRESSES[:1], "burn": BURN_ADDRESSES}
+        others = burn.get(self.direction, self.counterparty)
+        if not others:
+            return sides
+        return f"SELECT * FROM ({sides}) WHERE other IN {sql.wallets_at(others)}"
 
     def canonical(self) -> dict[str, Any]:
         """Return it with the contract's address, raw amounts, and its window in blocks."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from nbext.engine.query import history
 from nbext.engine.query.set_tree import And, Leaf, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import VITALIK, Condition
 from nbext.language.fields import Field
 
 if TYPE_CHECKING:
-    from nbext.engine.dataset import Tables, WalletList
+    from nbext.engine.query.sql import SqlBuilder
+    from nbext.engine.query.statement import WalletList
     from nbext.language.lookup import Context
     from nbext.language.model import ParsedCondition
 
@@ -60,24 +60,21 @@ class WalletCondition(Condition):
             return None
         return cls(among and tuple(sorted(set(among))), asked.values.get("contract"), stored)
 
-    def wallets(self, tables: Tables) -> Tree:
-        """Build the wallets that are among a list, and contracts or not. Some of them may not be seen."""
-        values: Any = self
+    def wallets(self, sql: SqlBuilder) -> Tree:
+        """Return the wallets that are among a list, and contracts or not. Some of them may not be seen."""
         # Loose: these are wallets of every chain, also those that the segment's chains never saw.
-        parts: list[Tree] = []
-        if values.stored is not None:
-            parts.append(Leaf(history.wallets_listed(values.stored, tables), loose=True))
-        if values.among is not None or values.contract is not None:
-            wallets = tables["wallets"]
-            if values.contract is not None:
-                # Where the data does not say, a wallet is not known to be a contract.
-                known = wallets.is_contract.fill_null(False)
-                wallets = wallets.filter(known if values.contract else ~known)
-            if values.among is not None:
-                wallets = wallets.semi_join(
-                    values.among.unnest().name("address").as_table(), "address"
-                )
-            parts.append(Leaf(wallets.select("wallet"), loose=True))
+        parts: list[Tree] = [] if self.stored is None else [Leaf(self.stored, loose=True)]
+        tests = []
+        if self.contract is not None:
+            # Where the data does not say, a wallet is not known to be a contract.
+            tests.append(f"{'' if self.contract else 'NOT '}coalesce(is_contract, false)")
+        if self.among is not None:
+            tests.append(f"address IN {sql.listed(self.among, 'address')}")
+        if tests:
+            wallets = sql.table("wallets")
+            parts.append(
+                sql.leaf(f"SELECT wallet FROM {wallets} WHERE {' AND '.join(tests)}", loose=True)
+            )
         return parts[0] if len(parts) == 1 else And(parts)
 
     def canonical(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from nbext.settings import could_be_url
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
-_PACKAGES = ("ipython", "ipywidgets", "pandas", "pyarrow", "duckdb", "ibis-framework")
+_PACKAGES = ("ipython", "ipywidgets", "pandas", "pyarrow", "duckdb")
 _EXPANDED = re.compile(r"\{([^{}:\"]*)\}|\$([A-Za-z_]\w*)")
 # Taken for commands by who looks for them here.
 _ASKED_OF_A_SEGMENT = {

@@ -91,7 +91,7 @@ class SegmentService:
 
     @cached_property
     def language(self) -> ModuleType:
-        """The segment language; it loads Ibis, so it is imported when it is first needed."""
+        """The segment language; it loads the engine's SQL, so it is imported when it is first needed."""
         from nbext.language import language
 
         return language

@@ -55,11 +55,11 @@ def test_answers_are_the_same_with_the_file_and_without(tmp_path, monkeypatch):
     forms.generation(tmp_path)
     without = open_dataset(tmp_path)
     expected = without.ask(forms.question("token", without), limit=100)
-    assert not without._addresses.ready
+    assert not without.addresses.ready
     without.close()
-    monkeypatch.setattr(duck, "_MANY_WALLETS", 1)
+    monkeypatch.setattr(duck, "MANY_WALLETS", 1)
     dataset = open_dataset(tmp_path)
     dataset._preparing.result()
-    assert dataset._addresses.ready
+    assert dataset.addresses.ready
     assert dataset.ask(forms.question("token", dataset), limit=100) == expected
     dataset.close()

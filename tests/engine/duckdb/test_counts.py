@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbext.engine.dataset import Cancel
-from nbext.engine.duckdb import dataset as duckdb_dataset
+from nbext.engine.dataset import Cancel, Question
+from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.open import open_dataset
-from nbext.engine.query.parameters import intersection
+from nbext.engine.query import answers
+from nbext.engine.query.set_tree import And
 from nbext.errors import QueryCancelled, ResourceLimit
 from tests import slow
 from tests.engine import forms
@@ -55,17 +56,17 @@ def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
     assert counts == [
         len(set.intersection(*(wallets(names[place]) for place in places))) for places in together
     ]
-    whole = intersection(questions)
+    whole = Question(lambda sql: And([one.wallets(sql) for one in questions]))
     assert dataset.ask(whole, limit=0).matched == len(set.intersection(*map(wallets, names)))
 
 
 def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
     read = []
-    work, fetch = duckdb_dataset._Work, duckdb_dataset._Work.fetch
+    fetch = CursorEngine.fetch
     monkeypatch.setattr(
-        work, "fetch", lambda *asked: read.append(asked[1].prepared) or fetch(*asked)
+        CursorEngine, "fetch", lambda *asked: read.append(asked[1]) or fetch(*asked)
     )
-    monkeypatch.setattr(duckdb_dataset, "_FEW", -1)
+    monkeypatch.setattr(answers, "_FEW", -1)
     question = forms.question("all_any_not", dataset)
     dataset.count([question], [[0]])
     once, read[:] = len(read), []
@@ -73,7 +74,7 @@ def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
     assert len(read) == once
     read[:] = []
     # Where there is no room for what is shared, it is read again.
-    monkeypatch.setattr(duckdb_dataset, "_COUNTED_AT_ONCE", 1)
+    monkeypatch.setattr(answers, "_COUNTED_AT_ONCE", 1)
     dataset.count([question] * 5, [[place] for place in range(5)])
     assert len(read) == 5 * once
 
@@ -85,7 +86,7 @@ def test_a_request_for_counts_ends_when_it_is_cancelled_and_when_it_needs_too_mu
     cancel.asked.set()
     with pytest.raises(QueryCancelled):
         dataset.count([question], [[0]], cancel=cancel)
-    monkeypatch.setattr(duckdb_dataset, "_COUNTED_AT_ONCE", 1)
+    monkeypatch.setattr(answers, "_COUNTED_AT_ONCE", 1)
     with pytest.raises(ResourceLimit, match="Compare fewer of them"):
         dataset.count([question, question], [[0, 1]])
     assert (

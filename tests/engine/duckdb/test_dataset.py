@@ -7,19 +7,15 @@ import re
 import threading
 import time
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
-import ibis
 import pyarrow as pa
 import pytest
 
-from nbext.core.uint256 import Limbs, split
-from nbext.engine.dataset import Cancel, QueryResult, Question
+from nbext.engine.dataset import Cancel, ExactColumn, QueryResult, Question
 from nbext.engine.open import open_dataset
-from nbext.engine.query.amounts import limbs_at_least, limbs_of
-from nbext.engine.query.rows import amount_struct
-from nbext.engine.query.set_tree import And, Leaf, Not, Or
+from nbext.engine.query.amounts import limbs_at_least
+from nbext.engine.query.set_tree import And, Not, Or
 from nbext.errors import ConfigError, QueryCancelled, QueryTimeout, ResourceLimit
 from tests.engine.hand_made import ADDRESSES, balance, generation
 
@@ -41,56 +37,61 @@ def dataset(tmp_path_factory):
     opened.close()
 
 
-def _holders(tables, scalars):
-    contract, *bound = scalars
-    balances = tables["balances"]
-    enough = limbs_at_least(limbs_of(balances), Limbs(*bound))
-    return Leaf(balances.filter(balances.contract == contract, enough).select("wallet"))
+def _amounts(sql):
+    return f"SELECT wallet, hi, mid, lo FROM {sql.table('balances', contract=2)}"
 
 
-def _balances_of_two(tables, scalars):
-    second = tables["balances"].filter(lambda t: t.contract == 2)
-    return [
-        second.select("wallet", B_balance_raw=amount_struct(limbs_of(second))),
-        second.select("wallet", n=ibis.literal(1, "int32")),
-    ]
+def _ones(sql):
+    return f"SELECT wallet, 1 AS n FROM {sql.table('balances', contract=2)}"
 
 
-def holders(contract, at_least, known=None):
-    """Ask for holders of a contract; ``known``: how many wallets the columns are said to have."""
-    values = (contract, *split(at_least))
-    floats = {"B_balance_raw": ("B_balance", 18)}
-    return Question("holders", _holders, _balances_of_two, values, (known, known), floats=floats)
-
-
-def _every(tables, places):
-    """Every way to fill the places with wallets: 100 to the power of their number."""
-    table = tables["wallets"].select(w0="wallet")
-    for place in range(1, places):
-        table = table.cross_join(tables["wallets"].select(**{f"w{place}": "wallet"}))
-    return table
-
-
-def _endless(tables, scalars):
-    every = _every(tables, 7)
-    # Compared as text: of numbers DuckDB knows the bounds and would answer at once.
-    return Leaf(
-        every.filter(sum(every[name] for name in every.columns).cast("string") == "none").select(
-            wallet="w0"
-        )
+def columns(known=None):
+    """Two columns; ``known``: how many wallets they are said to have."""
+    return (
+        ExactColumn("B_balance_raw", "amount", _amounts, known),
+        ExactColumn("n", "count", _ones, known),
     )
 
 
-def _hungry(tables, scalars):
-    collected = _every(tables, 4).agg(sums=lambda t: (t.w0 + t.w3).collect())
-    return Leaf(collected.select(wallet=collected.sums.length().cast("int32")))
+def holders(contract, at_least, known=None):
+    """Ask for holders of a contract."""
+
+    def wallets(sql):
+        balances = sql.table("balances", contract=contract)
+        return sql.leaf(f"SELECT wallet FROM {balances} WHERE {limbs_at_least(sql, at_least)}")
+
+    return Question(wallets, columns(known), floats={"B_balance_raw": ("B_balance", 18)})
 
 
-def _addresses_only(tables, scalars):
-    return []
+def _every(places):
+    """Every way to fill the places with wallets: 100 to the power of their number."""
+    return ", ".join(f"(SELECT wallet AS w{place} FROM wallets)" for place in range(places))
 
 
-ENDLESS = Question("endless", _endless, _addresses_only)
+def _endless(sql):
+    summed = " + ".join(f"w{place}" for place in range(7))
+    # Compared as text: of numbers DuckDB knows the bounds and would answer at once.
+    where = f"CAST({summed} AS VARCHAR) = 'none'"
+    return sql.leaf(f"SELECT w0 AS wallet FROM {_every(7)} WHERE {where}")
+
+
+def _hungry(sql):
+    return sql.leaf(f"SELECT len(list(w0 + w3))::INTEGER AS wallet FROM {_every(4)}")
+
+
+def _above(sql, wallets):
+    """Return the holders of contract 1 behind each of some wallets."""
+    return [
+        sql.wallets_of("balances", f"wallet > {sql.value(wallet)}", contract=1)
+        for wallet in wallets
+    ]
+
+
+def _many(sql):
+    return Or(_above(sql, range(200)))
+
+
+ENDLESS = Question(_endless)
 
 
 # Read whole, or joined with the wallets that are returned.
@@ -114,7 +115,7 @@ def test_the_matching_wallets_are_counted_and_the_first_by_address_returned(data
     )
 
 
-def test_a_kept_shape_answers_with_the_values_of_each_question(dataset):
+def test_a_question_is_answered_with_its_own_values(dataset):
     assert [dataset.ask(holders(1, n), limit=0).matched for n in (1, 10, 19, 20)] == [19, 10, 1, 0]
     assert [
         dataset.ask(holders(2, n), limit=9).matched for n in (-MAX, -(10**59), 10**26 + 1, MAX)
@@ -122,15 +123,14 @@ def test_a_kept_shape_answers_with_the_values_of_each_question(dataset):
 
 
 def test_lists_of_wallets_are_not_mixed_up_however_often_they_are_asked_for(dataset):
-    def listed(tables, scalars):
-        asked = scalars[0].unnest().name("address").as_table()
-        return Leaf(tables["wallets"].semi_join(asked, "address").select("wallet"))
-
     for _ in range(2):
         for number in (3, 4):
-            answer = dataset.ask(
-                Question("listed", listed, _addresses_only, ((ADDRESSES[number],),)), limit=5
+            listed = Question(
+                lambda sql, number=number: sql.leaf(
+                    f"SELECT wallet FROM {sql.wallets_at([ADDRESSES[number]])}"
+                )
             )
+            answer = dataset.ask(listed, limit=5)
             assert answer.rows.to_pylist() == [{"address": ADDRESSES[number]}]
 
 
@@ -162,14 +162,12 @@ def test_an_answer_of_too_many_values_is_refused_with_the_numbers_and_counted_al
     assert dataset.ask(holders(1, 3), limit=0).matched == 17
 
 
-@pytest.mark.parametrize("asked", [_endless, _holders])
-def test_what_a_stopped_question_had_fetched_is_freed_at_once(dataset, asked):
+@pytest.mark.parametrize("endless", [True, False])
+def test_what_a_stopped_question_had_fetched_is_freed_at_once(dataset, endless):
     """Before its rows, and in a statement: errors whose frames refer to them would wait for the garbage collector."""
-    question = Question(
-        f"freed {asked.__name__}", asked, _balances_of_two, (1, *split(1)), (None, None)
-    )
+    question = Question(_endless if endless else holders(1, 1).wallets, columns())
     alive, late = weakref.ref(question), Cancel(deadline=time.monotonic() + 0.2)
-    if asked is _holders:
+    if not endless:
         late.asked.set()
     gc.disable()
     try:
@@ -188,15 +186,15 @@ def test_what_a_stopped_question_had_fetched_is_freed_at_once(dataset, asked):
 @pytest.mark.parametrize(("dense", "span"), [(0, 5), (8, 5), (8, 1)])
 def test_rows_read_in_chunks_by_ranges_or_by_joins_are_the_same(dataset, monkeypatch, dense, span):
     whole = dataset.ask(holders(1, 3), limit=1000).rows
-    for name, value in {"_CHUNK": 4, "_DENSE": dense, "_SPAN": span, "_MANY_WALLETS": 2}.items():
-        monkeypatch.setattr(f"nbext.engine.duckdb.dataset.{name}", value)
+    for name, value in {"CHUNK": 4, "_DENSE": dense, "_SPAN": span, "MANY_WALLETS": 2}.items():
+        monkeypatch.setattr(f"nbext.engine.query.answers.{name}", value)
     monkeypatch.setattr("nbext.engine.query.rows.BATCH", 2)
     answer = dataset.ask(holders(1, 3), limit=1000)
     assert (answer.rows, answer.stored.per_batch) == (whole, 2)
 
 
 def test_a_large_answer_has_more_time_than_a_small_one(dataset, monkeypatch):
-    monkeypatch.setattr("nbext.engine.duckdb.dataset._VALUES_A_SECOND", 2)
+    monkeypatch.setattr("nbext.engine.query.answers._VALUES_A_SECOND", 2)
     cancel = Cancel(deadline=time.monotonic() + 60)
     deadline = cancel.deadline
     assert dataset.ask(holders(1, 3), limit=5, cancel=cancel).rows.num_rows == 5
@@ -204,102 +202,50 @@ def test_a_large_answer_has_more_time_than_a_small_one(dataset, monkeypatch):
 
 
 def test_a_text_value_is_never_read_as_sql(dataset):
-    def named(tables, scalars):
-        return Leaf(tables["wallets"].filter(lambda t: t.address == scalars[0]).select("wallet"))
-
-    def one_of(tables, scalars):
-        asked = scalars[0].unnest().name("address").as_table()
-        return Leaf(tables["wallets"].semi_join(asked, "address").select("wallet"))
-
     for text in (ADDRESSES[4], "' OR '1'='1", "x'); DROP TABLE wallets; --", "\\"):
+        named = Question(
+            lambda sql, text=text: sql.leaf(
+                f"SELECT wallet FROM wallets WHERE address = {sql.value(text)}"
+            )
+        )
+        one_of = Question(
+            lambda sql, text=text: sql.leaf(f"SELECT wallet FROM {sql.wallets_at((text, chr(39)))}")
+        )
         expected = int(text == ADDRESSES[4])
-        assert (
-            dataset.ask(Question("named", named, _addresses_only, (text,)), limit=5).matched
-            == expected
-        )
-        assert (
-            dataset.ask(
-                Question("one of", one_of, _addresses_only, ((text, "'"),)), limit=5
-            ).matched
-            == expected
-        )
+        assert [dataset.ask(one, limit=5).matched for one in (named, one_of)] == [expected] * 2
 
 
 def test_an_explanation_shows_the_sql_with_its_values_and_the_plan(dataset):
     explained = dataset.explain(holders(1, 10**30), limit=7)
     assert explained["sql"].startswith(
-        "-- wallets: 1; the first 7 by address are returned\n\n-- 1\nSELECT"
+        "-- wallets: 1; the first 7 by address are returned\n\n-- 1\nSELECT wallet\n"
+        "FROM (SELECT *\n  FROM balances\n  WHERE contract = $v0)\n"
     )
+    assert "-- $v0 = 1\n-- $v1 = 0\n-- $v2 = 10000\n" in explained["sql"]
     assert explained["plan"].startswith("1\n")
-    assert "$" not in explained["sql"]
     assert "SCAN" in explained["plan"]
     assert max(map(len, explained["plan"].splitlines())) <= 100
 
 
 @pytest.mark.load
 def test_an_explanation_is_cut_where_nobody_reads_on_and_ends_at_its_deadline(dataset):
-    def many(tables, scalars):
-        first = tables["balances"].filter(lambda t: t.contract == 1)
-        return Or([Leaf(first.filter(first.wallet > n).select("wallet")) for n in range(200)])
-
-    question = Question("many", many, _addresses_only, (), ())
-    whole = dataset.explain(question, limit=0)
-    assert whole["sql"].count("SELECT") == 200
+    whole = dataset.explain(Question(_many), limit=0)
+    assert whole["sql"].count("SELECT wallet") == 200
     assert "\n\n200\n" in whole["plan"]
-    wide = Question(
-        "wide",
-        lambda tables, scalars: Leaf(
-            tables["balances"]
-            .filter(tables["balances"].wallet.isin(range(30_000)))
-            .select("wallet")
-        ),
-        _addresses_only,
-    )
+    wide = Question(lambda sql: Or(_above(sql, range(2_000))))
     cut = dataset.explain(wide, limit=0)["sql"]
     assert len(cut) < 110_000
     assert re.search(r"\n\.\.\. and [\d,]+ more characters$", cut)
     with pytest.raises(QueryTimeout):
-        dataset.explain(
-            Question("late", many, _addresses_only),
-            limit=0,
-            cancel=Cancel(deadline=time.monotonic()),
-        )
-
-
-def test_compiling_ends_at_the_deadline_and_holds_up_no_other_question(dataset):
-    """Each condition is compiled by itself: in between, others have their turn and the deadline is looked at."""
-    cancel, begun = Cancel(), threading.Event()
-
-    def many(tables, scalars):
-        begun.set()
-        first = tables["balances"].filter(lambda t: t.contract == 1)
-        return Or([Leaf(first.filter(first.wallet > n).select("wallet")) for n in range(200)])
-
-    with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(
-            dataset.ask, Question("slow", many, _addresses_only), limit=0, cancel=cancel
-        )
-        assert begun.wait(20)
-        assert (
-            dataset.ask(
-                Question("quick", _holders, _addresses_only, (1, *split(3))), limit=0
-            ).matched
-            == 17
-        )
-        assert not slow.done()
-        cancel.asked.set()
-        with pytest.raises(QueryCancelled):
-            slow.result(timeout=20)
-    assert not [key for key in dataset._statements._kept if "slow" in key]
+        dataset.explain(Question(_many), limit=0, cancel=Cancel(deadline=time.monotonic()))
 
 
 def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combined(dataset):
-    def some(tables, scalars):
-        first = tables["balances"].filter(lambda t: t.contract == 1)
-        leaves = [Leaf(first.filter(first.wallet > n).select("wallet")) for n in range(5)]
+    def some(sql):
+        leaves = _above(sql, range(5))
         return And([leaves[0], Or([leaves[1], leaves[2]]), Not(And([leaves[3], leaves[4]]))])
 
-    question = Question("some", some, _balances_of_two, (), (3, None))
+    question = Question(some, columns())
     first, *statements = dataset.explain(question, limit=7)["sql"].split("\n\n")
     assert (
         first == "-- wallets: 1 and (2 or 3) and not (4 and 5); the first 7 by address are returned"
@@ -319,7 +265,8 @@ def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combine
     cursor = dataset._connection.cursor()
     cursor.execute("USE generation")
     for text in statements[:5]:
-        run.append({row[0] for row in cursor.execute(text).fetchall()})
+        values = {name: int(value) for name, value in re.findall(r"-- \$(v\d) = (\d+)", text)}
+        run.append({row[0] for row in cursor.execute(text, values).fetchall()})
     assert (
         dataset.ask(question, limit=0).matched
         == len((run[0] & (run[1] | run[2])) - (run[3] & run[4]))
@@ -347,7 +294,7 @@ def test_a_question_past_the_memory_limit_fails_and_the_dataset_stays_up(tmp_pat
     small = open_dataset(tmp_path, "duckdb://?memory=64MB&threads=1")
 
     with pytest.raises(ResourceLimit, match="64MB"):
-        small.ask(Question("hungry", _hungry, _addresses_only), limit=1)
+        small.ask(Question(_hungry), limit=1)
     assert small.ask(holders(1, 1), limit=1).matched == 19
     small.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from nbext.engine.duckdb.explain import drawn
+from nbext.engine.duckdb.dataset import drawn
 
 SCAN = {
     "name": "SEQ_SCAN ",

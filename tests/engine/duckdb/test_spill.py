@@ -8,30 +8,27 @@ import sys
 import tempfile
 from pathlib import Path
 
-import ibis
 import pytest
 
 from nbext.engine.dataset import Question
 from nbext.engine.open import open_dataset
-from nbext.engine.query.set_tree import Leaf
 from nbext.errors import StorageError
 from tests.engine.hand_made import generation
 
 ENGINE = "duckdb://?memory=64MB&threads=1"
 
 
-def _every_pair(tables, scalars):
+def _every_pair(sql):
     """Rank a million rows by wide texts: four times what the memory holds."""
-    wallets = tables["wallets"]
-    every = wallets.cross_join(wallets.select(w1="wallet", a1="address")).cross_join(
-        wallets.select(w2="wallet")
+    wide = (
+        "SELECT a.wallet, repeat(b.address || a.address || c.wallet::VARCHAR, 2) AS place "
+        "FROM wallets a, wallets b, wallets c"
     )
-    wide = every.mutate(place=(every.a1 + every.address + every.w2.cast("string")).repeat(2))
-    ranked = wide.mutate(rank=ibis.row_number().over(order_by=wide.place))
-    return Leaf(ranked.filter(ranked.rank == 7).select("wallet"))
+    ranked = f"SELECT wallet, row_number() OVER (ORDER BY place) AS rank FROM ({wide})"
+    return sql.leaf(f"SELECT wallet FROM ({ranked}) WHERE rank = {sql.value(8)}")
 
 
-WIDE = Question("wide", _every_pair, lambda tables, scalars: [])
+WIDE = Question(_every_pair)
 HOLD = """
 import sys
 from pathlib import Path

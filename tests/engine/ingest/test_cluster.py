@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
-import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -505,17 +504,22 @@ def test_history_in_expressions_is_history_in_arrays(part, flows):
     )
     moving = table.filter(pa.array([flow[3] != flow[4] for flow in flows], pa.bool_()))
     expected, held = holdings.history(moving, range(5))
-    connection = ibis.duckdb.connect()
-    made = connection.create_table("flows", moving)
-    for number, step in enumerate(HISTORY_STEPS):
-        made = connection.create_view(f"step_{number}", step(made))
-    order = ["contract", "wallet", "from_block", "log_index"]
-    assert made.order_by(order).select(*HISTORY).to_pyarrow().to_pylist() == expected.to_pylist()
+    with duckdb.connect() as connection:
+        connection.register("flows", moving)
+        name = "flows"
+        for step in HISTORY_STEPS:
+            connection.execute(f"CREATE VIEW {step.__name__} AS {step(name)}")
+            name = step.__name__
+        made, now = (
+            connection.execute(f"SELECT {columns} FROM ({rows}) ORDER BY {order}").to_arrow_table()
+            for columns, rows, order in (
+                (", ".join(HISTORY), f"FROM {name}", "contract, wallet, from_block, log_index"),
+                ("*", current_balances(name), "contract, wallet"),
+            )
+        )
+    assert made.to_pylist() == expected.to_pylist()
     balances = expected.filter(pa.array(held, pa.bool_())).select(
         ["contract", "wallet", "hi", "mid", "lo", "size"]
     )
-    assert (
-        current_balances(made).order_by(["contract", "wallet"]).to_pyarrow().to_pylist()
-        == balances.to_pylist()
-    )
+    assert now.to_pylist() == balances.to_pylist()
     assert np.count_nonzero(held) == balances.num_rows

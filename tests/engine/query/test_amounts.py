@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import ibis
+import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.core.uint256 import LIMB_BASE, Limbs, join, split
-from nbext.engine.query.amounts import carried, limbs_at_least, limbs_at_most, limbs_equal, limbs_of
-from nbext.engine.query.rows import amount_struct, answered
+from nbext.core.uint256 import LIMB_BASE, join, split
+from nbext.engine.dataset import ExactColumn
+from nbext.engine.query.amounts import carried, limbs_at_least, limbs_at_most
+from nbext.engine.query.answers import valued
+from nbext.engine.query.bitmaps import placed
+from nbext.engine.query.rows import answered
+from nbext.engine.query.sql import SqlBuilder
 
 MAX = 2**256 - 1
 EDGES = [0, 1, 10**26 - 1, 10**26, 10**52 - 1, 10**52, 2**63, 2**127, 2**128, MAX]
@@ -29,22 +34,29 @@ SETTINGS = settings(
 
 @pytest.fixture(scope="module")
 def engine():
-    backend = ibis.duckdb.connect()
-    yield backend
-    backend.disconnect()
+    connection = duckdb.connect()
+    yield connection
+    connection.close()
 
 
-def limbs_table(engine, **amounts):
-    """Register one table of amounts: for each name its three limb columns, and ``row``."""
-    columns = {"row": pa.array(range(len(next(iter(amounts.values())))))}
-    for name, values in amounts.items():
-        for limb, numbers in zip(
-            ("hi", "mid", "lo"), zip(*map(split, values), strict=True), strict=True
-        ):
-            columns[f"{name}_{limb}"] = pa.array(
-                [Decimal(n) for n in numbers], pa.decimal128(38, 0)
-            )
-    return engine.create_table("amounts", pa.table(columns), overwrite=True)
+AMOUNT = ExactColumn("amount", "amount", lambda sql: "")
+
+
+def limbs_table(amounts):
+    """Return a table of amounts: ``wallet``, the place of each, and its three limbs."""
+    columns = {"wallet": pa.array(range(len(amounts)), pa.int32())}
+    limbs = zip(*map(split, amounts), strict=True)
+    for name, numbers in zip(("hi", "mid", "lo"), limbs, strict=True):
+        columns[name] = pa.array([Decimal(n) for n in numbers], pa.decimal128(38, 0))
+    return pa.table(columns)
+
+
+def run(engine, sql, text, **tables):
+    """Return the rows of a statement that reads some tables."""
+    for name, table in tables.items():
+        engine.register(name, table)
+    statement = sql.statement(text)
+    return engine.execute(statement.text, dict(statement.values)).to_arrow_table()
 
 
 @given(AMOUNTS)
@@ -56,30 +68,21 @@ def test_splitting_and_joining_gives_the_integer_back(amount):
 
 
 @SETTINGS
-@given(st.lists(st.tuples(AMOUNTS, AMOUNTS), min_size=1, max_size=40))
-def test_comparing_limbs_is_comparing_integers(engine, pairs):
-    left, right = zip(*pairs, strict=True)
-    table = limbs_table(engine, a=left, b=right)
-    a, b = limbs_of(table, "a_"), limbs_of(table, "b_")
-    result = table.select(
-        "row", least=limbs_at_least(a, b), most=limbs_at_most(a, b), equal=limbs_equal(a, b)
-    ).order_by("row")
-    assert result.to_pyarrow().drop("row").to_pylist() == [
-        {"least": x >= y, "most": x <= y, "equal": x == y} for x, y in pairs
-    ]
+@given(st.lists(AMOUNTS, min_size=1, max_size=40), AMOUNTS)
+def test_comparing_limbs_is_comparing_integers(engine, amounts, bound):
+    sql = SqlBuilder()
+    tests = f"{limbs_at_least(sql, bound)} AS least, {limbs_at_most(sql, bound)} AS most"
+    found = run(
+        engine, sql, f"SELECT {tests} FROM amounts ORDER BY wallet", amounts=limbs_table(amounts)
+    )
+    assert found.to_pylist() == [{"least": x >= bound, "most": x <= bound} for x in amounts]
 
 
 @SETTINGS
 @given(st.lists(AMOUNTS, min_size=1, max_size=40))
-def test_an_amount_is_answered_exactly_and_as_the_float_that_is_nearest_to_it(engine, amounts):
-    table = limbs_table(engine, a=amounts)
-    rows = (
-        table.select("row", amount=amount_struct(limbs_of(table, "a_")))
-        .order_by("row")
-        .to_pyarrow()
-    )
-    made = answered(rows, {"amount": ("units", 18)})
-    assert made.column_names == ["row", "units", "amount"]
+def test_an_amount_is_answered_exactly_and_as_the_float_that_is_nearest_to_it(amounts):
+    made = answered(valued(limbs_table(amounts), AMOUNT), {"amount": ("units", 18)})
+    assert made.column_names == ["wallet", "units", "amount"]
     assert made["amount"].cast(pa.string()).to_pylist() == [str(amount) for amount in amounts]
     # Python divides integers with one rounding, too.
     assert made["units"].to_pylist() == [amount / 10**18 for amount in amounts]
@@ -102,9 +105,7 @@ def test_an_amount_is_answered_exactly_and_as_the_float_that_is_nearest_to_it(en
         ([-MAX, 1], pa.string()),
     ],
 )
-def test_exact_amounts_have_one_type_as_long_as_they_and_their_sum_fit_it(
-    engine, amounts, expected
-):
+def test_exact_amounts_have_one_type_as_long_as_they_and_their_sum_fit_it(amounts, expected):
     limbs = [
         dict(zip(("hi", "mid", "lo"), map(Decimal, split(amount)), strict=True))
         for amount in amounts
@@ -120,32 +121,28 @@ def test_exact_amounts_have_one_type_as_long_as_they_and_their_sum_fit_it(
 @SETTINGS
 @given(st.lists(AMOUNTS, min_size=1, max_size=60))
 def test_sums_of_limbs_carry_to_the_sum_of_integers(engine, amounts):
-    table = limbs_table(engine, a=amounts)
-    sums = table.agg(hi=table.a_hi.sum(), mid=table.a_mid.sum(), lo=table.a_lo.sum())
-    whole = carried(limbs_of(sums))
-    result = sums.select(**whole._asdict()).to_pyarrow().to_pylist()
-    assert result == [{limb: Decimal(n) for limb, n in split(sum(amounts))._asdict().items()}]
+    sums = "(SELECT 1 AS wallet, sum(hi) AS hi, sum(mid) AS mid, sum(lo) AS lo FROM amounts)"
+    text = f"SELECT hi, mid, lo FROM ({carried(sums, 'wallet')})"
+    found = run(engine, SqlBuilder(), text, amounts=limbs_table(amounts)).to_pylist()
+    assert found == [{limb: Decimal(n) for limb, n in split(sum(amounts))._asdict().items()}]
 
 
 def test_the_largest_limbs_that_may_be_summed_still_carry(engine):
     top = 10**37
     column = pa.array([Decimal(top)], pa.decimal128(38, 0))
-    table = engine.create_table(
-        "tops", pa.table({"hi": column, "mid": column, "lo": column}), overwrite=True
+    zero = pa.array([Decimal(0)], pa.decimal128(38, 0))
+    tops = pa.table({"wallet": [1], "hi": zero, "mid": column, "lo": column})
+    rows = run(
+        engine,
+        SqlBuilder(),
+        f"SELECT wallet, hi, mid, lo FROM ({carried('tops', 'wallet')})",
+        tops=tops,
     )
-    whole = carried(Limbs(table.hi - table.hi, table.mid, table.lo))
-    rows = answered(table.select(amount=amount_struct(whole)).to_pyarrow(), {})
-    assert rows["amount"].to_pylist() == [Decimal(str(top * 10**26 + top))]
-
-
-def test_a_wallet_without_the_amount_has_zero_of_it(engine):
-    holders = limbs_table(engine, a=[5])
-    asked = engine.create_table("asked", pa.table({"row": [0, 1]}), overwrite=True)
-    rows = asked.left_join(
-        holders.select("row", amount=amount_struct(limbs_of(holders, "a_"))), "row"
-    )
-    fetched = engine.to_pyarrow(rows.select("row", "amount").order_by("row"))
-    assert answered(fetched, {}).to_pylist() == [
-        {"row": 0, "amount": 5},
-        {"row": 1, "amount": 0},
+    assert answered(valued(rows, AMOUNT), {})["amount"].to_pylist() == [
+        Decimal(str(top * 10**26 + top))
     ]
+
+
+def test_a_wallet_without_the_amount_has_zero_of_it():
+    found = placed(np.array([0, 1], np.int32), valued(limbs_table([5]), AMOUNT))
+    assert answered(pa.table({"amount": found}), {}).to_pylist() == [{"amount": 5}, {"amount": 0}]

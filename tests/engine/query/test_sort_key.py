@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import duckdb
-import ibis
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.core.uint256 import Limbs
 from nbext.engine.query.amounts import (
-    lower_bound,
-    row_within,
-    rows_within,
+    AmountRange,
+    row_at_least,
     sort_key,
     sort_key_sql,
     stored_amount,
-    upper_bound,
 )
-from tests.engine.query.test_amounts import AMOUNTS, limbs_table
+from nbext.engine.query.sql import SqlBuilder
+from tests.engine.query.test_amounts import AMOUNTS, limbs_table, run
 from tests.engine.query.test_amounts import engine as engine  # noqa: PLC0414  a fixture, shared
 
 NEAR = st.builds(
@@ -34,12 +29,6 @@ ANY = st.one_of(AMOUNTS, NEAR)
 SETTINGS = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-
-
-def literal(bound):
-    """Return a bound as Ibis scalars, as questions hold it."""
-    limbs = Limbs(*(ibis.literal(limb, type="decimal(38,0)") for limb in bound.limbs))
-    return replace(bound, limbs=limbs, size=ibis.literal(bound.size, type="int64"))
 
 
 @given(ANY, ANY)
@@ -56,7 +45,7 @@ def test_a_small_amount_is_its_own_size(amount):
 
 @pytest.mark.parametrize("amount", [1, 10**18, 25 * 10**20, 12345678901234567 * 10**40, 2**56])
 def test_a_least_amount_with_few_digits_is_decided_by_size(amount):
-    assert lower_bound(amount).sharp
+    assert row_at_least(SqlBuilder(), amount) == "size >= $v0"
 
 
 @SETTINGS
@@ -74,20 +63,12 @@ def test_the_sql_of_a_size_is_pythons(amounts):
 @SETTINGS
 @given(st.lists(ANY, min_size=1, max_size=40), ANY, st.one_of(st.none(), ANY))
 def test_bounds_are_kept_exactly_whether_or_not_sizes_decide(engine, amounts, low, high):
-    table = limbs_table(engine, a=amounts)
-    sizes = pa.table({"row": list(range(len(amounts))), "size": list(map(sort_key, amounts))})
-    table = table.select("row", hi="a_hi", mid="a_mid", lo="a_lo").join(
-        engine.create_table("sizes", sizes, overwrite=True), "row"
+    sizes = pa.array(list(map(sort_key, amounts)), pa.int64())
+    table, sql = limbs_table(amounts).append_column("size", sizes), SqlBuilder()
+    fits = AmountRange(low, high, none_too=False).holds_row(sql)
+    found = run(
+        engine, sql, f"SELECT wallet FROM amounts WHERE {fits} ORDER BY wallet", amounts=table
     )
-    least, most = (
-        literal(lower_bound(low)),
-        None if high is None else literal(upper_bound(high)),
-    )
-    expected = [
+    assert found["wallet"].to_pylist() == [
         n for n, amount in enumerate(amounts) if low <= amount and (high is None or amount <= high)
     ]
-    for rows in (
-        rows_within(table, least, most),
-        table.filter(row_within(table, least, most)),
-    ):
-        assert sorted(rows.to_pyarrow()["row"].to_pylist()) == expected

@@ -10,14 +10,12 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import ibis
+from typing import Any
 
 from nbext import __version__
 from nbext.core.chains import Chain, chain_of
 from nbext.core.times import utc_text
-from nbext.core.uint256 import Limbs
+from nbext.core.uint256 import LIMB_DIGITS
 from nbext.engine.ingest import report as counts
 from nbext.engine.ingest.cluster import files
 from nbext.engine.ingest.cluster.stage import SparkStage
@@ -25,15 +23,12 @@ from nbext.engine.ingest.derive import contracts, duplicates, facts, rows, table
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.report import FileTaken, Report
 from nbext.engine.ingest.steps import create_inputs, manifest_of, take_facts
-from nbext.engine.query.amounts import LIMB_TYPE, carried, digits_of, limbs_of, sort_key_of_digits
-from nbext.engine.schema import FOREVER, HISTORY, LIMBS, TABLES
+from nbext.engine.query.amounts import KEY_DIGITS, carried
+from nbext.engine.schema import FOREVER, LIMBS, TABLES
 from nbext.engine.spark.place import Place
 from nbext.engine.spark.session import Spark
 from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError, StorageError
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
 
 Progress = Callable[[str, float], None]
 # Addresses are ranked by shares, those that begin with the same digits: counted first, then each is sorted alone.
@@ -301,17 +296,16 @@ class _Run:
         stage.run(
             f"CREATE VIEW flows AS {tables.flowing(found, zero, wide=True, wallets=everyone)}"
         )
-        schema, name = _FLOWS, "flows"
+        name = "flows"
         for step in HISTORY_STEPS:
-            made = step(ibis.table(schema, name=name))
-            schema, name = made.schema(), step.__name__
-            stage.session.sql(ibis.to_sql(made, dialect="pyspark")).createOrReplaceTempView(name)
+            stage.session.sql(step(name)).createOrReplaceTempView(step.__name__)
+            name = step.__name__
         stage.run(
             f"INSERT INTO out.history SELECT {', '.join(TABLES['history'])} FROM {name} "
             "ORDER BY contract, wallet, from_block, log_index"
         )
-        held = current_balances(ibis.table(TABLES["history"], name="out_history"))
-        stage.session.sql(ibis.to_sql(held, dialect="pyspark")).createOrReplaceTempView("held")
+        held = current_balances("out_history")
+        stage.session.sql(held).createOrReplaceTempView("held")
         stage.run("INSERT INTO out.balances SELECT * FROM held ORDER BY contract, wallet")
 
     def report(self, groups: list[files.FileGroup]) -> Report:
@@ -368,85 +362,69 @@ def _parsed(stage: Any, file: FileTable) -> str:
     return rows.parsed_rows(file, f"SELECT *, {named}, value_text AS digits FROM ({texts})")
 
 
-# What each wallet held of each contract, and when, in expressions: the same rows as those of
-# `nbext.engine.ingest.derive.holdings`, for an engine that has windows, and no arrays.
-_FLOWS = {
-    "contract": "int32",
-    "block": "int64",
-    "log_index": "int64",
-    "sender": "int32",
-    "recipient": "int32",
-    **dict.fromkeys(LIMBS, LIMB_TYPE),
-}
+# What each wallet held of each contract, and when: the same rows as those of `nbext.engine.ingest.derive.holdings`, for
+# an engine that has windows, and no arrays. In the SQL that DuckDB reads too, on which they are compared.
+_KEPT = "contract, wallet, log_index, from_block, to_block"
 
 
-def _running_sums(flows: ir.Table) -> ir.Table:
+def _running_sums(flows: str) -> str:
     """Return what each wallet held after each log that moved something, as limbs not in normal form."""
-    changes = ibis.union(
-        *(
-            flows.select(
-                "contract",
-                "block",
-                "log_index",
-                wallet=flows[side],
-                **{limb: flows[limb] * sign for limb in LIMBS},
-            )
-            for side, sign in (("recipient", 1), ("sender", -1))
-        )
-    ).filter(ibis._.wallet >= 0)
-    changes = changes.group_by("contract", "wallet", "block", "log_index").agg(
-        **{limb: changes[limb].sum() for limb in LIMBS}
+    sides = " UNION ALL ".join(
+        f"SELECT contract, block, log_index, {side} AS wallet, {sign}hi AS hi, {sign}mid AS mid, {sign}lo AS lo "
+        f"FROM {flows}"
+        for side, sign in (("recipient", ""), ("sender", "-"))
     )
-    moments = ibis.window(group_by=["contract", "wallet"], order_by=["block", "log_index"])
-    until = ibis.window(
-        group_by=["contract", "wallet"],
-        order_by=["block", "log_index"],
-        preceding=None,
-        following=0,
+    changes = (
+        "SELECT contract, wallet, block, log_index, sum(hi) AS hi, sum(mid) AS mid, sum(lo) AS lo "
+        f"FROM ({sides}) AS sides WHERE wallet >= 0 GROUP BY contract, wallet, block, log_index"
     )
-    return changes.select(
-        "contract",
-        "wallet",
-        "log_index",
-        from_block=changes.block,
-        to_block=changes.block.lead().over(moments).fill_null(FOREVER),
-        **{limb: changes[limb].sum().over(until) for limb in LIMBS},
+    by_wallet = "(PARTITION BY contract, wallet ORDER BY block, log_index"
+    sums = ", ".join(
+        f"sum({limb}) OVER {by_wallet} ROWS UNBOUNDED PRECEDING) AS {limb}" for limb in LIMBS
+    )
+    return (
+        "SELECT contract, wallet, log_index, block AS from_block, "
+        f"coalesce(lead(block) OVER {by_wallet}), {FOREVER}) AS to_block, {sums} FROM ({changes}) AS changes"
     )
 
 
-def _in_normal_form(rows: ir.Table) -> ir.Table:
+def _in_normal_form(rows: str) -> str:
     """Return the sums in normal form."""
-    return rows.mutate(**carried(limbs_of(rows))._asdict())
+    return carried(rows, _KEPT)
 
 
-def _magnitudes(rows: ir.Table) -> ir.Table:
-    """Return the settled rows with the limbs of their amounts without a sign."""
-    opposite = carried(Limbs(*(-limb for limb in limbs_of(rows))))
-    return rows.mutate(
-        **{
-            f"abs_{name}": ibis.ifelse(rows.hi < 0, limb, rows[name])
-            for name, limb in opposite._asdict().items()
-        }
-    )
+def _magnitudes(rows: str) -> str:
+    """Return the rows with the limbs of their amounts without a sign, and their own as ``own_hi`` and so on."""
+    own = ", ".join(f"{limb} AS own_{limb}" for limb in LIMBS)
+    sizes = ", ".join(f"CASE WHEN hi < 0 THEN -{limb} ELSE {limb} END AS {limb}" for limb in LIMBS)
+    signless = f"(SELECT {_KEPT}, {own}, {sizes} FROM {rows}) AS signless"
+    return carried(signless, f"{_KEPT}, own_hi, own_mid, own_lo")
 
 
-def _spelled(rows: ir.Table) -> ir.Table:
+def _spelled(rows: str) -> str:
     """Return the rows with the decimal digits of their amounts."""
-    return rows.mutate(digits=digits_of(limbs_of(rows, "abs_")))
+    mid, lo = (f"lpad(CAST({limb} AS STRING), {LIMB_DIGITS}, '0')" for limb in ("mid", "lo"))
+    long = f"regexp_replace(concat(CAST(hi AS STRING), {mid}, {lo}), '^0+', '')"
+    digits = f"CASE WHEN hi = 0 AND mid = 0 THEN CAST(lo AS STRING) ELSE {long} END"
+    return f"SELECT *, {digits} AS digits FROM {rows}"
 
 
-def _sized(rows: ir.Table) -> ir.Table:
+def _sized(rows: str) -> str:
     """Return the rows of ``history``, and ``log_index``."""
-    size = sort_key_of_digits(rows.digits)
-    return rows.mutate(size=ibis.ifelse(rows.hi < 0, -size, size)).select(*HISTORY, "log_index")
+    first, more = f"CAST(left(digits, {KEY_DIGITS}) AS BIGINT)", f"length(digits) - {KEY_DIGITS}"
+    longer = f"CAST({more} AS BIGINT) * {10**KEY_DIGITS} + {first}"
+    size = f"CASE WHEN {more} > 0 THEN {longer} ELSE {first} END"
+    own = ", ".join(f"own_{limb} AS {limb}" for limb in LIMBS)
+    return f"SELECT {_KEPT}, {own}, CASE WHEN own_hi < 0 THEN -({size}) ELSE {size} END AS size FROM {rows}"
 
 
 # Each is a statement of its own, over the one before: in one, the text of a carried limb would stand in it forty times.
 HISTORY_STEPS = (_running_sums, _in_normal_form, _magnitudes, _spelled, _sized)
 
 
-def current_balances(rows: ir.Table) -> ir.Table:
+def current_balances(rows: str) -> str:
     """Return the rows of ``balances``: what wallets hold at the end, other than nothing."""
-    limbs: Limbs = limbs_of(rows)
-    held = (limbs.hi != 0) | (limbs.mid != 0) | (limbs.lo != 0)
-    return rows.filter(rows.to_block == FOREVER, held).select("contract", "wallet", *LIMBS, "size")
+    return (
+        f"SELECT contract, wallet, hi, mid, lo, size FROM {rows} "
+        f"WHERE to_block = {FOREVER} AND (hi <> 0 OR mid <> 0 OR lo <> 0)"
+    )

@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbext.core.uint256 import LIMB_BASE
-from nbext.engine.query.series import ENTERS, LEAVES
 from nbext.engine.query.set_tree import Leaf, Settled, Union
+from nbext.engine.query.statement import ENTERS, LEAVES
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from nbext.engine.query.statements import Statement
 
     Wallets = np.ndarray[tuple[int], np.dtype[np.int32]]
     Ranks = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -43,10 +41,10 @@ _LOOKED_UP = 8_000_000
 _LAST = np.iinfo(np.int64).max
 
 
-def combined(node: Settled[Statement], fetch: Callable[[Statement], Wallets]) -> Wallets:
+def combined(node: Settled, fetch: Callable[[Leaf], Wallets]) -> Wallets:
     """Return the wallets of a tree, in no order; statements that cannot matter are not fetched."""
     if isinstance(node, Leaf):
-        return fetch(node.wallets)
+        return fetch(node)
     if isinstance(node, Union):
         parts = (combined(part, fetch) for part in node.parts)
         return np.concatenate(list(parts)) if node.disjoint else _union(parts)
@@ -227,10 +225,10 @@ class Throughout:
         return Throughout(self.wallets[both != _NONE], both[both != _NONE])
 
 
-def throughout(node: Settled[Statement], fetch: Callable[[Statement], Throughout]) -> Throughout:
+def throughout(node: Settled, fetch: Callable[[Leaf], Throughout]) -> Throughout:
     """Return the wallets of a tree at each block."""
     if isinstance(node, Leaf):
-        return fetch(node.wallets)
+        return fetch(node)
     if isinstance(node, Union):
         return merged(
             (one.wallets, one.bits) for one in (throughout(part, fetch) for part in node.parts)

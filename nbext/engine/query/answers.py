@@ -1,0 +1,575 @@
+"""Answers from sets of wallets: one strategy for all engines, of which each runs statements in its own way.
+
+Each leaf of a question is fetched as integers and combined with the others in memory; columns are read of the wallets
+that are returned alone. What an engine does is in `Engine` and `SqlDataset.do`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain as chained
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from nbext.engine.dataset import (
+    MOST_EXPLAINED,
+    Cancel,
+    Catalog,
+    Clock,
+    Common,
+    DataAbout,
+    ExactColumn,
+    QueryResult,
+    Question,
+    Write,
+    check_size,
+    cut,
+)
+from nbext.engine.holdings import in_common
+from nbext.engine.query.bitmaps import (
+    Bits,
+    always,
+    apart,
+    bits_of,
+    combined,
+    first_by,
+    first_of,
+    merged,
+    placed,
+    throughout,
+    totals_of,
+)
+from nbext.engine.query.explain import formula_of, spelled_out
+from nbext.engine.query.rows import FETCHED, Rows, addresses_of_bytes, in_exact_order
+from nbext.engine.query.series import Series, series_of
+from nbext.engine.query.set_tree import Leaf, Settled, normal_form
+from nbext.engine.query.sql import SqlBuilder
+from nbext.engine.query.statement import Sql, WalletList
+from nbext.errors import ResourceLimit
+
+if TYPE_CHECKING:
+    from nbext.engine.query.bitmaps import Throughout, Wallets
+    from nbext.engine.query.sql import Layers
+
+Result = TypeVar("Result")
+# The wallets that are returned, and addresses that are looked up, as tables of a statement.
+RETURNED, LISTED = "nbext_returned", "nbext_list"
+# Fewer addresses than this are looked up in their table as fast as in a file of their own.
+MANY_WALLETS = 100_000
+# Wallets whose rows are fetched at once: of each, a column takes up to 200 bytes on the way.
+CHUNK = 1_000_000
+# One in so many wallets of a range is dense enough to read all of it, and so many wallets are read at once.
+_DENSE, _SPAN = 8, 2_000_000
+# On a busy machine. For a million rows of an amount these are three seconds more.
+_VALUES_A_SECOND = 1_000_000
+# A column of so many wallets is read whole: picking some of them is a join, which costs more.
+_READ_WHOLE = 100_000
+# Small sets of wallets are cached, such as the burn addresses, which most segments leave out.
+_FEW = 64
+_KEPT = 1024
+# The wallets of lists, of 4 bytes each, that were used last: a segment and its parts look each list up once.
+_LISTS_KEPT = 4
+# The memory of the sets that one request compares (bytes); what several of them share is only kept while there is room.
+_COUNTED_AT_ONCE = 256 << 20
+
+
+class Engine(Protocol):
+    """Runs the statements of one question."""
+
+    def fetch(self, sql: Sql) -> pa.Table:
+        """Return all rows of a statement."""
+
+    def batches(self, sql: Sql) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a statement, about `CHUNK` at a time."""
+
+    def plan(self, sql: Sql) -> str:
+        """Return how the engine would run a statement."""
+
+
+class Lookup(Protocol):
+    """Addresses of wallets that need no statement, where they are ready."""
+
+    @property
+    def ready(self) -> bool:
+        """Say whether addresses can be looked up."""
+
+    def of(self, wallets: Wallets) -> pa.Array:
+        """Return the address of each wallet."""
+
+
+class SqlDataset(ABC):
+    """What `nbext.engine.dataset.Dataset` says, for an engine of SQL.
+
+    Attributes
+    ----------
+    layers
+        Where the data is a base and a delta.
+    ranks
+        Each wallet's rank by address, and the wallet of each rank, where its number is not its rank.
+    """
+
+    about: DataAbout
+    catalog: Catalog
+    clock: Clock
+    layers: Layers | None = None
+    ranks: tuple[Wallets, Wallets] | None = None
+    addresses: Lookup | None = None
+
+    def __init__(self) -> None:
+        self.few: dict[str, Wallets] = {}
+        self.lists: dict[str, Wallets] = {}
+
+    @abstractmethod
+    def do(self, task: Callable[[Engine], Result], cancel: Cancel | None) -> Result:
+        """Do work that may run several statements; however it ends, all of them end with it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back files and memory."""
+
+    def aside(self) -> Path | None:
+        """Return the folder for rows that do not fit into memory; None: the system's."""
+        return None
+
+    def _answers(self, task: Callable[[Answers], Result], cancel: Cancel | None) -> Result:
+        return self.do(lambda engine: task(Answers(self, engine, cancel or Cancel())), cancel)
+
+    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> QueryResult:
+        """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
+        return self._answers(lambda answers: answers.answer(question, limit), cancel)
+
+    def count(
+        self,
+        questions: Sequence[Question],
+        together: Sequence[Sequence[int]],
+        *,
+        cancel: Cancel | None = None,
+    ) -> list[int]:
+        """Count from bitmaps, each set of wallets read once; see `nbext.engine.dataset.Dataset.count`."""
+        return self._answers(lambda answers: answers.counts(questions, together), cancel)
+
+    def read(self, write: Write, cancel: Cancel | None = None) -> pa.Table:
+        """Return the rows of a statement; see `nbext.engine.dataset.Dataset.read`."""
+        sql = SqlBuilder(self.layers)
+        statement = sql.statement(write(sql))
+        return self.do(lambda engine: engine.fetch(statement), cancel)
+
+    def totals(
+        self, questions: Sequence[Question], *, cancel: Cancel | None = None
+    ) -> list[tuple[int, int]]:
+        """Add up the first columns; see `nbext.engine.dataset.Dataset.totals`."""
+        return self._answers(lambda answers: answers.totals(questions), cancel)
+
+    def profile(
+        self,
+        segment: Question,
+        base: Question,
+        ends: Mapping[int, int],
+        *,
+        now: bool,
+        least: int,
+        cancel: Cancel | None = None,
+    ) -> list[Common]:
+        """Count the holders of each contract among two sets; see `nbext.engine.dataset.Dataset.profile`."""
+        found = self._answers(
+            lambda answers: answers.holders(segment, base, ends, now=now, least=least), cancel
+        )
+        return in_common(found, self, cancel)
+
+    def explain(
+        self, question: Question, *, limit: int, cancel: Cancel | None = None
+    ) -> Mapping[str, Any]:
+        """Return the statements that answer, how they are combined, and their plans."""
+        return self._answers(lambda answers: answers.explained(question, limit), cancel)
+
+
+class Answers:
+    """What is done for one question, or for several that are asked together."""
+
+    def __init__(self, data: SqlDataset, engine: Engine, cancel: Cancel) -> None:
+        self._data, self._engine, self._cancel = data, engine, cancel
+
+    def wallets(self, question: Question) -> Wallets:
+        """Return a question's wallets, in no order."""
+        return self._combined(normal_form(question.wallets(self._builder())))
+
+    def answer(self, question: Question, limit: int) -> QueryResult:
+        """Return how many wallets match, and the first rows of them."""
+        wallets = self.wallets(question)
+        if limit == 0 or not len(wallets):
+            return QueryResult(len(wallets), _no_rows(question))
+        check_size(min(limit, len(wallets)), question)
+        first, ordering = self._first(wallets, limit, question)
+        if self._cancel.deadline:
+            # Rows take time by how many were asked for, which is bounded; the limit is for finding the wallets.
+            self._cancel.deadline += (
+                len(first) * (1 + len(question.columns) + len(question.floats)) / _VALUES_A_SECOND
+            )
+        return QueryResult(len(wallets), self._rows(first, ordering, question))
+
+    def counts(self, questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
+        """Return how many wallets several questions have in common."""
+        joined = set(chained.from_iterable(places for places in together if len(places) > 1))
+        bits, alone = Bits(), dict[int, int]()
+        kept: dict[str, Wallets] = {}
+
+        def add(place: int, wallets: Wallets) -> None:
+            bits.add(place, wallets)
+            if bits.nbytes > _COUNTED_AT_ONCE:
+                raise ResourceLimit(
+                    "The segments to compare need too much memory at once. Compare fewer of them."
+                )
+
+        def fetched(leaf: Leaf) -> Wallets:
+            found = self._wallets_of(leaf, kept)
+            # At each: the 200 conditions of one segment alone may have gigabytes of wallets.
+            if bits.nbytes + sum(map(len, kept.values())) * found.itemsize > _COUNTED_AT_ONCE:
+                kept.clear()
+            return found
+
+        for series, held in self._series(questions, columns=False):
+            numbers = held.counts(len(series.places))
+            for point, (alike, number) in enumerate(zip(series.places, numbers, strict=True)):
+                alone |= dict.fromkeys(alike, number)
+                for place in joined.intersection(alike):
+                    add(place, held.at(point))
+        for place, question in enumerate(questions):
+            self._cancel.check()
+            if place in alone:
+                continue
+            wallets = combined(normal_form(question.wallets(self._builder())), fetched)
+            alone[place] = len(wallets)
+            if place in joined:
+                add(place, wallets)
+        counts = []
+        for places in together:
+            self._cancel.check()
+            counts.append(alone[places[0]] if len(places) == 1 else bits.common(places))
+        return counts
+
+    def totals(self, questions: Sequence[Question]) -> list[tuple[int, int]]:
+        """Return for each question how many wallets match, and the sum of its first column."""
+        found: dict[int, tuple[int, int]] = {}
+        for series, held in self._series(questions, columns=True):
+            sums = self._sums(held, series.question, series.blocks, series.span)
+            numbers = held.counts(len(sums))
+            for places, number, total in zip(series.places, numbers, sums, strict=True):
+                found |= dict.fromkeys(places, (number, total))
+        for place, question in enumerate(questions):
+            if place not in found:
+                wallets = self.wallets(question)
+                (total,) = self._sums(always(wallets), question, (0,))
+                found[place] = (len(wallets), total)
+        return [found[place] for place in range(len(questions))]
+
+    def _sums(
+        self,
+        held: Throughout,
+        question: Question,
+        blocks: Sequence[int],
+        span: tuple[int, int] | None = None,
+    ) -> list[int]:
+        """Return the sum of a question's first column over the wallets at each block."""
+        column, sql = question.columns[0], self._builder(span)
+        rows = self._batches(sql.statement(column.values(sql)))
+        return totals_of(held, (valued(one, column) for one in rows), blocks)
+
+    def holders(
+        self,
+        segment: Question,
+        base: Question,
+        ends: Mapping[int, int],
+        *,
+        now: bool,
+        least: int,
+    ) -> list[tuple[int, int, int]]:
+        """Return the contracts that enough wallets of a segment hold, and how many wallets of it and of a base do."""
+        counts = [np.zeros(1, np.int64), np.zeros(1, np.int64)]
+        sets = [_bitmap(self.wallets(segment)), _bitmap(self.wallets(base))]
+        for chain, end in ends.items():
+            sql = self._builder()
+            contracts = f"SELECT contract FROM {sql.table('contracts', chain_id=chain)}"
+            held = sql.held(None if now else end)
+            pairs = (
+                f"SELECT contract, wallet FROM {held} WHERE size > 0 AND contract IN ({contracts})"
+            )
+            for rows in self._batches(sql.statement(pairs)):
+                of, wallets = (rows.column(name).to_numpy() for name in ("contract", "wallet"))
+                for place, bits in enumerate(sets):
+                    inside = bits[wallets.clip(max=len(bits) - 1)]
+                    more = np.bincount(of[inside], minlength=len(counts[place]))
+                    more[: len(counts[place])] += counts[place]
+                    counts[place] = more
+        ours, theirs = counts
+        return [
+            (contract, int(ours[contract]), int(theirs[contract]) if contract < len(theirs) else 0)
+            for contract in np.flatnonzero(ours >= max(1, least)).tolist()
+        ]
+
+    def explained(self, question: Question, limit: int) -> Mapping[str, Any]:
+        """Return what `SqlDataset.explain` does."""
+        sql, leaves = self._builder(), list[Leaf]()
+        formula = formula_of(normal_form(question.wallets(sql)), leaves)
+        statements: dict[str, Sql | WalletList] = {
+            str(number): leaf.wallets for number, leaf in enumerate(leaves, 1)
+        }
+        returned = pa.table({"wallet": pa.array([], pa.int32())})
+        for column in question.columns if limit else ():
+            values = column.values(sql)
+            if isinstance(values, str):
+                statements[column.name] = _of_some(sql.statement(values), column, returned)
+            else:
+                formula += f"; {column.name}: {formula_of(normal_form(values), leaves)}"
+        if limit and not (self._data.addresses and self._data.addresses.ready):
+            statements["address"] = _addresses(returned)
+        answered = (
+            f"the first {limit:,} by address are returned" if limit else "they are only counted"
+        )
+        texts = {"sql": f"-- wallets: {formula}; {answered}", "plan": ""}
+        for name, one in statements.items():
+            self._cancel.check()
+            if isinstance(one, WalletList):
+                texts["sql"] += f"\n\n-- {name}: the {one.wallets:,} wallets of the list {one.id}"
+                continue
+            # What would be cut is not made: it takes longer than all of the rest.
+            if len(texts["sql"]) <= MOST_EXPLAINED:
+                texts["sql"] += f"\n\n-- {name}\n{spelled_out(one)}"
+            if len(texts["plan"]) <= MOST_EXPLAINED:
+                texts["plan"] += f"\n\n{name}\n{self._engine.plan(one)}"
+        return {"sql": cut(texts["sql"]), "plan": cut(texts["plan"].lstrip())}
+
+    def _builder(self, span: tuple[int, int] | None = None) -> SqlBuilder:
+        self._cancel.check()
+        return SqlBuilder(self._data.layers, span)
+
+    def _batches(self, sql: Sql) -> Iterator[pa.RecordBatch]:
+        for batch in self._engine.batches(sql):
+            self._cancel.check()
+            yield batch
+
+    def _combined(self, sets: Settled) -> Wallets:
+        return combined(sets, self._wallets_of)
+
+    def _wallets_of(self, leaf: Leaf, kept: dict[str, Wallets] | None = None) -> Wallets:
+        """Fetch a leaf's wallets; ``kept`` has those that the same request fetched before."""
+        self._cancel.check()
+        sql, few = leaf.wallets, self._data.few
+        if isinstance(sql, WalletList):
+            return self._listed(sql)
+        key = repr(sql)
+        for known in (few, kept or {}):
+            if key in known:
+                return known[key]
+        wallets: Wallets = self._engine.fetch(sql)["wallet"].combine_chunks().to_numpy()
+        if len(wallets) <= _FEW and len(few) < _KEPT:
+            few[key] = wallets
+        elif kept is not None:
+            kept[key] = wallets
+        return wallets
+
+    def _listed(self, one: WalletList) -> Wallets:
+        """Return those of a list's wallets that the data has."""
+        lists = self._data.lists
+        found = lists.pop(one.id, None)
+        if found is None:
+            text = f"SELECT wallet FROM wallets WHERE address IN (SELECT address FROM {LISTED})"
+            parts = [
+                self._engine.fetch(
+                    Sql(text, tables={LISTED: pa.table({"address": addresses_of_bytes(piece)})})
+                )
+                for piece in one.pieces()
+            ]
+            found = np.concatenate([part["wallet"].to_numpy() for part in parts])
+        lists[one.id] = found
+        for used_before in list(lists)[:-_LISTS_KEPT]:
+            lists.pop(used_before, None)
+        return found
+
+    def _series(
+        self, questions: Sequence[Question], *, columns: bool
+    ) -> Iterator[tuple[Series, Throughout]]:
+        """Yield the questions that are alike but for their block, with their wallets at each block."""
+        for series in series_of(questions, self._data.layers, columns=columns):
+
+            def fetched(leaf: Leaf, series: Series = series) -> Throughout:
+                if isinstance(leaf.wallets, WalletList) or not leaf.wallets.timed:
+                    return always(self._wallets_of(leaf))
+                return merged(
+                    (one.column("wallet").to_numpy(), bits_of(one, series.blocks))
+                    for one in self._batches(leaf.wallets)
+                )
+
+            sets = normal_form(series.question.wallets(self._builder(series.span)))
+            yield series, throughout(sets, fetched)
+
+    def _first(
+        self, wallets: Wallets, limit: int, question: Question
+    ) -> tuple[Wallets, dict[str, pa.Table]]:
+        """Return the wallets of the rows, in the rows' order, and what was fetched of the column that orders them."""
+        order = question.order
+        if order is None or order.keys is None:
+            first = first_of(
+                self._by_address(wallets), limit, last=order is not None and order.descending
+            )
+            return self._numbered(first), {}
+        assert order.column is not None
+        sql, column = self._builder(), question.columns[order.column]
+        keys = self._engine.fetch(sql.statement(order.keys(sql)))
+        keys = keys.set_column(0, "wallet", pa.array(self._by_address(keys["wallet"].to_numpy())))
+        found, ranks = first_by(
+            self._by_address(wallets),
+            keys,
+            limit,
+            descending=order.descending,
+            missing_last=column.kind in ("time", "number"),
+        )
+        if column.kind != "amount":
+            return self._numbered(found[:limit]), {}
+        # Sizes do not tell amounts apart that are equal in their first digits: the limbs of the best do. Not all at
+        # once: those of ten million wallets take a gigabyte.
+        ordered, fetched = [], None
+        for start, end in apart(ranks, CHUNK):
+            some = self._numbered(found[start:end])
+            fetched = self._column(column, some)
+            best = pa.table({"wallet": found[start:end], "amount": placed(some, fetched)})
+            ordered.append(
+                in_exact_order(best, "amount", "wallet", descending=order.descending)[
+                    "wallet"
+                ].to_numpy()
+            )
+        by_amount = self._numbered(np.concatenate(ordered))
+        # Not fetched a second time: of 700,000 holders that is a third of the answer's time.
+        return by_amount[:limit], {column.name: fetched} if len(
+            ordered
+        ) == 1 and fetched is not None else {}
+
+    def _by_address(self, wallets: Wallets) -> Wallets:
+        """Return the ranks of wallets by address: these are their numbers, where nothing was added to the base."""
+        return wallets if self._data.ranks is None else self._data.ranks[0][wallets]
+
+    def _numbered(self, ranks: Wallets) -> Wallets:
+        """Return the wallets of ranks by address."""
+        return ranks if self._data.ranks is None else self._data.ranks[1][ranks]
+
+    def _rows(self, wallets: Wallets, fetched: Mapping[str, pa.Table], question: Question) -> Rows:
+        """Return the rows of these wallets, in their order: column after column, some of the wallets at a time.
+
+        Columns that are ``fetched`` are not asked for.
+        """
+        columns, rows = question.columns, _rows_of(question, len(wallets), self._data.aside())
+        try:
+            for start, end in rows.chunks(CHUNK):
+                self._cancel.check()
+                rows.add(pa.table({"address": self._addresses_of(wallets[start:end])}))
+            for column in columns:
+                for start, end in rows.chunks(CHUNK):
+                    some = wallets[start:end]
+                    if column.name in fetched:
+                        found = pa.chunked_array([placed(some, fetched[column.name])])
+                    elif self._is_dense(some) and column.kind != "match":
+                        found = self._range(column, some)
+                    else:
+                        found = pa.chunked_array([placed(some, self._column(column, some))])
+                    rows.add(pa.table({column.name: found}))
+        except BaseException:
+            rows.close()
+            raise
+        return rows
+
+    def _column(self, column: ExactColumn, wallets: Wallets) -> pa.Table:
+        """Return a column of some wallets, or of all that have it: ``wallet`` and the value."""
+        sql = self._builder()
+        values = column.values(sql)
+        if not isinstance(values, str):
+            members = self._combined(normal_form(values))
+            return pa.table({"wallet": members, column.name: np.ones(len(members), np.int64)})
+        statement = sql.statement(values)
+        # What is read whole names no wallets. To register them takes as long as a short statement.
+        if column.holders is None or column.holders > _READ_WHOLE:
+            statement = _of_some(statement, column, pa.table({"wallet": wallets}))
+        return valued(self._engine.fetch(statement), column)
+
+    def _range(self, column: ExactColumn, wallets: Wallets) -> pa.ChunkedArray:
+        """Return a column of wallets that are near each other: ranges are read, others in them left out.
+
+        Of ten million rows a join takes 5 s for each million wallets, and a range 0.1 s: they are sorted by wallet.
+        """
+        order = None if self._data.ranks is None else np.argsort(wallets)
+        wallets = wallets if order is None else wallets[order]
+        first, last = int(wallets[0]), int(wallets[-1])
+        parts = []
+        for some in np.split(
+            wallets, np.searchsorted(wallets, np.arange(first + _SPAN, last + 1, _SPAN))
+        ):
+            if not len(some):
+                continue
+            sql = self._builder()
+            start, end = sql.value(int(some[0])), sql.value(int(some[-1]))
+            text = f"SELECT * FROM ({column.values(sql)}) WHERE wallet BETWEEN {start} AND {end}"
+            parts.append(placed(some, valued(self._engine.fetch(sql.statement(text)), column)))
+        found = pa.chunked_array(parts)
+        return found if order is None else found.take(pa.array(np.argsort(order)))
+
+    def _is_dense(self, wallets: Wallets) -> bool:
+        """Say whether so many wallets are in order, and near each other, that ranges are best read whole."""
+        ranks = self._by_address(wallets)
+        if len(ranks) < MANY_WALLETS or len(ranks) * _DENSE < int(ranks[-1]) - int(ranks[0]):
+            return False
+        return bool((np.diff(ranks) > 0).all())
+
+    def _addresses_of(self, wallets: Wallets) -> pa.Array:
+        addresses = self._data.addresses
+        if addresses is not None and addresses.ready:
+            return addresses.of(wallets)
+        return placed(wallets, self._engine.fetch(_addresses(pa.table({"wallet": wallets}))))
+
+
+def valued(rows: Any, column: ExactColumn) -> Any:
+    """Return fetched rows, a table or a batch, with the value of a column as one: as `FETCHED` has its kind."""
+    marks = [name for name in rows.schema.names if name in ("wallet", "enters", "leaves")]
+    kind, parts = FETCHED[column.kind], rows.columns[len(marks) :]
+    if pa.types.is_struct(kind):
+        arrays = [
+            (part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part).cast(one.type)
+            for part, one in zip(parts, kind, strict=True)
+        ]
+        value = pa.StructArray.from_arrays(arrays, fields=list(kind))
+    else:
+        value = parts[0].cast(kind)
+    return rows.select(marks).append_column(column.name, value)
+
+
+def _of_some(sql: Sql, column: ExactColumn, wallets: pa.Table) -> Sql:
+    """Return the statement of a column for some wallets alone."""
+    text = f"SELECT * FROM ({sql.text}) WHERE wallet IN (SELECT wallet FROM {RETURNED})"
+    return Sql(text, sql.values, {RETURNED: wallets})
+
+
+def _addresses(wallets: pa.Table) -> Sql:
+    text = f"SELECT wallet, address FROM wallets WHERE wallet IN (SELECT wallet FROM {RETURNED})"
+    return Sql(text, tables={RETURNED: wallets})
+
+
+def _bitmap(wallets: Wallets) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    # One more than the last: no wallet beyond it is in the set.
+    bits = np.zeros(int(wallets.max(initial=-1)) + 2, bool)
+    bits[wallets] = True
+    return bits
+
+
+def _rows_of(question: Question, number: int, aside: Path | None = None) -> Rows:
+    sizes = {column.name: column.size for column in question.columns}
+    columns = 1 + len(question.columns) + len(question.floats)
+    return Rows(number, columns, question.floats, sizes, aside)
+
+
+def _no_rows(question: Question) -> Rows:
+    """Return the rows of an answer that matched nothing, or only counted."""
+    rows = _rows_of(question, 0)
+    fields = [(column.name, FETCHED[column.kind]) for column in question.columns]
+    rows.add(pa.schema([("address", pa.string()), *fields]).empty_table())
+    return rows
