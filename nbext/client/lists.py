@@ -268,6 +268,9 @@ def _column(value: Any) -> Rows:
         else list(rows)
     )
     try:
+        # Arrow ends the process at a list that contains itself.
+        if getattr(items, "dtype", None) in (None, object) and list in map(type, items):
+            raise pa.ArrowInvalid("lists")
         texts = pa.array(items, from_pandas=True)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         # Of several types, with half a character, or an integer beyond 64 bits: what is no plain text is shown as

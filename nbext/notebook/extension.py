@@ -88,7 +88,7 @@ class Nbext(Configurable):
 
 
 class Names(dict[str, Any]):
-    """Names and values; ``lost`` are those that only an enclosing function knew, with that function's name.
+    """Names and values; ``lost`` are variables of functions that have none here, each with what to say of it.
 
     A function that only a magic's text names a variable in is no closure of it: Python does not keep the variable.
     Its value is read from the enclosing function's frame while that runs; where it is lost, the name is refused,
@@ -106,7 +106,10 @@ class Names(dict[str, Any]):
         """
         for name in (*code.co_varnames, *code.co_cellvars) if frames is not None else list(self):
             self.pop(name, None)
-            self.lost[name] = code.co_name
+            self.lost[name] = (
+                f"{name!r} is a variable of {code.co_name}, and its value is not known inside of another function. "
+                f"Pass it to that function as an argument, such as the default {name}={name}."
+            )
         for name, value in frames[0].f_locals.items() if frames else ():
             # Which of several calls made the inner function, nobody can say.
             if all(
@@ -127,9 +130,14 @@ def names_at_the_call(notebook: MutableMapping[str, Any]) -> MutableMapping[str,
     # A cell's own frame has the notebook's names themselves, which need no copy.
     if frame is None or frame.f_locals is notebook:
         return notebook
-    names = Names(notebook)
+    # A function of an imported module sees that module's names.
+    names = Names(frame.f_globals)
     for code, frames in reversed(list(_around(frame))):
         names.add(code, frames)
+    own = frame.f_code
+    for name in {*own.co_varnames, *own.co_cellvars} - frame.f_locals.keys():
+        names.pop(name, None)
+        names.lost[name] = f"{name!r} is a variable of {own.co_name}, which has given it no value."
     names.update(frame.f_locals)
     for name in frame.f_locals:
         names.lost.pop(name, None)

@@ -54,7 +54,8 @@ class Option:
 
     flags: tuple[str, ...]
     help: str
-    kind: Literal["flag", "text", "integer"] = "flag"
+    # Of a moment, digits are a block.
+    kind: Literal["flag", "text", "integer", "moment"] = "flag"
     metavar: str = ""
     choices: tuple[str, ...] = ()
     # What a command without it says of those that have it.
@@ -191,11 +192,7 @@ class Grammar:
         for name, given in args.options.items():
             if isinstance(given, Word):
                 option = next(option for option in self.options if option.name == name)
-                text = (
-                    str(value_of(given, args))
-                    if given.kind == "python"
-                    else _interpolated(given, args)
-                )
+                text = _text(given, args)
                 args.options[name] = self._value(
                     args, option, option.flags[0], Word(text, given.column, "quoted")
                 )
@@ -213,6 +210,8 @@ class Grammar:
         )
 
     def _value(self, args: Args, option: Option, flag: str, given: Word) -> Any:
+        if option.kind == "moment" and re.fullmatch(r"[0-9][0-9,_]*", given.text):
+            return int(given.text.replace(",", "").replace("_", ""))
         if option.kind == "integer":
             # 10,000 and 10_000 are how people and Python write it.
             digits = given.text.replace(",", "").replace("_", "")
@@ -278,6 +277,17 @@ def value_of(word: Word, args: Args) -> Any:
     return _interpolated(word, args) if word.kind == "word" else word.text
 
 
+def _text(word: Word, args: Args, source: str | None = None) -> str:
+    """Return a word with the values of its expressions, or the value of one expression: no list or object."""
+    if source is None and word.kind != "python":
+        return _interpolated(word, args)
+    value = evaluated(source or word.text, args.line, word.column, args.names)
+    if isinstance(value, list | dict):
+        kind = "a list" if isinstance(value, list) else "an object"
+        raise args.error(f"{{{{{source or word.text}}}}} is {kind}, where one value belongs.", word)
+    return str(value)
+
+
 def _interpolated(word: Word, args: Args) -> str:
     """Return a word in which each ``{{expression}}`` is its value: ``out_{{token}}.parquet``."""
     pieces, end = [], 0
@@ -287,7 +297,7 @@ def _interpolated(word: Word, args: Args) -> str:
             message = f"{{{{ in {word.text!r} does not begin a Python expression that ends in }}}}."
             raise args.error(message)
         source = word.text[start + 2 : close - 2].strip()
-        pieces += [word.text[end:start], str(evaluated(source, args.line, word.column, args.names))]
+        pieces += [word.text[end:start], _text(word, args, source)]
         end = close
     return "".join([*pieces, word.text[end:]])
 

@@ -120,7 +120,10 @@ def quoted(names):
         ("%nbext unset lim|", ("lim", ["limit"])),
         ("%nbext schema tr|", ("tr", ["transfer"])),
         ('%segment {"token": {"|', ("", ["token", "chain", "balance", "unit", "heldSince"])),
-        ("%segment abc --c|", ("--c", ["--csv", "--count", "--card", "--changes"])),
+        (
+            "%segment abc --c|",
+            ("--c", ["--csv", "--chain", "--columns", "--count", "--card", "--changes"]),
+        ),
     ],
 )
 def test_each_place_offers_what_may_stand_there(session, cell, expected):

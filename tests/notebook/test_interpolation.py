@@ -192,6 +192,56 @@ def test_a_variable_of_an_outer_function_that_is_lost_is_never_the_notebooks(
     )
 
 
+def test_a_variable_that_its_function_has_not_assigned_is_an_error_and_never_the_notebooks(shell):
+    shell.value(
+        """s = 'UNI'
+def unassigned(given):
+    if given: s = given
+    found = %segment {"token": {"token": {{s}}}} --count
+    return found
+def deleted():
+    s = 'LINK'
+    del s
+    %segment {"token": {"token": {{s}}}} --count
+"""
+    )
+    for call, function in (("unassigned(None)", "unassigned"), ("deleted()", "deleted")):
+        assert shell.error(call).splitlines()[0] == (
+            f"UsageError: 's' is a variable of {function}, which has given it no value."
+        )
+    assert shell.value("unassigned('UNI')") == 1002
+
+
+def test_a_function_of_an_imported_module_uses_the_names_of_its_module(
+    shell, tmp_path, monkeypatch
+):
+    (tmp_path / "asking_elsewhere.py").write_text(
+        """least = '1000'
+def many(shell, name):
+    cell = '{"token": {"token": "UNI", "balance": {"min": {{%s}}}}} --count' % name
+    return shell.run_line_magic("segment", cell)
+"""
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    shell.value("import asking_elsewhere; least = '1'; only_here = '1'")
+    assert shell.value("asking_elsewhere.many(get_ipython(), 'least')") == 262
+    assert shell.error("asking_elsewhere.many(get_ipython(), 'only_here')").startswith(
+        "UsageError: 'only_here' is not defined"
+    )
+
+
+def test_keys_beside_the_conditions_may_stand_on_the_line(shell):
+    by_hand = shell.value(
+        '%segment {"token": {"token": "USDC"}, "chain": "polygon", "asOf": 80900000, '
+        '"columns": ["firstSeen", "lastSeen"]}'
+    )
+    on_line = shell.value(
+        '%segment {"token": {"token": "USDC"}} --chain polygon --as-of 80,900,000 --columns firstSeen,lastSeen'
+    )
+    pd.testing.assert_frame_equal(on_line, by_hand)
+    assert on_line.attrs["nbext"]["filters"] == by_hand.attrs["nbext"]["filters"]
+
+
 def test_a_function_uses_the_notebooks_names_where_it_has_none_of_its_own(shell):
     shell.value(
         """least = '1000'

@@ -321,7 +321,7 @@ def test_without_an_answer_there_is_no_last_one(shell):
 
 def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(shell):
     words = {option.name: option.choices[0] if option.choices else "x" for option in NBEXT.options}
-    takes = {option.name for option in NBEXT.options if option.kind == "text"}
+    takes = {option.name for option in NBEXT.options if option.kind in ("text", "moment")}
     flags = {name: f" {word}" if name in takes else "" for name, word in words.items()}
     said = {
         name: shell.error(f"%nbext status --{name.replace('_', '-')}{value}")

@@ -114,6 +114,53 @@ ethereum USDC""",
     {"token": {"token": "UNI"}, "token": {"token": "LINK"}}
                                 ^""",
     ),
+    "two keys of one name, one from Python": (
+        """%%segment_query
+{"token": {"token": "UNI"}, {{'tok' + 'en'}}: {"token": "LINK"}}""",
+        """UsageError: The key 'token' appears twice in one object, and only one could count. For several conditions of one kind, write a list: {"token": [..., ...]}.
+  line 2, column 29:
+    {"token": {"token": "UNI"}, {{'tok' + 'en'}}: {"token": "LINK"}}
+                                ^""",
+    ),
+    "a list that contains itself": (
+        """%segment {"wallet": {"in": {{[whales.append(whales), whales][1]}}}}""",
+        """InvalidSegment: /filters/wallet/in: 1 of 2 values of {{[whales.append(whales), whales][1]}} is not an address. Nothing was sent. Rows are counted from 0.
+  row 1: "['0xaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', [...]]" is not an address. An address is 0x and 40 hex digits.
+  line 1, column 13:
+    {"wallet": {"in": {{[whales.append(whales), whales][1]}}}}
+                ^""",
+    ),
+    "a list where a number belongs": (
+        """%segment {"token": {"token": "UNI"}} --limit {{wallets}}""",
+        """UsageError: %segment: {{wallets}} is a list, where one value belongs.
+    %segment {"token": {"token": "UNI"}} --limit {{wallets}}
+                                                 ^""",
+    ),
+    "a list in a file's name": (
+        """%segment {"token": {"token": "UNI"}} --to rows_{{wallets}}.csv""",
+        """UsageError: %segment: {{wallets}} is a list, where one value belongs.
+    %segment {"token": {"token": "UNI"}} --to rows_{{wallets}}.csv
+                                              ^""",
+    ),
+    "two times, on the line and in the cell": (
+        """%%segment_query --as-of 30d
+{"token": {"token": "UNI"}, "asOf": "3d"}""",
+        'UsageError: --as-of on the line contradicts "asOf" in the cell. Write it once.',
+    ),
+    "a result named as JupySQL does": (
+        """%%segment_query rows <<
+{"token": {"token": "UNI"}}""",
+        """UsageError: %%segment_query: unexpected argument '<<'. The name alone stores the result: %%segment_query rows
+    %%segment_query rows <<
+                         ^""",
+    ),
+    "a variable as JupySQL has it": (
+        """%segment {"token": {"token": "${asked}"}}""",
+        """InvalidSegment: /filters/token/token: The data has no token with the symbol '${asked}' on ethereum. Write a Python value as {{asked}}, without quotes.
+  line 1, column 12:
+    {"token": {"token": "${asked}"}}
+               ^""",
+    ),
     "a misspelt condition": (
         """%%segment_query
 {"tokn": {"token": "UNI"}}""",

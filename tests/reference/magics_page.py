@@ -20,6 +20,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         f"{_UNI} --limit 2",
         f"{_UNI} --top 2 --by UNI_balance",
         f"{_UNI} --count",
+        '%segment {"token": {"token": "USDC"}} --chain polygon --as-of 30d --columns firstSeen,lastSeen --limit 2',
         '%segment {"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}} --operator OR --count',
         f"{_UNI} --all -o everyone",
         '%segment {{everyone.attrs[\'nbext\'][\'segment_id\']}} -o known\nknown[["status", "chain", "matched"]]',

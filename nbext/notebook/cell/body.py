@@ -123,9 +123,14 @@ def _parse(text: str, masked: str) -> Any:
         raise UsageError("A key appears twice in one object.")
     key, first, second = found
     raise UsageError(
+        f"{_twice(key)}\n  The first: {at(text, first)}\n  The second: {at(text, second)}"
+    )
+
+
+def _twice(key: str) -> str:
+    return (
         f"The key {visible(key)!r} appears twice in one object, and only one could count. For several conditions of "
-        f'one kind, write a list: {{"{visible(key)}": [..., ...]}}.\n  The first: {at(text, first)}\n'
-        f"  The second: {at(text, second)}"
+        f'one kind, write a list: {{"{visible(key)}": [..., ...]}}.'
     )
 
 
@@ -137,12 +142,16 @@ def _filled(
     many: bool = False,
 ) -> Any:
     if isinstance(value, dict):
-        return {
-            _key(key, text, expressions, names): _filled(
-                item, text, expressions, names, key == LIST_KEY
-            )
-            for key, item in value.items()
-        }
+        filled: dict[str, Any] = {}
+        for written, item in value.items():
+            key = _key(written, text, expressions, names)
+            if key in filled:
+                place = expressions.get(written)
+                raise UsageError(
+                    _twice(key) + (f"\n  {at(text, place.start)}" if place is not None else "")
+                )
+            filled[key] = _filled(item, text, expressions, names, key == LIST_KEY)
+        return filled
     if isinstance(value, list):
         return [_filled(item, text, expressions, names) for item in value]
     if isinstance(value, str) and value in expressions:
@@ -182,10 +191,7 @@ def evaluated(
         hint = did_you_mean(error.name or "", filter(_is_the_users, names))
         message = f"{error.name!r} is not defined in this notebook.{hint}"
         if error.name and error.name in lost:
-            message = (
-                f"{error.name!r} is a variable of {lost[error.name]}, and its value is not known inside of another "
-                f"function. Pass it to that function as an argument, such as the default {error.name}={error.name}."
-            )
+            message = lost[error.name]
     except _RAISED_BY_EXPRESSIONS as error:
         message = f"{{{{{source}}}}} failed: {type(error).__name__}: {error}"
     # Raised here, so that no frame of the user's expression hangs on our error.

@@ -61,9 +61,9 @@ class SegmentQuery:
         error.args = ("\n".join([*lines, *error.counted()]),)
 
     def _hint(self, pointer: str, detail: str) -> str:
-        # As an f-string has a variable; a symbol of this form nobody means.
-        if single := re.search(r"'\{([A-Za-z_]\w*)\}'", detail):
-            return f" Write a Python value as {{{{{single[1]}}}}}, without quotes."
+        # As an f-string, a shell or JupySQL has a variable; a symbol of this form nobody means.
+        if single := re.search(r"'(?:\$?\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*))'", detail):
+            return f" Write a Python value as {{{{{single[1] or single[2]}}}}}, without quotes."
         key = pointer.removeprefix("/filters/")
         if key in EXECUTE_KEYS and not self.whole:
             option = {"fileType": "--type"}.get(key, f"--{key}")
@@ -92,7 +92,7 @@ def query_of(given: str | body.Body, args: Args, limit: int) -> SegmentQuery:
     if whole:
         _check_request(request, read)
     return SegmentQuery(
-        filters=_ordered(args, request["filters"]),
+        filters=_ordered(args, _on_line(args, request["filters"])),
         operator=_one_of(args, "operator", request.get("operator"), "AND"),
         file_type=_one_of(args, "type", request.get("fileType"), "json"),
         limit=_limit(args, request.get("limit"), read, limit),
@@ -151,6 +151,20 @@ def _ordered(args: Args, filters: Mapping[str, Any]) -> Mapping[str, Any]:
     if filters.get("orderBy", order) != order:
         raise UsageError('--by on the line contradicts "orderBy" in the cell. Write it once.')
     return {**filters, "orderBy": order}
+
+
+def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters with the keys that options give which stand beside the conditions."""
+    of_line = {"chain": args["chain"], "asOf": args["as_of"]}
+    if args["columns"]:
+        of_line["columns"] = args["columns"].split(",")
+    for key, value in of_line.items():
+        if value is not None and filters.get(key, value) != value:
+            option = args.given({"asOf": "as_of"}.get(key, key))[0]
+            raise UsageError(
+                f'{option} on the line contradicts "{key}" in the cell. Write it once.'
+            )
+    return {**filters, **{key: value for key, value in of_line.items() if value is not None}}
 
 
 def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:

@@ -83,7 +83,7 @@ def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
         Option(
             ("--as-of",),
             "a time, such as 30d or 2025-01-31, or a block",
-            "text",
+            "moment",
             "TIME",
             takers="wallet reads balances at a time",
         ),

@@ -41,6 +41,11 @@ _QUERY = (
         "N",
     ),
     Option(("--by",), "the column that --top ranks by, such as UNI_balance", "text", "COLUMN"),
+    Option(("--chain",), "the chain that is asked (default ethereum)", "text", "CHAIN"),
+    Option(
+        ("--as-of",), "ask as of a time, such as 30d or 2025-01-31, or a block", "moment", "TIME"
+    ),
+    Option(("--columns",), "what else to return of each wallet, by commas", "text", "COLUMN,..."),
     Option(("--all",), "return every row, up to 10,000,000"),
     Option(("--count",), "return the number of matching wallets, and no rows"),
     Option(
@@ -56,8 +61,8 @@ _QUERY = (
     Option(("--card",), "show the result as a card"),
     Option(
         ("--changes",),
-        "return who joined, left or stayed since then: 30d, 4w, 2025-01-31",
-        "text",
+        "return who joined, left or stayed since then: 30d, 4w, 2025-01-31, or a block",
+        "moment",
         "SINCE",
     ),
     Option(("--profile",), "return what the wallets hold more than others do"),
@@ -108,6 +113,7 @@ SEGMENT = Grammar(
     ),
     (
         '%segment {"token": {"token": "USDC"}} --limit 5 -o few',
+        '%segment {"token": {"token": "USDC"}} --chain polygon --as-of 30d --columns firstSeen,lastSeen --limit 5',
         "%segment {{few.attrs['nbext']['segment_id']}}",
         "%segment {{few.attrs['nbext']['segment_id']}} --csv -o rows",
     ),
@@ -132,9 +138,12 @@ def run_cell(session: Session, args: Args) -> Any:
                 "write the filters on the lines below. On one line: %segment {filters}", word
             )
         if place:
-            raise args.error(
-                f"unexpected argument {word.text!r}. Usage: {args.grammar.usage}", word
-            )
+            usage = f"Usage: {args.grammar.usage}"
+            if word.text == "<<":
+                usage = (
+                    f"The name alone stores the result: {args.grammar.magic} {args.words[0].text}"
+                )
+            raise args.error(f"unexpected argument {word.text!r}. {usage}", word)
         if args["out"] is not None:
             both = f"{word.text!r} and {args['out']!r}"
             raise args.error(f"the result has two names, {both}. Use one of them.", word)
@@ -261,7 +270,7 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
 def _read(session: Session, args: Args, segment_id: str) -> Any:
     """Read a segment by its id, or export its rows."""
     # These change how a query runs, and mean nothing for a segment that has run.
-    if given := args.given("operator", *analysis.OF_ROWS, "from"):
+    if given := args.given("operator", *analysis.OF_ROWS, "from", "chain", "as_of", "columns"):
         raise args.error(
             f"{given[0]} has no effect on a segment that has run. Use it with filters."
             f"{_taken_for_an_id(args, segment_id)}"
