@@ -16,13 +16,14 @@ PACKAGE = Path(__file__).parents[1] / "nbext"
 SHARED = {"errors", "settings", "core"}
 # A room may import itself, SHARED, and these: a query walks notebook -> client ~ HTTP ~ service -> language -> engine.
 ROOMS = {
-    "notebook": {"client", "connect", "analysis", "fetch"},
+    "notebook": {"client", "connect", "analysis", "fetch", "http"},
     "analysis": {"client", "connect"},
-    "client": set(),
+    "client": {"http"},
+    "http": set(),
     "service": {"language", "engine"},
     "language": {"engine"},
     "engine": set(),
-    "node": set(),
+    "node": {"http"},
     "core": set(),
     "errors": set(),
     "settings": set(),
@@ -39,6 +40,7 @@ FOREIGN = {
     "analysis": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb"},
     "client": {"IPython", "ipywidgets", "fastapi", "duckdb"},
     "service": {"IPython", "ipywidgets", "requests", "duckdb", "pandas"},
+    "http": {"IPython", "ipywidgets", "fastapi", "duckdb", "pandas"},
     "language": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pyspark", "pandas"},
     "engine": {"IPython", "ipywidgets", "requests", "fastapi", "starlette", "uvicorn"},
     "node": {"IPython", "ipywidgets", "fastapi", "starlette", "duckdb", "pandas"},

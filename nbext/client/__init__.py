@@ -1,4 +1,4 @@
-"""One method per operation, each of which returns a DataFrame. Knows HTTP and pandas, but no notebook.
+"""One method per operation, each of which returns a DataFrame. Knows pandas, but no notebook.
 
 client       the class `Client`: its methods, and what each takes, returns and raises
 service      one service: whether it is ours, which decoder reads its answers; the edge where errors lose the key
@@ -7,7 +7,6 @@ lookups      metadata of many contracts at once, in order; search
 validate     arguments, checked before any request
 decode       what an answer says; the decoder of our own service's answers
 frames       which dtype a column gets
-http/        one request within its deadline: connections, retries, redirects, errors
 lists        lists of wallets in filters: columns, sets and files, their checksums; stored with our own service once
 files/       rows as CSV, and into files
 remote/      the decoder of a stranger's answers, which guesses; not loaded for a service that is ours

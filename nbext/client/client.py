@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
 from nbext.client import frames, lists, lookups, validate
 from nbext.client.decode import Outline, Want
 from nbext.client.files import writer
-from nbext.client.http.transport import Repeat
 from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
 from nbext.errors import BadRequest, NotFound, ProtocolError
+from nbext.http.transport import Repeat
 from nbext.settings import Secret, Settings
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nbext.client.http.body import retry_after
 from nbext.core import wire
 from nbext.core.rules import unlike
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.errors import ProtocolError
+from nbext.http.body import retry_after
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from nbext.client.http.body import Answer, Incoming
+    from nbext.http.body import Answer, Incoming
 
 
 class Want(Enum):

@@ -20,10 +20,6 @@ from urllib.parse import quote
 from nbext.client import frames
 from nbext.client.decode import Reading, State, Want, arrow_batches, check_count
 from nbext.client.files import csv_text, writer
-from nbext.client.http.body import Incoming
-from nbext.client.http.deadline import SCOPE, Deadline, Scope
-from nbext.client.http.errors import one_line
-from nbext.client.http.transport import NO_CAP, Call, Repeat
 from nbext.client.service import Service
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
@@ -41,6 +37,10 @@ from nbext.errors import (
     SegmentExpired,
     SegmentFailed,
 )
+from nbext.http.body import Incoming
+from nbext.http.deadline import SCOPE, Deadline, Scope
+from nbext.http.errors import one_line
+from nbext.http.transport import NO_CAP, Call, Repeat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,7 +219,9 @@ class SegmentRun:
                 raise doubt
             if reading.state is State.RUNNING or doubt is not None:
                 self._scope.segment_id = self.id
-                self._sleep(wait if reading.retry_after is None else reading.retry_after)
+                # Also where the service says that it may be asked again at once: it means no thousand times a second.
+                asks = wait if reading.retry_after is None else reading.retry_after
+                self._sleep(max(asks, FIRST_POLL))
             wait, asked = min(wait * 1.5, LONGEST_POLL), True
             reading = self._poll(reading)
 

@@ -29,13 +29,13 @@ from nbext.client.decode import (
     check_count,
     json_object,
 )
-from nbext.client.http.body import Answer, Incoming
-from nbext.client.http.deadline import SCOPE, Deadline, Scope
-from nbext.client.http.errors import redacted
-from nbext.client.http.transport import NO_CAP, Call, Transport
 from nbext.core import wire as op
 from nbext.core.provenance import warned
 from nbext.errors import AmbiguousAnswer, ApiError, NbextError, ProtocolError, QueryCancelled
+from nbext.http.body import Answer, Incoming
+from nbext.http.deadline import SCOPE, Deadline, Scope
+from nbext.http.redaction import redacted
+from nbext.http.transport import NO_CAP, Call, Transport
 from nbext.settings import Secret, Settings
 
 # A service that sends us further than this sends us in a circle.

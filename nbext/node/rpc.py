@@ -6,32 +6,36 @@ a library names it, and is never chained to one of ours; what a node says is sho
 
 from __future__ import annotations
 
-import logging
 import random
 import re
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import requests
-import truststore
-import urllib3
-from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.util.wait import wait_for_read
 
-from nbext import __version__
 from nbext.core import strict_json
 from nbext.core.untrusted_text import visible
-from nbext.errors import ConfigError, NodeError, QueryCancelled
+from nbext.errors import (
+    ConfigError,
+    DeadlineExceeded,
+    NbextError,
+    NodeError,
+    QueryCancelled,
+    ResponseTooLarge,
+    TLSError,
+)
+from nbext.http.body import Incoming, retry_after
+from nbext.http.connections import send, session, tls_context
+from nbext.http.deadline import Deadline, Scope, Watch, watched
+from nbext.http.errors import FOREIGN, of_library
+from nbext.http.redaction import Redaction
 from nbext.node.limits import Meaning, blocks_offered, meaning_of
 from nbext.settings import Secret
 
@@ -56,11 +60,9 @@ _ADVICE = {
     Meaning.RATE: "--rps N asks less often.",
     Meaning.PRUNED: "Use an archive node, or begin later with --from-block.",
 }
-_PIECE = 1 << 16
 _jitter = random.Random()
 # Seconds after which nobody waits for an answer that is still coming: it is not received yet.
 _PATIENCE = 1.0
-_thread = threading.local()
 
 
 class Refusal(Exception):
@@ -99,62 +101,6 @@ class Refusal(Exception):
         advice = dict.fromkeys(_ADVICE.get(each.meaning, "") for each in (*others, self))
         return NodeError(
             " ".join(filter(None, (during, *said, *advice))), meaning=self.meaning.name
-        )
-
-
-class _Hides(logging.Filter):
-    """Takes the URLs out of what urllib3 logs: at the level DEBUG that is the path of each request."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.redact: list[Redaction] = []
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        for each in self.redact:
-            text = each(text)
-        record.msg, record.args = text, ()
-        return True
-
-
-_HIDES = _Hides()
-for _name in ("urllib3.connectionpool", "urllib3.util.retry"):
-    logging.getLogger(_name).addFilter(_HIDES)
-
-
-class Redaction:
-    """Takes everything of some URLs that could be a key out of a text."""
-
-    def __init__(self, urls: Sequence[Secret]) -> None:
-        parts: set[str] = set()
-        for url in urls:
-            split = urlsplit(url.reveal())
-            parts |= {
-                url.reveal(),
-                split.netloc,
-                split.path,
-                split.query,
-                split.username or "",
-                split.password or "",
-            }
-            # Hosts too: some providers put the key there. A word such as v3 is none.
-            parts |= {
-                piece
-                for piece in re.split(r"[/&=.?]", f"{split.hostname}/{split.path}?{split.query}")
-                if len(piece) >= 8 or (any(mark.isdigit() for mark in piece) and len(piece) > 4)
-            }
-        found = sorted((re.escape(part) for part in parts if len(part) > 3), key=len, reverse=True)
-        self._parts = Secret("|".join(found))
-        self._words = [Secret(part) for part in parts if len(part) > 3]
-
-    def is_needed(self, raw: bytes) -> bool:
-        """Say whether an answer repeats any of them."""
-        return any(word.reveal().encode() in raw for word in self._words)
-
-    def __call__(self, text: str) -> str:
-        """Return the text without them."""
-        return (
-            re.sub(self._parts.reveal(), "***", text, flags=re.IGNORECASE) if self._parts else text
         )
 
 
@@ -197,23 +143,24 @@ class Node:
                     f"The URL of {endpoint.name} does not begin with http:// or https://. It is not shown here."
                 )
         self.redact = Redaction(urls)
-        _HIDES.redact.append(self.redact)
+        # One for all threads: it has a connection for each request under way.
+        self._session, self._scope = session("application/json", "gzip, deflate"), Scope()
         self._rps, self._next = rps, 0.0
         self._lock = threading.Lock()
         self._local = threading.local()
         self._reading = _Turn()
         self._turn, self._id = 0, 0
-        self.stopped = threading.Event()
+        self.stopped = self._scope.ended
         # Methods that are not offered: they are not asked for again.
         self.lacks: set[str] = set()
         # Seconds that threads spent waiting for nodes, and calls made: what a benchmark and a progress line show.
         self.waited, self.calls = 0.0, 0
 
     def close(self) -> None:
-        """End what is under way as soon as its next bytes come, and refuse what comes later."""
-        self.stopped.set()
-        if self.redact in _HIDES.redact:
-            _HIDES.redact.remove(self.redact)
+        """End what is under way, and refuse what comes later."""
+        self._scope.end()
+        self._session.close()
+        self.redact.close()
 
     def call(self, method: str, *params: Any) -> Any:
         """Return a call's result.
@@ -415,10 +362,9 @@ class Node:
         is_range = any(wanted["fromBlock"] != wanted["toBlock"] for wanted in logs)
         most = RANGE_BYTES if is_range else MOST_BYTES
         body = strict_json.to_json(bodies[0] if single else bodies)
-        with ExitStack() as stack:
-            if received is not None and logs:
-                stack.enter_context(self._reading.taken())
-            status, headers, raw, refused = self._exchange(endpoint, body, most)
+        in_turn = self._reading.taken() if received is not None and logs else nullcontext()
+        with in_turn as turn:
+            status, headers, raw, refused = self._exchange(endpoint, body, most, turn)
             # Before it is even parsed: a process that follows a killed one does not ask for what had come.
             if (
                 received is not None
@@ -434,7 +380,7 @@ class Node:
                 f"Its answer is larger than {most // 10**6} MB" if refused is Meaning.LESS else ""
             )
             raise Refusal(refused, finding=finding, node=endpoint.name)
-        pause = _retry_after(headers)
+        pause = retry_after(headers)
         value, wrong = _read(raw)
         if wrong and status == 200:
             # Cut, or the page of a proxy.
@@ -491,64 +437,40 @@ class Node:
         )
 
     def _exchange(
-        self, endpoint: Endpoint, body: bytes, most: int
+        self, endpoint: Endpoint, body: bytes, most: int, turn: Callable[[Any], None] | None
     ) -> tuple[int, Mapping[str, str], bytes, Meaning | None]:
         """Return status, headers and body; in place of a library's error, which would name the URL, its meaning."""
-        refused = None
+        watch = Watch(Deadline(DEADLINE), trust=partial(tls_context, None), turn=turn)
+        request = requests.Request("POST", endpoint.url.reveal(), data=body)
+        request.headers["Content-Type"] = "application/json"
         try:
-            response = self._session().post(
-                endpoint.url.reveal(),
-                data=body,
-                headers={"Content-Type": "application/json"},
-                stream=True,
-                timeout=(CONNECT, SILENCE),
-                allow_redirects=False,
-                proxies=requests.utils.get_environ_proxies(endpoint.url.reveal()),
-            )
-            with response:
-                raw = self._body(response, most)
-            return (
-                response.status_code,
-                response.headers,
-                raw,
-                None if len(raw) <= most else Meaning.LESS,
-            )
-        except requests.exceptions.SSLError:
-            refused = Meaning.UNTRUSTED
-        except requests.ConnectTimeout:
-            refused = Meaning.AWAY
-        except requests.Timeout:
-            refused = Meaning.TIMEOUT
-        except requests.ConnectionError as error:
-            # A connection that was made and then broken is no wrong address.
-            was_made = error.args and isinstance(error.args[0], urllib3.exceptions.ProtocolError)
-            refused = Meaning.BUSY if was_made else Meaning.AWAY
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError):
-            refused = Meaning.BUSY
+            with (
+                watched(watch, self._scope),
+                send(self._session, request, watch, connect=CONNECT, read=SILENCE) as response,
+            ):
+                status, headers = response.status_code, response.headers
+                came = Incoming(
+                    status, headers, "", response.raw, watch=watch, cap=most, report=None
+                )
+                raw = came.whole().body
+                came.finish()
+                return status, headers, raw, None
+        except ResponseTooLarge:
+            refused = Meaning.LESS
+        except (NbextError, *FOREIGN) as error:
+            refused = _meaning(of_library(error, "", watch.proxy), watch)
+        if self.stopped.is_set():
+            raise QueryCancelled("The fetch was stopped.")
         return 0, {}, b"", refused
 
-    def _body(self, response: requests.Response, most: int) -> bytes:
-        """Return the body, up to a byte more than is allowed; a timeout of requests' where it drips for too long."""
-        until, pieces, size = time.monotonic() + DEADLINE, [], 0
-        while size <= most and (piece := response.raw.read1(_PIECE, decode_content=True)):
-            pieces.append(piece)
-            size += len(piece)
-            if time.monotonic() > until:
-                raise requests.Timeout
-            if self.stopped.is_set():
-                raise QueryCancelled("The fetch was stopped.")
-        return b"".join(pieces)
 
-    def _session(self) -> requests.Session:
-        session = getattr(self._local, "session", None)
-        if session is None:
-            session = self._local.session = requests.Session()
-            # No .netrc: its password would go to whoever the URL names.
-            session.trust_env = False
-            session.headers["User-Agent"] = f"nbext/{__version__}"
-            for scheme in ("http://", "https://"):
-                session.mount(scheme, _Adapter(max_retries=0))
-        return session
+def _meaning(error: NbextError, watch: Watch) -> Meaning:
+    if watch.fired or isinstance(error, DeadlineExceeded):
+        return Meaning.TIMEOUT
+    # A connection that was made and then broken is no wrong address.
+    if watch.sent:
+        return Meaning.BUSY
+    return Meaning.UNTRUSTED if isinstance(error, TLSError) else Meaning.AWAY
 
 
 class _Turn:
@@ -563,56 +485,21 @@ class _Turn:
         self._lock = threading.Lock()
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Have this thread take its turn when the first bytes of its answer are there, until the end of the block."""
-        _thread.lock, _thread.has = self._lock, False
+    def taken(self) -> Iterator[Callable[[Any], None]]:
+        """Give what has a thread take its turn when the first bytes of its answer are there, until the block's end."""
+        has = False
+
+        def take(connection: Any) -> None:
+            nonlocal has
+            if not has:
+                wait_for_read(connection.sock, timeout=connection.timeout)
+                has = self._lock.acquire(timeout=_PATIENCE)
+
         try:
-            yield
+            yield take
         finally:
-            if _thread.has:
+            if has:
                 self._lock.release()
-            _thread.lock, _thread.has = None, False
-
-
-class _InTurn:
-    """A connection that waits for its thread's turn before it reads an answer."""
-
-    sock: Any
-    timeout: Any
-
-    def getresponse(self) -> Any:
-        lock: threading.Lock | None = getattr(_thread, "lock", None)
-        if lock is not None and not _thread.has:
-            wait_for_read(self.sock, timeout=self.timeout)
-            _thread.has = lock.acquire(timeout=_PATIENCE)
-        return super().getresponse()  # type: ignore[misc]  # that of the connection that this is mixed into
-
-
-class _Http(_InTurn, HTTPConnection):
-    pass
-
-
-class _Https(_InTurn, HTTPSConnection):
-    pass
-
-
-class _HttpPool(HTTPConnectionPool):
-    ConnectionCls = _Http
-
-
-class _HttpsPool(HTTPSConnectionPool):
-    ConnectionCls = _Https
-
-
-class _Adapter(HTTPAdapter):
-    """Trusts what the system trusts, and so a company's own certificates."""
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        """Make the pools, as requests does."""
-        super().init_poolmanager(
-            *args, ssl_context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **options
-        )
-        self.poolmanager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
 
 
 def quantity(value: Any, what: str) -> int:
@@ -637,13 +524,3 @@ def _read(raw: bytes) -> tuple[Any, bool]:
         return strict_json.read_answer(raw)[0], False
     except strict_json.NotJson:
         return None, True
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    text = headers.get("Retry-After", "")
-    if re.fullmatch(r"\d{1,6}(\.\d+)?", text):
-        return float(text)
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time()) if text else None
-    except (ValueError, TypeError):
-        return None

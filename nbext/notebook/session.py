@@ -405,7 +405,7 @@ class Session:
 
 def check_address(url: str, *, insecure: bool) -> None:
     """Refuse an invalid URL, or one to which no key may be sent, before a key is asked for."""
-    from nbext.client.http.base_url import Origin
+    from nbext.http.base_url import Origin
 
     Origin.of(url, insecure=insecure)
 

@@ -26,9 +26,9 @@ from typing import Any
 
 from nbext import Client
 from nbext.client.decode import Reading
-from nbext.client.http.deadline import Deadline
-from nbext.client.http.transport import Call
 from nbext.client.segment_run import SegmentRun
+from nbext.http.deadline import Deadline
+from nbext.http.transport import Call
 from tests.benchmarks.measure import Took, apart, high_water, median
 from tests.benchmarks.table import Row
 

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from nbext.client.http.errors import one_line
 from nbext.core.untrusted_text import visible
+from nbext.http.errors import one_line
 from nbext.notebook.forms.builder.filters import json_text
 from tests.browser import hostile as service
 from tests.browser.full_builder import FULL_BUILDER

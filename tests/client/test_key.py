@@ -78,7 +78,7 @@ FAULTS = {
 
 @pytest.fixture
 def caught(server, settings, monkeypatch):
-    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nbext.http.transport.FIRST_PAUSE", 0.001)
     client = Client(
         server.url,
         KEY,

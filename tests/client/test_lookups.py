@@ -91,7 +91,7 @@ def test_one_address_raises_its_error(server, client):
 def test_what_would_meet_every_address_is_raised_and_not_asked_for_each(
     server, settings, status, kind, monkeypatch
 ):
-    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nbext.http.transport.FIRST_PAUSE", 0.001)
     server.script("*", [0.05, reply({}, status)])
     with pytest.raises(kind):
         Client(server.url, KEY, settings=settings(attempts=1)).tokens("ethereum", ADDRESSES)
@@ -178,7 +178,7 @@ def test_an_error_is_not_kept(server, client):
 
 
 def test_the_memory_of_answers_is_bounded(server, client, monkeypatch):
-    monkeypatch.setattr("nbext.client.http.deadline.MAX_ENTRIES", 10)
+    monkeypatch.setattr("nbext.http.connections.MAX_ENTRIES", 10)
     server.handler = lambda request: told(request, Cache_Control="max-age=60", Date=now())
     client.tokens("ethereum", ADDRESSES)
     adapter = client._transport.session.get_adapter(f"{server.url}/v1/tokens/x")

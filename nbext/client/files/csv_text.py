@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nbext.client.http.errors import one_line
 from nbext.errors import ProtocolError
+from nbext.http.errors import one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

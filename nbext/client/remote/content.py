@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.client.decode import Reading, State, arrow_batches
 from nbext.client.files import csv_text
-from nbext.client.http.body import Answer, Incoming
-from nbext.client.http.errors import one_line
 from nbext.client.remote.field_names import is_address, name_set
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import ARROW_TYPE
 from nbext.errors import AmbiguousAnswer, ProtocolError, StorageError
+from nbext.http.body import Answer, Incoming
+from nbext.http.errors import one_line
 from nbext.settings import Secret
 
 if TYPE_CHECKING:

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nbext.client.decode import Reading
-from nbext.client.http.body import Answer
-from nbext.client.http.errors import redacted
 from nbext.client.remote import content
 from nbext.client.remote.field_names import IDS, STATUSES, bare, path_to
 from nbext.client.remote.profile import ForeignProfile, pasteable
@@ -21,6 +19,8 @@ from nbext.core.addresses import looks_like_address
 from nbext.core.strict_json import NotJson
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ProtocolError
+from nbext.http.body import Answer
+from nbext.http.redaction import redacted
 from nbext.settings import Secret
 
 # An outline is for reading: of a list some items are looked at, and of deep or wide answers the beginning.

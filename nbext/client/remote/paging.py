@@ -15,14 +15,14 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from nbext.client.decode import State
-from nbext.client.http.errors import one_line
-from nbext.client.http.transport import Call, Repeat
 from nbext.client.remote.content import ForeignPage, Signs, Way
 from nbext.client.remote.field_names import is_address
 from nbext.client.remote.profile import ForeignProfile
 from nbext.client.remote.signs import value_shown
 from nbext.core.wire import IDEMPOTENCY_HEADER
 from nbext.errors import ApiError, NotFound, ProtocolError, ResponseTooLarge, TruncatedResponse
+from nbext.http.errors import one_line
+from nbext.http.transport import Call, Repeat
 
 MAX_PAGES, MAX_EMPTY, MAX_ROWS, MAX_WAYS = 10_000, 100, 20_000_000, 4
 # Rows that are remembered, to know one that comes again.

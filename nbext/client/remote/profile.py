@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from nbext.client.decode import State
-from nbext.client.http.errors import one_line
 from nbext.client.remote.field_names import bare, state_of
 from nbext.core.untrusted_text import quoted
 from nbext.errors import AmbiguousAnswer, ConfigError, ProtocolError, did_you_mean
+from nbext.http.errors import one_line
 
 OPERATIONS = ("segment", "export", "search", "token", "nft", "signup")
 PATHS = ("rows", "id", "status", "next", "error", "total", "url", "poll")

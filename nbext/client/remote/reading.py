@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from nbext.client.decode import Reading, State, Want
-from nbext.client.http.body import Answer, Incoming, retry_after
-from nbext.client.http.errors import of_problem, one_line, redacted, words
-from nbext.client.http.transport import Call
 from nbext.client.remote import content, tables
 from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
@@ -51,6 +48,10 @@ from nbext.core.chains import CHAINS, chain_of
 from nbext.core.strict_json import NotJson
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import ApiError, NotFound, ProtocolError, ValidationError
+from nbext.http.body import Answer, Incoming, retry_after
+from nbext.http.errors import of_problem, one_line, words
+from nbext.http.redaction import redacted
+from nbext.http.transport import Call
 from nbext.settings import Secret
 
 # Names of a contract's fields, ours and theirs: an object without one is no record.

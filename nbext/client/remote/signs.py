@@ -12,7 +12,6 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from nbext.client.http.errors import words
 from nbext.client.remote.content import Signs, Way
 from nbext.client.remote.field_names import (
     ECHOES,
@@ -31,6 +30,7 @@ from nbext.client.remote.field_names import (
 )
 from nbext.client.remote.status import says_whole
 from nbext.core.untrusted_text import quoted, shown
+from nbext.http.errors import words
 
 if TYPE_CHECKING:
     from nbext.client.remote.profile import ForeignProfile

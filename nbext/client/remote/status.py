@@ -12,8 +12,6 @@ from itertools import islice
 from typing import Any
 
 from nbext.client.decode import State
-from nbext.client.http.body import Answer
-from nbext.client.http.errors import one_line, redacted, words
 from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
     ECHOES,
@@ -39,6 +37,9 @@ from nbext.client.remote.profile import ForeignProfile, ambiguous
 from nbext.client.validate import is_foreign_id
 from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.errors import AmbiguousAnswer, ProtocolError
+from nbext.http.body import Answer
+from nbext.http.errors import one_line, words
+from nbext.http.redaction import redacted
 from nbext.settings import Secret
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nbext.client.frames import types_of
-from nbext.client.http.errors import one_line
 from nbext.client.remote.field_names import (
     COLUMNS,
     ECHOES,
@@ -31,6 +30,7 @@ from nbext.client.remote.field_names import (
 from nbext.client.remote.profile import ambiguous, pasteable
 from nbext.core.addresses import looks_like_address
 from nbext.errors import AmbiguousAnswer, ProtocolError
+from nbext.http.errors import one_line
 from nbext.settings import Secret
 
 # No answer was seen with more than a dozen objects around its rows; a stranger may send a million.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nbext.client.http.base_url import Origin
 from nbext.errors import ProtocolError
+from nbext.http.base_url import Origin
 
 
 def test_a_redirect_that_is_not_followed_is_reported_without_hidden_characters():

@@ -18,7 +18,6 @@ import zlib
 import pytest
 
 from nbext import Client
-from nbext.client.http.transport import MAX_RETRIES, REGAINED
 from nbext.errors import (
     ApiError,
     AuthError,
@@ -40,6 +39,7 @@ from nbext.errors import (
     TruncatedResponse,
     ValidationError,
 )
+from nbext.http.transport import MAX_RETRIES, REGAINED
 from tests.client.conftest import KEY
 from tests.client.faultserver import RESET, FaultServer, as_arrow, reply
 
@@ -54,7 +54,7 @@ DEADLINE = 1.0
 @pytest.fixture
 def quick(server, settings, monkeypatch):
     """A client with a short deadline that does not dawdle between attempts."""
-    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("nbext.http.transport.FIRST_PAUSE", 0.01)
     monkeypatch.setattr("nbext.client.segment_run.FIRST_POLL", 0.01)
     return Client(
         server.url,
@@ -124,7 +124,7 @@ def test_a_segment_on_a_remote_is_not_repeated_when_it_may_have_run(server, quic
 def test_a_service_that_is_said_to_honour_the_key_is_asked_again_under_it(
     server, settings, monkeypatch, fault, remote
 ):
-    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("nbext.http.transport.FIRST_PAUSE", 0.01)
     server.script(EXECUTE, fault, reply(ROWS))
     told = Client(server.url, KEY, settings=settings(remote=remote))
     assert len(told.execute_segment({"a": 1})) == 3
@@ -149,7 +149,7 @@ def test_a_sign_up_that_may_have_been_recorded_is_not_sent_again(server, setting
 def test_a_segment_on_our_own_service_is_repeated_under_its_key(
     server, settings, status, monkeypatch
 ):
-    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("nbext.http.transport.FIRST_PAUSE", 0.01)
     ours = Client(server.url, KEY, settings=settings(), restart=lambda: None)
     columns = [{"name": "address", "type": "string"}, {"name": "UNI_balance", "type": "uint256"}]
     links = {"arrow": "/v1/segment/seg-1/arrow"}
@@ -700,7 +700,7 @@ def test_tls_to_a_plain_port_is_a_tls_error_without_a_retry(server, settings):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_many_threads_and_random_faults_make_no_storm(server, settings, monkeypatch):
-    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nbext.http.transport.FIRST_PAUSE", 0.001)
     dice = random.Random(7)
     faults = [[RESET], [HEAD + BODY[:9], None], reply({}, 503), reply({}, 429)]
 

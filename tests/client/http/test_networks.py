@@ -300,7 +300,7 @@ def test_a_certificate_that_nobody_vouches_for_may_be_the_proxys(tunnel, ask, mo
 
 
 def test_without_any_store_of_the_systems_certifis_is_taken(monkeypatch, tmp_path):
-    from nbext.client.http.deadline import tls_context
+    from nbext.http.connections import tls_context
 
     nothing = ssl.get_default_verify_paths()._replace(cafile=None, capath=str(tmp_path))
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: nothing)

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.client.decode import State, Want
-from nbext.client.http.body import Incoming
-from nbext.client.http.deadline import Deadline, Watch
 from nbext.client.remote import reading
 from nbext.client.remote.content import Unread
 from nbext.client.remote.field_names import state_of
 from nbext.client.remote.profile import ForeignProfile
 from nbext.errors import AmbiguousAnswer, ApiError, ConfigError, NbextError, NotFound, ProtocolError
+from nbext.http.body import Incoming
+from nbext.http.deadline import Deadline, Watch
 
 A, B = "0x" + "aa" * 20, "0x" + "bb" * 20
 ROWS = [{"address": A, "n": 1}, {"address": B, "n": 2}]

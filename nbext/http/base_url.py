@@ -55,11 +55,7 @@ class Origin:
     @cached_property
     def is_loopback(self) -> bool:
         """Whether it is this machine."""
-        return (
-            self.host == "localhost"
-            or self.host.endswith(".localhost")
-            or _ip_is_loopback(self.host)
-        )
+        return is_loopback(self.host)
 
     @cached_property
     def url(self) -> str:
@@ -101,7 +97,7 @@ class Origin:
                 f"{self.root} redirects to something that is not an http(s) address."
             )
         # A service outside must not use us to reach what only this machine can: 169.254.169.254 hands out credentials.
-        is_local = self.is_loopback and _ip_is_loopback(parts.hostname)
+        is_local = self.is_loopback and is_loopback(parts.hostname)
         is_public = parts.scheme == "https" and not _is_inside(parts.hostname)
         if not (self.owns(target) or is_local or is_public):
             host = visible(parts.hostname, 80)
@@ -161,7 +157,10 @@ def _port(parts: SplitResult) -> int:
     return port or _DEFAULT_PORTS[parts.scheme]
 
 
-def _ip_is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Say whether a host is this machine, by its name or its address."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -170,7 +169,7 @@ def _ip_is_loopback(host: str) -> bool:
 
 def _is_inside(host: str) -> bool:
     """Say whether the host is this machine, or an address of a private network."""
-    if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
+    if is_loopback(host) or host.endswith((".local", ".internal")):
         return True
     try:
         return not ipaddress.ip_address(host).is_global

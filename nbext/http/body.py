@@ -5,18 +5,17 @@ from __future__ import annotations
 import codecs
 import io
 import re
-import time
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import IO, Any
 
-from nbext.client.http.deadline import Watch
 from nbext.core.untrusted_text import quoted
 from nbext.errors import DeadlineExceeded, ProtocolError, ResponseTooLarge
+from nbext.http.deadline import Watch
 
 CHUNK = 1 << 18
 # More layers than a server, a cache and a proxy would ever add are a bomb's.
@@ -52,7 +51,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
         return float(text)
     try:
-        # Against the service's own clock: this machine's may be minutes off.
         seconds = (parsedate_to_datetime(text) - _now(headers)).total_seconds()
     except (TypeError, ValueError, OverflowError):
         return None
@@ -68,18 +66,17 @@ def rate_limit_reset(headers: Mapping[str, str]) -> float | None:
         seconds = float(text)
         # No limit lasts for thirty years: what is more is a time, in seconds or in milliseconds.
         if seconds > 1e9:
-            try:
-                now = _now(headers).timestamp()
-            except (TypeError, ValueError, OverflowError):
-                now = time.time()
-            seconds = seconds / (1000 if seconds > 1e11 else 1) - now
+            seconds = seconds / (1000 if seconds > 1e11 else 1) - _now(headers).timestamp()
         return seconds if seconds >= 0 else None
     return None
 
 
 def _now(headers: Mapping[str, str]) -> datetime:
-    """Return the service's own time."""
-    return parsedate_to_datetime(headers.get("Date", ""))
+    """Return the service's own time, as far as it says that: this machine's may be minutes off."""
+    try:
+        return parsedate_to_datetime(headers["Date"]).astimezone(UTC)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return datetime.now(UTC)
 
 
 class Incoming(_Head, io.RawIOBase):

@@ -26,22 +26,6 @@ from urllib.parse import urlsplit
 
 import requests
 
-from nbext import __version__
-from nbext.client.http.base_url import Origin, usable_key
-from nbext.client.http.body import Answer, Incoming, Report, rate_limit_reset, retry_after
-from nbext.client.http.deadline import (
-    CURRENT,
-    SCOPE,
-    WATCHDOG,
-    CachingAdapter,
-    Deadline,
-    Scope,
-    Watch,
-    WatchedAdapter,
-    tls_context,
-)
-from nbext.client.http.errors import FOREIGN, of_answer, of_library, of_proxy_status
-from nbext.core.untrusted_text import visible
 from nbext.core.wire import DATA_HEADER, IDEMPOTENCY_HEADER
 from nbext.errors import (
     ApiError,
@@ -55,6 +39,12 @@ from nbext.errors import (
     ServiceDied,
     TruncatedResponse,
 )
+from nbext.http import connections
+from nbext.http.base_url import Origin, usable_key
+from nbext.http.body import Answer, Incoming, Report, rate_limit_reset, retry_after
+from nbext.http.connections import CachingAdapter, tls_context
+from nbext.http.deadline import SCOPE, Deadline, Scope, Watch, watched
+from nbext.http.errors import FOREIGN, of_answer, of_library, of_proxy_status
 from nbext.settings import Secret, Settings
 
 LOG = logging.getLogger("nbext")
@@ -151,24 +141,16 @@ class Transport:
         self._process = os.getpid()
         self.lock = threading.Lock()
         self.retries = MAX_RETRIES
-        self.session = requests.Session()
-        # No .netrc, no surprise: send() reads proxies and bundles from the environment.
-        self.session.trust_env = False
-        for scheme in ("http://", "https://"):
-            self.session.mount(scheme, WatchedAdapter())
+        # Compression does not pay on loopback.
+        self.session = connections.session(
+            "application/json, text/csv;q=0.9, */*;q=0.1",
+            "identity" if self.origin.is_loopback else "gzip, deflate",
+        )
         self._cache_metadata()
         self._trust = partial(tls_context, self.settings["ca_bundle"])
         if self.settings["ca_bundle"] or self.origin.scheme == "https":
             # A bundle that cannot be read is refused now, and not by the first request.
             self._trust()
-        self.session.headers = requests.structures.CaseInsensitiveDict(
-            {
-                "User-Agent": f"nbext/{__version__}",
-                "Accept": "application/json, text/csv;q=0.9, */*;q=0.1",
-                # Compression does not pay on loopback.
-                "Accept-Encoding": "identity" if self.origin.is_loopback else "gzip, deflate",
-            }
-        )
 
     def _cache_metadata(self) -> None:
         for path in ("/v1/tokens/", "/v1/nfts/"):
@@ -203,26 +185,15 @@ class Transport:
         headers = dict(call.headers) if own else {}
         if body is not None:
             headers.setdefault("Content-Type", "application/json")
-        request = self.session.prepare_request(
-            requests.Request(method, url, headers=headers, data=body)
-        )
-        read = left if call.patient else min(self.settings["read_timeout"], left)
-        # A proxy would be asked for its own loopback, not for ours.
-        local = self.origin.is_loopback or (urlsplit(url).hostname or "") in (
-            "localhost",
-            "127.0.0.1",
-            "::1",
-        )
-        proxies = {} if local else requests.utils.get_environ_proxies(url)
-        watch.trust, watch.proxy = (
-            self._trust,
-            _without_password(requests.utils.select_proxy(url, proxies)),
-        )
-        response = self.session.get_adapter(url).send(
+        request = requests.Request(method, url, headers=headers, data=body)
+        connect, read = self.settings["connect_timeout"], self.settings["read_timeout"]
+        watch.trust = self._trust
+        response = connections.send(
+            self.session,
             request,
-            stream=True,
-            timeout=(min(self.settings["connect_timeout"], left), read),
-            proxies=proxies,
+            watch,
+            connect=min(connect, left),
+            read=left if call.patient else min(read, left),
         )
         self.answered = True
         self.data = response.headers.get(DATA_HEADER, self.data) if own else self.data
@@ -274,28 +245,21 @@ class Exchange:
         self._response = self._incoming = None
         # What must not run twice goes over a new connection: an idle one may break without a word of whether it ran.
         self._watch = watch = Watch(call.deadline, fresh=call.repeat is not Repeat.ALWAYS)
-        self._scope.watches.add(watch)
-        # In this order: an end that came before the watch was added fires it here, a later one fires it itself.
-        if self._scope.ended.is_set():
-            watch.fire()
-        WATCHDOG.arm(watch)
-        current, began, born = CURRENT.set(watch), time.monotonic(), transport._born
+        began, born = time.monotonic(), transport._born
         failure: NbextError | None = None
         try:
-            yield self
-            if self._incoming is not None:
-                self._incoming.finish()
-            if watch.fired:
-                # What came may be the beginning only: a socket that was shut reads like an end.
-                raise DeadlineExceeded("")
+            with watched(watch, self._scope):
+                yield self
+                if self._incoming is not None:
+                    self._incoming.finish()
+                if watch.fired:
+                    # What came may be the beginning only: a socket that was shut reads like an end.
+                    raise DeadlineExceeded("")
         except NbextError as error:
             failure = error
         except FOREIGN as error:
             failure = of_library(error, transport.origin.root, watch.proxy)
         finally:
-            CURRENT.reset(current)
-            watch.release()
-            self._scope.watches.discard(watch)
             if self._response is not None:
                 self._response.close()
         if watch.fired and failure is not None and not isinstance(failure, ApiError):
@@ -336,7 +300,9 @@ class Exchange:
                 return self._accepted(response, url)
             response.close()
             target = transport.origin.follow(location, url)
-            if method != "GET" and response.status_code in (307, 308):
+            if method != "GET" and (
+                response.status_code in (307, 308) or _is_same(response.status_code, url, target)
+            ):
                 # The filters of a segment are the user's business, and no other service's.
                 if not transport.origin.owns(target):
                     raise ProtocolError(
@@ -443,11 +409,11 @@ class Exchange:
         )
 
 
-def _without_password(proxy: str | None) -> str | None:
-    if not proxy:
-        return None
-    scheme, _, rest = proxy.rpartition("://")
-    return f"{scheme or 'http'}://{visible(rest.rpartition('@')[2].rstrip('/'), 100)}"
+def _is_same(status: int, url: str, target: str) -> bool:
+    """Say whether a redirect leads to the same thing under another address, and not to an answer that is there."""
+    before, after = (urlsplit(each).path.rstrip("/").rpartition("/")[2] for each in (url, target))
+    # 301 says so itself; browsers made a GET of 302, which a moved /search would answer with all there is.
+    return status == 301 or (status == 302 and before == after)
 
 
 def _ended(error: NbextError) -> str:

@@ -1,7 +1,4 @@
-"""Calls that end on time: total deadlines, connections that a watchdog or Ctrl-C can shut, and cached answers.
-
-A socket's own timeout counts from byte to byte, so a service that drips bytes holds a call for ever. Here each exchange
-has a `Watch` over its sockets; at the deadline the `Watchdog` fires it, at Ctrl-C the call's `Scope` does.
+"""Connections that a watch can shut, the certificates that they trust, the key's header; and the cache.
 
 The API key's header is added here, below requests: no session, prepared request, cache entry or redirect ever holds it.
 
@@ -11,20 +8,17 @@ Its controller decides; its adapter is not used, which writes each answer to a t
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
-import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
-from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 import urllib3
@@ -34,10 +28,12 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
-from nbext.core.untrusted_text import MAX_SHOWN, quoted
+from nbext import __version__
+from nbext.core.untrusted_text import MAX_SHOWN, quoted, visible
 from nbext.core.wire import KEY_HEADER
 from nbext.errors import ConfigError, DeadlineExceeded
-from nbext.settings import Secret
+from nbext.http.base_url import is_loopback
+from nbext.http.deadline import CURRENT, Watch
 
 # Servers close idle connections after some seconds (uvicorn: 5); one older than this is not trusted again.
 IDLE_SECONDS = 4.0
@@ -48,146 +44,6 @@ _TICK = 0.05
 MAX_ENTRIES, MAX_BODY = 10_000, 1_000_000
 # Files of certificates that requests, curl and OpenSSL know, in the order in which one counts.
 VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
-
-
-@dataclass(frozen=True)
-class Deadline:
-    """The seconds in which a call must have ended, retries and pauses included."""
-
-    seconds: float
-    # The monotonic clock: a laptop that corrects its time must not end a call, nor lengthen it.
-    began: float = field(default_factory=time.monotonic)
-
-    def remaining(self) -> float:
-        """Return the seconds that are left, never less than zero."""
-        return max(0.0, self.began + self.seconds - time.monotonic())
-
-
-@dataclass(eq=False, repr=False)
-class Watch:
-    """The sockets of one exchange; at the deadline, or at Ctrl-C, they are shut.
-
-    ``key`` is what the exchange sends as x-api-key, or None. ``fresh`` asks for a new connection: an idle one may have
-    been closed by the service, and then nobody knows whether the request ran. ``trust`` makes the context of a TLS
-    connection, and ``proxy`` is the address of the proxy that the request goes through, without a password.
-    """
-
-    deadline: Deadline
-    fresh: bool = False
-    key: Secret | None = None
-    trust: Callable[[], ssl.SSLContext] | None = None
-    proxy: str | None = None
-    fired: bool = False
-    sent: bool = False
-    _sockets: list[socket.socket] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def hold(self, sock: socket.socket) -> None:
-        """Remember a socket, so that `fire` can shut it."""
-        with self._lock:
-            if self.fired:
-                _shut(sock)
-            else:
-                # By a descriptor of our own: TLS takes the first one away from its object.
-                copy = socket.socket(
-                    sock.family, sock.type, sock.proto, fileno=os.dup(sock.fileno())
-                )
-                self._sockets.append(copy)
-
-    def fire(self) -> None:
-        """Shut the sockets: whoever reads from them or writes to them is woken at once."""
-        with self._lock:
-            self.fired = True
-            for sock in self._sockets:
-                _shut(sock)
-
-    def release(self) -> None:
-        """Close the descriptors; the exchange is over."""
-        WATCHDOG.live.discard(self)
-        with self._lock:
-            for sock in self._sockets:
-                sock.close()
-            self._sockets.clear()
-
-
-def _shut(sock: socket.socket) -> None:
-    # Already shut by the other side: nothing is left to wake.
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
-
-
-class Watchdog:
-    """One thread that fires watches at their deadlines; it sleeps while there are none."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin without any watch."""
-        # Also after a fork: threads and the state of locks do not survive it.
-        self._changed = threading.Condition()
-        # Exchanges leave it without the lock; list() copies it in one step, whatever other threads do.
-        self.live: set[Watch] = set()
-        self._thread: threading.Thread | None = None
-        self._wakes_at = float("inf")
-
-    def arm(self, watch: Watch) -> None:
-        """Fire the watch at its deadline, unless it is released before."""
-        with self._changed:
-            self.live.add(watch)
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="nbext-watchdog", daemon=True
-                )
-                self._thread.start()
-            # Waking the thread for each call would cost every call a switch of threads.
-            if time.monotonic() + watch.deadline.remaining() < self._wakes_at:
-                self._changed.notify()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                left = {watch: watch.deadline.remaining() for watch in list(self.live)}
-                due = [watch for watch, seconds in left.items() if not seconds]
-                self.live.difference_update(due)
-                if not due:
-                    seconds = min(left.values(), default=None)
-                    self._wakes_at = float("inf") if seconds is None else time.monotonic() + seconds
-                    self._changed.wait(seconds)
-            # Fired without the lock: shutting a socket must not hold up who arms the next.
-            for watch in due:
-                watch.fire()
-
-
-WATCHDOG = Watchdog()
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=WATCHDOG.reset)
-
-# The watch of the exchange that this thread is in: urllib3 opens connections without a way to pass one along.
-CURRENT: ContextVar[Watch | None] = ContextVar("nbext_watch", default=None)
-
-
-@dataclass(eq=False)
-class Scope:
-    """One call of the user: the exchanges under way for it on all threads, and the segment that runs for it."""
-
-    watches: set[Watch] = field(default_factory=set)
-    ended: threading.Event = field(default_factory=threading.Event)
-    # The segment that the service is still working on; an interrupt has our own service stop it.
-    segment_id: str | None = None
-    # Whether a stranger's answer was read in it: an error may then be about that.
-    remembered: bool = False
-
-    def end(self) -> None:
-        """End every exchange, and every pause between two attempts."""
-        self.ended.set()
-        # A copy: exchanges on other threads leave the set meanwhile.
-        for watch in list(self.watches):
-            watch.fire()
-
-
-# The scope of the user's call that this thread works for.
-SCOPE: ContextVar[Scope | None] = ContextVar("nbext_scope", default=None)
 
 
 def _opened(connect: Callable[[], Any], watch: Watch) -> Any:
@@ -224,6 +80,8 @@ class _Watched(HTTPConnection):
     """What both kinds of connection add to urllib3's."""
 
     _last_used = 0.0
+    # What Python's own library prints where somebody raises this has the headers, and the key.
+    debuglevel = 0
 
     def _new_conn(self) -> Any:
         watch = CURRENT.get()
@@ -263,6 +121,13 @@ class _Watched(HTTPConnection):
             # Once connected, bytes may have left, whatever happened next.
             watch.sent = watch.sent or self.sock is not None
             self._last_used = time.monotonic()
+
+    def getresponse(self) -> Any:
+        """Return the head of the answer, once it is the watch's turn."""
+        watch = CURRENT.get()
+        if watch is not None and watch.turn is not None:
+            watch.turn(self)
+        return super().getresponse()
 
 
 def tls_context(ca_bundle: str | None) -> ssl.SSLContext:
@@ -345,6 +210,43 @@ class WatchedAdapter(HTTPAdapter):
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """Leave it to the watch's context, which requests would add its own certificates to."""
+
+
+def session(accept: str, encoding: str) -> requests.Session:
+    """Return a session over the connections above, which reads nothing from the environment: no .netrc."""
+    made = requests.Session()
+    made.trust_env = False
+    for scheme in ("http://", "https://"):
+        made.mount(scheme, WatchedAdapter())
+    made.headers = requests.structures.CaseInsensitiveDict(
+        {"User-Agent": f"nbext/{__version__}", "Accept": accept, "Accept-Encoding": encoding}
+    )
+    return made
+
+
+def send(
+    session: requests.Session,
+    request: requests.Request,
+    watch: Watch,
+    *,
+    connect: float,
+    read: float,
+) -> requests.Response:
+    """Send a request, through the proxy that the environment names, and follow no redirect; the body is to be read."""
+    url = request.url
+    # A proxy would be asked for its own loopback, not for ours.
+    local = is_loopback(urlsplit(url).hostname or "")
+    proxies = {} if local else requests.utils.get_environ_proxies(url)
+    watch.proxy = _without_password(requests.utils.select_proxy(url, proxies))
+    prepared, timeout = session.prepare_request(request), (connect, read)
+    return session.get_adapter(url).send(prepared, stream=True, timeout=timeout, proxies=proxies)
+
+
+def _without_password(proxy: str | None) -> str | None:
+    if not proxy:
+        return None
+    scheme, _, rest = proxy.rpartition("://")
+    return f"{scheme or 'http'}://{visible(rest.rpartition('@')[2].rstrip('/'), 100)}"
 
 
 @cache

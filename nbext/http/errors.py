@@ -17,7 +17,6 @@ from typing import Any, Final
 import requests
 import urllib3.exceptions as u
 
-from nbext.client.http.body import Answer
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import visible
 from nbext.errors import (
@@ -44,12 +43,11 @@ from nbext.errors import (
     TruncatedResponse,
     ValidationError,
 )
+from nbext.http.body import Answer
+from nbext.http.redaction import redacted
 from nbext.settings import Secret
 
 MESSAGE_LENGTH = 500
-_STARS = "***"
-# So many first characters of a key are too much to show.
-_PART = 6
 # What requests, urllib3, http.client, ssl and the sockets may raise.
 FOREIGN: Final = (
     requests.RequestException,
@@ -324,20 +322,3 @@ def one_line(text: object, key: Secret | None = None, length: int = MESSAGE_LENG
     safe = visible(plain, length)
     # An escape is up to ten times as long as its character, and a message is not to grow with a stranger's text.
     return safe if len(safe) <= length + 30 else safe[:length] + "…"
-
-
-def redacted(value: Any, key: Secret | None) -> Any:
-    """Return a JSON value with the key, wherever a text holds it, as stars."""
-    if not key:
-        return value
-    if isinstance(value, str):
-        secret = key.reveal()
-        # Also its beginnings: a text that was cut may end inside of the key.
-        for length in range(len(secret), min(len(secret), _PART) - 1, -1):
-            value = value.replace(secret[:length], _STARS)
-        return value
-    if isinstance(value, list):
-        return [redacted(item, key) for item in value]
-    if isinstance(value, dict):
-        return {redacted(name, key): redacted(item, key) for name, item in value.items()}
-    return value
