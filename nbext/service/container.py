@@ -156,15 +156,15 @@ class Container:
             self._has_contracts = fingerprint
             return found
 
-    def note(self, request: Request, action: str, segment_id: str) -> None:
-        """Note in the audit log what a caller did with a segment."""
+    def note(self, request: Request, action: str, target: str | None) -> None:
+        """Note in the audit log what a caller did, and with which segment or list."""
         if self.database.policy.audit_days:
             key: Key = request.scope["nbext.key"]
             client = None
             # A proxy may forward what a stranger wrote into X-Forwarded-For.
             with contextlib.suppress(ValueError):
                 client = str(ipaddress.ip_address(request.client.host)) if request.client else None
-            self.audit.note(action, key_id=key.id, target=segment_id, client=client)
+            self.audit.note(action, key_id=key.id, target=target, client=client)
 
     def _free_bytes(self) -> int:
         return shutil.disk_usage(self.results.folder).free

@@ -130,7 +130,7 @@ class Observe:
         key = scope.get("nbext.key")
         self._metrics.count(method, route, status or 0, seconds)
         if key:
-            self._metrics.count_key(key.id, seconds, sent, scope.get("nbext.rows", 0))
+            self._metrics.count_key(key, seconds, sent, scope.get("nbext.rows", 0))
         self._log.info(
             "request",
             request_id=request_id,
@@ -216,6 +216,11 @@ class _OfProcess(CollectorRegistry):
     that goes up and down.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        # The ids of private keys among the labels.
+        self.private: set[str] = set()
+
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics, as Prometheus' library asks for them."""
         for metric in super().collect():
@@ -224,6 +229,21 @@ class _OfProcess(CollectorRegistry):
                 metric.samples = [
                     each._replace(labels={**each.labels, **label}) for each in metric.samples
                 ]
+            yield metric
+
+
+class _Public(CollectorRegistry):
+    """Those metrics that are of no private key."""
+
+    def __init__(self, every: _OfProcess) -> None:
+        super().__init__()
+        self._every = every
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._every.collect():
+            metric.samples = [
+                each for each in metric.samples if each.labels.get("key") not in self._every.private
+            ]
             yield metric
 
 
@@ -271,11 +291,13 @@ class Metrics:
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def count_key(self, key_id: str, seconds: float, sent: int, rows: int) -> None:
+    def count_key(self, key: Key, seconds: float, sent: int, rows: int) -> None:
         """Add an answer to the counts of a key; past MOST_KEYS of them, to those of ``other``."""
         if len(self._keys) < MOST_KEYS:
-            self._keys.add(key_id)
-        label = key_id if key_id in self._keys else "other"
+            self._keys.add(key.id)
+            if key.private:
+                self._all.private.add(key.id)
+        label = key.id if key.id in self._keys else "other"
         for counter, amount in zip(self._of_keys, (1, seconds, sent, rows), strict=True):
             counter.labels(label).inc(amount)
 
@@ -290,9 +312,9 @@ class Metrics:
             if extent.last_timestamp is not None:
                 self._last_time.labels(chain).set(extent.last_timestamp)
 
-    def text(self) -> bytes:
-        """Return all of them in Prometheus' text format."""
-        return generate_latest(self._all)
+    def text(self, key: Key) -> bytes:
+        """Return those that a key may see in Prometheus' text format: private keys' own are for the scope admin."""
+        return generate_latest(self._all if "admin" in key.scopes else _Public(self._all))
 
 
 class Log:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
+from nbext.service.accounts.keys import Key
 from nbext.service.middleware import MOST_KEYS, Metrics
 from tests.service.conftest import HOLDERS, USDC, Running
 
@@ -464,9 +465,9 @@ def test_metrics_name_the_data_that_is_served_and_the_room_on_the_disk(service):
 def test_keys_past_a_thousand_share_one_count():
     metrics = Metrics()
     for number in range(MOST_KEYS + 5):
-        metrics.count_key(f"k{number}", 0.1, 10, 1)
-    metrics.count_key("k0", 0.1, 10, 1)
-    text = metrics.text().decode()
+        metrics.count_key(Key(f"k{number}", ""), 0.1, 10, 1)
+    metrics.count_key(Key("k0", ""), 0.1, 10, 1)
+    text = metrics.text(Key("k0", "")).decode()
     assert 'nbext_key_rows_total{key="k0"} 2.0' in text
     assert 'nbext_key_rows_total{key="other"} 5.0' in text
     assert text.count("nbext_key_rows_total{") == MOST_KEYS + 1

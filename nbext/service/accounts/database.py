@@ -104,9 +104,6 @@ keys = _table(
     Column("expires_at", Real),
     # 1: it reads its own segments only.
     _number("private"),
-    # After a rotation the former text is accepted for a while.
-    Column("former_digest", Text),
-    Column("former_until", Real),
 )
 Index(
     "keys_by_name",
@@ -115,7 +112,14 @@ Index(
     sqlite_where=keys.c.revoked_at.is_(None),
     postgresql_where=keys.c.revoked_at.is_(None),
 )
-Index("keys_by_former_digest", keys.c.former_digest)
+
+# After a rotation a key's former text is accepted for a while.
+former_keys = _table(
+    "former_keys",
+    Column("digest", Text, primary_key=True),
+    _needed("key_id", Text),
+    _needed("until", Real),
+)
 
 segments = _table(
     "segments",
@@ -138,28 +142,21 @@ segments = _table(
     # The service that runs it, by the name of its lease; 1 where somebody asked to cancel it.
     Column("lease", Text),
     _number("cancel"),
-    # The key whose share of the queue it takes, and its place: see `SegmentStore.enter`.
+    # The key that made it, whose share of the queue and of the disk it takes; its place: see `SegmentStore.enqueue`.
     _needed("key_id", Text, server_default=text("''")),
+    # 1: no other key sees it.
+    _number("private"),
     _number("priority"),
     _number("turn"),
     # How many services began to run it and did not end in order.
     _number("attempts"),
-    # Bytes of the file and of the texts of this row: see `owners.count_bytes`.
+    # Bytes of the file and of the texts of this row.
     _number("stored"),
 )
 Index("segments_by_use", segments.c.status, segments.c.used_at, segments.c.stored)
 Index("segments_by_turn", segments.c.status, segments.c.turn, segments.c.priority)
 Index("segments_by_file", segments.c.file)
-
-# Whose a segment is: keys that ask the same share its file. ``size`` repeats ``stored``, for the sum of a key.
-owners = _table(
-    "owners",
-    Column("segment", Text, primary_key=True),
-    Column("key_id", Text, primary_key=True),
-    _needed("created_at", Real),
-    _number("size"),
-)
-Index("owners_by_key", owners.c.key_id, owners.c.size)
+Index("segments_by_key", segments.c.key_id, segments.c.stored)
 
 idempotency = _table(
     "idempotency",
@@ -198,15 +195,8 @@ audit = _table(
 )
 Index("audit_by_time", audit.c.at)
 
-# The kinds of error that are the file's or the disk's fault; any other is a fault of ours, and keeps its type.
-_OF_THE_FILE = {
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_NOTADB,
-}
+# What says that the file itself is wrong: damaged, or without a table that it had. All else may pass.
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 _OF_THE_SERVER = {"08", "28", "3D", "53", "57", "58"}
 # Any number that no other program locks.
 _MAKING = 0x6E62657874
@@ -214,7 +204,7 @@ Values = Mapping[str, Any]
 
 
 class Unreachable(StorageError):
-    """The registry's server does not answer, or refuses: it may do so again soon."""
+    """The registry cannot be used now, as far as anyone can tell: its server does not answer, or its file's disk."""
 
 
 class Database:
@@ -252,7 +242,8 @@ class Database:
             self._reading = self._engine
         else:
             url = _url_of(str(place))
-            self.name = f"The database {url.database}"
+            # No part of the URL: mistyped, a password is its host or its database.
+            self.name = "The registry's database"
             # A server has a bound on connections: some threads wait for one. pre_ping: it may have been restarted.
             self._engine = create_engine(url, pool_size=8, max_overflow=8, pool_pre_ping=True)
             # Else each SELECT is three messages: BEGIN and ROLLBACK around it.
@@ -281,7 +272,7 @@ class Database:
     def _prepare(self, make: bool, policy: Policy) -> None:
         """Make the tables where there are none; each start pays for one look at the version."""
         # Where that fails, there is no such table yet.
-        with contextlib.suppress(OperationalError, ProgrammingError):
+        with contextlib.suppress(StorageError, ProgrammingError):
             if self.learn() == VERSION:
                 return
         with self.write() as db:
@@ -383,24 +374,30 @@ class Database:
         try:
             yield
         except DBAPIError as error:
-            # Only errors that SQLite itself raises have a code; its low byte is the kind. Of PostgreSQL's the class is
-            # that of connections, resources or the system; without any the server was not reached.
-            code = getattr(error.orig, "sqlite_errorcode", None)
-            state = getattr(error.orig, "sqlstate", "") or (
-                "08" if isinstance(error, OperationalError) else ""
-            )
-            if (
-                (code & 0xFF in _OF_THE_FILE)
-                if code
-                else (not self.path and state[:2] in _OF_THE_SERVER)
-            ):
-                reason = str(error.orig).splitlines()[0]
-                full = (code is not None and code & 0xFF == sqlite3.SQLITE_FULL) or state == "53100"
-                kind = DiskFull if full else StorageError if self.path else Unreachable
-                raise kind(
-                    f"{self.name} cannot be used as the service's registry: {reason}"
-                ) from None
-            raise
+            kind = self._kind_of(error)
+            if kind is None:
+                raise
+            # Of a server's only the type: its words name hosts and users.
+            words = str(error.orig).splitlines()[0] if self.path else type(error.orig).__name__
+            raise kind(f"{self.name} cannot be used as the service's registry: {words}") from None
+
+    def _kind_of(self, error: DBAPIError) -> type[StorageError] | None:
+        """Return the error of ours for one of the database, or None for a fault of ours, which keeps its type."""
+        if self.path:
+            # The low byte is the kind. What Python's module raises itself has none.
+            code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_FULL:
+                return DiskFull
+            if code in _DAMAGED:
+                return StorageError
+            return Unreachable if isinstance(error, OperationalError) else None
+        # Of PostgreSQL's the class is that of connections, resources or the system; without any it was not reached.
+        state = getattr(error.orig, "sqlstate", "") or (
+            "08" if isinstance(error, OperationalError) else ""
+        )
+        if state == "53100":
+            return DiskFull
+        return Unreachable if state[:2] in _OF_THE_SERVER else None
 
     def backup(self, target: Path) -> None:
         """Copy all that is stored, as it is now, into a new SQLite file, while others go on writing."""
@@ -446,7 +443,7 @@ def _url_of(text: str) -> URL:
         )
     try:
         return make_url(text).set(drivername="postgresql+psycopg")
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # no number as the port
         raise ConfigError(
             "The registry's URL cannot be read. Write postgresql://user@host/database."
         ) from None

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, StorageError, did_you_mean
-from nbext.service.accounts.database import Database, keys, rates, registry
+from nbext.service.accounts.database import Database, former_keys, keys, rates, registry
 from nbext.service.http.problems import Problem
 from nbext.settings import Secret
 
@@ -30,6 +30,7 @@ SCOPES = ("read", "execute", "signup", "admin")
 DEFAULT_SCOPES = ("read", "execute", "signup")
 DEFAULT_RATE = "600/minute"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}\Z")
+_ID = re.compile(r"[0-9a-f]{12}\Z", re.IGNORECASE)
 _RATE = re.compile(r"\s*[1-9]\d{0,8}\s*(/|\s+per\s)\s*([1-9]\d{0,8}\s*)?[a-z]+\s*", re.IGNORECASE)
 _SPAN = re.compile(r"([1-9]\d{0,4})([hdw])\Z")
 _SPAN_SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -129,6 +130,9 @@ class KeyRing:
                 f"{quoted(name)} cannot name a key. Use 1 to 64 letters, digits, spaces, dots, _ or -, and begin with a"
                 " letter or digit."
             )
+        # A command that takes a name or an id must not end another key.
+        if name.casefold() == "owner" or _ID.match(name):
+            raise ConfigError(f"{name!r} looks like a key's id. Choose another name.")
         for scope in scopes:
             if scope not in SCOPES:
                 raise ConfigError(
@@ -158,17 +162,26 @@ class KeyRing:
     def rotate(self, name: str, *, grace: float, lasts: float | None = None) -> tuple[Key, Secret]:
         """Give a key a new text; the former one is accepted for ``grace`` seconds more. The key keeps its segments.
 
+        With a ``grace`` of 0 all former ones end.
+
         ``lasts`` is for how many seconds the key is accepted from now on; None leaves its end as it is.
         """
         text, now = _new_text(), time.time()
         with self._database.write() as db:
             row = _in_use(db, name)
+            if _key(row).state == "expired" and not lasts:
+                raise ConfigError(
+                    f"The key {row.name!r} has expired. Give it a new end: --expires 90d"
+                )
             new = {
                 "digest": digest_of(text.reveal()),
-                "former_digest": row.digest,
-                "former_until": now + grace,
                 "expires_at": now + lasts if lasts else row.expires_at,
             }
+            former = {"digest": row.digest, "key_id": row.id, "until": now + grace}
+            # Without grace the key may have leaked: what was promised before ends, too.
+            ended = former_keys.c.key_id == row.id if not grace else former_keys.c.until < now
+            db.execute(delete(former_keys).where(ended))
+            db.execute(insert(former_keys), former)
             db.execute(update(keys).where(keys.c.id == row.id).values(**new))
             return _key(_in_use(db, row.id)), text
 
@@ -195,7 +208,12 @@ class KeyRing:
 _BY_DIGEST = select(keys).where(
     or_(
         keys.c.digest == bindparam("sought"),
-        and_(keys.c.former_digest == bindparam("sought"), keys.c.former_until > bindparam("now")),
+        keys.c.id.in_(
+            select(former_keys.c.key_id).where(
+                former_keys.c.digest == bindparam("sought"),
+                former_keys.c.until > bindparam("now"),
+            )
+        ),
     )
 )
 _NOT_REVOKED = keys.c.revoked_at.is_(None)

@@ -116,10 +116,12 @@ def _chain(text: str) -> Chain:
     tags=["newsletter"],
 )
 async def sign_up(
+    request: Request,
     key: Subscriber,
     body: Annotated[wire.SignUpRequest, body_of(wire.SignUpRequest)],
     container: FromContainer,
 ) -> Response:
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
     email = await container.wait_for(container.signups.record, body["email"])
+    container.note(request, "signup.record", None)
     return json_answer({"email": email, "status": "recorded", "delivered": False}, 202)

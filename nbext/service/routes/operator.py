@@ -86,8 +86,8 @@ router.add_api_route(wire.READY, read_readiness, methods=["HEAD"], include_in_sc
 
 @route(router.get, wire.METRICS, None, responses=text(METRICS_TYPE), response_class=Response)
 def read_metrics(container: FromContainer, key: Reader) -> Response:
-    """Counters for Prometheus."""
-    return Response(container.metrics.text(), headers={"Content-Type": METRICS_TYPE})
+    """Counters for Prometheus; those of private keys are shown to the scope admin alone."""
+    return Response(container.metrics.text(key), headers={"Content-Type": METRICS_TYPE})
 
 
 @route(router.get, wire.OPENAPI, dict, responses=NOT_MODIFIED)

@@ -49,7 +49,7 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.scheduling import SegmentJob
 from nbext.service.segments import analysis, results
-from nbext.service.segments.service import SegmentService, since
+from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import SegmentRecord
 
 router = APIRouter(tags=["segments"])
@@ -302,8 +302,8 @@ async def cancel_segment(
 ) -> Response:
     """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon.
 
-    With ``?result=delete`` the result of a finished one is deleted. A segment that other keys executed too stays
-    theirs, as it is.
+    With ``?result=delete`` the result of a finished one is deleted. Only the key that made the segment may do either,
+    or one with the scope admin.
     """
     end = container.segments.delete if result else container.segments.cancel
     action = "segment.delete" if result else "segment.cancel"
@@ -417,6 +417,7 @@ async def store_list(request: Request, *, key: Executor, container: FromContaine
         with part.open("wb") as file:
             await receive(request, file, wire.ADDRESSES_TYPE, container.limits.list_wallets * WIDTH)
         stored = await container.wait_for(container.lists.store, part, key)
+    container.note(request, "list.store", stored.id)
     answer: wire.StoredList = {"id": stored.id, "wallets": stored.wallets}
     return json_answer(answer, 201, {"Location": link(request, wire.LIST.format(id=stored.id))})
 
@@ -512,7 +513,7 @@ async def _finished(
                 now = await run_in_threadpool(segments.now, segment.id)
             job = None
             # The caller's own words, not those of whoever asked for the same segment first.
-            segment = replace(since(now, segment.created_at), request=segment.request)
+            segment = replace(now, request=segment.request)
     job = segments.jobs.find(segment.id)
     # Now the caller has the id with a 202, and may ask again at any time.
     if job:

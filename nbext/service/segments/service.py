@@ -110,9 +110,7 @@ class SegmentService:
 
         def saved(segment_id: str) -> dict[str, Any] | None:
             segment = self.store.get(segment_id)
-            if segment is None or not (
-                key is None or self.store.access(segment_id, key.id).seen_by(key)
-            ):
+            if segment is None or not (key is None or segment.seen_by(key)):
                 return None
             # Changes have the wallets of two times: no filters say which these are.
             if "since" in segment.request:
@@ -164,14 +162,11 @@ class SegmentService:
             **{name: plan.canonical[name] for name in ("operator", "filters", "fileType", "limit")},
             **{name: body[name] for name in ("filters", "profile", "since") if name in body},
         }
-        segment_id = self.language.segment_id(plan, fingerprint)
+        # A private key's segments are its own, also where others ask the same: nobody learns that it was asked before.
+        of = f"{fingerprint} {key.id}" if key.private else fingerprint
+        segment_id = self.language.segment_id(plan, of)
         segment = self._current(segment_id)
-        access = self.store.access(segment_id, key.id) if segment else None
-        # Of what only a private key has asked, nobody learns from an answer that it was asked before.
-        knew = access is None or access.seen_by(key)
-        if segment and access and segment.status not in WITHOUT_RESULT and claim is None:
-            # Whoever asks the same shares the file: the segment is theirs, too.
-            asked_at = access.since if access.own else self.store.add_owner(segment_id, key.id)
+        if segment and segment.status not in WITHOUT_RESULT and claim is None:
             job, begins = self.jobs.find(segment_id), False
         else:
             own = SegmentJob(segment_id, plan, key.id, fingerprint)
@@ -180,12 +175,12 @@ class SegmentService:
                 # An ingest may end while it waits for its turn.
                 self.generations.retain(dataset, job.done)
             try:
-                segment, begins, asked_at = self.store.enqueue(
+                segment, begins = self.store.enqueue(
                     segment_id,
                     request,
                     _facts(plan),
                     fingerprint,
-                    key_id=key.id,
+                    key=key,
                     limits=self.limits,
                     claim=claim,
                     lost=segment.result if segment and segment.status == "expired" else None,
@@ -194,15 +189,15 @@ class SegmentService:
                 self.jobs.resolve(job)
                 raise
             self.jobs.wake()
-        found = replace(since(segment, asked_at), request=request)
-        return Executed(found, cached=knew and not begins and found.status == "completed", job=job)
+        found = replace(segment, request=request)
+        return Executed(found, cached=not begins and found.status == "completed", job=job)
 
     def read(self, segment_id: str, key: Key) -> SegmentRecord:
         """Return the segment as it is now, or the problem 404 where there is none that the key may see."""
-        segment, access = self.now(segment_id), self.store.access(segment_id, key.id)
-        if not access.seen_by(key):
+        segment = self.now(segment_id)
+        if not segment.seen_by(key):
             raise Problem(*_UNKNOWN)
-        return since(segment, access.since)
+        return segment
 
     def now(self, segment_id: str) -> SegmentRecord:
         """Return the segment as it is now, whoever asks; or the problem 404."""
@@ -261,13 +256,10 @@ class SegmentService:
         return segment, reader
 
     def cancel(self, segment_id: str, key: Key) -> SegmentRecord:
-        """Stop a segment that has not finished, wherever it runs; 409 where it has finished, 403 where it is another's.
-
-        One that other keys asked for too goes on for them, and is not this key's any more.
-        """
+        """Stop a segment that has not finished, wherever it runs; 409 where it has, 403 where it is another key's."""
         finished = self.read(segment_id, key)
-        if not finished.finished and self.store.leave(segment_id, key):
-            return finished
+        if not finished.finished:
+            _check_owner(finished, key)
         if not self.store.cancel(segment_id, _CANCELLED):
             finished = self.now(segment_id)
             detail = f"The segment has ended ({finished.status}): there is nothing to cancel."
@@ -280,7 +272,7 @@ class SegmentService:
         return self.now(segment_id)
 
     def delete(self, segment_id: str, key: Key) -> SegmentRecord:
-        """Delete a finished segment's result, unless other keys have it too: then it is only not this key's any more.
+        """Delete a finished segment's result.
 
         The problem is 404; 403 where it is another key's; 409 while it runs.
         """
@@ -288,9 +280,9 @@ class SegmentService:
         if not segment.finished:
             detail = f"The segment is {segment.status}. Cancel it first."
             raise Problem("not-ready", detail, segment_id=segment.id)
-        own = self.store.access(segment_id, key.id).own
-        if segment.result and not self.store.leave(segment_id, key):
-            who = "Its owner" if own else "An administrator"
+        if segment.result:
+            _check_owner(segment, key)
+            who = "Its owner" if segment.key_id == key.id else "An administrator"
             self.expire([segment.result], f"{who} deleted the result.")
         return self.now(segment_id)
 
@@ -434,19 +426,12 @@ def _below(place: Callable[[], str], of: str = "") -> Iterator[None]:
         raise error.below(place(), of) from None
 
 
-def since(segment: SegmentRecord, asked_at: float) -> SegmentRecord:
-    """Return a segment with the times that it has for whoever asked it then, maybe after others."""
-    created, began, ended = (
-        max(segment.created_at, asked_at),
-        segment.started_at,
-        segment.completed_at,
-    )
-    if began is None or ended is None or ended >= asked_at:
-        return replace(segment, created_at=created)
-    # How long it took is no secret.
-    return replace(
-        segment, created_at=created, started_at=began + asked_at - ended, completed_at=asked_at
-    )
+def _check_owner(segment: SegmentRecord, key: Key) -> None:
+    if not segment.ended_by(key):
+        raise Problem(
+            "not-yours",
+            "This is another key's segment. Only that key, or one with the scope admin, may end it.",
+        )
 
 
 def expired(why: str) -> dict[str, Any]:

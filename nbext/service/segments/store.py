@@ -1,8 +1,8 @@
 """The registry of segments: what was asked, its status, where its result is, which call asked for it, and whose it is.
 
 Each change is one UPDATE whose WHERE names the state that it expects: several services share the file, and whoever
-comes second changes nothing and sees that in the count of rows. Keys that ask the same share a segment and its file:
-each of them owns it, and each of them pays for it.
+comes second changes nothing and sees that in the count of rows. Keys that ask the same share a segment, which is that
+of the key that made it; a private key shares none, as its segments have ids of their own.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ from nbext.core.wire import IDEMPOTENCY_HEADER, Status
 from nbext.service.accounts.database import (
     Database,
     idempotency,
-    keys,
-    owners,
     registry,
     segments,
 )
@@ -105,6 +103,8 @@ class SegmentRecord:
     # The lease of the service that runs it, or None; and the key that it is run for.
     lease: str | None
     key_id: str
+    # Only that key and those with the scope admin see it.
+    private: bool
     cancel: bool
     # How many services began to run it and did not end in order.
     attempts: int
@@ -114,22 +114,13 @@ class SegmentRecord:
         """Whether it has come to an end, good or bad."""
         return self.status not in UNFINISHED
 
-
-@dataclass(frozen=True)
-class SegmentAccess:
-    """What a segment is to a key: whether it is its own, whether others have it too, whether every key may see it.
-
-    ``since`` is when the key asked for it first (seconds since 1970), 0 where it never did.
-    """
-
-    own: bool
-    shared: bool
-    open: bool
-    since: float
-
     def seen_by(self, key: Key) -> bool:
         """Return whether the key may read it: ids travel in shared notebooks, but not those of private keys."""
-        return "admin" in key.scopes or self.own or (self.open and not key.private)
+        return self.ended_by(key) or not (self.private or key.private)
+
+    def ended_by(self, key: Key) -> bool:
+        """Return whether the key may cancel and delete it."""
+        return self.key_id == key.id or "admin" in key.scopes
 
 
 _WHICH: BindParameter[str] = bindparam("which")
@@ -187,33 +178,7 @@ _COMPLETE = (
 )
 _END = update(segments).where(*_OWN, _UNFINISHED)
 _ADD = insert(segments).returning(segments)
-_MINE, _SEGMENT_OWNERS = owners.c.key_id == _KEY, owners.c.segment == _WHICH
-_OWNED = select(owners.c.created_at).where(_SEGMENT_OWNERS, _MINE)
-_STORED_OF = select(segments.c.stored)
-_ADD_OWNER = insert(owners).values(
-    segment=_WHICH, size=_STORED_OF.where(segments.c.id == _WHICH).scalar_subquery()
-)
-_TAKEN = select(func.sum(owners.c.size)).where(_MINE)
-_THESE: BindParameter[list[str]] = bindparam("ids", expanding=True)
-# Notes for each owner of these segments what they take now.
-_SIZE = (
-    update(owners)
-    .where(owners.c.segment.in_(_THESE))
-    .values(size=_STORED_OF.where(segments.c.id == owners.c.segment).scalar_subquery())
-)
-# The owner's key is in no registry, and not private.
-_ACCESS = (
-    select(
-        func.count().label("owners"),
-        func.count().filter(_MINE).label("own"),
-        func.count().filter(func.coalesce(keys.c.private, 0) == 0).label("open"),
-        func.max(owners.c.created_at).filter(_MINE).label("since"),
-    )
-    .select_from(owners.outerjoin(keys, keys.c.id == owners.c.key_id))
-    .where(_SEGMENT_OWNERS)
-)
-
-
+_TAKEN = select(func.sum(segments.c.stored)).where(_OF_KEY)
 _OF_FILE = (segments.c.file, segments.c.size, segments.c.sha256)
 # What a segment has as its row has it.
 _AS_STORED = (
@@ -249,6 +214,7 @@ def _segment(row: Row[Any]) -> SegmentRecord:
         error=json.loads(row.error or "null"),
         result=_result(row) if row.file else None,
         cancel=bool(row.cancel),
+        private=bool(row.private),
     )
 
 
@@ -263,14 +229,6 @@ def _claimed(db: Connection, claim: IdempotencyKey, now: float) -> str | None:
             f"This {IDEMPOTENCY_HEADER} was sent with another body before. Use a new one for a new request.",
         )
     return row.segment if row else None
-
-
-def _own(db: Connection, segment_id: str, key_id: str, now: float) -> float:
-    """Make a segment a key's own, beside those that own it already; return since when it is."""
-    since: float | None = db.scalar(_OWNED, {"which": segment_id, "key": key_id})
-    if since is None:
-        db.execute(_ADD_OWNER, {"which": segment_id, "key_id": key_id, "created_at": now})
-    return now if since is None else since
 
 
 def _check_quota(db: Connection, key_id: str, policy: Policy) -> None:
@@ -315,34 +273,6 @@ class SegmentStore:
         rows = self._database.rows(_GET, {"which": segment_id})
         return _segment(rows[0]) if rows else None
 
-    def access(self, segment_id: str, key_id: str) -> SegmentAccess:
-        """Return what a segment is to a key."""
-        (found,) = self._database.rows(_ACCESS, {"which": segment_id, "key": key_id})
-        return SegmentAccess(
-            found.own > 0, found.owners > found.own, found.open > 0, found.since or 0.0
-        )
-
-    def add_owner(self, segment_id: str, key_id: str) -> float:
-        """Make a segment that is there a key's own, too; return since when it is (seconds since 1970)."""
-        with self._database.write() as db:
-            return _own(db, segment_id, key_id, time.time())
-
-    def leave(self, segment_id: str, key: Key) -> bool:
-        """Leave a segment to the other keys that own it; False where the key may end it, 403 where it may not."""
-        access = self.access(segment_id, key.id)
-        if "admin" in key.scopes:
-            return False
-        if not access.own:
-            raise Problem(
-                "not-yours",
-                "This is another key's segment. Only that key, or one with the scope admin, may end it.",
-            )
-        if access.shared:
-            self._database.change(
-                delete(owners).where(_SEGMENT_OWNERS, _MINE), {"which": segment_id, "key": key.id}
-            )
-        return access.shared
-
     def enqueue(
         self,
         segment_id: str,
@@ -350,11 +280,11 @@ class SegmentStore:
         facts: Mapping[str, Any],
         fingerprint: str,
         *,
-        key_id: str,
+        key: Key,
         limits: Limits,
         claim: IdempotencyKey | None = None,
         lost: ResultFile | None = None,
-    ) -> tuple[SegmentRecord, bool, float]:
+    ) -> tuple[SegmentRecord, bool]:
         """Queue a segment for a key, unless it is there, running or completed.
 
         One that failed, expired or was cancelled, or whose result is ``lost``, starts anew. ``claim`` is stored in the
@@ -364,7 +294,7 @@ class SegmentStore:
         Returns
         -------
         tuple
-            The segment as it is now, whether it begins now, and since when it is the key's.
+            The segment as it is now, and whether it begins now.
         """
         now, asked, said = time.time(), _text(request), _text(facts)
         # A count needs no rows and is quick.
@@ -387,7 +317,7 @@ class SegmentStore:
                 or (lost is not None and former.file == lost.file)
             )
             if begins:
-                _check_quota(db, key_id, self._database.policy)
+                _check_quota(db, key.id, self._database.policy)
                 new = {
                     "id": segment_id,
                     "status": "queued",
@@ -396,20 +326,17 @@ class SegmentStore:
                     "fingerprint": fingerprint,
                     "created_at": now,
                     "used_at": now,
-                    "key_id": key_id,
+                    "key_id": key.id,
+                    "private": int(key.private),
                     "stored": len(asked) + len(said),
                     "priority": priority,
-                    "turn": _turn(db, key_id, priority, limits),
+                    "turn": _turn(db, key.id, priority, limits),
                 }
                 if former is not None:
                     db.execute(delete(segments).where(segments.c.id == segment_id))
                 row = db.execute(_ADD, new).one()
             assert row is not None, "it was there, or is there now"
-            since = _own(db, segment_id, key_id, now)
-            if begins and former is not None:
-                # It has had owners before, who paid for its result.
-                db.execute(_SIZE, {"ids": [segment_id]})
-        return _segment(row), begins, since
+        return _segment(row), begins
 
     def claimed(self, claim: IdempotencyKey) -> str | None:
         """Return the id of the segment that this claim made, or None where it is new; 422 where the body differs."""
@@ -478,8 +405,6 @@ class SegmentStore:
         }
         with self._database.write() as db:
             row = db.execute(_COMPLETE, change).first()
-            if row is not None:
-                db.execute(_SIZE, {"ids": [segment_id]})
         return _segment(row) if row else None
 
     def end(
@@ -558,7 +483,6 @@ class SegmentStore:
             rows = db.execute(named.with_for_update()).all()
             found = {row.id: row.file for row in rows if row.status == "completed"}
             db.execute(update(segments).where(segments.c.id.in_(found)).values(gone))
-            db.execute(_SIZE, {"ids": [*found]})
         return [*found.values()]
 
     def forget(self, before: float, excess: int = 0) -> None:
@@ -582,7 +506,6 @@ class SegmentStore:
                         if row.used_at < before or excess > 0:
                             ids.append(row.id)
                             excess -= row.stored
-                    db.execute(delete(owners).where(owners.c.segment.in_(ids)))
                     db.execute(delete(segments).where(segments.c.id.in_(ids)))
 
     def touch(self, segment_id: str, *, every: float) -> None:

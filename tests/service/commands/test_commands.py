@@ -11,6 +11,7 @@ import pytest
 from nbext.cli import main
 from nbext.errors import DiskFull
 from nbext.service import commands, container
+from nbext.service.accounts.keys import KeyRing
 from tests.service.conftest import Running
 
 
@@ -88,6 +89,25 @@ def test_a_key_that_has_expired_is_refused_and_listed_as_such(folder, capsys):
     )
 
 
+def test_rotating_twice_keeps_what_was_promised_and_an_expired_key_needs_a_new_end(folder, capsys):
+    ring, data = folder.container.keys, ["--data", str(folder.folder)]
+    key, first = ring.add("twice")
+    second, third = (ring.rotate("twice", grace=86_400)[1] for _ in range(2))
+    assert [ring.find(text.reveal()) for text in (first, second, third)] == [key] * 3
+    fourth = ring.rotate("twice", grace=0)[1]
+    texts = (first, second, third, fourth)
+    assert [KeyRing(folder.container.database).find(text.reveal()) for text in texts] == [
+        None,
+        None,
+        None,
+        key,
+    ]
+    ring.add("over", lasts=-1)
+    message = "ConfigError: The key 'over' has expired. Give it a new end: --expires 90d\n"
+    assert run(capsys, "keys", "rotate", "over", *data) == (2, "", message)
+    assert run(capsys, "keys", "rotate", "over", "--expires", "90d", *data)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -111,6 +131,11 @@ def test_a_key_that_has_expired_is_refused_and_listed_as_such(folder, capsys):
         (
             ["keys", "rotate", "a", "--grace", "1 day"],
             "--grace: '1 day' is not a span of time. Write 12h, 90d or 4w.",
+        ),
+        (["keys", "add", "Owner"], "'Owner' looks like a key's id. Choose another name."),
+        (
+            ["keys", "add", "0123456789ab"],
+            "'0123456789ab' looks like a key's id. Choose another name.",
         ),
         (["keys", "rotate", "nobody"], "No key named 'nobody' is in use."),
         (["keys", "revoke", "nobody"], "No key named 'nobody' is in use."),

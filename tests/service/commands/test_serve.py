@@ -300,6 +300,9 @@ def test_processes_that_cannot_start_are_one_clear_error(tmp_path, capfd):
     [
         ("sqlite:///x", "A registry's URL is postgresql://user@host/database."),
         ("postgresql://nobody:secret@127.0.0.1:1/none", "cannot be used as the service's registry"),
+        # A password that is not percent-encoded is taken for a host and a database.
+        ("postgresql://nobody:pa@secret/secret@127.0.0.1:1/none", "cannot be used as the"),
+        ("postgresql://nobody:secret@127.0.0.1:port/none", "The registry's URL cannot be read."),
     ],
 )
 def test_a_registry_that_is_none_is_said_without_its_password(tmp_path, capsys, url, message):
@@ -309,3 +312,4 @@ def test_a_registry_that_is_none_is_said_without_its_password(tmp_path, capsys, 
     said = capsys.readouterr().err
     assert message in said
     assert "secret" not in said
+    assert "nobody" not in said

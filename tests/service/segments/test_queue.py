@@ -29,7 +29,9 @@ def store(registry) -> Iterator[SegmentStore]:
 def enter(
     store: SegmentStore, name: str, key: str, *, limit: int = 10, limits: Limits | None = None
 ) -> bool:
-    return store.enqueue(name, {"limit": limit}, {}, DATA, key_id=key, limits=limits or Limits())[1]
+    return store.enqueue(
+        name, {"limit": limit}, {}, DATA, key=Key(key, key), limits=limits or Limits()
+    )[1]
 
 
 def order(store: SegmentStore, **options) -> list[str]:
@@ -112,7 +114,7 @@ def test_a_claim_is_one_segment_in_however_many_services(registry, store):
 
         def ask(each: SegmentStore) -> bool:
             return each.enqueue(
-                "one", {"limit": 1}, {}, DATA, key_id="a", limits=Limits(), claim=claim
+                "one", {"limit": 1}, {}, DATA, key=Key("a", "a"), limits=Limits(), claim=claim
             )[1]
 
         assert sum(pool.map(ask, stores)) == 1
