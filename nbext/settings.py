@@ -361,7 +361,7 @@ def service_folder(data_dir: Path | str, *, notebook: bool = False) -> Path:
     import platformdirs
 
     place = str(data_dir.resolve()) if isinstance(data_dir, Path) else data_dir
-    kind = "notebook" if notebook else "service"
+    kind = "embedded" if notebook else "service"
     name = f"{kind}-{sha256(place.encode()).hexdigest()[:12]}"
     return Path(platformdirs.user_state_dir("nbext", appauthor=False)) / name
 

@@ -41,6 +41,7 @@ for name in [name for name in os.environ if name.startswith("NBEXT_")]:
 os.environ["NBEXT_DATA_DIR"] = _data
 os.environ["NBEXT_PROGRESS"] = "false"
 os.environ["XDG_CACHE_HOME"] = f"{_data}/cache"
+os.environ["XDG_STATE_HOME"] = f"{_data}/state"
 # A thread that imports and starts things beside a test makes the test's own order of events a matter of luck. The
 # tests of the warm-up switch it on.
 os.environ["NBEXT_WARM_UP"] = "false"
