@@ -5,7 +5,6 @@ later runs added, in the same tables, and which rows of the base it overrides:
 
     stale.holdings   balances that changed, and the block at which the last interval of their history ended; ``held``
                      where the base has a balance that is not zero
-    stale.owners     owners of token ids that changed
     stale.activity   wallets that were active again
     stale.wallets    wallets that have become known as contracts
     stale.untimed    chains of which there is a block without a time by now
@@ -27,18 +26,15 @@ if TYPE_CHECKING:
 
 STALE = {
     "holdings": {"contract": "INTEGER", "wallet": "INTEGER", "until": "BIGINT", "held": "BOOLEAN"},
-    "owners": {
-        "contract": "INTEGER",
-        "id_hi": "DECIMAL(38,0)",
-        "id_mid": "DECIMAL(38,0)",
-        "id_lo": "DECIMAL(38,0)",
-        "wallet": "INTEGER",
-    },
     "activity": {"chain_id": "BIGINT", "wallet": "INTEGER"},
     "wallets": {"wallet": "INTEGER"},
     "untimed": {"chain_id": "BIGINT"},
 }
 Run = Callable[[str], Any]
+
+
+# Tables of which no row of the base is ever overridden.
+_GROWING = ("transfers", "nft_changes", "snapshot_wallets")
 
 
 def attach(run: Run, generation: Generation, name: str) -> Layers | None:
@@ -75,8 +71,8 @@ def overlay(run: Run, name: str, base: str, delta: str) -> Layers:
 def _view(table: str, base: str, delta: str, stale: dict[str, bool]) -> str:
     if table == "contracts":
         return f"SELECT * FROM {delta}.main.contracts"
-    if table == "transfers":  # with all of its columns: ingest has more of them
-        return f"SELECT * FROM {base}.main.transfers UNION ALL SELECT * FROM {delta}.main.transfers"
+    if table in _GROWING:  # with all columns: ingest has more of transfers
+        return f"SELECT * FROM {base}.main.{table} UNION ALL SELECT * FROM {delta}.main.{table}"
     changed = {column: f"b.{column}" for column in TABLES[table]}
     added = {column: f"d.{column}" for column in TABLES[table]}
     join = ""
@@ -97,8 +93,8 @@ def _view(table: str, base: str, delta: str, stale: dict[str, bool]) -> str:
     elif table == "balances" and stale["holdings"]:
         held = f"SELECT contract, wallet FROM {delta}.stale.holdings"
         join = _joined("ANTI", held, "contract", "wallet", needed=f"held AND {NEEDED}")
-    elif table in ("owners", "activity") and stale[table]:
-        join = _joined("ANTI", f"SELECT * FROM {delta}.stale.{table}", *STALE[table])
+    elif table == "activity" and stale["activity"]:
+        join = _joined("ANTI", f"SELECT * FROM {delta}.stale.activity", *STALE["activity"])
     if table == "activity" and stale["untimed"]:
         for columns, alias in ((changed, "b"), (added, "d")):
             untimed = f"{alias}.chain_id IN (SELECT chain_id FROM {delta}.stale.untimed)"

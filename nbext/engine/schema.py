@@ -13,8 +13,9 @@ blocks before a segment is compiled (`nbext.engine.catalog`). Where rows were ad
 the next numbers instead, in no order (`nbext.engine.layers`); elsewhere than on DuckDB a wallet is always a rank.
 
 Each generation is immutable. A base's rows are sorted: ``balances`` by contract and wallet, ``history`` by contract,
-wallet and from_block, ``owners`` by contract and id, ``transfers`` by contract, block and log_index, ``activity``
-by chain_id and wallet, ``blocks`` by chain_id and block, ``wallets`` by wallet, ``contracts`` by contract.
+wallet and from_block, ``nft_changes`` by contract, id and block, ``transfers`` by contract, block and log_index,
+``activity`` by chain_id and wallet, ``snapshot_wallets`` by chain_id and block, ``blocks`` by chain_id and block,
+``wallets`` by wallet, ``contracts`` by contract.
 """
 
 from __future__ import annotations
@@ -52,18 +53,25 @@ BALANCES = {
     "size": "int64",
 }
 
-# Who owns each token id: ERC721 by the id's last transfer, ERC1155 by sums; ``count`` is 1 for ERC721.
-OWNERS = {
+# How many of a token id a wallet gained in a block, or lost (below zero): never zero. Who owns what, now or at a block,
+# is a sum over these rows. Beside transfers they are what a snapshot shows, at its block, and ids that their first
+# sender had before the data begins, at the chain's first block; transfers up to a contract's snapshot are left out.
+NFT_CHANGES = {
     "contract": "int32",
     "id_hi": "decimal(38,0)",
     "id_mid": "decimal(38,0)",
     "id_lo": "decimal(38,0)",
     "wallet": "int32",
-    "count": "int64",
+    "block": "int64",
+    "change": "decimal(38,0)",
 }
 
+# Whom a snapshot of holders shows, and at which block: seen then, without a transfer.
+SNAPSHOT_WALLETS = {"chain_id": "int64", "wallet": "int32", "block": "int64"}
+
 # Each balance that a wallet ever had, and the blocks [from_block, to_block) in which it stood.
-# Self-transfers leave no row. A balance of zero after one that was not is a row too.
+# Self-transfers leave no row. A balance of zero after one that was not is a row too. Of NFTs, only what stood at the
+# end of a block.
 HISTORY = {
     "contract": "int32",
     "wallet": "int32",
@@ -88,10 +96,12 @@ TRANSFERS = {
     "count": "int64",
 }
 
-# One row per wallet and chain. ``active_days`` (UTC days) is null where the data has no block times.
+# One row per wallet and chain, of its transfers and of the snapshots that show it. ``active_days`` (UTC days) is null
+# where the data has no block times. ``seen_block``: the first block, or the chain's where it had an NFT before that.
 ACTIVITY = {
     "chain_id": "int64",
     "wallet": "int32",
+    "seen_block": "int64",
     "first_block": "int64",
     "last_block": "int64",
     "transfers": "int64",
@@ -123,9 +133,10 @@ CONTRACTS = {
 TABLES = {
     "wallets": WALLETS,
     "balances": BALANCES,
-    "owners": OWNERS,
+    "nft_changes": NFT_CHANGES,
     "history": HISTORY,
     "transfers": TRANSFERS,
+    "snapshot_wallets": SNAPSHOT_WALLETS,
     "activity": ACTIVITY,
     "blocks": BLOCKS,
     "contracts": CONTRACTS,

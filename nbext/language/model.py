@@ -177,7 +177,7 @@ class NoneOf(PlanNode):
 
 @dataclass(frozen=True)
 class SeenWallets:
-    """The wallets with a transfer on a chain, or with a part in a snapshot; where history is asked, up to a block."""
+    """The wallets that the data shows on a chain; where history is asked, those that it shows by a block."""
 
     chain_id: int
     at: int | None = None
@@ -185,22 +185,9 @@ class SeenWallets:
     def wallets(self, sql: SqlBuilder) -> Tree:
         """Return these wallets."""
         activity = sql.table("activity", chain_id=self.chain_id)
-        if self.at is None:
-            return sql.leaf(f"SELECT wallet FROM {activity}")
-        # A wallet first seen later had not been seen at that block, unless an NFT that it sent later was its own from
-        # the beginning: else an OR with a complement would lose a wallet that another of its branches returns.
-        wallet, first = sql.wallet(self.at), sql.standing(activity, self.at, "first_block", None)
-        nfts = (
-            f"SELECT contract FROM {sql.table('contracts', chain_id=self.chain_id)} "
-            "WHERE standard = 'ERC721'"
-        )
-        held = f"{sql.history(self.at)} WHERE lo > 0 AND contract IN ({nfts})"
-        return Or(
-            [
-                sql.leaf(f"SELECT {wallet} FROM {first}"),
-                sql.leaf(f"SELECT DISTINCT {wallet} FROM {held}"),
-            ]
-        )
+        if self.at is not None:
+            activity = sql.standing(activity, self.at, "seen_block", None)
+        return sql.leaf(f"SELECT {sql.wallet(self.at)} FROM {activity}")
 
 
 @dataclass(frozen=True)
@@ -231,6 +218,10 @@ class SegmentNode(PlanNode):
         return And([tree, Not(excluded)])
 
 
+# A count as it is: from 10**17 on, its size is another number.
+_COUNT = "CAST(lo AS BIGINT) AS number"
+
+
 @dataclass(frozen=True)
 class BalanceColumn:
     """The wallets' balances of a contract; ``at`` is a block where history is asked.
@@ -249,12 +240,13 @@ class BalanceColumn:
 
     def values(self, sql: SqlBuilder) -> str:
         """Return the statement of ``wallet`` and the count, or the limbs of the amount."""
-        value = "size" if self.contract.is_nft else "hi, mid, lo"
+        value = _COUNT if self.contract.is_nft else "hi, mid, lo"
         return f"SELECT {sql.wallet(self.at)}, {value} FROM {self._held(sql)}"
 
     def sort_keys(self, sql: SqlBuilder) -> str:
         """Return the statement of ``wallet`` and what orders the balances: sizes, which decide nearly always."""
-        return f"SELECT wallet, size FROM {self._held(sql)}"
+        key = _COUNT if self.contract.is_nft else "size"
+        return f"SELECT wallet, {key} FROM {self._held(sql)}"
 
     def _held(self, sql: SqlBuilder) -> str:
         held = sql.held(self.at, contract=self.contract.contract)

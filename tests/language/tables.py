@@ -150,14 +150,24 @@ def _contract_rows(
         for token_id in {one.amount for one in own}:
             moves = [one for one in own if one.amount == token_id]
             for wallet, changes in sided(contract.standard, moves).items():
-                held = sum(change for _, change in changes)
-                if held:
-                    rows["owners"].append((cid, *split(token_id), number[wallet], held))
+                by_block: dict[int, int] = defaultdict(int)
+                for block, change in changes:
+                    by_block[block] += change
+                rows["nft_changes"] += [
+                    (cid, *split(token_id), number[wallet], block, change)
+                    for block, change in by_block.items()
+                    if change
+                ]
 
 
 def _activity_rows(world: World, number: dict[str, int], rows: dict[str, list[Any]]) -> None:
     chain_of = {one.contract: one.chain_id for one in world.contracts}
     seen: dict[tuple[int, str], list[int]] = defaultdict(list)
+    had_before = {
+        (chain_of[contract], wallet)
+        for contract, *_, wallet, block, _ in rows["nft_changes"]
+        if not block
+    }
     for one in world.transfers:
         for side in {one.sender, one.recipient}:
             seen[chain_of[one.contract], side].append(one.block)
@@ -166,7 +176,15 @@ def _activity_rows(world: World, number: dict[str, int], rows: dict[str, list[An
         if world.seconds.get(chain_id, 1):
             days = len({world.timestamp(chain_id, block) // 86_400 for block in blocks})
         rows["activity"].append(
-            (chain_id, number[wallet], min(blocks), max(blocks), len(blocks), days)
+            (
+                chain_id,
+                number[wallet],
+                0 if (chain_id, number[wallet]) in had_before else min(blocks),
+                min(blocks),
+                max(blocks),
+                len(blocks),
+                days,
+            )
         )
 
 

@@ -483,7 +483,7 @@ def fingerprint(stage: Stage) -> str:
         return hashlib.sha256(repr((before, listed, came)).encode()).hexdigest()[:32]
     found = hashlib.sha256(repr((__version__, FORMAT)).encode())
     # Neither XOR nor a sum depends on the order of rows. XOR alone would miss a row that is there twice more.
-    for table in ("transfers", "blocks", "contracts"):
+    for table in ("transfers", "blocks", "contracts", "snapshot_wallets"):
         # Not its other columns, if it has some: which file gave a row is nothing that a query sees.
         found.update(
             repr(

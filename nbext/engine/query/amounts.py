@@ -51,9 +51,14 @@ def carried(sums: str, others: str) -> str:
 
 
 def count_as_amount(count: str) -> str:
-    """Return the columns of a count as an amount: the limbs and ``size``."""
-    zero = f"CAST(0 AS {LIMB})"
-    return f"{zero} AS hi, {zero} AS mid, CAST({count} AS {LIMB}) AS lo, CAST({count} AS BIGINT) AS size"
+    """Return the columns of a count that is not negative as an amount: the limbs and ``size``."""
+    zero, digits = f"CAST(0 AS {LIMB})", f"CAST({count} AS STRING)"
+    more = f"CAST(length({digits}) - {KEY_DIGITS} AS BIGINT) * {_STEP}"
+    size = (
+        f"CASE WHEN {count} < {_STEP} THEN CAST({count} AS BIGINT) "
+        f"ELSE {more} + CAST(left({digits}, {KEY_DIGITS}) AS BIGINT) END"
+    )
+    return f"{zero} AS hi, {zero} AS mid, CAST({count} AS {LIMB}) AS lo, {size} AS size"
 
 
 def sort_key(amount: int) -> int:

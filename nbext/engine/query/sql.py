@@ -142,16 +142,23 @@ class SqlBuilder:
         # Prepared is what holds at the end of the data; what held before is derived from the transfers.
         contracts = f"(SELECT contract FROM {self.table('contracts', chain_id=chain_id)})"
         moved = f"transfers WHERE contract IN {contracts} AND block <= {self.value(at)}"
-        # A transfer to oneself is one transfer: its sender's.
+        # A transfer to oneself is one transfer: its sender's. Whom a snapshot shows was seen, without a transfer.
         sides = (
-            f"SELECT block, sender AS wallet FROM {moved} UNION ALL "
-            f"SELECT block, recipient FROM {moved} AND sender <> recipient"
+            f"SELECT block, sender AS wallet, block AS moved FROM {moved} UNION ALL "
+            f"SELECT block, recipient, block FROM {moved} AND sender <> recipient UNION ALL "
+            f"SELECT block, wallet, NULL FROM {self.table('snapshot_wallets', chain_id=chain_id)} "
+            f"WHERE block <= {self.value(at)}"
         )
-        times = f"SELECT block, timestamp FROM {self.table('blocks', chain_id=chain_id)}"
+        times = (
+            f"SELECT block, timestamp FROM {self.table('blocks', chain_id=chain_id)} "
+            f"WHERE block <= {self.value(at)}"
+        )
+        days = "count(DISTINCT timestamp - timestamp % 86400)"
+        timed = f"(SELECT count(*) = count(timestamp) FROM ({times}) AS b)"
         return (
             "(SELECT wallet, min(s.block) AS first_block, max(s.block) AS last_block, "
-            "count(*) AS transfers, count(DISTINCT timestamp - timestamp % 86400) AS active_days "
-            f"FROM ({sides}) AS s LEFT JOIN ({times}) AS t ON s.block = t.block GROUP BY wallet)"
+            f"count(moved) AS transfers, CASE WHEN {timed} THEN {days} END AS active_days "
+            f"FROM ({sides}) AS s LEFT JOIN ({times}) AS t ON s.moved = t.block GROUP BY wallet)"
         )
 
     def standing(

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.uint256 import LIMB_BASE, split
 from nbext.core.untrusted_text import visible
 from nbext.engine.query.amounts import AmountRange, count_as_amount
@@ -114,11 +113,7 @@ class NftCondition(HoldingCondition):
         if self.at is not None:
             held = sql.standing(self._history_of_ids(sql), self.at)
             return sql.leaf(f"SELECT {sql.wallet(self.at)} FROM {held} WHERE {where}")
-        owners = sql.table("owners", contract=self.contract.contract)
-        owned = (
-            f"(SELECT wallet, sum(count) AS number FROM {owners} "
-            f"WHERE {self._of_ids(sql, 'id_')} GROUP BY wallet)"
-        )
+        owned = f"(SELECT wallet, sum(change) AS number FROM {self._changes(sql)} GROUP BY wallet)"
         rows = f"(SELECT wallet, {count_as_amount('number')} FROM {owned})"
         return sql.leaf(f"SELECT wallet FROM {rows} WHERE {where}")
 
@@ -128,47 +123,27 @@ class NftCondition(HoldingCondition):
         rows = f"(SELECT * FROM {self._history_of_ids(sql)} WHERE to_block > {sql.value(since)})"
         return rows if self.at is None else sql.standing(rows, self.at, ended=None)
 
-    def _of_ids(self, sql: SqlBuilder, prefix: str) -> str:
-        """Return the test that a token id, the limbs of that prefix, is one of the ids."""
+    def _changes(self, sql: SqlBuilder) -> str:
+        """Return what wallets gained and lost of the ids."""
         # Nearly all ids fit one limb, which an engine can look up in a list; the rest are compared one by one.
         tests = []
         if small := [str(one) for one in self.ids if one < LIMB_BASE]:
             # As texts: Spark has no list of decimals of unlike digits.
             listed = f"(SELECT CAST(listed AS {LIMB}) FROM {sql.listed(small, 'listed')})"
-            tests.append(f"{prefix}hi = 0 AND {prefix}mid = 0 AND {prefix}lo IN {listed}")
+            tests.append(f"id_hi = 0 AND id_mid = 0 AND id_lo IN {listed}")
         for one in self.ids:
             if one >= LIMB_BASE:
                 limbs = zip(("hi", "mid", "lo"), map(sql.value, split(one)), strict=True)
-                tests.append(" AND ".join(f"{prefix}{limb} = {value}" for limb, value in limbs))
-        return f"({' OR '.join(tests)})"
+                tests.append(" AND ".join(f"id_{limb} = {value}" for limb, value in limbs))
+        changes = sql.table("nft_changes", contract=self.contract.contract)
+        return f"(SELECT wallet, block, change FROM {changes} WHERE {' OR '.join(tests)})"
 
     def _history_of_ids(self, sql: SqlBuilder) -> str:
         """Return how many of the ids each wallet owned, and when: the columns of the table ``history``."""
-        transfers = sql.table("transfers", contract=self.contract.contract)
-        moved = f"SELECT * FROM {transfers} WHERE {self._of_ids(sql, '')}"
-        if self.contract.standard == "ERC721":
-            # An id's owner is the recipient of its last transfer, whoever sends it on. Before its first transfer it
-            # was its sender's: the data may begin after the id was minted.
-            by_id = "OVER (PARTITION BY hi, mid, lo ORDER BY block, log_index)"
-            moves = (
-                f"(SELECT block, sender, recipient, lag(recipient) {by_id} AS before, "
-                f"lead(block) {by_id} AS until FROM ({moved}))"
-            )
-            zero = sql.wallets_at([ZERO_ADDRESS])
-            first = f"{moves} WHERE before IS NULL AND sender NOT IN {zero}"
-            changes = (
-                f"SELECT block, recipient AS wallet, 1 AS change FROM {moves} UNION ALL "
-                f"SELECT until, recipient, -1 FROM {moves} WHERE until IS NOT NULL UNION ALL "
-                f"SELECT 0, sender, 1 FROM {first} UNION ALL SELECT block, sender, -1 FROM {first}"
-            )
-        else:
-            changes = (
-                f"SELECT block, recipient AS wallet, count AS change FROM ({moved}) UNION ALL "
-                f"SELECT block, sender, -count FROM ({moved})"
-            )
         # What came and went within a block stood in no block.
         by_block = (
-            f"SELECT wallet, block, sum(change) AS change FROM ({changes}) GROUP BY wallet, block"
+            f"SELECT wallet, block, sum(change) AS change FROM {self._changes(sql)} "
+            "GROUP BY wallet, block"
         )
         by_wallet = "PARTITION BY wallet ORDER BY block"
         rows = (

@@ -11,6 +11,11 @@ from nbext.engine.schema import TABLES
 
 BASE = 10**26
 ZERO = "0x" + "0" * 40
+# Who owns each token id, and how many.
+OWNERS = (
+    "(SELECT contract, id_hi, id_mid, id_lo, wallet, sum(change)::BIGINT AS count FROM nft_changes "
+    "GROUP BY ALL HAVING sum(change) <> 0)"
+)
 
 
 def wallet(n: int) -> str:
@@ -58,7 +63,7 @@ class Tables:
     def owners(self):
         """{(contract, token id): owner}"""
         rows = self._amounts(
-            "SELECT c.address, w.address, id_hi, id_mid, id_lo FROM owners"
+            f"SELECT c.address, w.address, id_hi, id_mid, id_lo FROM {OWNERS}"
             " JOIN contracts c USING (contract) JOIN wallets w USING (wallet)"
         )
         return {(contract, token): owner for contract, owner, token in rows}

@@ -69,7 +69,19 @@ def collections(logs, first_block):
                 stood[log.token_address, holder].append(
                     (log.block_number, count[log.token_address, holder])
                 )
-    return Replay({key: n for key, n in count.items() if n}, owners, _intervals(stood))
+    return Replay(
+        {key: n for key, n in count.items() if n}, owners, _intervals(_at_block_ends(stood))
+    )
+
+
+def _at_block_ends(stood):
+    """Return only the counts that stood at the end of a block, and of these only those that differ."""
+    ended = {}
+    for key, steps in stood.items():
+        last = dict(steps).items()
+        before = [0, *(n for _, n in last)]
+        ended[key] = [step for step, was in zip(last, before, strict=False) if step[1] != was]
+    return {key: steps for key, steps in ended.items() if steps}
 
 
 def _intervals(stood):

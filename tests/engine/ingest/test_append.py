@@ -38,13 +38,14 @@ BY_ADDRESS = {
     "wallets": "SELECT address, is_contract FROM wallets",
     "balances": "SELECT c.address, w.address, hi, mid, lo, size FROM balances JOIN contracts c USING (contract) "
     "JOIN wallets w USING (wallet)",
-    "owners": "SELECT c.address, w.address, id_hi, id_mid, id_lo, count FROM owners JOIN contracts c USING (contract) "
-    "JOIN wallets w USING (wallet)",
+    "nft_changes": "SELECT c.address, w.address, id_hi, id_mid, id_lo, block, change FROM nft_changes "
+    "JOIN contracts c USING (contract) JOIN wallets w USING (wallet)",
     "history": "SELECT c.address, w.address, from_block, to_block, hi, mid, lo, size FROM history "
     "JOIN contracts c USING (contract) JOIN wallets w USING (wallet)",
     "transfers": "SELECT c.address, block, log_index, s.address, r.address, hi, mid, lo, count FROM transfers "
     "JOIN contracts c USING (contract) JOIN wallets s ON s.wallet = sender "
     "JOIN wallets r ON r.wallet = recipient",
+    "snapshot_wallets": "SELECT chain_id, address, block FROM snapshot_wallets JOIN wallets USING (wallet)",
     "activity": "SELECT a.* EXCLUDE (wallet), address FROM activity a JOIN wallets USING (wallet)",
     "blocks": "SELECT * FROM blocks",
     "contracts": "SELECT * EXCLUDE (contract) FROM contracts",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nbext.engine.query.amounts import sort_key
 from tests.engine.ingest.conftest import write_parquet
-from tests.engine.ingest.reading_back import Tables, take, transaction, wallet
+from tests.engine.ingest.reading_back import OWNERS, Tables, take, transaction, wallet
 from tests.engine.ingest.replay import Log, collections, tokens
 
 UINT256 = 2**256 - 1
@@ -206,7 +206,7 @@ def test_an_erc1155_is_counted_and_who_gives_more_than_came_had_the_rest_before(
     with Tables(data) as tables:
         assert tables.contract(wallet(3000))["standard"] == "ERC1155"
         assert tables.balances() == {(wallet(3000), wallet(1)): 4, (wallet(3000), wallet(2)): 6}
-        owners = "SELECT id_lo::INTEGER, address, count FROM owners JOIN wallets USING (wallet) ORDER BY owners.rowid"
+        owners = f"SELECT id_lo::INTEGER, address, count FROM {OWNERS} JOIN wallets USING (wallet) ORDER BY ALL"
         assert tables.rows(owners) == [(7, wallet(1), 3), (7, wallet(2), 6), (8, wallet(1), 1)]
         assert [row[2:] for row in tables.history() if row[1] == wallet(3)] == [
             (101, 103, 5),

@@ -265,7 +265,7 @@ class _Run:
         tables.create_tables(stage)
         tables.collect_blocks(stage)
         # Without snapshots.
-        stage.run("CREATE TABLE newest (chain_id BIGINT, block BIGINT, seconds BIGINT)")
+        stage.run("CREATE TABLE placed (chain_id BIGINT, block BIGINT, seconds BIGINT)")
         stage.run(
             "CREATE TABLE opened (contract INTEGER, block BIGINT, wallet INTEGER, hi DECIMAL(38,0), "
             "mid DECIMAL(38,0), lo DECIMAL(38,0), has_id BOOLEAN)"
@@ -289,13 +289,10 @@ class _Run:
             f"(SELECT {tables.ROW}, count, nft, multi, first_block "
             "FROM out.transfers JOIN profile USING (contract))"
         )
-        tables.follow_tokens(stage, found)
-        tables.count_tokens(stage, found, zero)
-        tables.save_owners(stage)
+        tables.derive_changes(stage, found, zero)
+        tables.save_changes(stage)
         everyone = range(stage.value("SELECT count(*) FROM wallets"))
-        stage.run(
-            f"CREATE VIEW flows AS {tables.flowing(found, zero, wide=True, wallets=everyone)}"
-        )
+        stage.run(f"CREATE VIEW flows AS {tables.flowing(found, wide=True, wallets=everyone)}")
         name = "flows"
         for step in HISTORY_STEPS:
             stage.session.sql(step(name)).createOrReplaceTempView(step.__name__)

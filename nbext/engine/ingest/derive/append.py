@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.engine.duckdb.files import texts_joined
@@ -160,8 +159,8 @@ def merge_rows(stage: Stage, zero: int) -> Mapping[str, int]:
     _blocks(stage)
     _classify(stage)
     _check_order(stage)
-    flows, owned = _flows(stage, zero)
-    counts = {"balances": _holdings(stage, flows), "owners": owned, "activity": _activity(stage)}
+    flows = _flows(stage, zero)
+    counts = {"balances": _holdings(stage, flows), "activity": _activity(stage)}
     _grow(stage)
     overlay(stage.run, "now", stage.base, "out")
     counts["contracts"] = _contracts(stage, zero)
@@ -173,8 +172,9 @@ _SORTED = {
     "transfers": "contract, {moment}, {sides}",
     "history": "{held}, from_block",
     "balances": "{held}",
-    "owners": "contract, id_hi, id_mid, id_lo, wallet",
+    "nft_changes": "contract, id_hi, id_mid, id_lo, block, wallet",
     "activity": "chain_id, wallet",
+    "snapshot_wallets": "chain_id, block, wallet",
     "contracts": "contract",
 }
 
@@ -290,38 +290,31 @@ def _check_order(stage: Stage) -> None:
         raise Rebuild("rows are older than stored ones of the same contract")
 
 
-def _flows(stage: Stage, zero: int) -> tuple[pa.Table, int]:
-    """Return what moved from whom to whom, and how many owners of token ids came; save these."""
+def _flows(stage: Stage, zero: int) -> pa.Table:
+    """Return what moved from whom to whom, and save the changes of NFTs."""
     ids = "contract, hi, mid, lo"
     met = f"SELECT {ids}, sender, recipient FROM incoming JOIN profile USING (contract) WHERE"
-    of_an_id = "o.contract = m.contract AND o.id_hi = m.hi AND o.id_mid = m.mid AND o.id_lo = m.lo"
+    # Of an ERC721's id whoever owns it, of an ERC1155's those who took part: what they had goes on from there.
     stage.run(f"""
         CREATE TABLE owned AS
-        SELECT o.* FROM prev.main.owners o SEMI JOIN ({met} nft AND NOT multi) m ON {of_an_id}
-        UNION ALL SELECT o.* FROM prev.main.owners o SEMI JOIN (
-            SELECT {ids}, unnest([sender, recipient]) AS wallet FROM ({met} multi)) m
-            ON {of_an_id} AND m.wallet = o.wallet""")
-    standing = (
+        SELECT {ids}, wallet, sum(change) AS count FROM (
+            SELECT contract, id_hi AS hi, id_mid AS mid, id_lo AS lo, wallet, change FROM prev.main.nft_changes)
+        SEMI JOIN (SELECT DISTINCT {ids} FROM ({met} nft)) USING ({ids})
+        GROUP BY ALL HAVING sum(change) > 0""")
+    if stage.value(f"SELECT max(count) > {_LARGE} FROM owned"):
+        raise Rebuild("a wallet owns more of a token id than a transfer can move")
+    rows = (
         f"(SELECT * FROM (SELECT {tables.ROW}, coalesce(count, 1) AS count FROM incoming UNION ALL "
-        f"SELECT contract, -1, {tables.OPENING}, {NOBODY}, wallet, id_hi, id_mid, id_lo, count FROM owned) "
+        f"SELECT contract, -1, {tables.OPENING}, {NOBODY}, wallet, hi, mid, lo, count::BIGINT FROM owned) "
         "JOIN profile USING (contract))"
     )
-    tables.follow_tokens(stage, standing)
-    tables.count_tokens(stage, standing, zero)
-    if stage.value(
-        f"SELECT (SELECT count(*) FROM moves WHERE prior IS NULL AND sender NOT IN ({zero}, {NOBODY})) "
-        f"+ (SELECT count(*) FROM counts WHERE before > 0 OR held > {_LARGE})"
-    ):
+    tables.derive_changes(stage, rows, zero)
+    if stage.value("SELECT count(*) FROM held_before"):
         raise Rebuild("tokens are sent that their sender had before the data begins")
-    flows = stage.arrow(tables.flowing(standing, zero, wide=True, wallets=_EVERYBODY))
-    key = "contract, id_hi, id_mid, id_lo, wallet"
-    stage.run(
-        f"INSERT INTO out.stale.owners SELECT {key} FROM owned ANTI JOIN out.main.owners USING ({key})"
+    tables.save_changes(stage)
+    return stage.arrow(
+        f"SELECT * FROM ({tables.flowing(rows, wide=True, wallets=_EVERYBODY)}) WHERE block >= 0"
     )
-    same = " AND ".join(f"o.{column} = w.{column}" for column in key.split(", "))
-    stage.run(f"DELETE FROM out.main.owners o USING owned w WHERE {same}")
-    before = stage.value("SELECT count(*) FROM owned")
-    return flows.filter(pc.greater_equal(flows["block"], 0)), tables.save_owners(stage) - before
 
 
 def _replace(stage: Stage, table: str, which: str, key: str, came: str) -> None:
@@ -409,7 +402,8 @@ def _activity(stage: Stage) -> int:
         "were",
         key,
         f"""
-        SELECT {key}, least(first, first_block), greatest(last, last_block), (n + coalesce(transfers, 0))::BIGINT,
+        SELECT {key}, least(first, seen_block), least(first, first_block),
+            greatest(last, last_block), (n + coalesce(transfers, 0))::BIGINT,
             CASE WHEN timed THEN coalesce(new_days, 0) + coalesce(active_days, 0) END
         FROM (SELECT {key}, min(block) AS first, max(block) AS last, sum(n) AS n FROM sides GROUP BY ALL)
         JOIN (SELECT chain_id, timed FROM extents) USING (chain_id)

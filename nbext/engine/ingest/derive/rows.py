@@ -444,13 +444,18 @@ def _closed_ranks(stage: Stage, table: str, used: str, key: str) -> bool:
 
 
 def open_snapshots(stage: Stage) -> None:
-    """Create ``opened``, the newest snapshots' balances by rank, and store all snapshots for later runs."""
+    """Create ``opened``, the newest snapshots' balances by rank; store all snapshots, and whom they show."""
     stage.run("""
         CREATE TABLE opened AS SELECT c.rowid::INTEGER AS contract, n.block, w.rowid::INTEGER AS wallet,
             o.hi, o.mid, o.lo, o.has_id
         FROM openings o JOIN newest n USING (source, chain_id, contract)
         JOIN contract_ranks c ON c.chain_id = o.chain_id AND c.address = o.contract
         JOIN wallets w ON w.address = o.address""")
+    # Of older snapshots too: a wallet that was seen once stays seen.
+    stage.run("""
+        INSERT INTO out.snapshot_wallets SELECT DISTINCT o.chain_id, w.rowid::INTEGER, p.block
+        FROM openings o JOIN placed p USING (source, chain_id, contract) JOIN wallets w USING (address)
+        ORDER BY 1, 3, 2""")
     stage.run("CREATE TABLE out.ingest.openings AS SELECT * FROM openings ORDER BY ALL")
     stage.run(
         "CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks"

@@ -1,4 +1,4 @@
-"""Derive history, balances, owners, blocks and activity, the tables that segments query, from the transfers.
+"""Derive the tables that segments query from the transfers: changes of NFTs, history, balances, blocks and activity.
 
 Contracts are worked through in buckets, so that memory is bounded by a bucket and not by the data.
 Transfers are sorted by contract: a bucket reads only its own rows.
@@ -36,10 +36,8 @@ _ORIGIN = (
     "given BIGINT USING COMPRESSION RLE",
 )
 _PLAIN = {("wallets", "address"), ("balances", "lo"), ("history", "lo"), ("transfers", "lo")}
-# Where an opening balance stands in its block: before every log. Openings known from a snapshot, and
-# token ids whose first transfer shows that the sender had them already.
+# Where the opening balances of a snapshot stand in their block: before every log.
 OPENING = -1
-_HELD_BEFORE = -2
 # A transfer without its count.
 ROW = "contract, block, log_index, sender, recipient, hi, mid, lo"
 _History = tuple[pa.Table, np.ndarray]
@@ -78,7 +76,7 @@ def _packed(table: str, column: str) -> str:
 
 
 def derive_holdings(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
-    """Fill history, balances and owners from ``out.transfers`` and the openings."""
+    """Fill history, balances and changes of NFTs from ``out.transfers`` and the openings."""
     create_profile(stage)
     buckets = _buckets(stage)
     tasks = sum(len(_shares(stage, bucket)) for bucket in buckets)
@@ -88,19 +86,18 @@ def derive_holdings(stage: Stage, zero: int, advance: Callable[[float], None]) -
             "out.balances", rows.filter(pa.array(stands)), "contract, wallet, hi, mid, lo, size"
         )
         advance(done / tasks)
-    stage.drop("moves", "counts")
+    stage.drop("moves", "held_before", "token_changes")
 
 
 def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Callable[[], _History]]:
-    """Yield the history of each bucket as tasks, share by share, and save the owners of its token ids."""
+    """Yield the history of each bucket as tasks, share by share, and save the changes of its NFTs."""
     for bucket in buckets:
         rows = _effective(stage, bucket)
-        follow_tokens(stage, rows)
-        count_tokens(stage, rows, zero)
-        save_owners(stage)
+        derive_changes(stage, rows, zero)
+        save_changes(stage)
         # Popular tokens have more rows than a bucket: their wallets are followed share by share, for bounded memory.
         for wallets in _shares(stage, bucket):
-            found = stage.arrow(flowing(rows, zero, wide=bucket.wide, wallets=wallets))
+            found = stage.arrow(flowing(rows, wide=bucket.wide, wallets=wallets))
             yield partial(holdings.history, found, wallets)
 
 
@@ -154,75 +151,63 @@ def _effective(stage: Stage, bucket: _Bucket) -> str:
     return f"(SELECT * FROM ({rows}) JOIN profile USING (contract))"
 
 
-def follow_tokens(stage: Stage, rows: str) -> None:
-    """Create ``moves``: each transfer of an ERC721's id with who owned it before, wherever a log may be missing."""
-    custody = "PARTITION BY contract, hi, mid, lo ORDER BY block, log_index"
+def derive_changes(stage: Stage, rows: str, zero: int) -> None:
+    """Create ``token_changes``, what transfers and openings add to ``nft_changes``, and ``held_before`` of it.
+
+    A token id of an ERC721 leaves whoever owned it before, also where a log is missing and another wallet sends it on.
+    Whoever sends an id first, or more of an ERC1155's id than came to them, had it since before the data begins: a
+    count below zero exists on no chain. Minting takes from nobody. Sent to oneself, an ERC1155's id moves nothing.
+    """
+    token, known = "contract, hi, mid, lo", f"sender NOT IN ({zero}, {NOBODY})"
     stage.run(f"""
         CREATE OR REPLACE TEMP TABLE moves AS
-        SELECT *, coalesce(prior, sender) AS owner FROM (
-            SELECT contract, block, log_index, sender, recipient, hi, mid, lo, first_block,
-                lag(recipient) OVER w AS prior, lead(recipient) OVER w IS NULL AS latest
-            FROM {rows} WHERE nft AND NOT multi WINDOW w AS ({custody}))""")
-
-
-def count_tokens(stage: Stage, rows: str, zero: int) -> None:
-    """Create ``counts``: of each ERC1155's id, how many a wallet got and gave, and had before the data begins.
-
-    Whoever gives more of an id than came to them had the rest before: a count below zero exists on no chain.
-    """
-    place = "contract, hi, mid, lo, block, log_index, first_block"
+        SELECT {token}, block, log_index, recipient, 1::HUGEINT AS count, multi, prior, first_block,
+            coalesce(prior, CASE WHEN {known} THEN sender END) AS loser
+        FROM (SELECT *, lag(recipient) OVER (PARTITION BY {token} ORDER BY block, log_index) AS prior
+              FROM {rows} WHERE nft AND NOT multi)
+        UNION ALL SELECT {token}, block, log_index, recipient, count::HUGEINT, multi, NULL, first_block,
+            CASE WHEN {known} THEN sender END
+        FROM {rows} WHERE multi AND sender <> recipient""")
+    sides = f"""
+        SELECT {token}, recipient AS wallet, block, log_index, count AS change, multi, first_block FROM moves
+        UNION ALL SELECT {token}, loser, block, log_index, -count, multi, first_block FROM moves
+        WHERE loser IS NOT NULL"""
     stage.run(f"""
-        CREATE OR REPLACE TEMP TABLE counts AS
-        SELECT contract, hi, mid, lo, wallet, any_value(first_block) AS first_block, sum(change) AS held,
-            greatest(0, -min(so_far)) AS before
-        FROM (SELECT *, sum(change) OVER
-                  (PARTITION BY contract, hi, mid, lo, wallet ORDER BY block, log_index) AS so_far
-              FROM (SELECT {place}, recipient AS wallet, count::HUGEINT AS change FROM {rows} WHERE multi UNION ALL
-                    SELECT {place}, sender, -count FROM {rows} WHERE multi AND sender NOT IN ({zero}, {NOBODY})))
-        GROUP BY contract, hi, mid, lo, wallet""")
-
-
-def save_owners(stage: Stage) -> int:
-    """Fill ``out.owners`` with the last owners of ``moves`` and ``counts``; return how many rows these are."""
+        CREATE OR REPLACE TEMP TABLE held_before AS
+        SELECT {token}, loser AS wallet, first_block AS block, count AS change FROM moves
+        WHERE NOT multi AND prior IS NULL AND loser IS NOT NULL
+        UNION ALL SELECT {token}, wallet, any_value(first_block), -min(so_far) FROM (
+            SELECT *, sum(change) OVER (PARTITION BY {token}, wallet ORDER BY block, log_index) AS so_far
+            FROM ({sides}) WHERE multi)
+        GROUP BY {token}, wallet HAVING min(so_far) < 0""")
     stage.run(f"""
-        INSERT INTO out.owners SELECT contract, hi, mid, lo, recipient, 1 FROM moves WHERE latest
-        UNION ALL SELECT contract, hi, mid, lo, wallet, least(held + before, {2**63 - 1})::BIGINT
-                  FROM counts WHERE held + before > 0
-        ORDER BY contract, hi, mid, lo, recipient""")
-    return int(
-        stage.value(
-            "SELECT (SELECT count(*) FROM moves WHERE latest) + "
-            "(SELECT count(*) FROM counts WHERE held + before > 0)"
-        )
+        CREATE OR REPLACE TEMP TABLE token_changes AS
+        SELECT {token}, wallet, block, sum(change)::{DECIMAL} AS change
+        FROM (SELECT {token}, wallet, block, change FROM ({sides}) UNION ALL FROM held_before)
+        GROUP BY {token}, wallet, block HAVING sum(change) <> 0""")
+
+
+def save_changes(stage: Stage) -> None:
+    """Add ``token_changes`` to ``out.nft_changes``; those that stand for what was stored before have no block."""
+    stage.run(
+        "INSERT INTO out.nft_changes SELECT * FROM token_changes WHERE block >= 0 "
+        "ORDER BY contract, hi, mid, lo, block, wallet"
     )
 
 
-def flowing(rows: str, zero: int, *, wide: bool, wallets: range) -> str:
-    """Return the SQL of what moved from whom to whom, of amounts and of how many token ids.
-
-    A token id leaves whoever owned it before, also where a log is missing and another wallet sends it on. Whoever
-    sends an id first had it since before the data begins.
-    """
-    place, one, nothing = "contract, block, log_index", decimal(1), decimal(0)
-    limbs = ", ".join(LIMBS if wide else LIMBS[-1:])
+def flowing(rows: str, *, wide: bool, wallets: range) -> str:
+    """Return the SQL of what moved from whom to whom: amounts, and of ``token_changes`` how many token ids."""
+    nothing, limbs = decimal(0), ", ".join(LIMBS if wide else LIMBS[-1:])
     upper = f"{nothing}, {nothing}, " if wide else ""
-    ones = upper + one
-    known = f"(prior IS NOT NULL OR sender NOT IN ({zero}, {NOBODY}))"
     within = f"BETWEEN {wallets.start} AND {wallets.stop - 1}"
     return f"""
-        SELECT {place}, sender, recipient, {limbs} FROM {rows}
+        SELECT contract, block, log_index, sender, recipient, {limbs} FROM {rows}
         WHERE NOT nft AND sender <> recipient AND NOT (lo = {nothing} AND mid = {nothing} AND hi = {nothing})
             AND (sender {within} OR recipient {within})
         UNION ALL
-        FROM (SELECT {place}, CASE WHEN {known} THEN owner ELSE {NOBODY} END, recipient, {ones}
-              FROM moves WHERE recipient <> owner OR NOT {known}
-              UNION ALL SELECT contract, first_block, {_HELD_BEFORE}, {NOBODY}, sender, {ones}
-              FROM moves WHERE prior IS NULL AND {known}
-              UNION ALL SELECT {place}, CASE WHEN sender = {zero} THEN {NOBODY} ELSE sender END, recipient,
-                  {upper}count::{DECIMAL} FROM {rows} WHERE multi AND sender <> recipient
-              UNION ALL SELECT contract, first_block, {_HELD_BEFORE}, {NOBODY}, wallet, {upper}before::{DECIMAL}
-              FROM counts WHERE before > 0
-              ORDER BY {place})"""
+        FROM (SELECT contract, block, 0::BIGINT, {NOBODY}, wallet, {upper}sum(change)::{DECIMAL} FROM token_changes
+              WHERE wallet {within} GROUP BY contract, wallet, block HAVING sum(change) <> 0
+              ORDER BY contract, block)"""
 
 
 def create_times(stage: Stage) -> None:
@@ -333,7 +318,7 @@ def save_blocks(stage: Stage) -> None:
         INSERT INTO out.blocks
         SELECT chain_id, block, first(seconds ORDER BY source, seconds) FILTER (seconds IS NOT NULL) FROM (
             SELECT source, chain_id, block, seconds FROM out.ingest.blocks
-            UNION ALL SELECT DISTINCT NULL::INTEGER, chain_id, block, seconds FROM newest)
+            UNION ALL SELECT DISTINCT NULL::INTEGER, chain_id, block, seconds FROM placed)
         GROUP BY 1, 2 ORDER BY 1, 2""")
 
 
@@ -351,18 +336,24 @@ def save_activity(stage: Stage) -> None:
     # The days of a period are bits of one number. To group by day first takes nearly twice as long, and a
     # count(DISTINCT day) would hold a set of days for each of millions of wallets, which cannot spill.
     # A holder known from a snapshot alone took part in no transfer, and was seen all the same: moved is 0.
+    # Who had an NFT before the data begins was seen from then on, and active when it was sent: no block of activity.
     stage.run(f"""
         INSERT INTO out.activity
-        SELECT chain_id, wallet, min(first_block), max(last_block), sum(n)::BIGINT,
+        SELECT chain_id, wallet, min(seen), min(first_block), max(last_block), sum(n)::BIGINT,
             CASE WHEN any_value(timed) THEN sum(bit_count(days))::BIGINT END
         FROM (
-            SELECT chain_id, wallet, timestamp // {DAY * _PERIOD} AS period, min(block) AS first_block,
-                max(block) AS last_block, sum(moved) AS n,
+            SELECT chain_id, wallet, timestamp // {DAY * _PERIOD} AS period, min(block) AS seen,
+                min(active) AS first_block, max(active) AS last_block, sum(moved) AS n,
                 bit_or(moved << (timestamp // {DAY} % {_PERIOD})::INTEGER) AS days
-            FROM (SELECT sender AS wallet, contract, block, 1::BIGINT AS moved FROM out.transfers
-                  UNION ALL SELECT recipient, contract, block, 1::BIGINT FROM out.transfers WHERE sender <> recipient
-                  UNION ALL SELECT wallet, contract, block, 0::BIGINT FROM opened)
-            JOIN contract_chain USING (contract) JOIN out.blocks USING (chain_id, block) GROUP BY ALL)
+            FROM (SELECT chain_id, wallet, block, block AS active, 1::BIGINT AS moved FROM (
+                      SELECT sender AS wallet, contract, block FROM out.transfers
+                      UNION ALL SELECT recipient, contract, block FROM out.transfers WHERE sender <> recipient)
+                      JOIN contract_chain USING (contract)
+                  UNION ALL SELECT chain_id, wallet, block, block, 0::BIGINT FROM out.snapshot_wallets
+                  UNION ALL SELECT DISTINCT chain_id, wallet, first_block, NULL::BIGINT, 0::BIGINT FROM out.nft_changes
+                      JOIN (SELECT contract, first_block FROM profile WHERE nft) USING (contract)
+                      JOIN contract_chain USING (contract) WHERE block = first_block)
+            JOIN out.blocks USING (chain_id, block) GROUP BY ALL)
         JOIN (SELECT chain_id, timed FROM extents) USING (chain_id)
         GROUP BY chain_id, wallet ORDER BY chain_id, wallet""")
 
