@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from nbext.core.rules import MAX_COLUMN_SYMBOL
-from nbext.engine.query.amounts import sort_key
+from nbext.engine.query.amounts import KEY_DIGITS, sort_key
 from nbext.engine.query.set_tree import Among, And, Not, Or, Tree
 from nbext.language.describe import chain_name, decimals_of, excluding
 
@@ -218,8 +218,8 @@ class SegmentNode(PlanNode):
         return And([tree, Not(excluded)])
 
 
-# A count as it is: from 10**17 on, its size is another number.
-_COUNT = "CAST(lo AS BIGINT) AS number"
+# A count as it is: from some point on, its size is another number.
+_COUNT = f"CASE WHEN size < {10**KEY_DIGITS} THEN size ELSE CAST(lo AS BIGINT) END AS number"
 
 
 @dataclass(frozen=True)
