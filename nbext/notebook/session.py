@@ -104,6 +104,11 @@ class History:
             )
         return self.runs[wanted - 1]
 
+    def last_notes(self, service: str) -> list[str]:
+        """Return what was noted of the last query's rows: why they may be incomplete; nothing of another service's."""
+        about = self.runs[-1].about if self.runs else Provenance()
+        return about.notes() if about.service == service else []
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per query: its request, its id, the rows that matched and were returned, the block of the
         data that they hold at, and the seconds.

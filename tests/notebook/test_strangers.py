@@ -78,7 +78,7 @@ def test_nested_keys_with_numeric_ids_and_foreign_status_words(shell, stranger):
     )
     lines, rows = followed(shell, RUN)
     assert lines == [
-        'remote.paths.id = "job.nummer"',
+        'remote.segment.paths.id = "job.nummer"',
         'remote.states.done = "FERTIG"',
         'remote.export.paths.rows = "zeilen"',
     ]
@@ -98,7 +98,7 @@ def test_csv_with_pages_in_link_headers(shell, stranger):
         "GET /files/1.csv?part=2", reply(f"address,n\n{B},2\n".encode(), content_type="text/csv")
     )
     assert followed(shell, RUN) == (
-        ['remote.paths.url = "csvUrl"'],
+        ['remote.segment.paths.url = "csvUrl"'],
         [{"address": A, "n": "1"}, {"address": B, "n": "2"}],
     )
 
@@ -118,5 +118,25 @@ def test_polling_by_an_address_in_a_header(shell, stranger):
         "GET /jobs/9?t=1", reply({"state": "running"}), reply({"state": "running"}), reply(done)
     )
     stranger.script("GET /files/9.json", reply([{"address": A}]))
-    assert followed(shell, RUN) == (['remote.paths.poll = "header:X-Auftrag"'], [{"address": A}])
+    assert followed(shell, RUN) == (
+        ['remote.segment.paths.poll = "header:X-Auftrag"'],
+        [{"address": A}],
+    )
     assert len(stranger.asked("/jobs/9")) == 3
+
+
+def test_the_lines_in_use_and_why_the_last_rows_may_be_incomplete_are_in_the_status(
+    shell, stranger
+):
+    stranger.script("POST /v1/segment/execute", reply({"rows": [{"address": A}], "left": 15}))
+    shell.run("%nbext set remote.export.paths.next = more")
+    shell.run(RUN)
+    status = shell.run("%nbext status").printed
+    assert "settings  remote.export.paths.next = more\n" in status
+    assert (
+        "last rows Beside the rows the answer has fields that nbext does not understand: left = 15"
+        in status
+    )
+    moved = shell.run(f"%nbext set base_url {stranger.url}/other").printed
+    assert "read by the lines that are set: remote.export.paths.next = more." in moved
+    assert "last rows" not in shell.run("%nbext status").printed

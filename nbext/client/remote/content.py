@@ -45,8 +45,9 @@ class Signs:
     ``ways`` to the next page, which are ``chosen`` where the settings say them; ``go_on``: whether a field says that
     there is one, or ``ended`` that a next is null; ``hints``: the fields that say so. ``totals`` of all rows, by field;
     ``counts`` that may be this page's or all; numbers of ``page``, ``pages``, ``offset`` and ``size``, each with its
-    own name; ``least`` is a total that may be higher. ``notes`` are warnings; ``unknown`` the values of all fields that
-    no rule understands, and that may say anything; ``nowhere`` are the user's paths that lead to nothing.
+    own name; ``least`` is a total that may be higher. ``notes`` are warnings, ``states`` the status words of inner
+    objects; ``unknown`` the values of all fields that no rule understands, and that may say anything; ``nowhere`` are
+    the user's paths that lead to nothing.
     """
 
     ways: list[Way] = field(default_factory=list)
@@ -62,6 +63,7 @@ class Signs:
     size: int | None = None
     least: int | None = None
     notes: list[str] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
     unknown: dict[str, Any] = field(default_factory=dict)
     nowhere: list[str] = field(default_factory=list)
 

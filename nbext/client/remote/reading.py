@@ -41,7 +41,6 @@ from nbext.client.remote.status import (
     prose_in,
     read_job,
     said,
-    states_in,
     status_of,
 )
 from nbext.core.chains import CHAINS, chain_of
@@ -416,7 +415,7 @@ def _read_table(
     totals = page.signs.totals or page.signs.counts
     page.stated = {"total": next(iter(totals.values()))} if totals else {}
     rows = 0 if found is None else len(found.records)
-    _check_state(page, source, rows, profile)
+    _check_state(page, rows, profile)
     # What a running segment has so far is not its result.
     if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
         page.parts = []
@@ -456,14 +455,14 @@ def _refuse_groups(found: tables.FoundTable, profile: ForeignProfile) -> None:
             )
 
 
-def _check_state(page: ForeignPage, source: Any, rows: int, profile: ForeignProfile) -> None:
+def _check_state(page: ForeignPage, rows: int, profile: ForeignProfile) -> None:
     """Read a state that is not at the top: of a search, in what is about the answer, of each of several parts."""
     signs = page.signs
     if signs.ways or page.url or page.poll:
         return
     inner = {
         path: word
-        for path, word in states_in(page.document, source).items()
+        for path, word in signs.states.items()
         if profile.state_of(word) not in (None, State.COMPLETED)
     }
     if page.state is None and page.word is None:

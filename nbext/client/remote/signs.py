@@ -16,10 +16,12 @@ from nbext.client.remote.content import Signs, Way
 from nbext.client.remote.field_names import (
     ECHOES,
     NOT_ROWS,
+    STATUSES,
     WRAPPERS,
     bare,
     by_bare,
     first_named,
+    is_address,
     like,
     names,
     number_of,
@@ -28,7 +30,7 @@ from nbext.client.remote.field_names import (
     truth_of,
     vocabulary,
 )
-from nbext.client.remote.status import says_whole
+from nbext.client.remote.status import says_whole, status_text
 from nbext.core.untrusted_text import quoted, shown
 from nbext.http.errors import words
 
@@ -138,6 +140,8 @@ class _Reader:
         value, plain, here = place[name], bare(name), path_to(path, name)
         if self._profile.silences(here):
             return
+        if plain in STATUSES and (path or isinstance(value, list)):
+            self._states(here, value)
         if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
             # A next that is null says that there is none.
             self.found.ended |= about and _kind(plain) in ("next", "cursor", "parameters")
@@ -234,6 +238,11 @@ class _Reader:
             self.found.hints.append(here)
         return kind == "stale" or is_least or self._count(kind, here, name, number)
 
+    def _states(self, here: str, value: Any) -> None:
+        for one in value[:20] if isinstance(value, list) else [value]:
+            if word := status_text(one):
+                self.found.states[here] = word
+
     def _count(self, kind: str, here: str, name: str, number: int) -> bool:
         # The first that says it: the outermost. No rows at all is said by who did not count, too.
         found = self.found
@@ -289,6 +298,12 @@ class _Reader:
             texts = [one for one in items[:20] if isinstance(one, str | dict)]
             said = [text for text in map(words, texts) if text]
             found.notes += [text for text in said if kind == "warning" or _CUT.search(text)]
+        if len(objects) <= 50 and not any(
+            is_address(one) for each in objects[:3] for one in each.values()
+        ):
+            for number, each in enumerate(objects):
+                for name in STATUSES & each.keys():
+                    self._states(f"{here}[{number}].{name}", each[name])
         # A list of more values is data.
         is_short = 0 < len(items) <= 5 and all(isinstance(one, _PLAIN) for one in items)
         path = here.rpartition(".")[0]

@@ -14,7 +14,6 @@ from typing import Any
 from nbext.client.decode import State
 from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
-    ECHOES,
     IDS,
     PLAIN_URLS,
     POLLED_AT,
@@ -26,12 +25,13 @@ from nbext.client.remote.field_names import (
     fields_of,
     first_named,
     is_url,
-    name_set,
+    names,
     number_of,
     path_to,
     places,
     state_of,
     truth_of,
+    vocabulary,
 )
 from nbext.client.remote.profile import ForeignProfile, ambiguous
 from nbext.client.validate import is_foreign_id
@@ -167,31 +167,15 @@ def _reason(document: Any) -> str:
     return next(filter(None, (words(value) for _, plain, value in found if plain in _REASONS)), "")
 
 
-_REASONS = name_set("error errors errormessage failurereason reason message statusmessage")
+_REASONS = names("reasons")
 
 
-# These speak of the call, and of a job only where nothing else does.
-_OF_THE_CALL = {"ok", "success", "successful", "true"}
-
+_OF_THE_CALL = names("states.of_the_call")
 _FLAGS = {
-    State.COMPLETED: name_set(
-        "done finished completed complete ready isdone isfinished iscompleted iscomplete isready jobcomplete "
-        "isexecutionfinished executionfinished isterminal resultready resultsready"
-    ),
-    State.RUNNING: name_set(
-        "running pending processing inprogress isrunning ispending isprocessing queued loading indexing"
-    ),
-    State.FAILED: name_set("failed isfailed haserror haserrors iserror"),
-    State.CANCELLED: name_set("cancelled canceled iscancelled iscanceled"),
+    state: names(f"flags.{state.value}")
+    for state in (State.FAILED, State.CANCELLED, State.RUNNING, State.COMPLETED)
 }
-_PROGRESS = name_set("progress fractioncomplete completion progressratio")
-_PERCENT = name_set(
-    "percent percentage percentcomplete percentdone progresspercentage progresspercent completionpercentage "
-    "pctcomplete pct completionpct"
-)
-_ENDS = name_set(
-    "completedat finishedat endedat executionendedat completiontime finishtime endtime"
-)
+_SHARES, _PERCENT, _ENDS = names("progress.share"), names("progress.percent"), names("ends")
 
 
 def status_of(
@@ -204,61 +188,28 @@ def status_of(
     ``chosen`` is what the settings point to, and ``known`` the state of a word, as they and `state_of` have it.
     """
     if chosen is not None:
-        spelled = str(chosen).lower() if isinstance(chosen, bool) else _text(chosen) or str(chosen)
+        spelled = (
+            str(chosen).lower() if isinstance(chosen, bool) else status_text(chosen) or str(chosen)
+        )
         truth = _OF_TRUTH[chosen] if isinstance(chosen, bool) else None
         return spelled, known(spelled) or truth
     pairs = [(plain, value) for _, plain, value in fields_of(places(document))]
-    word = _word(_text(value) for name, value in pairs if name in STATUSES)
-    state, flagged, far = known(word) if word else None, _flagged(pairs), _progress(pairs)
-    if state in _ENDED_BADLY or flagged in _ENDED_BADLY:
-        return word, state if state in _ENDED_BADLY else flagged
-    if flagged is not None:
-        return word, flagged
-    if far is State.RUNNING and (state is None or (word or "").lower() in _OF_THE_CALL):
-        return word, far
-    if word is not None or far is not None:
-        return word, far if word is None else state
-    # "completedAt": null, and nothing else that speaks of the state.
-    ended = [value for name, value in pairs if name in _ENDS]
-    return None, State.RUNNING if ended and not any(ended) else None
-
-
-def states_in(document: Any, rows: Any) -> dict[str, str]:
-    """Return the status words of an answer's inner objects and short lists, by path; not of its rows."""
-    todo: list[tuple[str, Any, int]] = [("", document, 0)]
-    found: dict[str, str] = {}
-    for path, value, depth in todo:
-        if value is rows:
-            continue
-        if isinstance(value, Mapping) and len(value) <= 100 and depth < 4:
-            for name, item in value.items():
-                several = item if isinstance(item, list) else [item]
-                if bare(name) in STATUSES and (path or len(several) > 1):
-                    texts = filter(None, map(_text, several[:20]))
-                    found |= {path_to(path, name): text for text in texts}
-            todo += [
-                (path_to(path, name), item, depth + 1)
-                for name, item in value.items()
-                if bare(name) not in ECHOES
-            ]
-        elif (
-            isinstance(value, list)
-            and len(value) <= 50
-            and len(todo) < 1000
-            and path
-            and not _is_of_rows(value)
-        ):
-            todo += [(f"{path}[{n}]", item, depth + 1) for n, item in enumerate(value)]
-    return found
-
-
-def _is_of_rows(value: list[Any]) -> bool:
-    return any(
-        isinstance(item, str) and item.startswith("0x")
-        for one in value[:3]
-        if isinstance(one, Mapping)
-        for item in one.values()
-    )
+    word = _word(status_text(value) for name, value in pairs if name in STATUSES)
+    state, is_calls = known(word) if word else None, (word or "").lower() in _OF_THE_CALL
+    flags = {_flag(name, value) for name, value in pairs}
+    flagged = next((one for one in _FLAGS if one in flags), None)
+    shares = {_share(name, value) for name, value in pairs}
+    ends = [value for name, value in pairs if name in _ENDS]
+    if state not in _ENDED_BADLY and flagged is not None:
+        state = flagged
+    elif State.RUNNING in shares and (state is None or is_calls):
+        state = State.RUNNING
+    elif word is None and State.COMPLETED in shares:
+        state = State.COMPLETED
+    elif word is None and ends and not any(ends):
+        # "completedAt": null, and nothing else that speaks of the state.
+        state = State.RUNNING
+    return word, state
 
 
 _ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
@@ -272,7 +223,7 @@ def _word(words: Iterable[str | None]) -> str | None:
     return next(reversed(own or said), None)
 
 
-def _text(value: Any) -> str | None:
+def status_text(value: Any) -> str | None:
     """Return a status as text: also of ``{"name": ...}``, and of a number that is not the status of HTTP."""
     for _ in range(3):
         if not isinstance(value, Mapping):
@@ -288,52 +239,35 @@ def _text(value: Any) -> str | None:
 _IN_AN_OBJECT = ("state", "status", "name", "value", "code", "label", "type", "phase")
 
 
-def _flagged(pairs: list[tuple[str, Any]]) -> State | None:
-    found = {
-        _OF_TRUTH[truth] if state is State.COMPLETED else state
-        for name, value in pairs
-        for state, names in _FLAGS.items()
-        if name in names
-        and (truth := truth_of(value)) is not None
-        and (truth or state is State.COMPLETED)
-    }
-    order = (State.FAILED, State.CANCELLED, State.RUNNING, State.COMPLETED)
-    return next((state for state in order if state in found), None)
+def _flag(name: str, value: Any) -> State | None:
+    """Return what a field that is true or false says of the state."""
+    truth = truth_of(value)
+    state = next((state for state, flags in _FLAGS.items() if name in flags), None)
+    if state is State.COMPLETED and truth is not None:
+        return _OF_TRUTH[truth]
+    return state if truth else None
 
 
-def _progress(pairs: list[tuple[str, Any]]) -> State | None:
-    found = [
-        _share(value, name in _PERCENT) for name, value in pairs if name in _PROGRESS | _PERCENT
-    ]
-    waits = any(name == "queueposition" and (number_of(value) or 0) > 0 for name, value in pairs)
-    if waits or State.RUNNING in found:
-        return State.RUNNING
-    return State.COMPLETED if State.COMPLETED in found else None
-
-
-def _share(value: Any, percent: bool) -> State | None:
+def _share(name: str, value: Any) -> State | None:
     """Return whether a progress is all of it: 1 may be all or one percent, and says nothing."""
+    percent = name in _PERCENT
+    if name == "queueposition":
+        return State.RUNNING if number_of(value) else None
+    if not percent and name not in _SHARES:
+        return None
     if isinstance(value, Mapping):
         named = by_bare(value, 50)
         parts = ("done", "completed", "finished", "current", "processed")
-        done = number_of(first_named(named, parts))
-        total = number_of(named.get("total"))
-        if done is None or total is None:
-            return None
-        return State.RUNNING if done < total else State.COMPLETED
+        done, total = number_of(first_named(named, parts)), number_of(named.get("total"))
+        return None if done is None or total is None else _OF_TRUTH[done >= total]
     if isinstance(value, str):
         percent, value = percent or "%" in value, value.strip(" %")
     try:
-        share = (
-            float(value)
-            if isinstance(value, str) or not isinstance(value, bool | list | None)
-            else -1.0
-        )
+        share = -1.0 if isinstance(value, bool) else float(value)
     except (ValueError, TypeError, OverflowError):
         return None
-    if share < 0 or (share == 1 and not percent):
-        return None
-    return State.RUNNING if share < (100 if percent or share > 1 else 1) else State.COMPLETED
+    is_clear = share >= 0 and (percent or share != 1)
+    return _OF_TRUTH[share >= (100 if percent or share > 1 else 1)] if is_clear else None
 
 
 def says_whole(plain: str, value: Any) -> bool:
@@ -345,8 +279,8 @@ def says_whole(plain: str, value: Any) -> bool:
             if number is not None
             else state_of(str(value)) is not None
         )
-    if plain in _PROGRESS | _PERCENT:
-        return _share(value, plain in _PERCENT) is not State.RUNNING
+    if plain in _SHARES | _PERCENT:
+        return _share(plain, value) is not State.RUNNING
     if any(plain in names for names in _FLAGS.values()) or plain in _GOOD:
         return truth_of(value) is not None
     if plain in _MESSAGES:
@@ -364,28 +298,9 @@ def says_whole(plain: str, value: Any) -> bool:
     )
 
 
-_ERRORS = (
-    "error",
-    "errors",
-    "errormessage",
-    "errormsg",
-    "err",
-    "fault",
-    "exception",
-    "errordescription",
-    "errorcode",
-)
-_GOOD = name_set("success ok succeeded issuccess issuccessful successful valid response")
-_MESSAGES = name_set("message msg detail reason description title")
-_ABOUT_ERRORS = (
-    _MESSAGES
-    | set(_ERRORS)
-    | name_set(
-        "code status statuscode type timestamp path instance requestid traceid correlationid documentationurl "
-        "fields name statustext httpcode moreinfo help link data result success ok"
-    )
-)
-_BAD_WORDS = name_set("error fail failed failure notok nok ko exception")
+_ERRORS, _GOOD, _MESSAGES = names("errors"), names("good"), names("messages")
+_ABOUT_ERRORS = names("errors", "messages", "about_errors")
+_CODES, _BAD_WORDS, _FAILED_FLAGS = names("codes"), names("bad_words"), names("flags.failed")
 _NONE_FOUND = re.compile(r"\s*no\b.{0,60}\bfound", re.IGNORECASE)
 
 
@@ -395,141 +310,101 @@ def error_in(document: Any, *, receipt: bool = False) -> str | None:
     A ``receipt`` says little, and that is no error: a message alone, or no data.
     """
     if isinstance(document, list):
-        some = document[:20]
-        is_error = some and all(
-            isinstance(one, Mapping) and _is_only_error(by_bare(one), alone=False) for one in some
-        )
-        return said(some) if is_error else None
-    for path, place in places(document):
-        named = by_bare(place)
-        found = _stated(named) or _worded(named, path)
-        if not found and not path and not receipt:
-            found = _without_data(named)
-        if found:
-            return found
-    return None
+        some = [by_bare(one) for one in document[:20] if isinstance(one, Mapping)]
+        is_error = some and len(some) == len(document[:20]) and all(map(_is_coded_message, some))
+        return said(document[:20]) if is_error else None
+    found = (
+        _error_of(by_bare(place), top=not path, receipt=receipt) for path, place in places(document)
+    )
+    return next(filter(None, found), None)
 
 
 def error_in_rows(records: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the words of an error that came as a row: alone, or where the rows break off; None without one."""
     # Of a million rows of the same names the first speaks for all.
     odd = (record for record in records if record.keys() != records[0].keys())
-    return next(filter(None, map(_error_in_row, [*records[:1], *islice(odd, 1000)])), None)
+    few = [by_bare(one) for one in [*records[:1], *islice(odd, 1000)] if 0 < len(one) <= 4]
+    errors = [named for named in few if named.keys() <= _ERRORS | _MESSAGES | _CODES]
+    return next(filter(None, (_error_of(named, top=False, receipt=True) for named in errors)), None)
 
 
-def _error_in_row(record: Mapping[str, Any]) -> str | None:
-    if not record or len(record) > 4:
-        return None
-    named = by_bare(record)
-    code = number_of(named.get("code", named.get("status", named.get("statuscode"))))
-    is_code = (
-        code is not None and (400 <= code < 600 or code < 0) and bool(_MESSAGES & named.keys())
+def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | None:
+    """Return the words of the error that an object speaks of; None of any other object."""
+    # Rows beside an error are not its words.
+    beside = {
+        name: value
+        for name, value in named.items()
+        if not (isinstance(value, list) and name in ROWS) and name not in _ERRORS
+    }
+    # Many services send "error": null, or an empty list of errors, with every good answer.
+    for name in vocabulary()["errors"]:
+        if named.get(name) not in (None, False, "", [], {}, 0, "0", "false"):
+            return said(named[name]) or said(beside) or str(named[name])[:200]
+    codes = {name: number_of(named[name]) for name in _CODES & named.keys()}
+    http = [n for name, n in codes.items() if n and (400 <= n < 600 or n < 0)]
+    result, message = named.get("result"), str(named.get("message"))
+    bad = any(
+        isinstance(named.get(name), str) and bare(named[name]) in _BAD_WORDS
+        for name in ("status", "result", "type", "code", "message")
     )
-    if not named.keys() <= _MESSAGES | set(_ERRORS) | {"code", "status", "statuscode"}:
+    # Etherscan's 0 is a failure, unless nothing was found.
+    has_place = "message" in named and ("result" in named or "data" in named)
+    zero = top and codes.get("status") == 0 and has_place
+    is_error = (
+        any(truth_of(named[name]) is False or named[name] == 0 for name in _GOOD & named.keys())
+        or any(truth_of(named.get(name)) for name in _FAILED_FLAGS - {"failed"})
+        # An id beside the word is a job's: its failure has an error of its own.
+        or (bad and not IDS & named.keys())
+        or (http and (_MESSAGES & named.keys() or (top and codes.get("code") not in http)))
+        or (zero and (result or not _NONE_FOUND.match(message)))
+        or (top and not receipt and _is_message(named))
+    )
+    if not is_error:
         return None
-    is_error = any(named.get(name) not in (None, False, "", [], {}, 0) for name in _ERRORS)
-    return (said(record) or "; ".join(map(str, record.values()))) if is_error or is_code else None
+    more = result[:300] if isinstance(result, str) and bare(result) not in _BAD_WORDS else ""
+    found = dict.fromkeys(filter(None, (said(beside), more)))
+    return ": ".join(found) or next((f"status {n}" for n in http), "") or _NO_REASON
 
 
-def prose_in(names: Sequence[str]) -> str | None:
+_NO_REASON = "the service says that it failed, but not why"
+
+
+def _is_message(named: Mapping[str, Any]) -> bool:
+    """Say whether an object has a message, and no data: {"code": 7, "message": ...}, {"data": null, "message": ...}."""
+    if len(named) > 20 or not any(isinstance(named.get(name), str) for name in _MESSAGES):
+        return False
+    # No rows are data, unless a code says that it failed.
+    failed = named.get("code", named.get("errorcode")) not in (None, 0, "0", 200, "200", "ok", "OK")
+    empty: tuple[Any, ...] = (None, "", {}, [] if failed else None)
+    if any(named.get(name) not in empty for name in ("data", "result")):
+        return False
+    if named.keys() <= _ABOUT_ERRORS:
+        is_named = "name" in named and not {"code", "errorcode"} & named.keys()
+        return not is_named and bool({"message", "msg", "detail", "reason"} & named.keys())
+    others = {name for name, value in named.items() if value not in (None, "", [], {})}
+    nothing = any(name in named and named[name] is None for name in RESULTS)
+    return nothing and others <= _ABOUT_ERRORS and not IDS & named.keys()
+
+
+def _is_coded_message(named: Mapping[str, Any]) -> bool:
+    coded = {"code", "errorcode", "error"} & named.keys()
+    return bool(coded) and named.keys() <= _ABOUT_ERRORS and _is_message(named)
+
+
+def prose_in(header: Sequence[str]) -> str | None:
     """Return the text of a CSV without a row whose first line names no columns: "Internal error, try later".
 
     >>> prose_in(["Internal error", " try later"]), prose_in(["address"]), prose_in(["id", "amount"])
     ('Internal error, try later', None, None)
     """
-    plain = {bare(name) for name in names}
-    are_names = len(names) > 1 and all(re.fullmatch(r"[A-Za-z_][\w.-]*", name) for name in names)
+    plain = {bare(name) for name in header}
+    are_names = len(header) > 1 and all(re.fullmatch(r"[A-Za-z_][\w.-]*", name) for name in header)
     if plain & _COLUMN_NAMES or (are_names and not plain <= _ABOUT_ERRORS):
         return None
-    return ",".join(names)
+    return ",".join(header)
 
 
-_COLUMN_NAMES = IDS | name_set(
-    "address wallet walletaddress owner owneraddress holder holderaddress account tokenaddress"
-)
-
-
-def _stated(named: Mapping[str, Any]) -> str | None:
-    # Many services send "error": null, or an empty list of errors, with every good answer.
-    for name in _ERRORS:
-        value = named.get(name)
-        if value not in (None, False, "", [], {}, 0, "0", "false"):
-            beside = {key: item for key, item in named.items() if key not in {name, *ROWS}}
-            return said(value) or said(beside) or str(value)[:200]
-    good = [named[name] for name in _GOOD & named.keys()]
-    failed = any(truth_of(value) is False or value == 0 for value in good)
-    failed = failed or any(
-        truth_of(named.get(name)) is True for name in ("iserror", "haserror", "haserrors")
-    )
-    # Rows beside it are no words of the error.
-    beside = {name: value for name, value in named.items() if name not in ROWS}
-    return (said(beside) or "the service says that it failed, but not why") if failed else None
-
-
-def _worded(named: Mapping[str, Any], path: str) -> str | None:
-    """Return an error by its word or code: {"result": "error", "msg": ...}, {"status": "0", "message": "NOTOK"}."""
-    numbers = (number_of(named.get(name)) for name in ("code", "statuscode", "status"))
-    code = next((number for number in numbers if number is not None), None)
-    bad = any(
-        isinstance(named.get(name), str) and bare(named[name]) in _BAD_WORDS
-        for name in ("status", "result", "type", "code", "message")
-    )
-    # HTTP's own number for a failure, at the top: {"status": 429, "data": []}.
-    http = [number_of(named.get(name)) for name in ("statuscode", "httpstatus", "status")]
-    if not path and any(number is not None and 400 <= number < 600 for number in http):
-        return said(named) or f"status {next(number for number in http if number is not None)}"
-    # An id beside the word is a job's: its failure has an error of its own.
-    if (bad and not IDS & named.keys()) or (
-        code is not None and 400 <= code < 600 and _MESSAGES & named.keys()
-    ):
-        return _beside_result(named)
-    has_place = "message" in named and ("result" in named or "data" in named)
-    if not path and number_of(named.get("status")) == 0 and has_place:
-        nothing = not named.get("result") and _NONE_FOUND.match(str(named["message"]))
-        return None if nothing else _beside_result(named)
-    return None
-
-
-def _beside_result(named: Mapping[str, Any]) -> str:
-    """Return the words of an error, with the result where that is what explains it."""
-    result = named.get("result")
-    more = result if isinstance(result, str) and bare(result) not in _BAD_WORDS else ""
-    return (
-        ": ".join(filter(None, (said(named), more[:300])))
-        or "the service says that it failed, but not why"
-    )
-
-
-def _without_data(named: Mapping[str, Any]) -> str | None:
-    """Return a message that has no data beside it: {"code": 7, "message": ...}, {"data": null, "message": ...}."""
-    if not any(isinstance(named.get(name), str) and named[name] for name in _MESSAGES):
-        return None
-    nothing = any(name in named and named[name] is None for name in RESULTS)
-    others = [
-        name
-        for name, value in named.items()
-        if name not in _ABOUT_ERRORS and value not in (None, "", [], {})
-    ]
-    alone = _is_only_error(named, alone=True)
-    return said(named) if alone or (nothing and not others and not IDS & named.keys()) else None
-
-
-def _is_only_error(named: Mapping[str, Any], *, alone: bool) -> bool:
-    """Say whether an object speaks of an error and has nothing else; ``alone``: a message suffices for that."""
-    if not named or len(named) > 20:
-        return False
-    # No rows are data, unless a code says that it failed.
-    failed = named.get("code", named.get("errorcode")) not in (None, 0, "0", 200, "200", "ok", "OK")
-    has_data = any(
-        named.get(name) not in (None, "", {}, [] if failed else None) for name in ("data", "result")
-    )
-    if has_data or not named.keys() <= _ABOUT_ERRORS or not _MESSAGES & named.keys():
-        return False
-    if "code" not in named and "errorcode" not in named and "name" in named:
-        return False
-    return any(
-        isinstance(named.get(name), str) for name in ("message", "msg", "detail", "reason")
-    ) and (alone or "code" in named or "errorcode" in named or "error" in named)
+_COLUMN_NAMES = names("ids", "column_names")
 
 
 def said(value: Any) -> str:

@@ -87,6 +87,10 @@ def _status(session: Session, args: Args) -> None:
         "data": data_in_words(data) if about else "not known",
         "chains": chains_in_words(data) if about else "not known",
         "answers": f"read by the profile {client.profile}" if client.profile != "none" else "",
+        "settings": "" if client.is_ours else "; ".join(settings.remote_lines(session)),
+        "last rows": ""
+        if client.is_ours
+        else " ".join(session.history.last_notes(client.base_url)),
         "versions": ", ".join(versions),
     }
     print("\n".join(f"{name:<10}{value}" for name, value in lines.items() if value))

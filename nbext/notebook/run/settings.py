@@ -68,6 +68,11 @@ def _set(session: Session, args: Args, *words: str) -> None:
     print(f"{place} = {visible(value if '.' in place else session.settings[place])}")
     if place == "chain":
         print(f"note: {setting_named('chain').help}")
+    if place == "base_url" and (lines := remote_lines(session)):
+        print(
+            f"note: answers from there are read by the lines that are set: {'; '.join(lines)}. "
+            "`%nbext unset remote` forgets those of this session."
+        )
     # A slip in the path would be answered by the sample, as if it were the data.
     if place == "data_dir" and not session.data_dir.is_dir():
         folder = visible(session.data_dir)
@@ -141,6 +146,12 @@ def _config(session: Session, args: Args) -> Any:
 
 
 COMMANDS = (_set, _unset, _config)
+
+
+def remote_lines(session: Session) -> list[str]:
+    """Return the lines of settings that a stranger's answers are read by."""
+    entries = entries_of(session.settings["remote"])
+    return [f"remote.{'.'.join(path)} = {visible(value, 80)}" for path, value in entries.items()]
 
 
 def entries_of(table: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
