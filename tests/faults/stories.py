@@ -47,7 +47,7 @@ def _nothing() -> None:
     """Nothing is stored that the story does not show."""
 
 
-def _file(path: Path, first: int, last: int) -> Path:
+def transfers_file(path: Path, first: int, last: int) -> Path:
     """Write a transfer of each block: wallets 1 to 7 get what the next one sends on."""
     with path.open("w", newline="") as file:
         out = csv.writer(file)
@@ -60,7 +60,7 @@ def _file(path: Path, first: int, last: int) -> Path:
     return path
 
 
-def _facts(folder: Path) -> Path:
+def facts_file(folder: Path) -> Path:
     path = folder / "tokens.csv"
     path.write_text(f"address,symbol,name,decimals,total_supply\n{wallet(1000)},A,A,18,\n")
     return path
@@ -74,7 +74,7 @@ def _holdings(data: Path) -> Any:
 @contextmanager
 def ingesting(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
     """Two files become a data folder."""
-    files, data = [_file(folder / "a.csv", 1, 40), _facts(folder)], folder / "data"
+    files, data = [transfers_file(folder / "a.csv", 1, 40), facts_file(folder)], folder / "data"
 
     def tell() -> Any:
         return ingest(files, "ethereum", data).refused
@@ -86,8 +86,8 @@ def ingesting(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
 def appending(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
     """A day is added to a data folder."""
     ready, data = folder.parent / "ready", folder / "data"
-    ingest([_file(folder / "a.csv", 1, 400), _facts(folder)], "ethereum", ready)
-    day = _file(folder / "b.csv", 400, 410)
+    ingest([transfers_file(folder / "a.csv", 1, 400), facts_file(folder)], "ethereum", ready)
+    day = transfers_file(folder / "b.csv", 400, 410)
 
     def fresh() -> None:
         shutil.rmtree(data, ignore_errors=True)
@@ -102,7 +102,7 @@ def appending(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
 @contextmanager
 def _service(folder: Path) -> Iterator[tuple[Running, Client]]:
     data = folder / "data"
-    ingest([_file(folder / "a.csv", 1, 40), _facts(folder)], "ethereum", data)
+    ingest([transfers_file(folder / "a.csv", 1, 40), facts_file(folder)], "ethereum", data)
     running = Running(data, data / "service")
     try:
         with nbext.connect(running.url, KEY) as client:
