@@ -372,7 +372,8 @@ def retention(
 
     Source
     ------
-    POST /counts; for ``held`` also each period's segment, stored without rows, because the cohorts name them.
+    POST /counts, once for the block at which the data ends and once for all cohorts. A cell of ``held``, once it is
+    opened, also stores each period's segment without rows, because it names them.
     """
     import pandas as pd
 
@@ -385,7 +386,7 @@ def retention(
             raise ValidationError.of(
                 f"/{name}", "choice", f"{quoted(given)} is not one of: {', '.join(allowed)}."
             )
-    last = Provenance.of(asked.open(0)).as_of or {}
+    (last,) = count_common([asked], [[0]]).as_of
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")
     end = pd.Timestamp(last["timestamp"]).tz_localize(None)
@@ -400,12 +401,16 @@ def retention(
     ends = [*(str(one.end_time.date()) for one in periods[:-1]), last["block"]]
     moments = list(map(asked.at, ends))
     cells = [(row, later) for row in range(number) for later in range(row, number)]
+    if cohort == "held":
+        # In a cohort are those that match at the end of a period, and did at none before it.
+        first = [[row, *(~before for before in range(row))] for row in range(number)]
+        seen, ends_at = list[Segment](), 0
+    else:
+        first, ends_at = [[row] for row in range(number)], number
+        seen = _seen(asked, periods, last["block"])
+    together = [dict.fromkeys([*first[row], ends_at + later]) for row, later in cells]
     with reaching_back(since):
-        cohorts = _joined(moments) if cohort == "held" else _seen(asked, periods, last["block"])
-        found = count_common(
-            [*cohorts, *moments],
-            [*([row] for row in range(number)), *([row, number + later] for row, later in cells)],
-        )
+        found = count_common([*seen, *moments], [*first, *map(list, together)])
     sizes, counts = found.counts[:number], dict(zip(cells, found.counts[number:], strict=True))
     names = list(map(str, periods))
     if cohort == "held":
@@ -426,28 +431,25 @@ def retention(
 
     def cell(row: int, column: Any) -> Segment | None:
         later = row + (list(table.columns).index(column) - 1 if column else 0)
-        if column in (None, "wallets"):
-            return cohorts[row]
-        return all_of([cohorts[row], moments[later]]) if later < number else None
+        if later >= number:
+            return None
+        these = seen[row] if seen else _joined(moments, row)
+        return these if column in (None, "wallets") else all_of([these, moments[later]])
 
     return result(table, about, cell, {"heatmap": lambda made: _heatmap(made, title)})
 
 
-def _joined(moments: list[Segment]) -> list[Segment]:
-    """Return for each moment the segment of those that match then, and at none of the moments before."""
-    saved = [one.saved() for one in moments]
-    cohorts = []
-    for place, one in enumerate(saved):
-        before = [{"not": {"any": saved[:place]}}] if place else []
+def _joined(moments: list[Segment], place: int) -> Segment:
+    """Return the segment of those that match at a moment, and at none of the moments before."""
+    *before, one = (moment.saved() for moment in moments[: place + 1])
+    filters = {
+        "all": [one, *([{"not": {"any": before}}] if before else [])],
+        **moments[place].scope(),
+        "asOf": moments[-1].filters["asOf"],
         # Whom each leaves out it says itself.
-        filters = {
-            "all": [one, *before],
-            **moments[place].scope(),
-            "asOf": moments[-1].filters["asOf"],
-            "exclude": [],
-        }
-        cohorts.append(Segment(filters, client=moments[place].client))
-    return cohorts
+        "exclude": [],
+    }
+    return Segment(filters, client=moments[place].client)
 
 
 def _seen(asked: Segment, periods: list[pd.Period], block: int) -> list[Segment]:

@@ -182,6 +182,7 @@ def count_common(
 ) -> CommonCounts:
     """Return how many wallets some segments have in common, for each of ``together``: places among them.
 
+    Our own service also leaves wallets out: those of ``~place``, after the first.
     ``amounts``: of our own service also what each segment's wallets hold together, of one contract or of the first.
 
     Raises
@@ -207,8 +208,9 @@ def count_common(
             as_of[places[0]] = about.as_of or {}
         return CommonCounts(counts, words, as_of, list(dict.fromkeys(warnings)))
     for part in _parts(together):
-        used = sorted({place for places in part for place in places})
+        used = sorted(_used(part))
         numbers = {place: number for number, place in enumerate(used)}
+        numbers |= {~place: ~number for place, number in numbers.items()}
         asked = [(segments[place].filters, segments[place].operator) for place in used]
         answer = client.counts(
             asked, [[numbers[place] for place in places] for places in part], amounts=amounts
@@ -239,12 +241,16 @@ def _parts(together: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
     part: list[Sequence[int]] = []
     used: set[int] = set()
     for places in together:
-        if part and (len(part) == MAX_COUNTS or len(used | set(places)) > MAX_COMPARED):
+        if part and (len(part) == MAX_COUNTS or len(used | _used([places])) > MAX_COMPARED):
             yield part
             part, used = [], set()
         part.append(places)
-        used |= set(places)
+        used |= _used([places])
     yield part
+
+
+def _used(together: Sequence[Sequence[int]]) -> set[int]:
+    return {~place if place < 0 else place for places in together for place in places}
 
 
 def _matched(segment: Segment) -> tuple[int, Provenance]:

@@ -379,7 +379,8 @@ class Client:
         segments
             Filters and operator of each.
         together
-            For each count the places of some of the segments, from 0.
+            For each count the places of some of the segments, from 0; after the first, ``~place`` leaves the wallets
+            of that one out.
         amounts
             What each segment's wallets hold together, too: of the contract of this symbol or address, or of the first
             of its rows.

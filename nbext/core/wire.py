@@ -139,11 +139,17 @@ class SegmentFilters(TypedDict):
 def _places(body: Mapping[str, Any]) -> str:
     segments = body.get("segments")
     last = len(segments) if isinstance(segments, list) else MAX_COMPARED
-    return f"A count is a list of places of segments, each once: 0 to {last - 1}."
+    return (
+        f"A count is a list of places of segments, each once: 0 to {last - 1}. After one of these, "
+        f"-1 to {-last} are those whose wallets are left out: -1 is place 0, -2 place 1."
+    )
 
 
 class CountsRequest(TypedDict):
-    """The body of a request for counts: segments, and for each count the places of those it is of."""
+    """The body of a request for counts: segments, and for each count the places of those it is of.
+
+    A place below zero, which is ``~place`` in Python, leaves the wallets of that segment out.
+    """
 
     segments: Annotated[
         list[
@@ -162,14 +168,14 @@ class CountsRequest(TypedDict):
     counts: Annotated[
         list[
             Annotated[
-                list[Annotated[int, Ge(0), Le(MAX_COMPARED - 1)]],
+                list[Annotated[int, Ge(-MAX_COMPARED), Le(MAX_COMPARED - 1)]],
                 MinLen(1),
                 MaxLen(MAX_COMPARED),
                 Rule(
                     "range",
                     _places,
                     uniqueItems=True,
-                    description="Places of some of the segments.",
+                    description="Places of some of the segments; -1 - place: without the wallets of that one.",
                 ),
             ]
         ],
@@ -192,9 +198,13 @@ class CountsRequest(TypedDict):
 
 
 def check_places(body: CountsRequest) -> None:
-    """Refuse a count that names a place twice, or one that no segment has: no shape can say this."""
+    """Refuse a count that names a place twice, one that no segment has, or only what it is not of.
+
+    No shape can say this.
+    """
     for place, one in enumerate(body["counts"]):
-        if len(set(one)) < len(one) or max(one) >= len(body["segments"]):
+        named = {~each if each < 0 else each for each in one}
+        if one[0] < 0 or len(named) < len(one) or max(named) >= len(body["segments"]):
             raise ValidationError.of(f"/counts/{place}", "range", _places(body))
 
 

@@ -363,6 +363,7 @@ class Dataset(Protocol):
     ) -> list[int]:
         """Return how many wallets several questions have in common, for each of ``together``: their places.
 
+        After the first place, ``~place`` leaves the wallets of a question out.
         What the questions share is read once, where the engine can: the history too, for many blocks. Errors as `ask`.
         """
 

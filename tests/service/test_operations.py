@@ -290,14 +290,15 @@ APES = [{"filters": {"nft": {"nft": name}}} for name in ("BAYC", "MAYC")]
 
 
 def test_counts_of_what_segments_have_in_common_come_in_one_answer(service):
-    together = [[0], [1], [1, 0]]
+    together = [[0], [1], [1, 0], [0, -2], [1, -1]]
     counted = service.post("/counts", {"segments": APES, "counts": together}).json()
     both = {"all": [one["filters"] for one in APES]}
     matched = [
         service.execute({"filters": filters, "limit": 0})["counts"]["matched"]
         for filters in (*(one["filters"] for one in APES), both)
     ]
-    assert counted["counts"] == matched
+    alone = [one - matched[2] for one in matched[:2]]
+    assert counted["counts"] == [*matched, *alone]
     assert matched[2] > 0
     assert [one["words"] for one in counted["segments"]] == [
         f"wallets that own {name} on ethereum" for name in ("BAYC", "MAYC")
@@ -319,6 +320,9 @@ def test_counts_of_what_segments_have_in_common_come_in_one_answer(service):
         ({"segments": APES, "counts": [[0], [2]]}, "/counts/1", "range"),
         ({"segments": APES, "counts": [[]]}, "/counts/0", "range"),
         ({"segments": APES, "counts": [[0, 0]]}, "/counts/0", "range"),
+        ({"segments": APES, "counts": [[-1]]}, "/counts/0", "range"),
+        ({"segments": APES, "counts": [[0, -1]]}, "/counts/0", "range"),
+        ({"segments": APES, "counts": [[0, -3]]}, "/counts/0", "range"),
         ({"segments": APES, "counts": [[True]]}, "/counts/0", "range"),
         (
             {"segments": [*APES, {"filters": {"nft": {"nft": "BAYX"}}}], "counts": [[0]]},

@@ -213,7 +213,8 @@ class Answers:
 
     def counts(self, questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
         """Return how many wallets several questions have in common."""
-        joined = set(chained.from_iterable(places for places in together if len(places) > 1))
+        several = chained.from_iterable(places for places in together if len(places) > 1)
+        joined = {~place if place < 0 else place for place in several}
         bits, alone = Bits(), dict[int, int]()
         kept: dict[str, Wallets] = {}
 

@@ -83,18 +83,23 @@ class Bits:
         self._sets[place] = np.packbits(bits).view(np.uint64)
 
     def common(self, places: Sequence[int]) -> int:
-        """Return how many wallets are in each of some sets."""
+        """Return how many wallets are in each of some sets; after the first, ``~place`` leaves out those of a set."""
         same = 0
         while same < min(len(places), len(self._path)) and self._path[same][0] == places[same]:
             same += 1
         del self._path[same:]
         for place in places[same:]:
-            bits = self._sets[place]
+            bits = self._sets[~place if place < 0 else place]
             if self._path:
                 before = self._path[-1][1]
                 # A set ends with its last wallet: beyond the shorter one they have none in common.
                 shorter = min(len(before), len(bits))
-                bits = before[:shorter] & bits[:shorter]
+                if place < 0:
+                    rest = before.copy()
+                    rest[:shorter] &= ~bits[:shorter]
+                    bits = rest
+                else:
+                    bits = before[:shorter] & bits[:shorter]
             self._path.append((place, bits))
         return int(np.bitwise_count(self._path[-1][1]).sum(dtype=np.int64))
 

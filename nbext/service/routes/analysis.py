@@ -28,6 +28,8 @@ async def count_segments(
 ) -> Response:
     """Count the wallets that segments have in common, in one go: ``counts`` names the places of some of ``segments``.
 
+    A place below zero leaves wallets out: ``[2, -1]`` are those of place 2 and not of place 0.
+
     Nothing is stored. What the segments share is read once.
     """
     wire.check_places(body)

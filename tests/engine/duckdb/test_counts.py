@@ -43,7 +43,11 @@ def wallets(dataset):
 def asked(draw):
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
     places = st.lists(st.integers(0, len(names) - 1), min_size=1, max_size=len(names), unique=True)
-    return names, draw(st.lists(places, min_size=1, max_size=12))
+    together = draw(st.lists(places, min_size=1, max_size=12))
+    # After the first, some are left out.
+    return names, [
+        [first, *(draw(st.sampled_from([one, ~one])) for one in rest)] for first, *rest in together
+    ]
 
 
 @pytest.mark.parametrize("part", slow.but_the_first(range(4)))
@@ -54,7 +58,12 @@ def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
     questions = [forms.question(name, dataset) for name in names]
     counts = dataset.count(questions, together)
     assert counts == [
-        len(set.intersection(*(wallets(names[place]) for place in places))) for places in together
+        len(
+            set.intersection(*(wallets(names[one]) for one in places if one >= 0)).difference(
+                *(wallets(names[~one]) for one in places if one < 0)
+            )
+        )
+        for places in together
     ]
     whole = Question(lambda sql: And([one.wallets(sql) for one in questions]))
     assert dataset.ask(whole, limit=0).matched == len(set.intersection(*map(wallets, names)))
