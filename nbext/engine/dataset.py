@@ -387,9 +387,10 @@ class Dataset(Protocol):
         *,
         now: bool,
         least: int,
+        most: int,
         cancel: Cancel | None = None,
-    ) -> list[Common]:
-        """Return the contracts that at least so many wallets of a segment hold, those with the highest lift first.
+    ) -> tuple[int, list[Common]]:
+        """Return how many contracts at least so many wallets of a segment hold, and those with the highest lift.
 
         ``ends`` and ``now`` as of `nbext.engine.holdings.holdings_of`. Errors as `ask`.
         """

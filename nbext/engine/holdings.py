@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
 
 from nbext.core.uint256 import Limbs, join
 from nbext.engine.dataset import Cancel, Common, Dataset, Holding
@@ -11,6 +14,8 @@ from nbext.errors import ResourceLimit
 
 if TYPE_CHECKING:
     from nbext.engine.query.sql import SqlBuilder
+
+    Numbers = np.ndarray[tuple[int], np.dtype[Any]]
 
 # Of all wallets of one request, so that an answer stays a few megabytes.
 MOST = 10_000
@@ -36,8 +41,11 @@ def holdings_of(
     """
 
     def write(sql: SqlBuilder) -> str:
-        # The limbs are read of the rows that are found alone: those of ten million balances take seconds.
-        wallets = f"SELECT wallet, address FROM wallets WHERE address IN {sql.listed(addresses, 'address')}"
+        # The wallets' own rows first, as columns: all other columns of ten million balances take seconds.
+        listed = sql.listed(addresses, "address")
+        wallets = f"SELECT wallet, address FROM wallets WHERE address IN {listed}"
+        rows = sql.table("balances" if now else "history")
+        held = f"SELECT * FROM {rows} WHERE wallet IN {sql.wallets_at(addresses)}"
         # One scan for all chains: they differ only in the block.
         wanted = []
         for chain, end in ends.items():
@@ -46,8 +54,7 @@ def holdings_of(
             wanted.append(of_chain + stood)
         return (
             "SELECT w.address, chain_id, c.address AS contract_address, hi, mid, lo "
-            f"FROM {sql.table('balances' if now else 'history')} AS h "
-            f"JOIN ({wallets}) AS w ON h.wallet = w.wallet "
+            f"FROM ({held}) AS h JOIN ({wallets}) AS w ON h.wallet = w.wallet "
             "JOIN contracts AS c ON h.contract = c.contract "
             f"WHERE size <> 0 AND ({' OR '.join(wanted)}) LIMIT {MOST + 1}"
         )
@@ -68,34 +75,34 @@ def holdings_of(
 
 
 def in_common(
-    found: Sequence[tuple[int, int, int]], dataset: Dataset, cancel: Cancel | None
+    contracts: Numbers,
+    counts: Sequence[Numbers],
+    dataset: Dataset,
+    most: int,
+    cancel: Cancel | None,
 ) -> list[Common]:
-    """Return contracts that wallets of a segment hold, those first that it holds most beyond the base.
+    """Return contracts that wallets of a segment hold, those first that it holds most beyond the base; at most so many.
 
-    ``found`` has the number of each, and how many wallets of the segment and of the base hold it.
+    ``counts`` are how many wallets of the segment, and of the base, hold each of ``contracts``, which ascend.
     """
-    counts = {contract: (wallets, base) for contract, wallets, base in found}
-    if not counts:
+    if not len(contracts):
         return []
-    rows = dataset.read(
+    found = dataset.read(
         lambda sql: (
             "SELECT contract, chain_id, address FROM contracts "
-            f"WHERE contract IN {sql.listed(list(counts), 'contract')}"
+            f"WHERE contract IN {sql.listed(contracts.tolist(), 'contract')} ORDER BY contract"
         ),
         cancel,
-    ).to_pylist()
-    contracts = dataset.catalog.contracts([(row["chain_id"], row["address"]) for row in rows])
-    made = [
-        Common(contract, *counts[row["contract"]])
-        for row, contract in zip(rows, contracts, strict=True)
-    ]
-    # Of the same sets, the lift is this ratio times a constant; what the base does not hold at all comes last.
-    return sorted(
-        made,
-        key=lambda one: (
-            -(one.wallets / one.base if one.base else 0),
-            -one.wallets,
-            one.contract.chain_id,
-            one.contract.address,
-        ),
     )
+    wallets, base = counts
+    # Of the same sets, the lift is this ratio times a constant; what the base does not hold at all comes last.
+    ratio = np.divide(wallets, base, out=np.zeros(len(base)), where=base > 0)
+    for name, column in (("wallets", wallets), ("base", base), ("ratio", ratio)):
+        found = found.append_column(name, pa.array(column))
+    by = [("ratio", "descending"), ("wallets", "descending"), ("chain_id", "ascending")]
+    rows = found.sort_by([*by, ("address", "ascending")]).slice(0, most).to_pylist()
+    known = dataset.catalog.contracts([(row["chain_id"], row["address"]) for row in rows])
+    return [
+        Common(contract, row["wallets"], row["base"])
+        for row, contract in zip(rows, known, strict=True)
+    ]

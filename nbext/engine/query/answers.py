@@ -172,13 +172,14 @@ class SqlDataset(ABC):
         *,
         now: bool,
         least: int,
+        most: int,
         cancel: Cancel | None = None,
-    ) -> list[Common]:
+    ) -> tuple[int, list[Common]]:
         """Count the holders of each contract among two sets; see `nbext.engine.dataset.Dataset.profile`."""
-        found = self._answers(
-            lambda answers: answers.holders(segment, base, ends, now=now, least=least), cancel
-        )
-        return in_common(found, self, cancel)
+        counts = self._answers(lambda answers: answers.holders(segment, base, ends, now=now), cancel)
+        enough = np.flatnonzero(counts[0] >= max(1, least))
+        held = [each[enough] for each in counts]
+        return len(enough), in_common(enough, held, self, most, cancel)
 
     def explain(
         self, question: Question, *, limit: int, cancel: Cancel | None = None
@@ -280,17 +281,11 @@ class Answers:
         return totals_of(held, (valued(one, column) for one in rows), blocks)
 
     def holders(
-        self,
-        segment: Question,
-        base: Question,
-        ends: Mapping[int, int],
-        *,
-        now: bool,
-        least: int,
-    ) -> list[tuple[int, int, int]]:
-        """Return the contracts that enough wallets of a segment hold, and how many wallets of it and of a base do."""
-        counts = [np.zeros(1, np.int64), np.zeros(1, np.int64)]
-        sets = [_bitmap(self.wallets(segment)), _bitmap(self.wallets(base))]
+        self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool
+    ) -> list[np.ndarray[tuple[int], Any]]:
+        """Return how many wallets of a segment, and of a base, hold each contract, by its number."""
+        sets = [_bitmap(self.wallets(question)) for question in (segment, base)]
+        counts = [np.zeros(0, np.int64) for _ in sets]
         for chain, end in ends.items():
             sql = self._builder()
             contracts = f"SELECT contract FROM {sql.table('contracts', chain_id=chain)}"
@@ -299,17 +294,18 @@ class Answers:
                 f"SELECT contract, wallet FROM {held} WHERE size > 0 AND contract IN ({contracts})"
             )
             for rows in self._batches(sql.statement(pairs)):
+                if not rows.num_rows:
+                    continue
                 of, wallets = (rows.column(name).to_numpy() for name in ("contract", "wallet"))
+                # Nearly all rows of a contract are stored together: their sum is one step.
+                starts = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
                 for place, bits in enumerate(sets):
                     inside = bits[wallets.clip(max=len(bits) - 1)]
-                    more = np.bincount(of[inside], minlength=len(counts[place]))
-                    more[: len(counts[place])] += counts[place]
+                    more = np.zeros(max(len(counts[place]), int(of.max()) + 1), np.int64)
+                    more[: len(counts[place])] = counts[place]
+                    np.add.at(more, of[starts], np.add.reduceat(inside, starts, dtype=np.int64))
                     counts[place] = more
-        ours, theirs = counts
-        return [
-            (contract, int(ours[contract]), int(theirs[contract]) if contract < len(theirs) else 0)
-            for contract in np.flatnonzero(ours >= max(1, least)).tolist()
-        ]
+        return counts
 
     def explained(self, question: Question, limit: int) -> Mapping[str, Any]:
         """Return what `SqlDataset.explain` does."""

@@ -252,13 +252,15 @@ def profile_of(
     counts = dataset.count(questions, [[0], [1], *both], cancel=cancel)
     _, ends, now = _times(plan, dataset)
     least = asked["least"]
-    found = dataset.profile(questions[0], questions[1], ends, now=now, least=least, cancel=cancel)
+    number, found = dataset.profile(
+        *questions[:2], ends, now=now, least=least, most=MOST_CONTRACTS, cancel=cancel
+    )
     return {
         "wallets": counts[0],
         "base": counts[1],
         "baseWords": base.words,
         "least": least,
-        "contracts": len(found),
+        "contracts": number,
         "holdings": [
             {
                 **_contract(one.contract),
@@ -266,7 +268,7 @@ def profile_of(
                 "wallets": one.wallets,
                 "base": one.base,
             }
-            for one in found[:MOST_CONTRACTS]
+            for one in found
         ],
         "activity": [
             {

@@ -93,11 +93,12 @@ def test_spark_profiles_a_segment_as_duckdb_does(on_duckdb, on_spark):
                 at,
                 now=now,
                 least=1,
+                most=100,
             )
             for dataset in (on_duckdb, on_spark)
         ]
         assert found[0] == found[1]
-        assert found[0]
+        assert found[0][0] == len(found[0][1]) > 0
 
 
 @pytest.mark.spark
