@@ -176,7 +176,9 @@ class SqlDataset(ABC):
         cancel: Cancel | None = None,
     ) -> tuple[int, list[Common]]:
         """Count the holders of each contract among two sets; see `nbext.engine.dataset.Dataset.profile`."""
-        counts = self._answers(lambda answers: answers.holders(segment, base, ends, now=now), cancel)
+        counts = self._answers(
+            lambda answers: answers.holders(segment, base, ends, now=now), cancel
+        )
         enough = np.flatnonzero(counts[0] >= max(1, least))
         held = [each[enough] for each in counts]
         return len(enough), in_common(enough, held, self, most, cancel)

@@ -253,7 +253,7 @@ def profile_of(
     _, ends, now = _times(plan, dataset)
     least = asked["least"]
     number, found = dataset.profile(
-        *questions[:2], ends, now=now, least=least, most=MOST_CONTRACTS, cancel=cancel
+        questions[0], questions[1], ends, now=now, least=least, most=MOST_CONTRACTS, cancel=cancel
     )
     return {
         "wallets": counts[0],
