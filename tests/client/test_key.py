@@ -131,6 +131,13 @@ def test_no_log_holds_the_key(caught, caplog):
         assert KEY not in record.getMessage() + repr(record.args)
 
 
+def test_what_pythons_own_library_prints_has_nothing_of_ours(server, settings, monkeypatch, capsys):
+    monkeypatch.setattr("http.client.HTTPConnection.debuglevel", 1)
+    server.script("*", reply({"address": ADDRESS}))
+    Client(server.url, KEY, settings=settings()).tokens("ethereum", ADDRESS)
+    assert (capsys.readouterr().out, server.requests[0].headers["x-api-key"]) == ("", KEY)
+
+
 def test_no_view_of_a_client_holds_the_key(server, settings):
     server.script("*", reply({}))
     client = Client(server.url, Secret(KEY), settings=settings())

@@ -153,9 +153,15 @@ def outlined(
         # Of what could not be read only the beginning is here.
         size, value = "", _value(answer.body[:200].decode("utf-8", "replace"), key)
         found.fields = [OutlineField("(beginning)", {"text": None}, value=value)]
-    found.title = f"{visible(url, 120)}: {answer.status}, {kind}{size}, read as {operation}"
+    found.title = (
+        f"{visible(redacted(url, key), 120)}: {answer.status}, {kind}{size}, read as {operation}"
+    )
     found.fields += _headers(answer.headers, key)
     found.read_as = [failure] if reading is None else list(_read_as(reading, profile, found.fields))
+    # Names are a stranger's text, too.
+    found.title, found.read_as = redacted(found.title, key), redacted(found.read_as, key)
+    for one in found.fields:
+        one.path = redacted(one.path, key)
     return found
 
 
@@ -217,7 +223,9 @@ def _kind(value: Any) -> str:
 
 def _headers(headers: Mapping[str, str], key: Secret) -> list[OutlineField]:
     return [
-        OutlineField(f"header:{visible(name, 60)}", {"text": None}, value=_value(value, key))
+        OutlineField(
+            f"header:{visible(redacted(name, key), 60)}", {"text": None}, value=_value(value, key)
+        )
         for name, value in list(headers.items())[:100]
         if not _PLAIN_HEADERS.fullmatch(name)
     ][:20]

@@ -14,6 +14,8 @@ import socket
 import threading
 import time
 import zlib
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -582,6 +584,48 @@ def test_a_redirect_into_the_private_network_or_elsewhere_is_not_followed(server
     server.script("*", reply(b"", 302, None, Location=location))
     with pytest.raises(ProtocolError):
         quick.tokens("ethereum", ADDRESS)
+    assert len(server.requests) == 1
+
+
+def test_a_post_that_moved_is_a_post_again_and_one_that_leads_to_its_answer_is_not(server, quick):
+    found = {}
+    for status in (301, 302, 303, 307, 308):
+        for location in ("/other/v1/segment/execute/", "/v1/answers/7"):
+            server.requests.clear()
+            server.script("POST /v1/segment/execute", reply(b"", status, None, Location=location))
+            server.script(f"POST {location}", reply(ROWS))
+            server.script(f"GET {location}", reply(ROWS))
+            quick.execute_segment({"a": 1})
+            last = server.requests[-1]
+            assert bool(last.body) == (last.method == "POST")
+            found[status, location[1:3]] = last.method
+    again = [
+        (301, "ot"),
+        (301, "v1"),
+        (302, "ot"),
+        (307, "ot"),
+        (307, "v1"),
+        (308, "ot"),
+        (308, "v1"),
+    ]
+    assert [case for case, method in found.items() if method == "POST"] == again
+
+
+def test_a_job_that_may_be_asked_for_at_once_is_asked_for_a_few_times_a_second(server, settings):
+    running = reply({"id": "a1", "status": "running"}, Retry_After="0")
+    server.script("POST /v1/segment/execute", running)
+    server.script("GET /v1/segment/a1", running)
+    patient = Client(server.url, KEY, settings=settings(execute_deadline=1.0))
+    with pytest.raises(DeadlineExceeded):
+        patient.execute_segment({"a": 1})
+    assert 2 <= len(server.requests) <= 7
+
+
+def test_a_retry_after_date_without_a_date_is_held_against_the_clock_here(server, settings):
+    in_a_year = format_datetime(datetime.now(UTC) + timedelta(days=365), usegmt=True)
+    server.script(TOKEN_PATH, reply({}, 503, Retry_After=in_a_year), reply(TOKEN))
+    with pytest.raises(ServerError, match=r"asks to wait 31,5\d\d,\d\d\d s"):
+        Client(server.url, KEY, settings=settings()).tokens("ethereum", ADDRESS)
     assert len(server.requests) == 1
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import gzip
+from urllib.parse import quote
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from nbext import Client
 from nbext.errors import AmbiguousAnswer, NbextError, NotFound, ProtocolError
+from nbext.http.redaction import redacted
+from nbext.settings import Secret
 from tests.client.conftest import KEY
 from tests.client.faultserver import reply
 
@@ -127,3 +133,57 @@ def test_a_wide_and_deep_answer_is_bounded(server, client):
     assert len(text) < 30_000
     assert "list of 20,000" in text
     assert "... (the answer has more fields)" in text
+
+
+def test_the_key_is_stars_wherever_it_stands_in_an_answer(server, client):
+    spelled = {
+        "plain": KEY,
+        "upper": KEY.upper(),
+        "lower": KEY.lower(),
+        "packed": base64.b64encode(KEY.encode()).decode(),
+        "user": base64.b64encode(f"me:{KEY}".encode()).decode(),
+        "name": base64.b64encode(f"name:{KEY}:more".encode()).decode(),
+        "escaped": quote(KEY, safe=""),
+        "begun": KEY[: len(KEY) // 2],
+        "ended": KEY[len(KEY) // 2 :],
+    }
+    leaks = []
+    for how, key in spelled.items():
+        bodies = {
+            "value": reply({"rows": [{"a": key}], "note": key}),
+            "name": reply({"rows": [{key: 1}], key: {key: 1}}),
+            "path": reply({"rows": {"x": [{f"a{key}z": 1}]}}),
+            "header": reply({"rows": []}, **{"X_Seen": key, f"X_{key.strip('=%')}": "1"}),
+            "status": reply({"rows": [], "id": "x1", "status": key}),
+            "text": reply(f"it is {key}".encode(), content_type="text/plain"),
+            "csv": reply(f"address,{key}\n0x1,2\n".encode(), content_type="text/csv"),
+            "refused": reply({"detail": f"no {key}", key: 1}, 400),
+            "status line": b"HTTP/1.1 200 " + key.encode() + b"\r\nContent-Length: 2\r\n\r\n{}",
+        }
+        for where, body in bodies.items():
+            server.script("*", body)
+            for call in (lambda: client.segment("abc"), lambda: client.export_csv("abc")):
+                with contextlib.suppress(NbextError):
+                    call()
+                text = client.outline.text(values=True) + client.outline.advice(("id", "rows"))
+                if key[1:-3].lower() in text.lower():
+                    leaks.append((how, where))
+    assert leaks == []
+
+
+@given(
+    st.text(st.characters(codec="ascii", exclude_categories=("C", "Z")), min_size=12, max_size=40),
+    st.text(max_size=20),
+    st.text(max_size=20),
+    st.integers(0, 12),
+)
+def test_no_spelling_of_a_key_leaves_a_text(secret, before, after, cut):
+    assume(secret[:6] not in before + after and secret[-6:] not in before + after)
+    inside = f"{before}{secret}{after}"
+    for text in (inside, inside.upper(), base64.b64encode(inside.encode()).decode()):
+        assert secret not in (told := redacted(text, Secret(secret)))
+        assert base64.b64encode(secret.encode()).decode()[:12] not in told
+    # As long as six characters of an end are there, nothing of them is left.
+    for part in (secret[: len(secret) - cut], secret[cut:]):
+        if len(part) >= 6:
+            assert redacted(f"\n{part}\n", Secret(secret)) == "\n***\n"
