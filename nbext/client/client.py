@@ -106,7 +106,10 @@ class Client:
     @property
     @public
     def is_ours(self) -> bool:
-        """Whether the service is nbext's own. A service that is not known yet is asked once (GET /about)."""
+        """Whether the service is nbext's own. A service that is not known yet is asked once (GET /about).
+
+        Where it cannot be asked now, or does not know the key, its error is raised: nothing is known then.
+        """
         return self._service.is_ours()
 
     @property
@@ -237,7 +240,7 @@ class Client:
         # A file that cannot be written is refused before anything is asked for.
         path = None if to is None else writer.target_of(to, overwrite=overwrite)
         body, named = self._asked(filters, operator, file_type, limit)
-        if body["limit"] == 0 and not self._service.found_ours():
+        if body["limit"] == 0 and not self._service.is_ours():
             validate.limit_of(0)
         run = SegmentRun(self._service, "execute_deadline", body["fileType"], progress)
         table = run.execute(body, path, overwrite=overwrite, raw=raw)

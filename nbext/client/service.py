@@ -31,7 +31,15 @@ from nbext.client.decode import (
 )
 from nbext.core import wire as op
 from nbext.core.provenance import warned
-from nbext.errors import AmbiguousAnswer, ApiError, NbextError, ProtocolError, QueryCancelled
+from nbext.errors import (
+    AmbiguousAnswer,
+    ApiError,
+    NbextError,
+    ProtocolError,
+    QueryCancelled,
+    RateLimited,
+    ServerError,
+)
 from nbext.http.body import Answer, Incoming
 from nbext.http.deadline import SCOPE, Deadline, Scope
 from nbext.http.redaction import redacted
@@ -90,21 +98,20 @@ class Service:
         )
 
     def is_ours(self) -> bool:
-        """Say whether the service is nbext's own; one that is not known yet is asked (GET /about)."""
-        try:
-            return self.found_ours()
-        except QueryCancelled:
-            raise
-        except NbextError:
-            # It could not be asked now: nothing is known, and nothing is remembered.
-            return False
+        """Say whether the service is nbext's own; one that is not known yet is asked (GET /about).
 
-    def found_ours(self) -> bool:
-        """Say whether the service is nbext's own, as `is_ours` does; raise the error of one that cannot be asked."""
+        One that cannot be asked now, or does not know the key, is not thereby a stranger: its error is raised, and
+        nothing is remembered. A stranger's gateway answers 403 where it has no such path.
+        """
         if self.ours is None:
             try:
                 self.about()
-            except (ApiError, ProtocolError):
+            except (ApiError, ProtocolError) as error:
+                if (
+                    isinstance(error, RateLimited | ServerError)
+                    or getattr(error, "status", 0) == 401
+                ):
+                    raise
                 self.ours = False
         return bool(self.ours)
 

@@ -23,10 +23,12 @@ from nbext.core.provenance import Provenance
 from nbext.core.rules import is_whole
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import (
+    ApiError,
     ConfigError,
     NbextError,
     QueryCancelled,
     StorageError,
+    TransportError,
     UsageError,
     did_you_mean,
 )
@@ -311,11 +313,15 @@ class Session:
                 if self._warm_up is not None:
                     self._warm_up.wait()
                 client = self.unasked_client()
-                self.about = None
-                if client.is_ours:
-                    # Learned now, because completion must not wait for the network.
-                    self.about = client.about()
-                    self.vocabulary.learn_service(client, self.about, client.schema())
+                self.about, trouble = None, None
+                try:
+                    if client.is_ours:
+                        # Learned now, because completion must not wait for the network.
+                        self.about = client.about()
+                        self.vocabulary.learn_service(client, self.about, client.schema())
+                except (ApiError, TransportError) as error:
+                    # The notebook keeps a service that may answer later, or with another key.
+                    trouble = error
         except (NbextError, KeyboardInterrupt) as error:
             # A typing error in a URL must not leave the notebook without the service that it had.
             self.settings.arguments["base_url"] = before
@@ -325,7 +331,7 @@ class Session:
             raise
         self.client = client
         if announce:
-            print(connected_line(self.about, client.base_url, answered=client.answered))
+            print(connected_line(self.about, client.base_url, trouble))
         return client
 
     def begin(self) -> None:
@@ -497,9 +503,13 @@ def loaded_line(settings: Settings) -> str:
     )
 
 
-def connected_line(about: Mapping[str, Any] | None, base_url: str, *, answered: bool) -> str:
-    """Return the line that the first call prints: what the service says of its data."""
-    if not answered:
+def connected_line(
+    about: Mapping[str, Any] | None, base_url: str, trouble: NbextError | None = None
+) -> str:
+    """Return the line that the first call prints: what the service says of its data, or its trouble."""
+    if isinstance(trouble, ApiError):
+        return f"nbext: {trouble}"
+    if trouble:
         return f"nbext: {_without_userinfo(base_url)} does not answer. The next call tries again."
     if not about:
         return f"nbext: connected to {_without_userinfo(base_url)}. Its data and its filters are its own."

@@ -678,6 +678,47 @@ def test_what_was_not_checked_is_not_claimed(shell, monkeypatch):
     assert printed[2:5] == ["engine    not known", "data      not known", "chains    not known"]
 
 
+REFUSED = "The service answered 401: The service does not know the key in the x-api-key header."
+DEAD = "http://127.0.0.1:9 refused the connection. Is the service running there?"
+
+
+@pytest.mark.parametrize(
+    ("url", "connected", "state", "failure"),
+    [
+        ("", f"nbext: {REFUSED}\n", REFUSED.rstrip("."), f"AuthError: {REFUSED}"),
+        (
+            "http://127.0.0.1:9",
+            "nbext: http://127.0.0.1:9 does not answer. The next call tries again.\n",
+            "no answer",
+            f"ConnectionFailed: {DEAD}",
+        ),
+    ],
+    ids=["a wrong key", "a dead service"],
+)
+def test_a_service_that_cannot_be_identified_is_no_stranger_and_no_bad_symbol(
+    asked, monkeypatch, url, connected, state, failure
+):
+    url = url or current_session().client.base_url
+    monkeypatch.setenv("NBEXT_API_KEY", "not-this-one")
+    monkeypatch.setenv("NBEXT_ATTEMPTS", "1")
+    assert asked.run(f"%nbext connect {url}").printed == connected
+    assert asked.run("%nbext status").printed.splitlines()[0] == f"service   {url} ({state})"
+    for cell in (
+        '%segment {"token": {"token": "UNI"}}',
+        '%segment {"token": {"token": "UNI"}} --count',
+        '%segment {"token": {"token": "UNI"}} --top 3 --by UNI_balance',
+        '%segment {"token": {"token": "UNI"}} --explain',
+        "%token ethereum UNI",
+        "%nft search ape --limit 5",
+        "%nbext overlap UNI BAYC",
+        "%nbext trend UNI",
+        "%nbext wallet 0x0000000000000000000000000000000000000001",
+    ):
+        assert asked.error(cell) == failure, cell
+    printed = asked.run('%segment {"token": {"token": "UNI"}} --dry-run').printed
+    assert f"\nNot checked: {failure.partition(': ')[2]}\n" in printed
+
+
 def test_a_setting_of_the_connection_takes_another_client(asked):
     before = current_session().client
     asked.run("%nbext set limit 5")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import FILE_TYPES, OPERATORS
-from nbext.errors import NotFound, UsageError
+from nbext.errors import AuthError, NotFound, TransportError, UsageError
 from nbext.notebook.cell.body import Body
 from nbext.notebook.cell.request import SegmentQuery, query_of
 from nbext.notebook.line import Args, Grammar, Option, Word, value_of
@@ -321,8 +321,11 @@ def print_request(client: Client, query: SegmentQuery) -> None:
     request = client.request_for(*query.request)
     # Another service has no operation that checks a segment without running it.
     checked = "Not checked: nbext does not know this service's filters and sends them unchanged."
-    if client.is_ours:
-        checked = f"Valid. In words: {visible(_explanation(client, query).get('words'), None)}"
+    try:
+        if client.is_ours:
+            checked = f"Valid. In words: {visible(_explanation(client, query).get('words'), None)}"
+    except (AuthError, TransportError) as error:
+        checked = f"Not checked: {visible(error)}"
     body = shlex.quote(json.dumps(request["body"], default=str))
     listed = "".join(
         f"The service stores the list: {visible(one)}.\n" for one in request["lists"].values()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from nbext import __version__
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
-from nbext.errors import UsageError, did_you_mean
+from nbext.errors import ApiError, TransportError, UsageError, did_you_mean
 from nbext.fetch import command as shell_fetch
 from nbext.fetch.run import URL_VARIABLE, Output, check_installed, urls_of
 from nbext.notebook import schema
@@ -65,12 +65,17 @@ def _status(session: Session, args: Args) -> None:
     # Not announced: these lines say the same, and more.
     client = session.client or session.connect(announce=False)
     # Also where nothing else was asked since an ingest.
-    if client.is_ours:
-        session.connected()
-        session.ask_about(client)
+    own = "not nbext's own"
+    try:
+        if client.is_ours:
+            session.connected()
+            session.ask_about(client)
+    except ApiError as error:
+        own = str(error).rstrip(".")
+    except TransportError:
+        own = "no answer"
     about = session.about or {}
     data = about.get("data") or {}
-    own = "not nbext's own" if client.answered else "no answer"
     if about:
         own = f"nbext {visible(about.get('version'))}"
     # From the metadata: importing these packages takes seconds.
