@@ -187,10 +187,13 @@ def search(
             types, configured = {}, {**types, **configured}
         types = types or ({} if reading.records else op.SEARCH_FIELDS)
         table = frames.frame(reading.records or [], types, configured)
+    matched = reading.stated.get("total")
     return Provenance(
         operation="search_nfts",
         service=service.transport.origin.url,
         warnings=reading.warnings,
         term=text,
-        matched=reading.stated.get("total"),
+        matched=matched,
+        returned=len(table),
+        truncated=isinstance(matched, int) and offset + len(table) < matched,
     ).attach(table)

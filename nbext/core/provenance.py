@@ -145,6 +145,8 @@ class Provenance(_Said):
             return None
         if self.matched is None or self.returned is None:
             return "The limit cut off rows; a larger one returns more."
+        if self.operation == "search_nfts":
+            return f"{self.returned:,} of {self.matched:,} hits; a larger offset returns the next"
         counted = f"{self.returned:,} of {self.matched:,} wallets"
         # An export has what its segment kept: no limit would fetch more.
         if self.operation != "execute_segment":

@@ -197,6 +197,9 @@ def _amount_advice(value: Any) -> str:
 
 def _read_count(value: Any, pointer: str, field: Field, report: ErrorReport) -> int | None:
     """Read a whole number from 0 on."""
+    # Our client sends what a reader of JSON may round as text.
+    if isinstance(value, str) and re.fullmatch(_DIGITS, value) and int(value) > 2**53:
+        value = int(value)
     if not is_whole(value):
         digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20
         advice = f"Write it without quotes: {value}." if digits else "Write a number such as 2."

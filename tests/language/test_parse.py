@@ -527,6 +527,13 @@ def test_each_error_says_what_where_and_what_is_allowed(filters, pointer, code, 
     assert errors(filters) == [("/filters" + pointer, code, detail)]
 
 
+def test_a_count_that_readers_of_json_may_round_is_a_number_also_as_text():
+    def counted(most):
+        return parse({"filters": {"nft": {"nft": "BAYC", "count": {"max": most}}}})
+
+    assert counted(str(2**53 + 1)) == counted(2**53 + 1)
+
+
 def test_an_unknown_chain_is_answered_with_those_known():
     assert errors(token(chain="etherium")) == [
         (

@@ -197,6 +197,8 @@ def rows_in_words(rows: int) -> str:
 
 def cut_in_words(about: Provenance, args: Args) -> str | None:
     """Return what a limit cut off, or None where it cut nothing."""
+    if about.operation == "search_nfts":  # which says itself how the next hits are asked for
+        return None
     if args["top"] is None:
         return about.cut("; --limit 0 counts, --all fetches")
     return about.cut(f", those with the largest {visible(args['by'])}; a larger --top returns more")

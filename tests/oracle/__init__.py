@@ -1,0 +1,12 @@
+"""One oracle through the front door: files go in by `nbext ingest`, questions by the client of the running service.
+
+`machine` is a state machine of hypothesis: its rules ingest transfers in every format (`files`), tell some again,
+replace from a block on, begin a contract with a holder snapshot, tell times and contracts, remove a file, compact.
+Between these steps `asking` draws questions with every field, and `meaning` says which wallets and rows must come:
+plain Python over the transfers in `world`, written from the language's reference page alone.
+
+A condition: its meaning in `meaning`, a `draw_NAME` in `asking`. A format: an entry of ``FORMATS``, or a rule. A number
+at which integers change their width: ``EDGES``. `test_front_door` fails where a field, a standard of it or a format was
+never drawn in its long run. ``ORACLE_SEED`` repeats a run, ``ORACLE_EXAMPLES=300`` takes half an hour, and
+``ORACLE_ALL=1`` draws also what shows the faults that are known and open (``FrontDoor.avoids``).
+"""

@@ -1,0 +1,82 @@
+"""What a service answers after any steps through the front door is what the oracle says."""
+
+from __future__ import annotations
+
+import os
+import random
+import tomllib
+from importlib import resources
+
+import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import get_state_machine_test
+
+from nbext.language.conditions import CONDITIONS
+from tests.oracle.asking import Asking
+from tests.oracle.files import FORMATS
+from tests.oracle.machine import FrontDoor
+
+# Formats whose rows are names and snapshots in other words, which tests/engine/ingest has.
+OTHERS = {
+    "tokens (ethereum-etl)",
+    "tokens.erc20 (Dune)",
+    "tokens.nft (Dune)",
+    "erc20_metadata (cryo)",
+    "erc721_metadata (cryo)",
+    "tokenholderlist (Etherscan)",
+}
+# What no contract stands in, or only those of one standard.
+STANDARDS = {
+    "token": {"ERC20"},
+    "nft": {"ERC721", "ERC1155"},
+    "transfer": {"ERC20", "ERC721", "ERC1155"},
+}
+EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES") or 12)
+
+
+@pytest.mark.slow
+def test_every_answer_after_any_steps_through_the_front_door_is_the_oracles():
+    number = int(os.environ.get("ORACLE_SEED") or random.SystemRandom().randrange(2**32))
+    print(f"ORACLE_SEED={number}")
+    # Shrinking takes minutes, and the steps are printed as they are.
+    walk = get_state_machine_test(
+        FrontDoor,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=20,
+            deadline=None,
+            derandomize=False,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    seed(number)(walk)()
+    if EXAMPLES >= 100:
+        assert never_drawn() == set()
+
+
+def never_drawn() -> set[tuple[str, ...]]:
+    """Return each field with each standard that it can be of, and each format, that no step has drawn."""
+    drawn = FrontDoor.drawn
+    fields = {
+        (name, field.name, standard)
+        for name, condition in CONDITIONS.items()
+        for field in condition.fields
+        for standard in STANDARDS.get(name, {""})
+        if not (name == "transfer" and field.name in ("token", "unit") and standard != "ERC20")
+        if not (name == "transfer" and field.name == "nft" and standard == "ERC20")
+    }
+    formats = {(one.name, container) for one in FORMATS for container in one.containers}
+    return {one for one in fields if not drawn[one]} | {
+        one for one in formats if not drawn[("format", *one)]
+    }
+
+
+def test_every_format_and_every_condition_has_its_place_in_the_oracle():
+    found = resources.files("nbext") / "engine" / "ingest" / "formats.toml"
+    known = {one["name"] for one in tomllib.loads(found.read_text())["format"]}
+    others = {"blocks", "contracts (ethereum-etl)", "holders", "holders by token id"}
+    assert known == {one.name for one in FORMATS} | others | OTHERS
+    drawn = {name.removeprefix("draw_") for name in vars(Asking) if name.startswith("draw_")}
+    assert drawn == set(CONDITIONS)
