@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -43,7 +44,12 @@ class ProcessLock:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.name = secrets.token_hex(8)
         self._path = folder / f"{self.name}.lease"
-        self._db = _hold(self._path, mode="rwc")
+        # Held before it has its name: another process takes one that nobody holds for that of an ended one.
+        made = self._path if os.name == "nt" else self._path.with_suffix(".new")
+        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        self._db = _hold(made)
+        if made != self._path:
+            made.rename(self._path)
 
     def release(self) -> None:
         """Release the lock and remove its file."""
@@ -51,14 +57,17 @@ class ProcessLock:
         self._path.unlink(missing_ok=True)
 
     def is_alive(self, name: str) -> bool:
-        """Return whether the process of that lock is alive; remove the file of one that is not."""
+        """Return whether the process of that lock is alive, as far as anyone can tell; remove the file of an ended one.
+
+        Where this process's own lock is not in the folder, the folder is another: nobody can tell.
+        """
         if name == self.name:
             return True
         path = self._path.with_name(f"{name}.lease")
         try:
             _hold(path).close()
         except sqlite3.OperationalError:
-            return path.exists()
+            return path.exists() or not self._path.exists()
         path.unlink(missing_ok=True)
         return False
 
@@ -67,10 +76,10 @@ class ProcessLock:
         return [path.stem for path in self._path.parent.glob("*.lease") if path.stem != self.name]
 
 
-def _hold(path: Path, mode: str = "rw") -> sqlite3.Connection:
+def _hold(path: Path) -> sqlite3.Connection:
     # mode=rw: looking for a lock that is gone must not create its file again.
     db = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
+        f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
         timeout=0,
         isolation_level=None,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
@@ -33,9 +33,11 @@ from nbext.settings import Secret
 
 REGISTRY_FILE = "registry.sqlite"
 # What `Container.unready` looks at.
-CHECKS = ("disk", "registry", "results", "data", "queue")
+CHECKS = ("disk", "registry", "results", "data", "queue", "threads")
 # Below this the next result or registry page may not fit (bytes).
 _LEAST_FREE = 64 << 20
+# How long `Container.unready` looks (seconds).
+_PROBE_SECONDS = 1.5
 _RESERVE = 1 << 20
 _RESERVED = "reserve"
 Result = TypeVar("Result")
@@ -99,7 +101,11 @@ class Container:
         self.signups = SignUps(self.database)
         self.metrics = Metrics()
         self.generations = Generations(dataset, newer, self.metrics.serves, log)
-        self.segments = SegmentService(self.generations, self.database, state_dir, limits, log)
+        try:
+            self.segments = SegmentService(self.generations, self.database, state_dir, limits, log)
+        except BaseException:  # the folder is another registry's
+            self.database.close()
+            raise
         self.store, self.results = self.segments.store, self.segments.results
         self.lists = self.segments.lists
         self.audit = Audit(self.database)
@@ -107,6 +113,7 @@ class Container:
             self.segments, self.audit, log, lambda: _keep_reserve(state_dir)
         )
         self._waiting = CapacityLimiter(limits.waiting)
+        self._probing = CapacityLimiter(2)
         self.exports = Quota("exports", per_key=limits.exports_per_key, in_all=limits.exports)
         self.receiving = Quota(
             "lists of wallets", per_key=limits.lists_per_key, in_all=limits.lists
@@ -134,6 +141,7 @@ class Container:
 
     def open(self) -> None:
         """Begin to look after the folder, and after what the last service left."""
+        self.segments.jobs.start()
         self.maintenance.start()
         self.generations.start()
 
@@ -169,9 +177,19 @@ class Container:
     def _free_bytes(self) -> int:
         return shutil.disk_usage(self.results.folder).free
 
-    def unready(self, dataset: Dataset) -> dict[str, str]:
+    async def unready(self) -> dict[str, str]:
         """Return what keeps the service from running segments, in the operator's words, by the name of the check."""
+        # A probe gets an answer though a registry gives none: its thread is left to wait.
+        with move_on_after(_PROBE_SECONDS), self.generations.acquire() as dataset:
+            return await to_thread.run_sync(
+                self._wrong, dataset, limiter=self._probing, abandon_on_cancel=True
+            )
+        return {"registry": "The registry or the data does not answer."}
+
+    def _wrong(self, dataset: Dataset) -> dict[str, str]:
         wrong: dict[str, str] = {}
+        if not self.segments.jobs.alive:
+            wrong["threads"] = "A thread that runs segments has ended. Start the service again."
         if trouble := self.maintenance.trouble():
             wrong["results"] = trouble
         elif self._free_bytes() < _LEAST_FREE:

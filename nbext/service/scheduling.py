@@ -140,6 +140,8 @@ class SegmentJob:
 
 # Threads beside the ``workers``: a job that has its answer only waits for the disk, and the next may ask meanwhile.
 _STORING = 6
+# Seconds that all threads together have to end.
+_END_SECONDS = 5.0
 # Seconds between two looks at the queue where another service may have added to it.
 _LOOK = 0.25
 
@@ -148,8 +150,10 @@ class Jobs:
     """Threads that run the jobs that ``take`` returns.
 
     ``workers`` jobs ask the engine at once, and one more of a key that has none among them: whoever asks for little
-    does not wait for the long segments of another key. A job that is `release`d makes room. ``take`` gets the
-    keys whose jobs it may not take, and returns None where none is left; it is called by one thread.
+    does not wait for the long segments of another key. A job that is `release`d makes room. No thread ends before
+    `close`: where ``run`` fails, the registry may have a segment as running that nobody runs, and ``in_doubt`` is set
+    for whoever looks after the registry. ``take`` gets the keys whose jobs it may not take, and returns None where none
+    is left; it raises nothing, and is called by one thread.
     """
 
     def __init__(
@@ -175,13 +179,24 @@ class Jobs:
         self._held = False
         self._workers = workers
         self.stopping = False
+        self.in_doubt = threading.Event()
+        # Held while a job is neither in the registry's queue nor among those that run here.
+        self.taking = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True)
             for number in range(workers + 1 + _STORING)
         ]
         self._threads.append(threading.Thread(target=self._fill, name="nbext-jobs", daemon=True))
+
+    def start(self) -> None:
+        """Begin to take jobs."""
         for thread in self._threads:
             thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether all threads live."""
+        return all(thread.is_alive() for thread in self._threads)
 
     @property
     def running(self) -> int:
@@ -222,6 +237,11 @@ class Jobs:
         with self._changed:
             return list(self._waiting.values())
 
+    def running_ids(self) -> set[str]:
+        """Return the ids of the jobs that run."""
+        with self._changed:
+            return set(self._all)
+
     def ids(self) -> list[str]:
         """Return the ids of all jobs that have not ended."""
         with self._changed:
@@ -254,18 +274,22 @@ class Jobs:
                 self._held = len(self._asking) >= self._workers
                 busy = {job.key_id for job in self._asking} if self._held else ()
             # Outside of the condition: this waits for the disk.
-            taken = self._take(busy)
-            if taken is None:
-                continue
-            with self._changed:
-                # The callers of this service wait for the job that was registered.
-                job = self._waiting.pop(taken.id, taken)
-                job.request = taken.request
-                self._all[job.id] = job
-                self._asking.add(job)
-                self._ready.append(job)
-                self._news = True
-                self._readied.notify()
+            with self.taking:
+                self._begin(busy)
+
+    def _begin(self, busy: Collection[str]) -> None:
+        taken = self._take(busy)
+        if taken is None:
+            return
+        with self._changed:
+            # The callers of this service wait for the job that was registered.
+            job = self._waiting.pop(taken.id, taken)
+            job.request = taken.request
+            self._all[job.id] = job
+            self._asking.add(job)
+            self._ready.append(job)
+            self._news = True
+            self._readied.notify()
 
     def _has_room(self) -> bool:
         return len(self._asking) <= self._workers
@@ -277,14 +301,17 @@ class Jobs:
                 if not self._ready:
                     return
                 job = self._ready.popleft()
-            try:
+            ended = False
+            with contextlib.suppress(Exception):  # ``run`` has reported it
                 self._run(job)
-            finally:
-                with self._changed:
-                    del self._all[job.id]
-                    self._leave(job)
-                # Outside of the condition: what waits for it runs in this thread, and may ask for the condition itself.
-                job.done.set_result(None)
+                ended = True
+            with self._changed:
+                del self._all[job.id]
+                self._leave(job)
+            if not ended:
+                self.in_doubt.set()
+            # Outside of the condition: what waits for it runs in this thread, and may ask for the condition itself.
+            job.done.set_result(None)
 
     def close(self, grace: float) -> None:
         """Take no more jobs; let the running ones go on for ``grace`` seconds, then stop all.
@@ -302,5 +329,7 @@ class Jobs:
         for job in self.waiting():
             self.resolve(job)
         # A thread that hangs in the engine is a daemon: it does not keep the process alive.
+        until = time.monotonic() + _END_SECONDS
         for thread in self._threads:
-            thread.join(timeout=5)
+            if thread.ident:
+                thread.join(timeout=max(0.0, until - time.monotonic()))

@@ -304,7 +304,7 @@ def test_a_segment_that_died_with_its_service_is_asked_again_under_the_same_key(
         assert len(client.execute_segment(UNI, limit=10)) == 10
         (asked,) = server.requests
         with contextlib.closing(
-            sqlite3.connect(tmp_path / "service" / "registry.sqlite")
+            sqlite3.connect(running.log_path.with_name("registry.sqlite"))
         ) as registry:
             claims = registry.execute("SELECT name FROM idempotency").fetchall()
         assert claims == [(asked.headers["idempotency-key"],)]

@@ -119,6 +119,7 @@ def test_the_next_segments_are_asked_while_the_last_ones_are_kept(workers):
     queue = Queue(SegmentJob(str(number), None, "") for number in range(workers + 1))
     all_of_them = list(queue)
     jobs = Jobs(run, queue.take, workers=workers)
+    jobs.start()
     for _ in range(workers):
         assert begun.acquire(timeout=20)
     assert (len(queue), begun.acquire(timeout=0.1)) == (1, False), "no more are asked at once"
@@ -144,6 +145,7 @@ def test_beside_the_segments_of_one_key_there_is_room_for_one_of_another():
 
     queue = Queue(SegmentJob(f"long {number}", None, "busy") for number in range(4))
     jobs = Jobs(run, queue.take, workers=2)
+    jobs.start()
     assert begun.acquire(timeout=20)
     assert begun.acquire(timeout=20)
     assert not begun.acquire(timeout=0.1)
@@ -186,6 +188,7 @@ def test_a_small_result_comes_in_one_piece(service):
                     "results": "ok",
                     "data": "ok",
                     "queue": "ok",
+                    "threads": "ok",
                 },
             },
         ),

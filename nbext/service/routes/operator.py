@@ -70,7 +70,7 @@ async def read_health() -> Response:
 @route(router.get, wire.READY, wire.Readiness, "unready", openapi_extra=_OPEN)
 async def read_readiness(container: FromContainer) -> Response:
     """Whether the service can run segments: disk, registry, data and queue; needs no key. 503 names what is wrong."""
-    wrong = await container.look_up(container.unready)
+    wrong = await container.unready()
     if wrong:
         raise Problem(
             "unready", " ".join(wrong.values()), checks=list(wrong), headers={"Retry-After": "5"}

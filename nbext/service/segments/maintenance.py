@@ -76,6 +76,7 @@ class Maintenance:
         next_round, next_visit = time.monotonic() + _FIRST_ROUND, 0.0
         while not self._stop.wait(_LOOK):
             self._do("audit", self._audit.flush)
+            self._do("put back", self._segments.put_back)
             # An idle service reads nothing.
             if self._segments.jobs.ids():
                 self._do("cancel", self._segments.reconcile)

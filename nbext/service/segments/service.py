@@ -16,20 +16,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from nbext.core.locks import ProcessLock
 from nbext.core.wire import EXECUTE_KEYS
 from nbext.engine.dataset import Cancel, Dataset
 from nbext.errors import (
-    NbextError,
     QueryCancelled,
     QueryTimeout,
     ResourceLimit,
     StorageError,
     ValidationError,
 )
-from nbext.service.accounts.database import Database
+from nbext.service.accounts.database import Database, Unreachable
 from nbext.service.accounts.keys import Key
 from nbext.service.generations import Generations
 from nbext.service.http.problems import Problem, problem_of
@@ -300,6 +297,17 @@ class SegmentService:
 
     def _run(self, job: SegmentJob) -> None:
         try:
+            self._run_to_end(job)
+        except Exception as error:
+            # It is put back, once the registry can be written.
+            self._log.warning("segment not ended", error, segment=job.id)
+            raise
+        finally:
+            # Here, where nothing refers to the answer any more.
+            give_back_memory()
+
+    def _run_to_end(self, job: SegmentJob) -> None:
+        try:
             with self.generations.acquire(job.fingerprint) as dataset:
                 self._answer(job, dataset)
         except QueryCancelled:
@@ -309,19 +317,47 @@ class SegmentService:
                 self.store.requeue(job.id, self.lease.name, killed=False)
             else:
                 self.store.end(job.id, self.lease.name, "cancelled", _CANCELLED)
-        except Exception as error:  # noqa: BLE001 - the outermost handler of a job's thread
+        except Unreachable:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the segment's end
             problem = problem_of(error)
             self._log.warning("segment failed", error, segment=job.id, code=problem.code)
             self.store.end(job.id, self.lease.name, "failed", as_error(problem))
-        finally:
-            # Here, where nothing refers to the answer any more.
-            give_back_memory()
+
+    def put_back(self) -> None:
+        """Queue again what the registry has as running here and nobody runs: its beginning or its end was not noted."""
+        jobs, lease = self.jobs, self.lease.name
+        if not jobs.in_doubt.is_set():
+            return
+        jobs.in_doubt.clear()
+        try:
+            with jobs.taking:
+                # First those that run: one that ends meanwhile is not running in the registry any more.
+                here = jobs.running_ids()
+                lost = [
+                    each
+                    for each in self.store.running()
+                    if each.lease == lease and each.id not in here
+                ]
+            for segment in lost:
+                if segment.cancel:
+                    self.store.end(segment.id, lease, "cancelled", _CANCELLED)
+                else:
+                    self.store.requeue(segment.id, lease, killed=False)
+        except BaseException:
+            jobs.in_doubt.set()
+            raise
+        jobs.wake()
 
     def _take(self, busy: Collection[str]) -> SegmentJob | None:
         """Return the next job of the registry's queue."""
-        segment = None
-        with self._log.once("queue unread", NbextError, SQLAlchemyError):
+        segment, failed = None, True
+        with self._log.once("queue unread", Exception):
             segment = self.store.start(self.lease.name, self.generations.fingerprints(), busy)
+            failed = False
+        if failed:
+            # The registry may have one as begun.
+            self.jobs.in_doubt.set()
         if segment is None:
             return None
         # Of whoever asked another service: nobody here can make it be cancelled by hanging up.

@@ -1,0 +1,121 @@
+"""A registry that fails for a while: nothing is lost, no thread ends, and each answer comes in time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import requests
+from sqlalchemy import create_engine, text
+
+from nbext.core.locks import ProcessLock
+from nbext.engine.open import open_dataset
+from tests.service import postgres
+from tests.service.conftest import Running
+from tests.service.process import serve
+from tests.service.segments.test_segments import Slow, begin, body, eventually
+
+
+def rename(service: Running, table: str, to: str) -> None:
+    with service.container.database.write() as db:
+        db.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {to}")
+
+
+def test_a_segment_whose_end_cannot_be_noted_goes_back_and_is_run_again(data_dir, tmp_path):
+    dataset = Slow(open_dataset(data_dir))
+    service = Running(data_dir, tmp_path, dataset=dataset)
+    try:
+        told = begin(service).json()
+        cancelled = begin(service, 2).json()
+        for _ in range(2):
+            assert dataset.asked.acquire(timeout=10)
+        rename(service, "segments", "away")
+        service.container.segments.jobs.find(cancelled["id"]).cancel.asked.set()
+        eventually(lambda: service.container.segments.jobs.running_ids() == {told["id"]})
+        dataset.go.set()
+        eventually(lambda: not service.container.segments.jobs.running_ids())
+        assert service.container.segments.jobs.alive
+        rename(service, "away", "segments")
+        done = service.get(f"/v1/segment/{told['id']}", headers={"Prefer": "wait=20"})
+        assert (done.status_code, done.json()["status"]) == (200, "completed")
+        assert service.get("/readyz").json()["checks"]["threads"] == "ok"
+        assert service.execute(body(3))["status"] == "completed"
+        failed = [line for line in service.lines() if line["event"] == "segment not ended"]
+        assert {line["segment"] for line in failed} == {told["id"], cancelled["id"]}
+    finally:
+        dataset.go.set()
+        service.stop()
+
+
+def test_a_lock_is_held_before_it_has_its_name_and_is_its_owners_alone(tmp_path):
+    one, two = ProcessLock(tmp_path / "leases"), ProcessLock(tmp_path / "leases")
+    (path,) = (tmp_path / "leases").glob(f"{one.name}*")
+    assert (path.suffix, path.stat().st_mode & 0o777) == (".lease", 0o600)
+    assert (one.is_alive(two.name), one.others()) == (True, [two.name])
+    # A folder that is not mounted now says nothing of the others.
+    (tmp_path / "leases").rename(tmp_path / "away")
+    assert one.is_alive(two.name)
+    (tmp_path / "away").rename(tmp_path / "leases")
+    two.release()
+    assert not one.is_alive(two.name)
+    one.release()
+    assert list((tmp_path / "leases").iterdir()) == []
+
+
+def processes(url: str) -> list[int]:
+    """Return the ids of a server's processes, its own first."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect() as db:
+        folder = Path(db.scalar(text("SHOW data_directory")))
+    engine.dispose()
+    first = int((folder / "postmaster.pid").read_text().split()[0])
+    return [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+def test_a_server_that_does_not_answer_costs_each_caller_a_few_seconds_and_none_later(tmp_path):
+    with (
+        postgres.server() as server,
+        postgres.new_database(server) as url,
+        serve(tmp_path, "--registry", url, key="a-key-of-the-tests") as process,
+    ):
+        execute = f"{process.url}/v1/segment/execute"
+        first = process.session.post(execute, json=body(1), timeout=60)
+        assert first.status_code == 200
+        stopped = processes(url)
+
+        def asked(path: str, key: str) -> tuple[int, bool]:
+            began = time.monotonic()
+            answer = requests.get(process.url + path, headers={"x-api-key": key}, timeout=60)
+            return answer.status_code, time.monotonic() - began < 30
+
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            assert asked("/healthz", "") == (200, True)
+            assert asked("/readyz", "") == (503, True)
+            for key in ("a-key-of-the-tests", "another"):
+                assert asked(f"/v1/segment/{first.json()['id']}", key) == (503, True)
+            answer = process.session.post(execute, json=body(2), timeout=60)
+            assert (answer.status_code, answer.json()["code"]) == (503, "registry")
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+        eventually(lambda: asked("/readyz", "") == (200, True), 30)
+        again = process.session.post(execute, json=body(2), timeout=60)
+        assert (again.status_code, again.json()["status"]) == (200, "completed")
+        for pid in stopped:
+            # One of a connection that was closed has ended.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        try:
+            assert process.end(signal.SIGTERM) == 0
+        finally:
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
