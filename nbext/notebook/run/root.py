@@ -64,10 +64,11 @@ TOUR = (
 def _status(session: Session, args: Args) -> None:
     # Not announced: these lines say the same, and more.
     client = session.client or session.connect(announce=False)
-    # Also where nothing else was asked since an ingest.
-    own = "not nbext's own"
+    own, ours = "not nbext's own", True
     try:
-        if client.is_ours:
+        ours = client.is_ours
+        if ours:
+            # Also where nothing else was asked since an ingest.
             session.connected()
             session.ask_about(client)
     except ApiError as error:
@@ -92,10 +93,8 @@ def _status(session: Session, args: Args) -> None:
         "data": data_in_words(data) if about else "not known",
         "chains": chains_in_words(data) if about else "not known",
         "answers": f"read by the profile {client.profile}" if client.profile != "none" else "",
-        "settings": "" if client.is_ours else "; ".join(settings.remote_lines(session)),
-        "last rows": ""
-        if client.is_ours
-        else " ".join(session.history.last_notes(client.base_url)),
+        "settings": "" if ours else "; ".join(settings.remote_lines(session)),
+        "last rows": "" if ours else " ".join(session.history.last_notes(client.base_url)),
         "versions": ", ".join(versions),
     }
     print("\n".join(f"{name:<10}{value}" for name, value in lines.items() if value))
