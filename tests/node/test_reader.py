@@ -78,6 +78,22 @@ def test_what_does_not_pass_ends_the_fetch_and_is_named(reader_of, refused):
     assert rows_in(reader.coverage) == []
 
 
+def test_an_answer_that_was_refused_is_asked_for_again_and_not_read_from_what_was_received(
+    reader_of,
+):
+    answers = []
+
+    def lie(method, params, true):
+        if method != "eth_getLogs" or not true:
+            return true
+        answers.append(params)
+        return [{**true[0], "blockNumber": "0x0"}] if len(answers) == 1 else true
+
+    with FaultNode(SMALL, lie=lie) as server:
+        assert told(read_all(reader_of(server, in_flight=1), SMALL)) == expected_rows(SMALL)
+    assert answers[0] == answers[1]
+
+
 def test_a_pruned_node_is_told_from_an_empty_answer(reader_of):
     def pruned(method, params, true):
         if method in ("eth_getLogs", "eth_getBlockReceipts"):

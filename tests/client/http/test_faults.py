@@ -246,6 +246,15 @@ def test_a_refusal_is_told_after_one_request(server, quick, status, kind):
     assert (type(caught.value), caught.value.status, len(server.requests)) == (kind, status, 1)
 
 
+def test_errors_that_are_no_objects_are_told_as_words(server, quick):
+    for errors, said in ((["too many"], "too many"), ([None, {"detail": 5}, ["x"]], "no")):
+        body = {"code": "invalid", "detail": "no", "errors": errors}
+        server.script("*", reply(body, 422))
+        with pytest.raises(BadRequest) as caught:
+            quick.execute_segment({})
+        assert said in str(caught.value)
+
+
 def test_errors_that_the_service_only_counted_are_told(server, quick):
     wrong = {"pointer": "/limit", "code": "range", "detail": "5 is too many."}
     server.script(

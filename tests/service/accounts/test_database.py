@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -14,7 +15,8 @@ from sqlalchemy.exc import IntegrityError
 from nbext.errors import StorageError
 from nbext.service.accounts import audit
 from nbext.service.accounts.database import Database, keys, signups
-from nbext.service.accounts.keys import Key, Rates
+from nbext.service.accounts.database import rates as stored_rates
+from nbext.service.accounts.keys import Key, KeyRing, Rates, digest_of, parse_rate
 from nbext.service.http.problems import Problem
 from tests.service import postgres
 from tests.service.conftest import Running
@@ -201,6 +203,34 @@ def test_a_rate_that_cannot_be_stored_is_counted_in_memory(tmp_path):
         assert not rates.spend(key)
         with pytest.raises(Problem, match="This key may send 45/year requests"):
             rates.take(key)
+
+
+def test_the_window_before_counts_for_the_part_of_it_that_is_less_than_a_window_ago(tmp_path):
+    with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
+        rates, rate = Rates(database), parse_rate("100/minute")
+        database.change(insert(stored_rates), {"key_id": "a", "began": 600.0, "taken": 80})
+        # A quarter of the window has passed: three quarters of the 80 count.
+        granted = [rates._granted("a", rate, 675.0) for _ in range(10)]
+    assert granted == [5] * 8 + [0] * 2
+
+
+def test_no_two_keys_have_the_same_text(registry):
+    with contextlib.closing(Database(registry)) as database:
+        ring = KeyRing(database)
+        _, text = ring.add("a")
+        ring.add("b")
+        with pytest.raises(IntegrityError):
+            database.change(
+                update(keys).where(keys.c.name == "b").values(digest=digest_of(text.reveal()))
+            )
+        assert ring.find(text.reveal()).name == "a"
+
+
+def test_a_key_lasts_from_now_on(tmp_path):
+    with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
+        before = time.time()
+        key, _ = KeyRing(database).add("a", lasts=3600)
+        assert before + 3600 <= key.expires_at <= time.time() + 3600
 
 
 @pytest.mark.postgres
