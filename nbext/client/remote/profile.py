@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nbext.client.decode import State
 from nbext.client.remote.field_names import bare, state_of
@@ -55,6 +55,15 @@ _EXAMPLES = {
 }
 
 
+class _Path(NamedTuple):
+    """A path: its text, and compiled; whether it is for one operation alone, and of the user's own settings."""
+
+    text: str
+    compiled: Any
+    own: bool
+    users: bool
+
+
 class ForeignProfile:
     """How the answers of one operation are read. What it leaves out, the decoder finds by itself.
 
@@ -82,28 +91,8 @@ class ForeignProfile:
     def __init__(self, remote: Mapping[str, Any], operation: str = "segment") -> None:
         _check(remote)
         builtin = builtins().get(remote.get("profile", ""), {})
-        layers = [
-            (builtin, False),
-            (builtin.get(operation, {}), True),
-            (remote, False),
-            (remote.get(operation, {}), True),
-        ]
         self.operation = operation
-        self._paths: dict[str, tuple[str, Any]] = {}
-        # Paths that are meant for this operation alone: one that leads to nothing there is a mistake.
-        self._own: set[str] = set()
-        # Paths of the user's own: one that leads to nothing is said.
-        self._users = {
-            name
-            for layer in (remote, remote.get(operation, {}))
-            for name, path in layer.get("paths", {}).items()
-            if path not in _NOWHERE
-        } | (
-            {"next"}
-            if "header"
-            in {**remote.get("paging", {}), **remote.get(operation, {}).get("paging", {})}
-            else set()
-        )
+        self._paths: dict[str, _Path] = {}
         self.states: dict[str, State] = {}
         self.columns: dict[str, str] = {}
         self.types: dict[str, str] = {}
@@ -112,10 +101,17 @@ class ForeignProfile:
         self.id_template: str | None = None
         self.idempotent = False
         paging: dict[str, str] = {}
-        for layer, own in layers:
-            for name, path in layer.get("paths", {}).items():
-                self._paths[name] = (path, _compiled(f"remote.paths.{name}", path))
-                (self._own.add if own else self._own.discard)(name)
+        layers = [
+            layer for table in (builtin, remote) for layer in (table, table.get(operation, {}))
+        ]
+        for number, layer in enumerate(layers):
+            own, is_users = number in (1, 3), number > 1
+            stated = {**layer.get("paths", {})}
+            if header := layer.get("paging", {}).get("header"):
+                stated["next"] = _HEADER + header
+            for name, text in stated.items():
+                compiled = _compiled(f"remote.paths.{name}", text)
+                self._paths[name] = _Path(text, compiled, own, is_users)
             for name, words in layer.get("states", {}).items():
                 self.states |= dict.fromkeys(_words(words), STATES[name])
             paging |= layer.get("paging", {})
@@ -128,19 +124,17 @@ class ForeignProfile:
             # `%nbext set` knows only texts.
             self.idempotent = str(layer.get("idempotent", self.idempotent)).lower() == "true"
         self.style, self.parameter = paging.get("style"), paging.get("parameter")
-        if "header" in paging:
-            self._paths["next"] = (_HEADER + paging["header"], None)
 
     def __contains__(self, name: str) -> bool:
         return name in self._paths
 
     def is_own(self, name: str) -> bool:
         """Say whether the path is stated for this operation, and not for all of them."""
-        return name in self._own
+        return name in self._paths and self._paths[name].own
 
     def is_users(self, name: str) -> bool:
         """Say whether the user's settings, and not a profile that comes with nbext, have a path of that name."""
-        return name in self._users
+        return name in self._paths and self._paths[name].users and not self.is_absent(name)
 
     def is_absent(self, name: str) -> bool:
         """Say whether the settings say that no answer has such a thing: paths.url = "null"."""
@@ -152,12 +146,12 @@ class ForeignProfile:
 
     def path(self, name: str) -> str | None:
         """Return the path of that name as it is written, if one is stated."""
-        return self._paths[name][0] if name in self._paths else None
+        return self._paths[name].text if name in self._paths else None
 
     def is_known(self, path: str, value: Any) -> bool:
         """Say whether the settings read a field beside the rows, or say that it does not matter."""
         name = path.rpartition(".")[2].strip('"')
-        read = any(name in re.findall(r"\w+", text) for text, _ in self._paths.values())
+        read = any(name in re.findall(r"\w+", one.text) for one in self._paths.values())
         is_word = isinstance(value, str) and value.casefold() in self.states
         return read or is_word or bool({bare(path), bare(name)} & self.known)
 
@@ -165,10 +159,10 @@ class ForeignProfile:
         """Return what the path of that name leads to; None without such a path, or where it leads to nothing."""
         if name not in self._paths:
             return None
-        text, compiled = self._paths[name]
-        if compiled is None:
-            return (headers or {}).get(text.removeprefix(_HEADER)) or None
-        return _searched(compiled, document, f"remote.paths.{name}")
+        path = self._paths[name]
+        if path.compiled is None:
+            return (headers or {}).get(path.text.removeprefix(_HEADER)) or None
+        return _searched(path.compiled, document, f"remote.paths.{name}")
 
     @property
     def types_by_theirs(self) -> dict[str, str]:

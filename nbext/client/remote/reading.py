@@ -150,50 +150,44 @@ class Stranger:
 
     def refuse_other(self, record: Mapping[str, Any], chain: str, address: str) -> None:
         """Refuse a record that says, wherever it does, that it is of another contract or chain than was asked for."""
-        asked, number = _address_in(address.lower(), False), _chain_in(chain, False)
-        for kind, texts in _own(record, 3):
-            of_address = {_address_in(text, kind == "address") for text in texts} - {None}
-            of_chain = {_chain_in(text, kind == "identifier") for text in texts} - {None}
-            if kind != "chain" and asked and of_address and asked not in of_address:
-                other = min(filter(None, of_address))
-                raise ProtocolError(
-                    f"The service was asked for {address}, and answered for {other}."
-                )
-            if kind != "address" and number and of_chain and number not in of_chain:
-                found = min(filter(None, of_chain))
-                named = next((one.name for one in CHAINS if one.id == found), f"chain {found}")
-                raise ProtocolError(
-                    f"The service was asked for a contract on {chain}, and answered for {named}."
-                )
-            if kind == "found" and "false" in texts:
-                raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
+        if any(record.get(name) is False for name in ("found", "exists")):
+            raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
+        other = _other(record, _address_in(address.lower(), False), _chain_in(chain, False), 3)
+        if other:
+            asked = address if other.startswith("0x") else f"a contract on {chain}"
+            raise ProtocolError(f"The service was asked for {asked}, and answered for {other}.")
 
 
-_OWN: Final = {kind: names(f"own.{kind}") for kind in ("address", "identifier", "chain", "found")}
-_OWN_PLACES: Final = names("own.place")
+_OWN_ADDRESS, _OWN_ID, _OWN_CHAIN, _OWN_PLACES = (
+    names(f"own.{table}") for table in ("address", "identifier", "chain", "place")
+)
 
 
-def _own(place: Mapping[str, Any], deep: int) -> Iterator[tuple[str, list[str]]]:
-    """Yield what a record says of itself, and of which kind that is; one of the texts must be what was asked for."""
+def _other(
+    place: Mapping[str, Any], asked: str | None, number: int | None, deep: int
+) -> str | None:
+    """Return the other contract, or chain, that a record says it is of; None where it says none."""
     for name, value in place.items():
-        plain = bare(name)
-        if plain in _OWN_PLACES and isinstance(value, Mapping | list):
-            several = value[:100] if isinstance(value, list) else [value]
-            each = [one for one in several if isinstance(one, Mapping)] if deep else []
-            found = [said for one in each for said in _own(one, deep - 1)]
+        plain, inner = bare(name), value[:100] if isinstance(value, list) else [value]
+        if plain in _OWN_PLACES and deep:
+            nested = [one for one in inner if isinstance(one, Mapping)]
+            others = [_other(one, asked, number, deep - 1) for one in nested]
             # A contract of several chains has an address on each.
-            for kind in _OWN if isinstance(value, list) else ():
-                yield kind, [text for said, texts in found if said == kind for text in texts]
-            yield from () if isinstance(value, list) else found
-            continue
-        for kind, known in _OWN.items():
-            if plain in known and not isinstance(value, list):
-                # {"S": "0x..."}, {"id": 137, "name": "polygon"}.
-                texts = value.values() if isinstance(value, Mapping) else [value]
-                yield (
-                    kind,
-                    [str(text).strip().lower() for text in texts if isinstance(text, str | int)],
-                )
+            if others and all(others):
+                return others[0]
+        # {"S": "0x..."}, {"id": 137, "name": "polygon"}.
+        parts = value.values() if isinstance(value, Mapping) else [value]
+        texts = [str(one).strip().lower() for one in parts if isinstance(one, str | int)]
+        is_id, of_contract = plain in _OWN_ID, plain in _OWN_ADDRESS | _OWN_ID
+        of_chain = plain in _OWN_CHAIN | _OWN_ID
+        addresses = {_address_in(text, not is_id) for text in texts if of_contract} - {None}
+        chains = {_chain_in(text, is_id) for text in texts if of_chain} - {None}
+        if asked and addresses and asked not in addresses:
+            return min(filter(None, addresses))
+        if number and chains and number not in chains:
+            other = min(filter(None, chains))
+            return next((one.name for one in CHAINS if one.id == other), f"chain {other}")
+    return None
 
 
 def _address_in(text: str, may_be_bare: bool) -> str | None:

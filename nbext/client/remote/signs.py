@@ -250,18 +250,12 @@ class _Reader:
             found.totals |= {here: number} if number else {}
         elif kind == "count":
             found.counts[here] = number
-        elif kind == "pages":
-            found.pages = number if found.pages is None else found.pages
-            found.hints.append(here)
-        elif kind == "page":
-            found.page = found.page or (name, number)
-        elif kind == "offset":
-            found.offset = found.offset or (name, number)
-        elif kind == "size":
-            found.size = number if found.size is None else found.size
-        else:
-            return False
-        return True
+        elif kind in ("pages", "size") and getattr(found, kind) is None:
+            setattr(found, kind, number)
+            found.hints += [here] if kind == "pages" else []
+        elif kind in ("page", "offset") and getattr(found, kind) is None:
+            setattr(found, kind, (name, number))
+        return kind in ("total", "count", "pages", "page", "offset", "size")
 
     def _say(self, path: str, more: bool) -> bool:
         self.found.go_on = more or bool(self.found.go_on)
@@ -283,9 +277,10 @@ class _Reader:
 
     def _list(self, here: str, plain: str, items: list[Any], about: bool) -> None:
         kind, found = _kind(plain), self.found
-        objects = [by_bare(one, 50) for one in items[:100_000] if isinstance(one, Mapping)]
+        most = 100_000 if kind == "division" else 50
+        objects = [by_bare(one, 50) for one in items[:most] if isinstance(one, Mapping)]
         if about and plain in ("links", "link"):
-            for link in objects[:50]:
+            for link in objects:
                 relation = link.get("rel", link.get("relation"))
                 if relation == "next" or (isinstance(relation, list) and "next" in relation):
                     found.ways += (ways := _in_an_object(link))
@@ -298,7 +293,7 @@ class _Reader:
             texts = [one for one in items[:20] if isinstance(one, str | dict)]
             said = [text for text in map(words, texts) if text]
             found.notes += [text for text in said if kind == "warning" or _CUT.search(text)]
-        if len(objects) <= 50 and not any(
+        if len(items) <= 50 and not any(
             is_address(one) for each in objects[:3] for one in each.values()
         ):
             for number, each in enumerate(objects):

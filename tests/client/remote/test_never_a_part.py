@@ -11,7 +11,9 @@ Run alone, it prints how many of each are complete, how many fail with what woul
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import product
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -25,6 +27,16 @@ from tests.client.faultserver import FaultServer, Request, reply
 ROWS = [{"address": f"0x{i:040x}", "n": i} for i in range(25)]
 SIZE = 10
 Style = Callable[[dict[str, str], Any], Any]
+
+
+@contextmanager
+def case(*names: Any) -> Iterator[None]:
+    """Name the row of a table in whatever fails in it."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"in the case: {', '.join(map(str, names))}")
+        raise
 
 
 def part(start: int) -> list[dict[str, Any]]:
@@ -472,34 +484,40 @@ def exported(client: Client, name: str) -> Any:
     return (client.export_csv if name.startswith("CSV") else client.export_json)("abc")
 
 
-@pytest.mark.parametrize("name", COMPLETE)
-def test_every_way_of_paging_that_can_be_followed_is(server, client, name):
-    server.handler = serve(COMPLETE[name])
-    table = exported(client, name)
-    assert table["address"].tolist() == [row["address"] for row in ROWS]
-    assert [int(n) for n in table["n"]] == [row["n"] for row in ROWS]
-    # No page is asked for more than thrice: a name that is not read costs a request, once.
-    assert len(server.asked("/v1/segment/abc/")) <= 7
+def test_every_way_of_paging_that_can_be_followed_is(server, client):
+    for name, style in COMPLETE.items():
+        with case(name):
+            server.requests.clear()
+            server.scripts.clear()
+            server.handler = serve(style)
+            table = exported(client, name)
+            assert table["address"].tolist() == [row["address"] for row in ROWS]
+            assert [int(n) for n in table["n"]] == [row["n"] for row in ROWS]
+            # No page is asked for more than thrice: a name that is not read costs a request, once.
+            assert len(server.asked("/v1/segment/abc/")) <= 7
 
 
-@pytest.mark.parametrize("name", HONEST)
-def test_rows_that_nobody_can_ask_for_are_an_error_with_the_line_that_would_help(
-    server, client, name
-):
-    server.handler = serve(HONEST[name])
-    with pytest.raises(ProtocolError) as caught:
-        exported(client, name)
-    assert "remote." in str(caught.value) or "private networks" in str(caught.value)
-    assert len(server.asked("/v1/segment/abc/")) <= 5
+def test_rows_that_nobody_can_ask_for_are_an_error_with_the_line_that_would_help(server, client):
+    for name, style in HONEST.items():
+        with case(name):
+            server.requests.clear()
+            server.scripts.clear()
+            server.handler = serve(style)
+            with pytest.raises(ProtocolError) as caught:
+                exported(client, name)
+            assert "remote." in str(caught.value) or "private networks" in str(caught.value)
+            assert len(server.asked("/v1/segment/abc/")) <= 5
 
 
-@pytest.mark.parametrize("name", {**COMPLETE, **HONEST})
-def test_a_limit_ends_the_pages_whatever_hints_at_more(server, client, name):
-    style = {**COMPLETE, **HONEST}[name]
-    server.handler = serve(style)
-    table = client.execute_segment({"a": 1}, limit=10)
-    assert table["address"].tolist() == [row["address"] for row in FIRST]
-    assert [request.path for request in server.requests] == ["/v1/segment/execute"]
+def test_a_limit_ends_the_pages_whatever_hints_at_more(server, client):
+    for name, style in {**COMPLETE, **HONEST}.items():
+        with case(name):
+            server.requests.clear()
+            server.scripts.clear()
+            server.handler = serve(style)
+            table = client.execute_segment({"a": 1}, limit=10)
+            assert table["address"].tolist() == [row["address"] for row in FIRST]
+            assert [request.path for request in server.requests] == ["/v1/segment/execute"]
 
 
 @pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
@@ -512,13 +530,16 @@ def test_a_file_has_the_rows_of_all_pages(server, client, tmp_path, name, ending
     assert export("abc", to=tmp_path / f"rows{ending}")["rows"].tolist() == [25]
 
 
-@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
-@pytest.mark.parametrize("name", HONEST)
-def test_no_file_has_the_rows_of_some_pages(server, client, tmp_path, name, ending):
-    server.handler = serve(HONEST[name])
-    with pytest.raises(NbextError):
-        client.export_json("abc", to=tmp_path / f"rows{ending}")
-    assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]
+def test_no_file_has_the_rows_of_some_pages(server, client, tmp_path):
+    for name, style in HONEST.items():
+        for ending in (".csv", ".json", ".parquet"):
+            with case(name, ending):
+                server.requests.clear()
+                server.scripts.clear()
+                server.handler = serve(style)
+                with pytest.raises(NbextError):
+                    client.export_json("abc", to=tmp_path / f"rows{ending}")
+                assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]
 
 
 @pytest.mark.parametrize(
@@ -560,23 +581,27 @@ def by_page(first: int, rows: int, beyond: str, says: str) -> Style:
     return answer
 
 
-@pytest.mark.parametrize("beyond", ["no rows", "404", "the last again"])
-@pytest.mark.parametrize("rows", [10, 20, 25])
-@pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("says", ["", "total", "count"])
-def test_pages_by_number_are_complete_wherever_they_begin_and_end(
-    server, settings, first, rows, beyond, says
-):
-    server.handler = serve(by_page(first, rows, beyond, says))
-    client = Client(
-        server.url, KEY, settings=settings(remote={"paging": {"style": "page", "parameter": "p"}})
-    )
-    if beyond == "the last again" and rows < 25 and says != "total":
-        # Full pages that come again may be a service that does not read the number.
-        with pytest.raises(ProtocolError, match="same page came twice"):
-            client.export_json("abc")
-        return
-    assert client.export_json("abc")["address"].tolist() == [row["address"] for row in ROWS[:rows]]
+def test_pages_by_number_are_complete_wherever_they_begin_and_end(server, settings):
+    for first, rows, beyond, says in product(
+        (0, 1), (10, 20, 25), ("no rows", "404", "the last again"), ("", "total", "count")
+    ):
+        with case(first, rows, beyond, says):
+            server.requests.clear()
+            server.scripts.clear()
+            server.handler = serve(by_page(first, rows, beyond, says))
+            client = Client(
+                server.url,
+                KEY,
+                settings=settings(remote={"paging": {"style": "page", "parameter": "p"}}),
+            )
+            if beyond == "the last again" and rows < 25 and says != "total":
+                # Full pages that come again may be a service that does not read the number.
+                with pytest.raises(ProtocolError, match="same page came twice"):
+                    client.export_json("abc")
+                continue
+            assert client.export_json("abc")["address"].tolist() == [
+                row["address"] for row in ROWS[:rows]
+            ]
 
 
 def test_a_page_of_another_number_than_was_asked_for_is_an_error(server, settings):
@@ -646,22 +671,30 @@ DESCRIPTIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", DESCRIPTIONS)
-def test_a_description_is_never_the_rows_that_are_under_its_id(server, client, name):
-    server.script("POST /v1/segment/execute", reply(DESCRIPTIONS[name]))
-    server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
-    assert client.execute_segment({"a": 1})["address"].tolist() == [row["address"] for row in ROWS]
+def test_a_description_is_never_the_rows_that_are_under_its_id(server, client):
+    for name, described in DESCRIPTIONS.items():
+        with case(name):
+            server.requests.clear()
+            server.scripts.clear()
+            server.script("POST /v1/segment/execute", reply(described))
+            server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
+            assert client.execute_segment({"a": 1})["address"].tolist() == [
+                row["address"] for row in ROWS
+            ]
 
 
-@pytest.mark.parametrize("name", DESCRIPTIONS)
-def test_a_description_without_rows_anywhere_is_an_error(server, client, name):
-    server.script("POST /v1/segment/execute", reply(DESCRIPTIONS[name]))
-    if name == "no rows beside it":
-        # That there are none is then all that the service says.
-        assert len(client.execute_segment({"a": 1})) == 0
-        return
-    with pytest.raises(NbextError):
-        client.execute_segment({"a": 1})
+def test_a_description_without_rows_anywhere_is_an_error(server, client):
+    for name, described in DESCRIPTIONS.items():
+        with case(name):
+            server.requests.clear()
+            server.scripts.clear()
+            server.script("POST /v1/segment/execute", reply(described))
+            if name == "no rows beside it":
+                # That there are none is then all that the service says.
+                assert len(client.execute_segment({"a": 1})) == 0
+                continue
+            with pytest.raises(NbextError):
+                client.execute_segment({"a": 1})
 
 
 def test_what_may_be_rows_beside_an_id_is_asked_about_where_there_are_none_under_it(
@@ -718,24 +751,37 @@ RUNNING: dict[str, Any] = {
 UNKNOWN = ["vorbereitet", "2", "COMPLETED_PARTIAL", "partially_completed", "phase-7"]
 
 
-@pytest.mark.parametrize("name", RUNNING)
-def test_a_job_that_is_not_done_has_no_result_yet(server, client, name):
+def test_a_job_that_is_not_done_has_no_result_yet(server, client, monkeypatch):
     """Whatever is beside it: no rows at all, or some."""
-    running = {"id": "seg-1", **RUNNING[name]}
-    for beside in ({}, {"rows": []}, {"rows": FIRST}):
-        # Without rows a Retry-After would itself be a sign of waiting; beside rows it only makes the next look come soon.
-        waiting = reply(
-            {**running, **beside}, **({"Retry_After": "0"} if beside.get("rows") else {})
-        )
-        server.script("POST /v1/segment/execute", waiting)
-        server.script("GET /v1/segment/seg-1", waiting, reply({"id": "seg-1", "status": "done"}))
-        server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
-        server.requests.clear()
-        assert len(client.execute_segment({"a": 1})) == 25
-        assert (
-            len([request for request in server.requests if request.path == "/v1/segment/seg-1"])
-            == 2
-        )
+    # A hundred jobs are asked for twice each.
+    monkeypatch.setattr("nbext.client.segment_run.FIRST_POLL", 0.01)
+    for name, state in RUNNING.items():
+        with case(name):
+            server.requests.clear()
+            server.scripts.clear()
+            running = {"id": "seg-1", **state}
+            for beside in ({}, {"rows": []}, {"rows": FIRST}):
+                # Without rows a Retry-After would itself be a sign of waiting; beside rows it only makes the next look come soon.
+                waiting = reply(
+                    {**running, **beside}, **({"Retry_After": "0"} if beside.get("rows") else {})
+                )
+                server.script("POST /v1/segment/execute", waiting)
+                server.script(
+                    "GET /v1/segment/seg-1", waiting, reply({"id": "seg-1", "status": "done"})
+                )
+                server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
+                server.requests.clear()
+                assert len(client.execute_segment({"a": 1})) == 25
+                assert (
+                    len(
+                        [
+                            request
+                            for request in server.requests
+                            if request.path == "/v1/segment/seg-1"
+                        ]
+                    )
+                    == 2
+                )
 
 
 @pytest.mark.parametrize("word", UNKNOWN)
@@ -836,16 +882,18 @@ AS_ROWS: dict[str, tuple[bytes, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("to", [None, "rows.csv", "rows.parquet"])
-@pytest.mark.parametrize("name", AS_ROWS)
-def test_an_error_that_comes_as_rows_is_no_table(server, client, tmp_path, name, to):
-    body, kind, words = AS_ROWS[name]
-    server.script("GET /v1/segment/abc", reply({}, 404))
-    server.script("*", reply(body, content_type=kind))
-    with pytest.raises(NbextError, match=words):
-        (client.export_json if "json" in kind else client.export_csv)(
-            "abc", to=None if to is None else tmp_path / to
-        )
+def test_an_error_that_comes_as_rows_is_no_table(server, client, tmp_path):
+    for name, (body, kind, words) in AS_ROWS.items():
+        for to in (None, "rows.csv", "rows.parquet"):
+            with case(name, to):
+                server.requests.clear()
+                server.scripts.clear()
+                server.script("GET /v1/segment/abc", reply({}, 404))
+                server.script("*", reply(body, content_type=kind))
+                with pytest.raises(NbextError, match=words):
+                    (client.export_json if "json" in kind else client.export_csv)(
+                        "abc", to=None if to is None else tmp_path / to
+                    )
 
 
 @pytest.mark.parametrize("header", ["address", "wallet,balance", "token,amount"])
@@ -994,16 +1042,18 @@ RECEIPTS = {
 }
 
 
-@pytest.mark.parametrize("name", ERRORS)
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_error_under_status_200_is_one_with_the_vendors_words(server, client, name, operation):
-    body, words = ERRORS[name]
-    server.script("*", reply(body))
-    if operation == "sign_up" and name in RECEIPTS:
-        OPERATIONS[operation](client)
-        return
-    with pytest.raises(ApiError, match=words):
-        OPERATIONS[operation](client)
+def test_an_error_under_status_200_is_one_with_the_vendors_words(server, client):
+    for name, (body, words) in ERRORS.items():
+        for operation, call in OPERATIONS.items():
+            with case(name, operation):
+                server.requests.clear()
+                server.scripts.clear()
+                server.script("*", reply(body))
+                if operation == "sign_up" and name in RECEIPTS:
+                    call(client)
+                    continue
+                with pytest.raises(ApiError, match=words):
+                    call(client)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.client.remote.test_never_a_part import (
     SIZE,
     Style,
     after,
+    case,
     counted,
     csv_of,
     cursor,
@@ -741,12 +742,15 @@ def asked(client, name):
     return (client.export_csv if csv else client.export_json)("abc")
 
 
-@pytest.mark.parametrize("name", COMPLETE)
-def test_a_documented_shape_is_read_to_its_end(server, client, name):
-    server.handler = serve(COMPLETE[name])
-    table = asked(client, name)
-    assert table["address"].tolist() == ADDRESSES
-    assert [int(n) for n in table["n"]] == list(range(25))
+def test_a_documented_shape_is_read_to_its_end(server, client):
+    for name, style in COMPLETE.items():
+        with case(name):
+            server.requests.clear()
+            server.scripts.clear()
+            server.handler = serve(style)
+            table = asked(client, name)
+            assert table["address"].tolist() == ADDRESSES
+            assert [int(n) for n in table["n"]] == list(range(25))
 
 
 def later(second: Any, first: Any = None) -> Style:
@@ -796,20 +800,25 @@ HONEST |= {
 }
 
 
-@pytest.mark.parametrize("name", HONEST)
-def test_a_part_of_a_documented_shape_is_an_error(server, client, name):
-    server.handler = serve(HONEST[name])
-    with pytest.raises(NbextError):
-        asked(client, name)
+def test_a_part_of_a_documented_shape_is_an_error(server, client):
+    for name in HONEST:
+        with case(name):
+            server.requests.clear()
+            server.scripts.clear()
+            server.handler = serve(HONEST[name])
+            with pytest.raises(NbextError):
+                asked(client, name)
 
 
-@pytest.mark.parametrize("name", NOTED)
-def test_what_a_service_says_of_its_rows_is_a_note(server, client, name):
-    style, note = NOTED[name]
-    server.handler = serve(style)
-    table = asked(client, name)
-    assert len(table) >= 10
-    assert any(note in one for one in table.attrs["nbext"]["warnings"])
+def test_what_a_service_says_of_its_rows_is_a_note(server, client):
+    for name, (style, note) in NOTED.items():
+        with case(name):
+            server.requests.clear()
+            server.scripts.clear()
+            server.handler = serve(style)
+            table = asked(client, name)
+            assert len(table) >= 10
+            assert any(note in one for one in table.attrs["nbext"]["warnings"])
 
 
 @pytest.mark.parametrize("body", [{"rows": FIRST}, {"rows": []}, csv_of([])])
@@ -976,10 +985,13 @@ JOBS: dict[str, dict[str, list[bytes]]] = {
 }
 
 
-@pytest.mark.parametrize("name", JOBS)
-def test_a_job_is_followed_to_its_rows_by_whatever_it_says(server, client, name):
-    server.scripts.update({path: list(replies) for path, replies in JOBS[name].items()})
-    assert client.execute_segment({"a": 1})["address"].tolist() == ADDRESSES
+def test_a_job_is_followed_to_its_rows_by_whatever_it_says(server, client):
+    for name, replies in JOBS.items():
+        with case(name):
+            server.requests.clear()
+            server.scripts.clear()
+            server.scripts.update({path: list(each) for path, each in replies.items()})
+            assert client.execute_segment({"a": 1})["address"].tolist() == ADDRESSES
 
 
 @pytest.mark.parametrize("word", ["FERTIG", "terminé", "完了", "en_cours"])

@@ -327,6 +327,7 @@ ASKED, OTHER = ROWS[1]["address"], "0x" + "cd" * 20
 OTHERS: list[dict[str, Any]] = [
     {"asset_contract": {"address": OTHER}},
     {"contracts": [{"address": OTHER, "chain": "ethereum"}]},
+    {"contracts": [{"address": OTHER, "chain": "ethereum"}, {"address": ASKED, "chain": "matic"}]},
     {"address": {"S": OTHER}},
     {"mint": OTHER},
     {"address": OTHER[2:]},

@@ -9,22 +9,26 @@ import pytest
 from nbext import Client
 from tests.client.conftest import KEY
 from tests.client.faultserver import reply
+from tests.client.remote.test_never_a_part import case
 from tests.client.remote.vendors import CASES
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.vendor}: {case.name}")
-def test_an_answer_in_a_vendors_shape_is_read_right(server, settings, case):
-    server.scripts.update({path: list(replies) for path, replies in case.replies.items()})
-    client = Client(
-        server.url, KEY, settings=settings(remote={"profile": case.profile, **case.remote})
-    )
-    table = case.call(client)
-    assert {name: table[name].tolist() for name in case.expected} == case.expected
+def test_an_answer_in_a_vendors_shape_is_read_right(server, settings):
+    for each in CASES:
+        with case(each.vendor, each.name):
+            server.requests.clear()
+            server.scripts.clear()
+            server.scripts.update({path: list(replies) for path, replies in each.replies.items()})
+            client = Client(
+                server.url, KEY, settings=settings(remote={"profile": each.profile, **each.remote})
+            )
+            table = each.call(client)
+            assert {name: table[name].tolist() for name in each.expected} == each.expected
 
 
 def test_there_are_enough_vendors_and_most_need_no_settings():
-    assert len({case.vendor for case in CASES}) >= 8
-    plain = [case for case in CASES if case.profile == "none" and not case.remote]
+    assert len({each.vendor for each in CASES}) >= 8
+    plain = [each for each in CASES if each.profile == "none" and not each.remote]
     assert len(plain) >= 0.9 * len(CASES)
 
 
