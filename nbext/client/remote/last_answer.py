@@ -277,6 +277,7 @@ _NAMES = {
     "next": ((), r"next|cursor|continu|marker|after|more|bookmark"),
     "total": ((), r"total|count|size|anzahl"),
 }
+_NO_ID = rf"{_NAMES['next'][1]}|{_NAMES['total'][1]}|percent|progress|date|time|stamp|seconds|version|at$|ms$"
 ROLES = ("rows", *_NAMES, "url", "poll")
 
 
@@ -292,7 +293,7 @@ def _rank(role: str, one: OutlineField) -> int:
         return int(is_address) * (
             1 + (bool(re.search("stat|poll|monitor|operation", one.name)) is (role == "poll"))
         )
-    if role == "id" and re.search(_NAMES["next"][1], one.name):
+    if role == "id" and re.search(_NO_ID, one.name):
         return 0
     exact, pattern = _NAMES[role]
     if one.name in exact or re.search(pattern, one.name):

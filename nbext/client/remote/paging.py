@@ -442,12 +442,18 @@ class Walk:
         )
 
     def _repeated(self, ways: list[Way]) -> ProtocolError:
-        first = [name for way in ways if not isinstance(way, str) for name in list(way)[:1]]
-        named = " or ".join(repr(one_line(name, length=40)) for name in dict.fromkeys(first))
+        first = {
+            name: way[name] for way in ways if not isinstance(way, str) for name in list(way)[:1]
+        }
+        named = " or ".join(repr(one_line(name, length=40)) for name in first)
         asked = f" The service may not read {named}." if named else ""
+        # Who sends a cursor counts no pages.
+        others = (
+            "" if first and not any(map(str.isdigit, first.values())) else f" {_lines(self._place)}"
+        )
         return ProtocolError(
             f"The same page came twice, after {self._came:,} rows.{asked} Set the name that it reads: "
-            f'`%nbext set {self._place}.paging.parameter = "..."`. {_lines(self._place)}'
+            f'`%nbext set {self._place}.paging.parameter = "..."`.{others}'
         )
 
 

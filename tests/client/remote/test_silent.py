@@ -406,3 +406,20 @@ def test_the_service_s_own_time_of_the_data_is_where_the_table_is_from(server, c
     server.script("GET /v1/segment/abc/json", reply({"rows": ROWS}))
     table = client.export_json("abc")
     assert table.attrs["nbext"]["as_of"] == {"timestamp": "2024-05-01T00:00:00Z"}
+
+
+def test_the_line_that_an_error_advises_is_one_that_helps(server, settings):
+    about = {"metadata": {"progressPercent": 40}, "startDate": "2024-05-01", "auftrag": "T-9"}
+    server.script("POST /v1/segment/execute", reply({**about, "status": "queued"}))
+    client = Client(server.url, KEY, settings=settings())
+    with pytest.raises(
+        ProtocolError, match=r"set remote\.segment\.paths\.id = \"auftrag\""
+    ) as caught:
+        client.execute_segment({"a": 1})
+    assert "progressPercent" not in str(caught.value)
+    server.handler = serve(simply({"rows": FIRST, "next_cursor": "cur10"}))
+    with pytest.raises(ProtocolError, match=r"remote\.export\.paging\.parameter") as caught:
+        client.export_json("abc")
+    assert "paging.style" not in str(caught.value)
+    server.handler = serve(simply({"rows": FIRST, "record-count": 10}))
+    assert client.export_json("abc").attrs["nbext"]["warnings"] == []
