@@ -101,7 +101,7 @@ def test_explain_names_the_list_and_how_many_are_in_it(service, wallets):
     ).json()
     assert told["words"] == f"wallets that are in a list of 5 wallets ({found}); burn addresses too"
     assert told["canonical"]["filters"]["wallet"] == {"list": found}
-    assert f'"{found}"' in told["sql"]
+    assert f"-- 1: the 5 wallets of the list {found}" in told["sql"]
     assert told["parts"] == [{"words": f"are in a list of 5 wallets ({found})", "matched": 5}]
 
 
