@@ -17,9 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nbext.core.addresses import WIDTH
-from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, digits_of_column
+from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, digits_of_column, join
 from nbext.engine.schema import LIMBS
 from nbext.errors import DiskFull
 
@@ -34,26 +35,19 @@ _ADDRESS_BYTES, _NUMBER_BYTES = 46, 16
 _IN_MEMORY = 8 << 20
 # Rows of which exact amounts are made at once: on the way there each takes up to 400 bytes.
 _MADE_AT_ONCE = 4 * BATCH
-# The field of a time's struct, by which it is told from a number's.
-_SECONDS = "seconds"
 _LIMB = pa.decimal128(38, 0)
+# Above this limb, arithmetic would claim more than the 76 digits that decimals have.
+_TOO_LARGE = 10**22
+# A fetched amount.
+AMOUNT = pa.struct([(limb, _LIMB) for limb in LIMBS])
 # An amount of three limbs; a count, of which missing is 0; a time in seconds since 1970, or a number, that may be
-# missing; whether a wallet is in a set.
+# missing; whether a wallet is in a set. Not the engine's own timestamps: some are in its time zone.
 ColumnKind = Literal["amount", "count", "time", "number", "match"]
-# The type of a fetched column, by its kind; `answered` makes exact numbers and times of it. A struct of one field is a
-# number that a wallet may be without: there null is not 0. Not the engine's own timestamps: some are in its time zone.
-FETCHED: dict[ColumnKind, Any] = {
-    "amount": pa.struct([(limb, _LIMB) for limb in LIMBS]),
-    "count": pa.int64(),
-    "time": pa.struct([(_SECONDS, pa.int64())]),
-    "number": pa.struct([("number", pa.int64())]),
-    "match": pa.int64(),
-}
 
 
 @dataclass
 class _Column:
-    """A column's parts, by their places and types in the file; of exact amounts the size so far (`amount_type`)."""
+    """A column's parts, by their places and types in the file; of exact amounts the size so far (`_amount_type`)."""
 
     type: pa.DataType
     size: float = 0
@@ -94,23 +88,33 @@ class Rows:
             (start, min(start + step, self.num_rows)) for start in range(0, self.num_rows, step)
         )
 
-    def add(self, fetched: pa.Table) -> None:
-        """Store the next rows of some columns, as an engine fetched them; all but the last are whole batches."""
-        step = self.per_batch * max(1, _MADE_AT_ONCE // self.per_batch)
-        # A table without rows has columns, too.
-        for start in range(0, max(1, fetched.num_rows), step):
-            part = fetched.slice(start, step)
-            made = answered(part, self._floats)
-            exact = {one.name for one in part.schema if has_amounts(one.type)}
-            for name in made.column_names:
-                self._store(name, made[name].combine_chunks(), exact=name in exact)
+    def add(
+        self, name: str, fetched: pa.ChunkedArray, kind: ColumnKind | Literal["address"]
+    ) -> None:
+        """Store the next rows of a column, as an engine fetched them; all but the last are whole batches.
 
-    def _store(self, name: str, values: pa.Array, *, exact: bool) -> None:
+        Of an amount, which is an `AMOUNT`, the exact number is stored, and before it the float where one is answered.
+        """
+        step = self.per_batch * max(1, _MADE_AT_ONCE // self.per_batch)
+        # A column without rows has a type, too.
+        for start in range(0, max(1, len(fetched)), step):
+            part = fetched.slice(start, step).combine_chunks()
+            if kind == "amount":
+                amounts = exact_amounts(part)
+                if name in self._floats:
+                    in_units, decimals = self._floats[name]
+                    self._store(in_units, _in_units(amounts, decimals))
+                column = self._store(name, amounts)
+                # Of all that its token's holders have, so that a column has one type however many rows are asked for.
+                column.size = max(column.size + _size_of(amounts), self._sizes.get(name, 0))
+                column.type = _amount_type(column.size)
+            elif kind == "time":
+                self._store(name, part.cast(pa.timestamp("s", "UTC")))
+            else:
+                self._store(name, pc.fill_null(part, 0) if kind in ("count", "match") else part)
+
+    def _store(self, name: str, values: pa.Array) -> _Column:
         column = self._columns.setdefault(name, _Column(values.type))
-        if exact:
-            # Of all that its token's holders have, so that a column has one type however many rows are asked for.
-            column.size = max(column.size + size_of(values), self._sizes.get(name, 0))
-            column.type = amount_type(column.size)
         try:
             for start in range(0, len(values), self.per_batch):
                 part = pa.record_batch([values.slice(start, self.per_batch)], [name]).serialize()
@@ -120,6 +124,7 @@ class Rows:
             raise DiskFull.where(
                 error, "the rows could not be stored while they were made"
             ) from None
+        return column
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rows) and bool(self.table() == other.table())
@@ -151,41 +156,8 @@ class Rows:
         return pa.Table.from_batches(self.batches(), self.schema)
 
 
-def answered(rows: pa.Table, floats: Mapping[str, tuple[str, int]]) -> pa.Table:
-    """Return fetched rows as an answer's: amounts as exact numbers, with floats before them, times as timestamps.
-
-    Null, a wallet without it, is 0 of amounts and counts.
-
-    The type of exact numbers is `amount_type` their size. ``floats`` is that of `nbext.engine.dataset.Question`.
-    """
-    import pyarrow.compute as pc
-
-    columns: dict[str, Any] = {}
-    for one in rows.schema:
-        values = rows[one.name]
-        if has_amounts(one.type):
-            amounts = _amounts(values.combine_chunks())
-            amounts = amounts.cast(amount_type(size_of(amounts)))
-            if one.name in floats:
-                name, decimals = floats[one.name]
-                columns[name] = _in_units(amounts, decimals)
-            columns[one.name] = amounts
-        elif pa.types.is_struct(one.type):
-            columns[one.name] = _value(values.combine_chunks())
-        else:
-            columns[one.name] = pc.fill_null(values, 0) if pa.types.is_integer(one.type) else values
-    return pa.table(columns)
-
-
-def has_amounts(fetched: pa.DataType) -> bool:
-    """Say whether a fetched column has amounts: a time, or a number that may be missing, is a struct of one field."""
-    return bool(pa.types.is_struct(fetched) and fetched.num_fields > 1)
-
-
-def size_of(amounts: pa.Array) -> float:
-    """Return the sum of exact amounts without their signs, by which `amount_type` chooses: a number, or infinity."""
-    import pyarrow.compute as pc
-
+def _size_of(amounts: pa.Array) -> float:
+    """Return the sum of exact amounts without their signs, by which `_amount_type` chooses: a number, or infinity."""
     if pa.types.is_string(amounts.type):
         return math.inf
     least, most = (bound.as_py() or 0 for bound in pc.min_max(amounts).values())
@@ -197,7 +169,7 @@ def size_of(amounts: pa.Array) -> float:
     return near if near > 1e70 else int(pc.sum(amounts).as_py() or 0)
 
 
-def amount_type(size: float) -> pa.DataType:
+def _amount_type(size: float) -> pa.DataType:
     """Return the type of a column of exact amounts of that size, in which their sum fits too."""
     return {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}[
         digits_of_column(size)
@@ -222,87 +194,55 @@ def address_column(texts: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.StringArray
     )
 
 
-def in_exact_order(rows: pa.Table, column: str, ties: str, *, descending: bool) -> pa.Table:
-    """Return rows, before `answered`, ordered by one of their columns exactly; missing last, ties by another column."""
-    import pyarrow.compute as pc
-
-    values = rows[column].combine_chunks()
-    parts = values.flatten() if pa.types.is_struct(values.type) else [values]
-    # Of an amount or a count, missing is 0; a time, or a number that may be missing, is last.
-    if len(parts) > 1 or pa.types.is_integer(values.type):
-        parts = [pc.fill_null(part, pa.scalar(0).cast(part.type)) for part in parts]
-    keys = {str(number): part for number, part in enumerate(parts)}
+def in_exact_order(
+    amounts: pa.StructArray, ties: pa.Array, *, descending: bool
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the places of amounts, as an `AMOUNT` has them, in their order, and in that of others where they tie."""
+    limbs = {
+        name: pc.fill_null(limb, Decimal(0))
+        for name, limb in zip(LIMBS, amounts.flatten(), strict=True)
+    }
     direction: Any = "descending" if descending else "ascending"
-    by: Any = [*((name, direction) for name in keys), ("ties", "ascending")]
-    table = pa.table({**keys, "ties": rows[ties].combine_chunks()})
-    # Nulls come last by default, in either direction.
-    return rows.take(pc.sort_indices(table, sort_keys=by))
+    by: Any = [*((name, direction) for name in LIMBS), ("ties", "ascending")]
+    places: np.ndarray[tuple[int], np.dtype[np.int64]] = pc.sort_indices(
+        pa.table({**limbs, "ties": ties}), sort_keys=by
+    ).to_numpy()
+    return places
 
 
 def _in_units(amounts: pa.Array, decimals: int) -> pa.Array:
     """Return exact amounts in a token's unit, each as the float that is nearest to it."""
-    import pyarrow.compute as pc
-
     # Reading a text rounds once. Dividing floats rounds the amount first and the quotient after it.
     return pc.binary_join_element_wise(amounts.cast(pa.string()), f"e-{decimals}", "").cast(
         pa.float64()
     )
 
 
-def _value(column: pa.StructArray) -> pa.Array:
-    (value,) = column.flatten()
-    return (
-        value.cast(pa.int64()).cast(pa.timestamp("s", "UTC"))
-        if column.type[0].name == _SECONDS
-        else value
-    )
-
-
-def _amounts(limbs: pa.StructArray) -> pa.Array:
-    """Return the integers of limbs, without a Python loop: two of 26 digits by arithmetic, three as text."""
-    import pyarrow.compute as pc
-
+def exact_amounts(fetched: pa.StructArray) -> pa.Array:
+    """Return the integers of an `AMOUNT`: decimals, or texts where one has more digits than decimals hold."""
     # Not in SQL: padding and signs of three limbs make a query that nobody can read, and slow to plan.
-    hi, mid, lo = (pc.fill_null(limb, Decimal(0)) for limb in limbs.flatten())
-    if _any(hi):
-        texts = _texts(hi, mid, lo)
-        # Measured, because a cast of more digits than 76 returns another number without a word.
-        longest = pc.max(pc.utf8_length(pc.utf8_ltrim(texts, "-"))).as_py()
-        return texts.cast(pa.decimal256(76, 0)) if longest <= 76 else texts
-    if not _any(mid):
+    hi, mid, lo = (pc.fill_null(limb, Decimal(0)) for limb in fetched.flatten())
+    if not _largest(hi) and not _largest(mid):
         return lo
-    limb = pa.decimal256(LIMB_DIGITS, 0)
-    whole = pc.add(pc.multiply(mid.cast(limb), pa.scalar(Decimal(LIMB_BASE))), lo.cast(limb))
-    return whole.cast(
-        pa.decimal128(38, 0) if pc.max(whole).as_py() < 10**38 else pa.decimal256(76, 0)
-    )
+    if _largest(hi) < _TOO_LARGE:
+        whole = _behind(_behind(hi, mid), lo)
+        fits = _largest(whole) < 10**38
+        return whole.cast(_LIMB if fits else pa.decimal256(76, 0))
+    amounts = [
+        join(Limbs(*map(int, one)))
+        for one in zip(*(limb.to_pylist() for limb in (hi, mid, lo)), strict=True)
+    ]
+    texts = pa.array(list(map(str, amounts)))
+    # Measured, because a cast of more digits than 76 returns another number without a word.
+    return texts.cast(pa.decimal256(76, 0)) if max(map(abs, amounts)) < 10**76 else texts
 
 
-def _texts(hi: pa.Array, mid: pa.Array, lo: pa.Array) -> pa.Array:
-    import pyarrow.compute as pc
-
-    zero, base = Decimal(0), Decimal(LIMB_BASE)
-    below = pc.less(hi, zero)
-    # The size of a negative number: its limbs subtracted from nothing, each borrowing from the next.
-    size, borrowed = list[pa.Array](), zero
-    # Sums have a digit more than their terms, so that the terms must not claim all that the type has.
-    hi, mid, lo = (limb.cast(pa.decimal256(38, 0)) for limb in (hi, mid, lo))
-    for limb in (lo, mid):
-        taken = pc.add(limb, borrowed)
-        rest = pc.if_else(pc.equal(taken, zero), taken, pc.subtract(base, taken))
-        size.insert(0, pc.if_else(below, rest, limb))
-        borrowed = pc.if_else(pc.equal(taken, zero), zero, Decimal(1))
-    first = pc.if_else(below, pc.subtract(pc.negate(hi), borrowed), hi)
-    texts = (
-        first.cast(pa.string()),
-        *(pc.utf8_lpad(limb.cast(pa.string()), LIMB_DIGITS, "0") for limb in size),
-    )
-    digits = pc.utf8_ltrim(pc.binary_join_element_wise(*texts, ""), "0")
-    digits = pc.if_else(pc.equal(digits, ""), "0", digits)
-    return pc.if_else(below, pc.binary_join_element_wise("-", digits, ""), digits)
+def _behind(upper: pa.Array, lower: pa.Array) -> pa.Array:
+    """Return upper limbs with another limb behind them; a product claims the digits of both and one more."""
+    upper, lower = upper.cast(pa.decimal256(48, 0)), lower.cast(pa.decimal256(LIMB_DIGITS, 0))
+    shifted = pc.multiply(upper, pa.scalar(Decimal(LIMB_BASE))).cast(pa.decimal256(75, 0))
+    return pc.add(shifted, lower)
 
 
-def _any(limb: pa.Array) -> bool:
-    import pyarrow.compute as pc
-
-    return bool(pc.any(pc.not_equal(limb, Decimal(0))).as_py())
+def _largest(numbers: pa.Array) -> int:
+    return max((abs(int(one.as_py() or 0)) for one in pc.min_max(numbers).values()), default=0)

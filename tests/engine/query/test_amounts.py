@@ -17,7 +17,7 @@ from nbext.engine.dataset import ExactColumn
 from nbext.engine.query.amounts import carried, limbs_at_least, limbs_at_most
 from nbext.engine.query.answers import valued
 from nbext.engine.query.bitmaps import placed
-from nbext.engine.query.rows import answered
+from nbext.engine.query.rows import Rows
 from nbext.engine.query.sql import SqlBuilder
 
 MAX = 2**256 - 1
@@ -59,6 +59,13 @@ def run(engine, sql, text, **tables):
     return engine.execute(statement.text, dict(statement.values)).to_arrow_table()
 
 
+def rows_of(fetched, floats=None):
+    """Return the answer's rows of a fetched column of amounts."""
+    rows = Rows(fetched.num_rows, 1, floats)
+    rows.add("amount", fetched["amount"], "amount")
+    return rows.table()
+
+
 @given(AMOUNTS)
 def test_splitting_and_joining_gives_the_integer_back(amount):
     limbs = split(amount)
@@ -81,8 +88,8 @@ def test_comparing_limbs_is_comparing_integers(engine, amounts, bound):
 @SETTINGS
 @given(st.lists(AMOUNTS, min_size=1, max_size=40))
 def test_an_amount_is_answered_exactly_and_as_the_float_that_is_nearest_to_it(amounts):
-    made = answered(valued(limbs_table(amounts), AMOUNT), {"amount": ("units", 18)})
-    assert made.column_names == ["wallet", "units", "amount"]
+    made = rows_of(valued(limbs_table(amounts), AMOUNT), {"amount": ("units", 18)})
+    assert made.column_names == ["units", "amount"]
     assert made["amount"].cast(pa.string()).to_pylist() == [str(amount) for amount in amounts]
     # Python divides integers with one rounding, too.
     assert made["units"].to_pylist() == [amount / 10**18 for amount in amounts]
@@ -111,7 +118,7 @@ def test_exact_amounts_have_one_type_as_long_as_they_and_their_sum_fit_it(amount
         for amount in amounts
     ]
     kind = pa.struct([(limb, pa.decimal128(38, 0)) for limb in ("hi", "mid", "lo")])
-    made = answered(pa.table({"amount": pa.array(limbs, kind)}), {})
+    made = rows_of(pa.table({"amount": pa.array(limbs, kind)}))
     assert made.schema == pa.schema([("amount", expected)])
     assert made["amount"].cast(pa.string()).to_pylist() == [str(amount) for amount in amounts]
     if expected != pa.string() and amounts:
@@ -138,11 +145,9 @@ def test_the_largest_limbs_that_may_be_summed_still_carry(engine):
         f"SELECT wallet, hi, mid, lo FROM ({carried('tops', 'wallet')})",
         tops=tops,
     )
-    assert answered(valued(rows, AMOUNT), {})["amount"].to_pylist() == [
-        Decimal(str(top * 10**26 + top))
-    ]
+    assert rows_of(valued(rows, AMOUNT))["amount"].to_pylist() == [Decimal(str(top * 10**26 + top))]
 
 
 def test_a_wallet_without_the_amount_has_zero_of_it():
     found = placed(np.array([0, 1], np.int32), valued(limbs_table([5]), AMOUNT))
-    assert answered(pa.table({"amount": found}), {}).to_pylist() == [{"amount": 5}, {"amount": 0}]
+    assert rows_of(pa.table({"amount": found})).to_pylist() == [{"amount": 5}, {"amount": 0}]
