@@ -9,9 +9,11 @@ statement or body is ever handed to it: callers pass codes, ids and times.
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import re
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -262,6 +264,9 @@ class Metrics:
             buckets=_SECONDS,
             registry=every,
         )
+        self.refused = Counter(
+            "nbext_connections_refused", "Connections past the limit", registry=every
+        )
         ProcessCollector(registry=every)
         self._of_keys = [
             Counter(f"nbext_key_{name}", text, ["key"], registry=every)
@@ -328,6 +333,12 @@ class Log:
         # What `once` has reported, until it is done again.
         self._failing: set[tuple[Any, ...]] = set()
 
+    def take_over(self) -> None:
+        """Write what libraries log and warn of, and threads leave uncaught, as lines of this log, too."""
+        logging.captureWarnings(True)
+        logging.getLogger().handlers[:] = [_OfLibraries(self)]
+        threading.excepthook = lambda failed: self.error("thread ended", failed.exc_value)
+
     def info(self, event: str, **values: Any) -> None:
         """Write that something ordinary happened."""
         self._write("info", event, values)
@@ -377,6 +388,31 @@ class Log:
         return structlog.wrap_logger(
             structlog.WriteLogger(self._stream), processors=processors, wrapper_class=bound
         )
+
+
+class _OfLibraries(logging.Handler):
+    """Makes lines of the log of what libraries log; each place of their code once a second, whoever causes it.
+
+    Their texts are left out, as they may hold what a caller sent.
+    """
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+        # Place -> when its last line was written, and how many it has had since.
+        self._written: dict[tuple[str, int], tuple[float, int]] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, or count it."""
+        place, now = (record.name, record.lineno), time.monotonic()
+        at, more = self._written.get(place, (-1.0, 0))
+        if now - at < 1:
+            self._written[place] = (at, more + 1)
+            return
+        self._written[place] = (now, 0)
+        cause = record.exc_info[1] if record.exc_info else None
+        where = f"{record.module}:{record.lineno}"
+        self._log.warning("library", cause, logger=record.name, place=where, more=more)
 
 
 def _described(error: BaseException) -> dict[str, str]:

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import socket
 import threading
+import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -27,7 +29,7 @@ from nbext.core.wire import PROBLEM_TYPE
 from nbext.errors import FieldError
 from nbext.service.container import Container
 from nbext.service.http.problems import Problem, answer_problem
-from nbext.service.middleware import LOOPBACK_HOSTS, Observe, Security
+from nbext.service.middleware import LOOPBACK_HOSTS, Log, Observe, Security
 from nbext.service.routes import analysis, lookups, operator, segments
 
 _ROUTERS = (segments.router, analysis.router, lookups.router, operator.router)
@@ -37,6 +39,10 @@ ROUTES = [route for router in _ROUTERS for route in router.routes if isinstance(
 STALLED_SECONDS = 60.0
 # What the system may hold of an answer that it cannot send yet (bytes).
 UNSENT_BYTES = 256 << 10
+# Descriptors that connections leave to files: results, lists, the registry's, DuckDB's.
+_FILES = 160
+_MOST_CONNECTIONS = 4096
+_FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 # How long running segments may go on when the service is asked to end (seconds).
 GRACE_SECONDS = 5.0
 
@@ -120,6 +126,48 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     return answer_problem(request, Problem("invalid", detail, errors=errors))
 
 
+class Door:
+    """How many connections a service has, in all and from one address; those past it are refused and counted.
+
+    Without descriptors left no file could be opened, and nobody's next connection be accepted.
+    """
+
+    def __init__(self, log: Log, count: Callable[[], None]) -> None:
+        self._log, self._count = log, count
+        self._most = most_connections()
+        self._inside: Counter[str] = Counter()
+        self._refused, self._told = 0, 0.0
+
+    def enter(self, address: str) -> bool:
+        """Return whether one more connection of that address may stay, and count it."""
+        # One address cannot take the place of all others; a proxy in front of the service has one, too.
+        if self._inside.total() < self._most and self._inside[address] < self._most * 3 // 4:
+            self._inside[address] += 1
+            return True
+        self._refused += 1
+        self._count()
+        if (now := time.monotonic()) - self._told >= 1:
+            self._log.warning("connections refused", count=self._refused)
+            self._refused, self._told = 0, now
+        return False
+
+    def leave(self, address: str) -> None:
+        """Note that a connection that had entered has ended."""
+        self._inside[address] -= 1
+        if not self._inside[address]:
+            del self._inside[address]
+
+
+def most_connections() -> int:
+    """Return how many connections leave enough descriptors for files."""
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return _MOST_CONNECTIONS
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(_MOST_CONNECTIONS, max(soft - _FILES, soft // 4))
+
+
 class TimelyProtocol(H11Protocol):
     """A connection whose requests have to arrive in time.
 
@@ -129,12 +177,20 @@ class TimelyProtocol(H11Protocol):
     """
 
     arrive_seconds = 10.0
+    door: Door
+    _address: str | None = None
     _late: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first head."""
         super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        if not self.door.enter(address):
+            transport.write(_FULL)
+            transport.close()
+            return
+        self._address = address
         # The system would buffer up to 4 MB for a caller who stalls. Not SO_SNDBUF, which bounds what is under way,
         # too: a caller far away would read slowly.
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
@@ -155,6 +211,8 @@ class TimelyProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the timers."""
+        if self._address is not None:
+            self.door.leave(self._address)
         for timer in (self._late, self._stalled):
             if timer is not None:
                 timer.cancel()
@@ -208,9 +266,11 @@ class Server(uvicorn.Server):
     ) -> None:
         container: Container = app.state.container
         # uvicorn makes the protocol itself, so that the limit has to be on the class.
-        protocol = type(
-            "Protocol", (TimelyProtocol,), {"arrive_seconds": container.limits.arrive_seconds}
-        )
+        own = {
+            "arrive_seconds": container.limits.arrive_seconds,
+            "door": Door(container.log, container.metrics.refused.inc),
+        }
+        protocol = type("Protocol", (TimelyProtocol,), own)
         super().__init__(
             uvicorn.Config(
                 app,

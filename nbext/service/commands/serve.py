@@ -163,6 +163,8 @@ def _serve(
         query_seconds=args.query_seconds or data.query_seconds,
         workers=args.workers,
     )
+    log = Log(sys.stderr)
+    log.take_over()
     # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
     hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
     container = Container(
@@ -173,6 +175,7 @@ def _serve(
         owner=key,
         limits=limits,
         policy=policy.given(args, Policy()),
+        log=log,
     )
     app = create_app(container, hosts=hosts, root_path=args.root_path or "")
 
