@@ -355,8 +355,13 @@ class Context(ABC):
         # A block is one chain's; a time is every chain's.
         if len(self.ats) == 1:
             return self.ats[self.default.id]
-        stamp = self._timestamp(self.as_of, self.default) if self.as_of.block is None else None
-        return self.as_of.block if stamp is None else iso(stamp)
+        if (
+            self.as_of.block is not None
+            or (stamp := self._timestamp(self.as_of, self.default)) is None
+        ):
+            return self.as_of.block
+        # A day may end after the data of a chain; its last second may not.
+        return str(iso(stamp))[:10] if self.as_of.day else iso(stamp)
 
     def held_at(self, asked: ParsedCondition, chain: Chain, *contracts: Contract) -> int | None:
         """Return the block of ``asOf`` for balances of some contracts, which must be known by then."""
@@ -365,10 +370,13 @@ class Context(ABC):
             self._check_known(contract, chain, block, "/filters/asOf")
         return block
 
-    def warn_of_snapshots(self, chain: Chain, block: int | None) -> None:
-        """Warn of contracts whose balances are not known yet at a block."""
-        if line := self.extents[chain.id].unknown_at(block):
-            self.warn(line)
+    def owned_at(self, asked: ParsedCondition, chain: Chain) -> int | None:
+        """Return the block of ``asOf`` for all NFTs of a chain, which must all be known by then."""
+        starts = self.extents[chain.id].snapshots
+        found = [self.dataset.catalog.contract(chain.id, one) for one in starts]
+        begun = [one for one in found if one is not None and one.is_nft]
+        latest = sorted(begun, key=lambda one: starts[one.address])[-1:]
+        return self.held_at(asked, chain, *latest)
 
     def _check_known(
         self, contract: Contract, chain: Chain, block: int | None, pointer: str

@@ -478,6 +478,24 @@ def test_an_answer_says_in_one_line_what_its_contracts_lack(dataset):
     ]
 
 
+def test_a_day_that_ends_after_one_of_two_chains_means_the_same_as_it_was_written():
+    ends = WorldDataset.unconnected(
+        World(
+            [
+                Contract(0, 1, address(0xC0), "ERC20", symbol="UNI", decimals=18, transfers=1),
+                Contract(1, 10, address(0xC0), "ERC20", symbol="OP", decimals=18, transfers=1),
+            ],
+            [],
+            {1: 30, 10: 60},
+        )
+    )
+    both = {"any": [token(), token("OP", chain="optimism")], "asOf": "2023-11-16"}
+    asked = resolved(ends, both)
+    assert asked.canonical["filters"]["asOf"] == "2023-11-16"
+    again = resolved(ends, asked.canonical["filters"])
+    assert (again.canonical, again.whole) == (asked.canonical, asked.whole)
+
+
 def test_balances_are_not_asked_for_before_the_snapshot_that_they_begin_with(dataset):
     begun = WorldDataset.unconnected(WORLD)
     snapshots = {address(0xC0): 40, address(0xC1): 60, address(0xC3): 20}
@@ -517,14 +535,17 @@ def test_balances_are_not_asked_for_before_the_snapshot_that_they_begin_with(dat
         {"transfer": {"token": "UNI"}, "asOf": 5},
     ):
         assert resolved(begun, known).warnings == []
-    line = "Balances of 2 contracts begin with a snapshot of holders, the last of block 60: nothing is known before."
     distinct = {"collections": {"distinct": {"min": 2}}}
-    assert resolved(begun, {**distinct, "asOf": 39}).warnings == [line]
-    assert (
-        resolved(begun, {**distinct, "asOf": 60}).warnings
-        == resolved(begun, distinct).warnings
-        == []
+    assert errors(begun, {**distinct, "asOf": 59}) == [error("/asOf", 59, "BAYC", 60)]
+    # The snapshots of tokens say nothing of collections.
+    begun.about = replace(
+        begun.about,
+        chains=(
+            replace(begun.about.chains[0], snapshots={**snapshots, address(0xC1): 10}),
+            *begun.about.chains[1:],
+        ),
     )
+    assert resolved(begun, {**distinct, "asOf": 39}).warnings == []
 
 
 def test_it_is_said_that_burn_addresses_are_left_out_where_that_changes_the_number():

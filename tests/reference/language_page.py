@@ -30,17 +30,20 @@ RULES = (
     "0.30000000000000004): write a text or a Decimal. Bounds are inclusive.",
     'A bound without `min` starts above zero: `{"max": "10"}` asks for wallets that hold some and at most 10. Only an '
     'explicit `"min": 0` also matches wallets that hold none: every wallet seen that is not outside the bounds.',
-    "Wallets seen are those with a transfer on a chain of the segment's conditions (up to `asOf`); a segment without "
-    "such a condition has its own chain. `not` beside OR, or alone, is all wallets seen but those.",
+    "Wallets seen are those that the data shows (up to `asOf`) on a chain of the segment's conditions: by a transfer, "
+    "by a holder snapshot, or as an NFT's owner from the beginning. A segment without such a condition has its own "
+    "chain. `not` beside OR, or alone, is all wallets seen but those.",
     "Times are ISO-8601 in UTC, or spans such as `90d`, `12h` and `4w` that count back from the data's last block, or "
     "block numbers. A date without a time of day is its whole day: `after` and `heldSince` begin at its 00:00, "
     "`before` and `asOf` end with it. They do not depend on the time of day: the answer says which block it is for. "
     "`asOf` is one moment for every chain; a block number is one of the segment's own chain.",
     "A balance is the one at the end of a block: `heldSince` looks at every block from then on, and not at what "
     "came and went within one. An ERC721's owner is whoever it was last sent to; whoever sends one that the data has "
-    "not seen before, or more of an ERC1155's id than came to them, counts as its owner from the beginning.",
-    "A token whose balances begin with a holder snapshot has none before its block: `asOf` and `heldSince` there are "
-    "errors. A wallet is seen by its transfers, and at the block of a snapshot that names it.",
+    "not seen before, or more of an ERC1155's id than came to them, counts as its owner from the beginning. Apart from "
+    "that, `asOf` answers as if the data ended there.",
+    "A contract whose balances begin with a holder snapshot has none before its block: `asOf` and `heldSince` there "
+    "are errors, for `distinct` before the snapshot of any of the chain's collections. A snapshot that names a wallet "
+    "has seen it at its block, as a transfer does.",
     "A date needs block times: where the blocks around it have none in the data, it is an error, and a block number is "
     "not.",
     "A transfer to oneself is one transfer. A mint comes from the zero address; a burn goes there or to 0x...dEaD.",

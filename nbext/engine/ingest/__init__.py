@@ -8,7 +8,7 @@
     reading      a file's format, recognised by its columns (`formats.toml`), and its rows as a relation
     sources      which files were ingested, and how; what a run takes out of them
     report       what was read, and every oddity, in words and in numbers
-    derive/      rows become integers, and these the tables of segments: balances, history, owners, activity, contracts
+    derive/      rows become integers, and these the tables of segments: balances, NFTs, activity, contracts
     cluster/     the same on Spark: files at any URL become one generation at another
 
 `nbext.engine.storage` makes the end of a run visible in one step.

@@ -302,7 +302,9 @@ class Report:
         # One block, and not 1 blocks; history and activity are no plural.
         rows = ", ".join(
             how_many(rows, table[:-1]) if table.endswith("s") else f"{rows:,} {table}"
-            for table, rows in self.tables.items()
+            for table, rows in (
+                (table.replace("_", " "), rows) for table, rows in self.tables.items()
+            )
         )
         again = [f"Everything was built again: {self.rebuilt}."] if self.rebuilt else []
         return [

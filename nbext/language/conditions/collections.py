@@ -71,8 +71,7 @@ class CollectionsCondition(Condition):
         if chain is None:
             return None
         if "distinct" in asked.values:
-            moment = context.at(chain, asked.pointer)
-            context.warn_of_snapshots(chain, moment)
+            moment = context.owned_at(asked, chain)
             context.warn_of_gaps(chain)
             return cls(chain.id, (), context.counts(asked, "distinct"), moment)
         contracts, least = context.contracts(asked, "of", chain), asked.values["atLeast"]

@@ -214,7 +214,7 @@ def describe(caller: Request, segment: SegmentRecord, *, cached: bool = False) -
         if ran
         else None,
         "cached": cached,
-        "warnings": facts["warnings"],
+        "warnings": [*facts["warnings"], *facts.get("notes", ())],
         "error": segment.error,
     }
     if "profile" in facts:

@@ -154,7 +154,7 @@ class SegmentService:
     ) -> Executed:
         """Find the segment of a body and its plan on the data, or begin it."""
         fingerprint = dataset.about.fingerprint
-        # Two ways to write one segment have one id: each caller gets its own words back.
+        # Two ways to write one segment have one id: each caller gets its own words back, and what they call for.
         request = {
             **{name: plan.canonical[name] for name in ("operator", "filters", "fileType", "limit")},
             **{name: body[name] for name in ("filters", "profile", "since") if name in body},
@@ -186,7 +186,9 @@ class SegmentService:
                 self.jobs.resolve(job)
                 raise
             self.jobs.wake()
-        found = replace(segment, request=request)
+        found = replace(
+            segment, request=request, facts={**segment.facts, "warnings": plan.warnings}
+        )
         return Executed(found, cached=not begins and found.status == "completed", job=job)
 
     def read(self, segment_id: str, key: Key) -> SegmentRecord:
@@ -494,7 +496,8 @@ def _facts(plan: Any, notes: Sequence[str] = ()) -> dict[str, Any]:
         "chainId": plan.chain.id,
         "asOf": plan.as_of,
         "columns": list(plan.columns),
-        "warnings": [*plan.warnings, *notes],
+        "warnings": list(plan.warnings),
+        "notes": list(notes),
         **({"since": plan.canonical["since"]} if "since" in plan.canonical else {}),
     }
 

@@ -478,3 +478,17 @@ def test_a_new_segment_is_three_changes_of_the_registry_and_is_answered_without_
         "UPDATE",
         "COMMIT",  # completed
     ]
+
+
+def test_a_stored_answer_is_given_with_the_warnings_of_its_callers_own_words(service):
+    zero = {"token": {"token": "USDC", "balance": {"min": "0"}}}
+    worded = [{"filters": one, "limit": 10} for one in (zero, {"all": [zero]}, zero)]
+    found = [service.post("/v1/segment/execute", one).json() for one in worded]
+    assert [(one["id"], one["cached"]) for one in found] == [
+        (found[0]["id"], cached) for cached in (False, True, True)
+    ]
+    assert [one["warnings"][0].partition(":")[0] for one in found] == [
+        "/filters/token/balance/min",
+        "/filters/all/0/token/balance/min",
+        "/filters/token/balance/min",
+    ]
