@@ -264,8 +264,9 @@ class _Run:
         stage = self.stage
         tables.create_tables(stage)
         tables.collect_blocks(stage)
-        # Without snapshots.
+        # Without snapshots: a table of the layout is there all the same.
         stage.run("CREATE TABLE placed (chain_id BIGINT, block BIGINT, seconds BIGINT)")
+        stage.run("INSERT INTO out.snapshot_wallets SELECT chain_id, 0, block FROM placed")
         stage.run(
             "CREATE TABLE opened (contract INTEGER, block BIGINT, wallet INTEGER, hi DECIMAL(38,0), "
             "mid DECIMAL(38,0), lo DECIMAL(38,0), has_id BOOLEAN)"
