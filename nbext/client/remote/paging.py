@@ -337,39 +337,35 @@ class Walk:
                 refusal = None
                 continue
             self._check_number(page, found, way)
-            if self._style == "page" and not isinstance(way, str):
+            asked_for = "" if isinstance(way, str) else next(iter(way.values()))
+            if self._style == "page" and asked_for.isdecimal():
                 # The number that was asked for: an answer may count its pages otherwise.
-                self._number = int(next(iter(way.values()))) - 1
+                self._number = int(asked_for) - 1
             self._by_link, self._led = isinstance(way, str), bool(page.signs.ways)
             self._chosen = page.signs.chosen
             self._parameters = None if isinstance(way, str) else tuple(way)
             return found, asked
-        self._refuse(page, ways, more, refusal)
+        self._refuse(ways, more, refusal)
         return None
 
-    def _refuse(
-        self, page: ForeignPage, ways: list[Way], more: bool | None, refusal: ApiError | None
-    ) -> None:
+    def _refuse(self, ways: list[Way], more: bool | None, refusal: ApiError | None) -> None:
         """Raise the error of a next page that is not to be had, unless nothing says that there is one."""
-        if more is None and self._stated:
-            self._end(page, None)
-        elif isinstance(refusal, NotFound) and self._style in ("page", "offset"):
-            # Some services have no page after the last one, and say so with a 404; its total would say it too.
+        counted = self._style in ("page", "offset")
+        if more is None and (self._stated or (counted and isinstance(refusal, NotFound))):
+            # Some services have no page after the last one, and say so with a 404.
+            last = next((way for way in ways[::-1] if not isinstance(way, str)), {})
             asked = ", ".join(
-                f"{name} {n}"
-                for way in ways[-1:]
-                if not isinstance(way, str)
-                for name, n in way.items()
+                f"{one_line(name, length=40)} {last[name]}" for name in list(last)[:1]
             )
-            if more is None:
-                self._notes.append(
-                    f"The service has no {asked} ({refusal.status}), and nothing says that the {self._came:,} rows "
-                    "before it are all."
-                )
-        elif refusal is not None:
-            raise refusal
-        else:
+            says = f"answers {refusal.status}" if refusal else "sends the same page again"
+            self._notes.append(
+                f"Nothing proves that the {self._came:,} rows are all: asked for {asked or 'the next page'}, the "
+                f"service {says}. There may be more."
+            )
+        elif refusal is None:
             raise self._repeated(ways)
+        elif self._is_reached() or not counted:
+            raise refusal
 
     def _end(self, page: ForeignPage, more: bool | None) -> None:
         """Note or refuse an end that no sign proves."""

@@ -147,12 +147,12 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
     "a total that is the page's, of a service that reads no page": (
         simply({"total": 10, "limit": 10, "page": 1, "items": FIRST}),
         [{}],
-        "there may be more",
+        "here may be more",
     ),
     "a total that is the page's, and no page": (
         simply({"total": 10, "limit": 10, "items": FIRST}),
         [{}],
-        "there may be more",
+        "here may be more",
     ),
     "a total that is the page's, by offset": (
         counted(
@@ -161,6 +161,23 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
         ),
         [{}],
         WHOLE,
+    ),
+    "a link to a page that is missing, and numbers that are set": (
+        link(lambda rows, url: {"rows": rows, "next": "/v1/segment/gone" if url else None}),
+        [{}, PAGED, {"paging": {"style": "offset"}}],
+        ERROR,
+    ),
+    "a cursor, and numbers that are set": (
+        cursor("cursor", lambda rows, at: {"rows": rows, "next_cursor": at}),
+        [PAGED],
+        WHOLE,
+    ),
+    "a total that is the page's, and no page 2": (
+        lambda query, _request: (
+            reply({}, 404) if "page" in query else reply({"total": 10, "page": 1, "rows": FIRST})
+        ),
+        [{}],
+        "page 2",
     ),
     # A word that says that it is a part, wherever it stands.
     **{
