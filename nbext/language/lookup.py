@@ -41,7 +41,7 @@ from nbext.language.model import (
 if TYPE_CHECKING:
     from nbext.core.wire import AsOf
     from nbext.engine.dataset import Contract, Dataset
-    from nbext.engine.query.statement import WalletList
+    from nbext.engine.query.set_tree import WalletList
 
 _UNLOGGED = "it changes balances without a transfer, as tokens do that rebase or take a fee"
 # Why a contract's balances differ from those of the data, by `Compared.cause`.

@@ -19,7 +19,7 @@ from nbext.engine.dataset import Cancel, ChainExtent, Contract, DataAbout
 from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.query.amounts import stored_amount
 from nbext.engine.query.answers import Engine, SqlDataset
-from nbext.engine.query.statement import WalletList
+from nbext.engine.query.set_tree import WalletList
 from nbext.engine.schema import FOREVER, TABLES
 
 ZERO = BURN_ADDRESSES[0]

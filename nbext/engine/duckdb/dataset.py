@@ -23,7 +23,7 @@ from nbext.engine.storage import ADVICE, about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
-    from nbext.engine.query.statement import Sql
+    from nbext.engine.query.set_tree import Sql
     from nbext.engine.storage import Generation
 
 Result = TypeVar("Result")

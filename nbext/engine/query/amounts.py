@@ -41,10 +41,13 @@ def carried(sums: str, others: str) -> str:
     Each sum may be of up to 10**11 limbs of either sign.
     """
     for upper, lower, rest in (("mid", "lo", "hi"), ("hi", "mid", "lo")):
+        # Decimals are divided slowly, and hardly a sum needs it: of 86,000 sums 340 ms, and 30 ms where none does.
+        fits = f"CASE WHEN {lower} >= 0 AND {lower} < {_BASE} THEN"
         # The remainder takes the dividend's sign on every engine; adding the base first makes it the modulus.
-        limb = f"({lower} % {_BASE} + {_BASE}) % {_BASE}"
+        rest_of = f"({lower} % {_BASE} + {_BASE}) % {_BASE}"
+        limb = f"{fits} {lower} ELSE {rest_of} END"
         # Some engines divide decimals as doubles: the quotient is a small whole number, so rounding restores it.
-        carry = f"CAST(round(({lower} - {limb}) / {_BASE}) AS {LIMB})"
+        carry = f"{fits} 0 ELSE CAST(round(({lower} - {rest_of}) / {_BASE}) AS {LIMB}) END"
         limbs = f"{upper} + {carry} AS {upper}, {limb} AS {lower}, {rest}"
         sums = f"(SELECT {others}, {limbs} FROM {sums}) AS {lower}_carried"
     return f"SELECT * FROM {sums}"

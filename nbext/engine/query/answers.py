@@ -46,9 +46,8 @@ from nbext.engine.query.bitmaps import (
 from nbext.engine.query.explain import formula_of, spelled_out
 from nbext.engine.query.rows import AMOUNT, Rows, addresses_of_bytes, in_exact_order
 from nbext.engine.query.series import Series, series_of
-from nbext.engine.query.set_tree import Leaf, Settled, normal_form
+from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Settled, Sql, WalletList, normal_form
 from nbext.engine.query.sql import SqlBuilder
-from nbext.engine.query.statement import ENTERS, LEAVES, Sql, WalletList
 from nbext.errors import ResourceLimit
 
 if TYPE_CHECKING:
@@ -311,25 +310,26 @@ class Answers:
 
     def explained(self, question: Question, limit: int) -> Mapping[str, Any]:
         """Return what `SqlDataset.explain` does."""
-        sql, leaves = self._builder(), list[Leaf]()
-        formula = formula_of(normal_form(question.wallets(sql)), leaves)
-        statements: dict[str, Sql | WalletList] = {
-            str(number): leaf.wallets for number, leaf in enumerate(leaves, 1)
-        }
-        returned = pa.table({"wallet": pa.array([], pa.int32())})
+        sql, numbered = self._builder(), list[Leaf]()
+        formula = f"-- wallets: {formula_of(normal_form(question.wallets(sql)), numbered)}"
+        returned, order = np.array([], np.int32), question.order
+        columns: dict[str, Sql | WalletList] = {}
         for column in question.columns if limit else ():
-            values = column.values(sql)
-            if isinstance(values, str):
-                statements[column.name] = _of_some(sql.statement(values), column, returned)
+            if column.kind == "match":
+                sets = normal_form(column.values(sql))
+                formula += f"; {column.name}: {formula_of(sets, numbered)}"
             else:
-                formula += f"; {column.name}: {formula_of(normal_form(values), leaves)}"
+                columns[column.name] = self._statement(column, returned)
+        by = "address"
+        if limit and order is not None and order.keys is not None and order.column is not None:
+            by = question.columns[order.column].name
+            columns[f"order by {by}"] = sql.statement(order.keys(sql))
         if limit and not (self._data.addresses and self._data.addresses.ready):
-            statements["address"] = _addresses(returned)
-        answered = (
-            f"the first {limit:,} by address are returned" if limit else "they are only counted"
-        )
-        texts = {"sql": f"-- wallets: {formula}; {answered}", "plan": ""}
-        for name, one in statements.items():
+            columns["address"] = _addresses(returned)
+        leaves = {str(number): leaf.wallets for number, leaf in enumerate(numbered, 1)}
+        answered = f"the first {limit:,} by {by} are returned" if limit else "they are only counted"
+        texts = {"sql": f"{formula}; {answered}", "plan": ""}
+        for name, one in {**leaves, **columns}.items():
             self._cancel.check()
             if isinstance(one, WalletList):
                 texts["sql"] += f"\n\n-- {name}: the {one.wallets:,} wallets of the list {one.id}"
@@ -480,16 +480,20 @@ class Answers:
 
     def _column(self, column: ExactColumn, wallets: Wallets) -> pa.Table:
         """Return a column of some wallets, or of all that have it: ``wallet`` and the value."""
-        sql = self._builder()
-        values = column.values(sql)
-        if not isinstance(values, str):
-            members = self._combined(normal_form(values))
+        if column.kind == "match":
+            members = self._combined(normal_form(column.values(self._builder())))
             return pa.table({"wallet": members, column.name: np.ones(len(members), np.int64)})
-        statement = sql.statement(values)
+        return valued(self._engine.fetch(self._statement(column, wallets)), column)
+
+    def _statement(self, column: ExactColumn, wallets: Wallets) -> Sql:
+        """Return the statement of a column of some wallets, or of all that have it."""
+        sql = self._builder()
+        statement = sql.statement(column.values(sql))
         # What is read whole names no wallets. To register them takes as long as a short statement.
-        if column.holders is None or column.holders > _READ_WHOLE:
-            statement = _of_some(statement, column, pa.table({"wallet": wallets}))
-        return valued(self._engine.fetch(statement), column)
+        if column.holders is not None and column.holders <= _READ_WHOLE:
+            return statement
+        text = f"SELECT * FROM ({statement.text}) WHERE wallet IN (SELECT wallet FROM {RETURNED})"
+        return Sql(text, statement.values, {RETURNED: pa.table({"wallet": wallets})})
 
     def _range(self, column: ExactColumn, wallets: Wallets) -> pa.ChunkedArray:
         """Return a column of wallets that are near each other: ranges are read, others in them left out.
@@ -523,7 +527,7 @@ class Answers:
         addresses = self._data.addresses
         if addresses is not None and addresses.ready:
             return addresses.of(wallets)
-        return placed(wallets, self._engine.fetch(_addresses(pa.table({"wallet": wallets}))))
+        return placed(wallets, self._engine.fetch(_addresses(wallets)))
 
 
 def valued(rows: Any, column: ExactColumn) -> Any:
@@ -541,15 +545,9 @@ def valued(rows: Any, column: ExactColumn) -> Any:
     return rows.select(marks).append_column(column.name, value)
 
 
-def _of_some(sql: Sql, column: ExactColumn, wallets: pa.Table) -> Sql:
-    """Return the statement of a column for some wallets alone."""
-    text = f"SELECT * FROM ({sql.text}) WHERE wallet IN (SELECT wallet FROM {RETURNED})"
-    return Sql(text, sql.values, {RETURNED: wallets})
-
-
-def _addresses(wallets: pa.Table) -> Sql:
+def _addresses(wallets: Wallets) -> Sql:
     text = f"SELECT wallet, address FROM wallets WHERE wallet IN (SELECT wallet FROM {RETURNED})"
-    return Sql(text, tables={RETURNED: wallets})
+    return Sql(text, tables={RETURNED: pa.table({"wallet": wallets})})
 
 
 def _bitmap(wallets: Wallets) -> np.ndarray[Any, np.dtype[np.bool_]]:

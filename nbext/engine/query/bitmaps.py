@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbext.core.uint256 import LIMB_BASE
-from nbext.engine.query.set_tree import Leaf, Settled, Union
-from nbext.engine.query.statement import ENTERS, LEAVES
+from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Settled, Union
 
 if TYPE_CHECKING:
     import pyarrow as pa

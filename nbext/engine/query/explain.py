@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union
 
 if TYPE_CHECKING:
-    from nbext.engine.query.statement import Sql
+    from nbext.engine.query.set_tree import Sql
 
 # Of a list of values.
 _SHOWN = 20

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from nbext.engine.query.set_tree import Leaf, Narrowed, Tree, Union
-from nbext.engine.query.statement import ENTERS, LEAVES, Sql
+from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Narrowed, Sql, Tree, Union
 from nbext.engine.schema import FOREVER
 
 LIMB = "DECIMAL(38,0)"

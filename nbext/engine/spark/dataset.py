@@ -17,7 +17,7 @@ from nbext.errors import QueryCancelled
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from nbext.engine.query.statement import Sql
+    from nbext.engine.query.set_tree import Sql
     from nbext.engine.spark.session import Spark
     from nbext.engine.storage import Generation
 

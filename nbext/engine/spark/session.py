@@ -15,7 +15,7 @@ import duckdb
 
 from nbext.core.atomic_files import whole_folder
 from nbext.engine.layers import attach
-from nbext.engine.query.statement import Sql
+from nbext.engine.query.set_tree import Sql
 from nbext.engine.schema import SQL_TYPES, TABLES, sql_literal
 from nbext.engine.storage import DUCKDB
 from nbext.errors import ConfigError, SegmentFailed, StorageError

@@ -11,8 +11,8 @@ from nbext.language.conditions.condition import VITALIK, Condition
 from nbext.language.fields import Field
 
 if TYPE_CHECKING:
+    from nbext.engine.query.set_tree import WalletList
     from nbext.engine.query.sql import SqlBuilder
-    from nbext.engine.query.statement import WalletList
     from nbext.language.lookup import Context
     from nbext.language.model import ParsedCondition
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nbext.core.addresses import WIDTH, list_id
 from nbext.core.atomic_files import PART, PRIVATE, sync
-from nbext.engine.query.statement import WalletList
+from nbext.engine.query.set_tree import WalletList
 from nbext.errors import DiskFull
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from nbext.engine.dataset import Cancel, ExactColumn, QueryResult, Question
+from nbext.engine.dataset import Cancel, ExactColumn, Order, QueryResult, Question
 from nbext.engine.open import open_dataset
 from nbext.engine.query.amounts import limbs_at_least
 from nbext.engine.query.set_tree import And, Not, Or
@@ -272,6 +272,31 @@ def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combine
         == len((run[0] & (run[1] | run[2])) - (run[3] & run[4]))
         > 0
     )
+
+
+def test_an_explanation_shows_the_order_what_is_read_whole_and_the_sets_of_a_column(dataset):
+    def keys(sql):
+        return f"SELECT wallet, size FROM {sql.table('balances', contract=2)}"
+
+    matches = ExactColumn("matches", "match", lambda sql: Or(_above(sql, (3, 5))))
+    ordered = Question(
+        lambda sql: _above(sql, [1])[0],
+        (*columns(known=3)[:1], matches),
+        Order(0, descending=True, keys=keys),
+    )
+    first, *statements = dataset.explain(ordered, limit=7)["sql"].split("\n\n")
+    assert first == "-- wallets: 1; matches: 2 or 3; the first 7 by B_balance_raw are returned"
+    of_two = "FROM (SELECT *\n  FROM balances\n  WHERE contract = $v0)\n-- $v0 = 2"
+    assert statements[3:5] == [
+        f"-- B_balance_raw\nSELECT wallet, hi, mid, lo\n{of_two}",
+        f"-- order by B_balance_raw\nSELECT wallet, size\n{of_two}",
+    ]
+    assert [text.splitlines()[0] for text in statements] == [
+        *(f"-- {n}" for n in range(1, 4)),
+        "-- B_balance_raw",
+        "-- order by B_balance_raw",
+        "-- address",
+    ]
 
 
 def test_a_cancelled_question_ends_soon_and_the_next_is_answered(dataset):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nbext.engine.open import open_dataset
-from nbext.engine.query.set_tree import Leaf, leaves, normal_form
+from nbext.engine.query.set_tree import Leaf, Sql, leaves, normal_form
 from nbext.engine.query.sql import Layers, SqlBuilder
-from nbext.engine.query.statement import Sql
 from nbext.language import language
 from tests.engine import forms
 
