@@ -227,6 +227,7 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         if page.table is not None:
             _refuse_text(page.table, {**profile.columns, **source.types}, key)
         page.signs = signs_of(None, came.headers, None, profile)
+        page.warnings += page.signs.notes
         return page
     answer = came.answer
     assert answer is not None
@@ -378,7 +379,7 @@ def _raise_error(
     raise _error(text, key, status, problem)
 
 
-_CODES = name_set("statuscode code status")
+_CODES = names("codes")
 
 
 def _read_table(

@@ -7,12 +7,16 @@ Every row is one stranger's service on loopback, its settings, and what the publ
 
 from __future__ import annotations
 
+import io
 import json
+from itertools import product
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from nbext import Client
+from nbext.core.wire import ARROW_TYPE
 from nbext.errors import ApiError, NbextError, NotFound, ProtocolError
 from nbext.settings import Settings
 from tests.client.conftest import KEY
@@ -24,6 +28,7 @@ from tests.client.remote.test_never_a_part import (
     Style,
     after,
     counted,
+    csv_of,
     cursor,
     link,
     numbered,
@@ -223,7 +228,7 @@ def outcome(server: FaultServer, remote: dict[str, Any], answer: Style, call: An
     except NbextError as error:
         return f"{ERROR}: {error}"
     notes = table.attrs["nbext"]["warnings"]
-    whole = table["address"].tolist() == [row["address"] for row in ROWS]
+    whole = "address" in table and table["address"].tolist() == [row["address"] for row in ROWS]
     return WHOLE if whole and not notes else "; ".join(notes) or f"{len(table)} rows, and no word"
 
 
@@ -258,6 +263,44 @@ def in_body(style: Style) -> Style:
         return style(query, request)
 
     return answer
+
+
+def test_what_headers_say_holds_for_rows_of_every_format_and_wherever_they_go(server, tmp_path):
+    sink = io.BytesIO()
+    table = pa.table({"address": [row["address"] for row in FIRST], "n": list(range(10))})
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    formats = {
+        "text/csv": csv_of(FIRST),
+        ARROW_TYPE: sink.getvalue(),
+        "application/x-ndjson": b"".join(json.dumps(row).encode() + b"\n" for row in FIRST),
+        "application/json": json.dumps({"rows": FIRST}).encode(),
+    }
+    wrong = []
+    for (kind, body), settings, (header, expected), to in product(
+        formats.items(),
+        ({}, {"paths": {"next": "header:X-Nowhere"}}, {"paging": {"header": "X-Nowhere"}}),
+        {
+            "X-Has-More: true": ERROR,
+            "X-Total-Count: 25": ERROR,
+            "X-Truncated: true": ERROR,
+            "X-Total-Pages: 3": ERROR,
+            "Age: 86400": "Age = 86400",
+            "X-Clipped: yes": "clipped = 'yes'",
+        }.items(),
+        (None, "rows.csv", "rows.parquet"),
+    ):
+        name, _, value = header.partition(": ")
+        answer = simply(body, content_type=kind, **{name: value})
+        target = None if to is None else tmp_path / to
+        found = outcome(
+            server,
+            settings,
+            answer,
+            lambda client, target=target: client.export_csv("abc", to=target, overwrite=True),
+        )
+        wrong += [] if expected in found else [f"{kind} {settings} {header} {to}: {found}"]
+    assert "\n".join(wrong) == ""
 
 
 def test_every_status_word_must_be_known_for_a_job_to_be_done(server, settings):
