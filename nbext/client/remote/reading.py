@@ -18,7 +18,9 @@ from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
     ROWS,
     bare,
+    by_bare,
     fields_of,
+    first_named,
     is_address,
     name_set,
     names,
@@ -371,15 +373,11 @@ def _raise_error(
         return
     problem = document if isinstance(document, dict) else {}
     # A gateway that turns every answer into a 200 leaves the status in the body.
-    codes = (v for k, v in problem.items() if bare(k) in _CODES and type(v) is int)
-    inner = next(codes, 0)
-    status = inner if 400 <= inner < 600 else status
+    inner = first_named(by_bare(problem), vocabulary()["codes"])
+    status = inner if type(inner) is int and 400 <= inner < 600 else status
     if status >= 400:
         raise of_problem(status, problem, text or words(document), key)
     raise _error(text, key, status, problem)
-
-
-_CODES = names("codes")
 
 
 def _read_table(

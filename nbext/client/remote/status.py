@@ -27,7 +27,6 @@ from nbext.client.remote.field_names import (
     is_url,
     names,
     number_of,
-    path_to,
     places,
     state_of,
     truth_of,
@@ -118,17 +117,12 @@ def _id_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -
         # A word such as "ok" is not an id.
         is_id = SEGMENT_ID.match(document) and state_of(document) is None and len(document) > 2
         return document if is_id else None
+    # The id of a JSON-RPC answer is the question's, and JSON-LD's @id is an address.
+    holders = ((path, place) for path, place in places(document) if "jsonrpc" not in place)
     found = {
-        path_to(path, name): str(value)
-        for path, place in places(document)
-        # The id of a JSON-RPC answer is the question's.
-        if "jsonrpc" not in place
-        for name, value in place.items()
-        # JSON-LD's @id is an address.
-        if bare(name) in IDS
-        and not name.startswith("@")
-        and type(value) in (str, int)
-        and value != ""
+        path: str(value)
+        for path, plain, value in fields_of(holders)
+        if plain in IDS and type(value) in (str, int) and value != "" and '"@' not in path
     }
     # The query's id beside that of its run: what ran is asked for by its own.
     runs = {

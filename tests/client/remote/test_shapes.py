@@ -1115,6 +1115,8 @@ def test_the_page_of_a_search_may_be_in_an_object_of_its_body(server, settings):
     from tests.client.conftest import KEY
 
     def answer(request: Request) -> bytes:
+        if request.method == "GET":
+            return reply({}, 404)
         page = json.loads(request.body).get("pagination", {}).get("page", 1)
         return reply(
             {
