@@ -145,7 +145,7 @@ class Failing:
     def _sqlite(self, former: Callable[..., Any]) -> Callable[..., Any]:
         def connect(*values: Any, **options: Any) -> Any:
             if self.count("SQLite file"):
-                raise sqlite3.OperationalError("unable to open database file")
+                raise _of_sqlite(sqlite3.SQLITE_CANTOPEN, "unable to open database file")
             made = former(*values, factory=_Connection, **options)
             made.failing = self
             return made
@@ -166,6 +166,12 @@ class Failing:
     def _clock(self, former: Callable[[], float]) -> Callable[[], float]:
         # A clock does not fail; it is set.
         return lambda: former() - (_DAY if self.count("clock") else 0)
+
+
+def _of_sqlite(code: int, text: str) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError(text)
+    error.sqlite_errorcode = code  # as SQLite's own errors have it
+    return error
 
 
 class _Raw(io.FileIO):
@@ -196,7 +202,7 @@ class _Connection(sqlite3.Connection):
 
     def commit(self) -> None:
         if self.failing.count("SQLite commit"):
-            raise sqlite3.OperationalError("disk I/O error")
+            raise _of_sqlite(sqlite3.SQLITE_IOERR, "disk I/O error")
         super().commit()
 
 
@@ -205,5 +211,5 @@ class _Cursor(sqlite3.Cursor):
 
     def execute(self, *values: Any) -> Any:
         if self.failing.count("SQLite statement"):
-            raise sqlite3.OperationalError("disk I/O error")
+            raise _of_sqlite(sqlite3.SQLITE_IOERR, "disk I/O error")
         return super().execute(*values)

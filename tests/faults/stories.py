@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import nbext
-from nbext import Client
+from nbext import Client, cli
 from nbext.core.atomic_files import PART
 from nbext.engine.ingest import ingest
 from nbext.errors import NbextError
 from nbext.fetch.run import Output, Request, fetch
 from nbext.notebook.forms.signup import THANKS
-from nbext.service.commands import backup
 from nbext.settings import Secret
 from tests.engine.ingest.reading_back import Tables, transaction, wallet
 from tests.keyrings import Ring
@@ -171,9 +169,11 @@ def backing_up(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
         segment, target = _exported(client), folder / "copy"
 
         def tell() -> Any:
-            args = argparse.Namespace(target=target, data=folder / "data", registry=None)
-            with redirect_stdout(StringIO()) as printed:
-                backup.run(args)
+            words = ["backup", str(target), "--data", str(folder / "data")]
+            with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()) as wrong:
+                code = cli.main(words)
+            if code:
+                raise NbextError(wrong.getvalue())
             return printed.getvalue()
 
         def look() -> Any:
