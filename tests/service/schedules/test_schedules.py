@@ -94,14 +94,11 @@ def walk(folder: Path, seed: int, seconds: float) -> list[str]:
     return faults
 
 
-# Until a private key's segments have ids of their own: what a key may do is looked up before it is done.
-@pytest.mark.xfail(strict=False)
 @pytest.mark.slow
 def test_two_operations_at_once_end_as_one_after_the_other(tmp_path):
     assert walk(tmp_path, time.time_ns(), _GATE) == []
 
 
-@pytest.mark.xfail(strict=False)
 @pytest.mark.long
 def test_all_pairs_of_operations_at_once_end_as_one_after_the_other(tmp_path):
     assert walk(tmp_path, 1, _ALL) == []
