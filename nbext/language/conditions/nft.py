@@ -127,9 +127,10 @@ class NftCondition(HoldingCondition):
         """Return what wallets gained and lost of the ids."""
         # Nearly all ids fit one limb, which an engine can look up in a list; the rest are compared one by one.
         tests = []
-        if small := [str(one) for one in self.ids if one < LIMB_BASE]:
-            # As texts: Spark has no list of decimals of unlike digits.
-            listed = f"(SELECT CAST(listed AS {LIMB}) FROM {sql.listed(small, 'listed')})"
+        if small := [one for one in self.ids if one < LIMB_BASE]:
+            # Else as texts: Spark has no list of decimals of unlike digits, and DuckDB casts texts slowly.
+            given: list[int] | list[str] = small if max(small) < 2**63 else list(map(str, small))
+            listed = f"(SELECT CAST(listed AS {LIMB}) FROM {sql.listed(given, 'listed')})"
             tests.append(f"id_hi = 0 AND id_mid = 0 AND id_lo IN {listed}")
         for one in self.ids:
             if one >= LIMB_BASE:

@@ -35,7 +35,14 @@ _ORIGIN = (
     "row BIGINT USING COMPRESSION BITPACKING",
     "given BIGINT USING COMPRESSION RLE",
 )
-_PLAIN = {("wallets", "address"), ("balances", "lo"), ("history", "lo"), ("transfers", "lo")}
+_PLAIN = {
+    ("wallets", "address"),
+    ("balances", "lo"),
+    ("history", "lo"),
+    ("transfers", "lo"),
+    ("nft_changes", "id_lo"),
+    ("nft_changes", "change"),
+}
 # Where the opening balances of a snapshot stand in their block: before every log.
 OPENING = -1
 # A transfer without its count.
