@@ -416,6 +416,13 @@ class SegmentRun:
             return writer.write(ending, schema, batches, file, raw=raw)
         came.copy = file if is_copied else None
         reading = self.service.decoded(came, Want.SEGMENT, types, call.operation, path.parent)
+        if reading.url is not None and reading.rows is None and reading.state is not State.RUNNING:
+            if is_copied:
+                raise ProtocolError(
+                    "The rows are in a file at another address, which raw cannot copy. Leave out raw (--raw)."
+                )
+            call = replace(call, target=self.service.follow(reading.url))
+            reading = self.service.read(call, types=types, folder=path.parent)
         if reading.rows is None:
             running = reading.state is State.RUNNING
             raise ProtocolError(

@@ -298,7 +298,9 @@ def _rank(role: str, one: OutlineField) -> int:
     exact, pattern = _NAMES[role]
     if one.name in exact or re.search(pattern, one.name):
         return 3 if one.name in exact else 2
-    # In a language that nobody here knows, an id still looks like one: "T-9", 4711.
+    # In a language that nobody here knows, an id still looks like one: "T-9", 4711, "operations/7".
     return int(
-        role == "id" and re.fullmatch(r"'?[\w.:-]{0,80}\d[\w.:-]{0,80}'?", one.value) is not None
+        role == "id"
+        and re.fullmatch(r"'?[\w.:-][\w.:/-]{0,80}'?", one.value) is not None
+        and re.search(r"\d", one.value) is not None
     )

@@ -510,7 +510,7 @@ def _lines(place: str, fields: Sequence[str] = (), *, more: bool = True) -> str:
     """Return the lines of settings that ask for the other pages, or say that a field does not speak of any."""
     paged = (
         f'Say how with `%nbext set {place}.paging.style = "page"` or "offset" '
-        f"({place}.paging.parameter is its name)"
+        f"({place}.paging.parameter is its name), or where the next one begins with {place}.paths.next"
     )
     known = f"{_known(place, fields)} says that it does not matter" if fields else ""
     return f"{'. '.join(filter(None, (paged if more else '', known)))}."

@@ -74,6 +74,9 @@ def read_job(
     if page.state is State.RUNNING and page.url in plain.values():
         # The rows are not there yet, if ever: beside an id it is the address of the job itself.
         page.poll, page.url = page.poll or (None if page.id else page.url), None
+    # Django REST framework names each object's own address: its description is there, and not its rows.
+    if page.url in plain.values() and (page.url or "").rstrip("/").endswith(f"/segment/{page.id}"):
+        page.url = None
     page.reason = _reason(document)
 
 
