@@ -37,6 +37,7 @@ _SPAN_SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 # For how long a revoked key may still be accepted: what was found is looked up again this often (seconds). Looking in
 # the registry for each request would cost more than all other checks together.
 FRESH = 1.0
+_EPOCH = time.time() - time.monotonic()
 # Keys whose look-up is remembered: more than that at once are looked up again.
 _REMEMBERED = 10_000
 
@@ -293,14 +294,14 @@ class Rates:
         if key.rate is None:
             return True
         began, left = self._left.get(key.id, (0.0, 0))
-        if left < 1 or began != _window(parse_rate(key.rate), time.time()):
+        if left < 1 or began != _window(parse_rate(key.rate), _now()):
             return False
         self._left[key.id] = (began, left - 1)
         return True
 
     def take(self, key: Key) -> None:
         """Take more of the key's rate and count one request, or raise the problem 429 with the seconds to wait."""
-        rate, now = parse_rate(key.rate or DEFAULT_RATE), time.time()
+        rate, now = parse_rate(key.rate or DEFAULT_RATE), _now()
         span, began = rate.get_expiry(), _window(rate, now)
         try:
             granted = self._granted(key.id, rate, now)
@@ -341,6 +342,11 @@ class Rates:
                     {"key_id": key_id, "began": began, "taken": taken.get(began, 0) + granted},
                 )
         return granted
+
+
+def _now() -> float:
+    """Return the time as a clock shows it that is never set: one that is set back would grant a window again."""
+    return _EPOCH + time.monotonic()
 
 
 def _window(rate: RateLimitItem, now: float) -> float:

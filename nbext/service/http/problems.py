@@ -51,13 +51,13 @@ CODES: dict[str, tuple[int, str]] = {
     "storage": (500, "The service could not write or read a file"),
     "busy": (503, "Too many segments are waiting"),
     "registry": (503, "The registry cannot be reached"),
-    "unavailable": (503, "A stored file cannot be read now"),
+    "unavailable": (503, "A file cannot be read or written now"),
     "stopping": (503, "The service is stopping"),
     "unready": (503, "The service cannot run segments now"),
     "query-timeout": (504, "The segment ran past the time limit"),
     "disk-full": (507, "The service's disk is full"),
     "resource-limit": (507, "The segment ran past the memory or disk limit"),
-    "quota": (507, "The results of this key take too much room"),
+    "quota": (507, "What is stored takes too much room"),
 }
 
 
@@ -119,7 +119,7 @@ _OWN_WORDS = {
     "query-timeout": "The segment was stopped at the service's time limit. Use narrower or fewer conditions.",
     "storage": "A stored file is damaged or could not be written: `nbext check` says which. The operator's log has "
     "this request's id.",
-    "unavailable": "A stored file cannot be read now. Try again soon. The operator's log says why.",
+    "unavailable": "A file cannot be read or written now. Try again soon. The operator's log says why.",
     "registry": "The registry cannot be reached. Try again soon. The operator's log says why.",
     "disk-full": "The service's disk is full, so nothing new can be stored. What is stored is still read.",
     "internal": "This is a fault of the service. The operator's log has this request's id.",

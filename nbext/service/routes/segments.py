@@ -401,9 +401,11 @@ def export_segment_as_arrow(
     wire.LISTS,
     wire.StoredList,
     *BODY,
-    "busy",
     "storage",
     "resource-limit",
+    "disk-full",
+    "quota",
+    "unavailable",
     status_code=201,
     openapi_extra=_ADDRESSES,
 )

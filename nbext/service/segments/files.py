@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from nbext.core.atomic_files import PRIVATE, whole_file
-from nbext.errors import StorageError
+from nbext.errors import DiskFull, StorageError
 
 Condition = Literal["here", "absent", "damaged"]
 # The file in each folder that names the registry whose files these are.
@@ -21,7 +21,14 @@ _MARK = "registry-id"
 
 
 class Unavailable(StorageError):
-    """A stored file cannot be read now: it is neither damaged nor gone, as far as anyone can tell."""
+    """A file cannot be read or written now: it is neither damaged nor gone, as far as anyone can tell."""
+
+
+def unwritten(error: BaseException, what: str) -> StorageError:
+    """Return the error of a file that could not be written: DiskFull, or Unavailable, for it may be possible again."""
+    message = f"{what} could not be written ({type(error).__name__})"
+    found = DiskFull.where(error, message)
+    return found if isinstance(found, DiskFull) else Unavailable(message)
 
 
 class StoredFiles:

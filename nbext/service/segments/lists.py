@@ -17,11 +17,10 @@ from pathlib import Path
 from nbext.core.addresses import WIDTH, list_id
 from nbext.core.atomic_files import PART, PRIVATE, sync
 from nbext.engine.query.set_tree import WalletList
-from nbext.errors import DiskFull
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem
-from nbext.service.segments.files import StoredFiles
+from nbext.service.segments.files import StoredFiles, unwritten
 
 FOLDER = "lists"
 # Addresses that are compared, or moved, at a time.
@@ -47,9 +46,7 @@ class Lists(StoredFiles):
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
             yield part
         except OSError as error:
-            raise DiskFull.where(
-                error, f"a list of wallets could not be written ({type(error).__name__})"
-            ) from None
+            raise unwritten(error, "a list of wallets") from None
         finally:
             part.unlink(missing_ok=True)
 
@@ -66,10 +63,11 @@ class Lists(StoredFiles):
         sync(part)
         name, wallets = list_id(_blocks(part)), part.stat().st_size // WIDTH
         path = self._path(name, key)
+        if not path.exists():
+            self.trim(arrived=part.stat().st_size)
         part.replace(path)
         sync(self.folder)
         self.trust(path.name)
-        self.trim(keep=path.name)
         return WalletList(name, wallets, path)
 
     def find(self, name: str, key: Key | None = None) -> WalletList | None:
@@ -96,22 +94,30 @@ class Lists(StoredFiles):
         # Ids travel in shared notebooks: a private key's lists are its own, and it sees no others.
         return self.folder / (f"{name}.{key.id}" if key and key.private else name)
 
-    def trim(self, keep: str = "", *, aged: bool = False) -> None:
-        """Delete the lists that are too old, if ``aged``, then the least recently used until the rest fits."""
+    def trim(self, *, arrived: int = 0, aged: bool = False) -> None:
+        """Delete the lists that are too old, if ``aged``, then the least recently used until the rest fits.
+
+        None that was used within the hour gives way, whoever's it is: the problem is 507 where one has ``arrived``, of
+        so many bytes, and does not fit then.
+        """
         stored, policy = [], self._database.policy
         for path in (*self.folder.glob("ls_*"), *self.folder.glob(f".*{PART}")):
             # Another round of this, or another service, may delete it meanwhile.
             with contextlib.suppress(FileNotFoundError):
                 stat = path.stat()
                 stored.append((stat.st_mtime, stat.st_size, path))
-        total, now = sum(size for _, size, _ in stored), time.time() if aged else 0.0
+        total, now = sum(size for _, size, _ in stored), time.time()
         for used_at, size, path in sorted(stored):
             # What was being received for an hour when its service ended is nobody's.
-            days = 1 / 24 if path.suffix == PART else policy.keep_days
-            room = path.suffix != PART and path.name != keep and total > policy.list_bytes
-            if room or now - used_at > days * 86400:
+            kept = _NOTED if path.suffix == PART else policy.keep_days * 86400
+            # A use within the hour may have been noted an hour before.
+            gives_way = path.suffix != PART and abs(now - used_at) > 2 * _NOTED
+            if (aged and now - used_at > kept) or (gives_way and total > policy.list_bytes):
                 self.remove(path.name)
                 total -= size
+        if arrived and total > policy.list_bytes:
+            detail = f"The lists of wallets that are in use take {total - arrived:,} of {policy.list_bytes:,} bytes."
+            raise Problem("quota", f"{detail} Try again in an hour.")
 
 
 def verified_lists(folder: Path) -> Iterator[tuple[str, bool]]:

@@ -27,8 +27,7 @@ from nbext.core.strict_json import to_json
 from nbext.core.times import in_iso
 from nbext.core.uint256 import as_texts
 from nbext.core.wire import Column, Page
-from nbext.errors import DiskFull
-from nbext.service.segments.files import Condition, StoredFiles, Unavailable
+from nbext.service.segments.files import Condition, StoredFiles, Unavailable, unwritten
 from nbext.service.segments.store import ResultFile, SegmentRecord
 
 if TYPE_CHECKING:
@@ -68,11 +67,9 @@ class ResultFolder(StoredFiles):
                     for batch in batches:
                         out.write_batch(batch)
                 result = ResultFile(name, part.stat().st_size, sha256_of(part))
+            self.trust(name)
         except (OSError, pa.ArrowException) as error:
-            raise DiskFull.where(
-                error, f"a result could not be written ({type(error).__name__})"
-            ) from None
-        self.trust(name)
+            raise unwritten(error, "a result") from None
         return result
 
     def check(self, result: ResultFile, *, read: bool = True) -> Condition:

@@ -177,6 +177,12 @@ _COMPLETE = (
     .returning(segments)
 )
 _END = update(segments).where(*_OWN, _UNFINISHED)
+# What a segment takes without a result.
+_TEXTS = func.length(segments.c.request) + func.length(segments.c.facts)
+# Bytes of one row of a result, at most about, and of each of its columns: reserved when a segment is accepted.
+_ROW_BYTES, _COLUMN_BYTES = 44, 20
+# Idempotency-Keys of one key within their 24 hours.
+_MOST_CLAIMS = 10_000
 _ADD = insert(segments).returning(segments)
 _TAKEN = select(func.sum(segments.c.stored)).where(_OF_KEY)
 _OF_FILE = (segments.c.file, segments.c.size, segments.c.sha256)
@@ -236,6 +242,7 @@ def _check_quota(db: Connection, key_id: str, policy: Policy) -> None:
     # The owner's key is bounded by ``keep_bytes`` alone, as it has no rate: for one person the oldest results go.
     if key_id == "owner":
         return
+    # With what is reserved for those that have not finished: many at once would each find room.
     taken = db.scalar(_TAKEN, {"key": key_id}) or 0
     if taken >= policy.key_bytes:
         raise Problem(
@@ -243,6 +250,12 @@ def _check_quota(db: Connection, key_id: str, policy: Policy) -> None:
             f"The results of this key take {taken:,} bytes, and may take {policy.key_bytes:,}. Delete some"
             f" with ?result=delete, or wait: results are deleted {policy.keep_days:g} days after their last use.",
         )
+
+
+def _reserved(request: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
+    """Return how many bytes a result may take, which are the segment's until it is written or ends without one."""
+    columns = len(facts.get("columns", ()))
+    return int(request["limit"]) * (_ROW_BYTES + _COLUMN_BYTES * columns)
 
 
 def _turn(db: Connection, key_id: str, priority: int, limits: Limits) -> int:
@@ -308,6 +321,10 @@ class SegmentStore:
                 db.execute(
                     delete(idempotency).where(c.key_id == claim.key_id, c.name == claim.name)
                 )
+                sent = db.scalar(select(func.count()).where(c.key_id == claim.key_id)) or 0
+                if sent >= _MOST_CLAIMS:
+                    detail = f"This key has sent {_MOST_CLAIMS:,} of {IDEMPOTENCY_HEADER} within a day. Leave it out."
+                    raise Problem("quota", detail)
                 made = {**vars(claim), "segment": segment_id, "created_at": now}
                 db.execute(insert(idempotency), made)
             former = row = db.execute(_GET, {"which": segment_id}).first()
@@ -328,7 +345,7 @@ class SegmentStore:
                     "used_at": now,
                     "key_id": key.id,
                     "private": int(key.private),
-                    "stored": len(asked) + len(said),
+                    "stored": len(asked) + len(said) + _reserved(request, facts),
                     "priority": priority,
                     "turn": _turn(db, key.id, priority, limits),
                 }
@@ -413,7 +430,9 @@ class SegmentStore:
         """Mark an unfinished segment of this service as failed or cancelled."""
         ended = {"status": status, "error": error and _text(error), "completed_at": time.time()}
         own = {"which": segment_id, "by": lease}
-        return self._database.change(_END, {**own, **ended, "lease": None}) > 0
+        return (
+            self._database.change(_END.values(stored=_TEXTS), {**own, **ended, "lease": None}) > 0
+        )
 
     def requeue(self, segment_id: str, lease: str, *, killed: bool) -> bool:
         """Put an unfinished segment back, for the next service to run; False where another was quicker.
@@ -433,7 +452,7 @@ class SegmentStore:
         this = update(segments).where(segments.c.id == segment_id)
         ended = {"status": "cancelled", "error": _text(why), "completed_at": time.time()}
         with self._database.write() as db:
-            waited = db.execute(this.where(_IN_QUEUE).values(ended)).rowcount > 0
+            waited = db.execute(this.where(_IN_QUEUE).values(stored=_TEXTS, **ended)).rowcount > 0
             return waited or bool(db.execute(this.where(_UNFINISHED).values(cancel=1)).rowcount)
 
     def unsettled(self, ids: Collection[str]) -> list[tuple[str, bool]]:
@@ -452,7 +471,7 @@ class SegmentStore:
             _IN_QUEUE, segments.c.fingerprint.not_in(fingerprints), segments.c.created_at < before
         )
         self._database.change(
-            gone.values(status="failed", error=_text(why), completed_at=time.time())
+            gone.values(status="failed", error=_text(why), completed_at=time.time(), stored=_TEXTS)
         )
 
     def lead(self, lease: str, is_alive: Callable[[str], bool]) -> bool:
@@ -477,7 +496,7 @@ class SegmentStore:
             **dict.fromkeys(("file", "size", "sha256", "preview")),
             "status": "expired",
             "error": _text(reason),
-            "stored": func.length(segments.c.request) + func.length(segments.c.facts),
+            "stored": _TEXTS,
         }
         with self._database.write() as db:
             rows = db.execute(named.with_for_update()).all()

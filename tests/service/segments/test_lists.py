@@ -11,6 +11,7 @@ from base64 import urlsafe_b64encode
 import pytest
 
 from nbext.service.accounts.database import Database
+from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
 from nbext.service.segments.lists import Lists
 from tests.service.conftest import Running
@@ -180,7 +181,12 @@ def test_lists_are_deleted_when_unused_or_without_room_and_changed_ones_are_not_
     def aged(name, days):
         os.utime(lists.folder / name, (time.time() - days * 86_400,) * 2)
 
-    first, second, third = (stored(os.urandom(40)) for _ in range(3))
+    first, second = (stored(os.urandom(40)) for _ in range(2))
+    with pytest.raises(Problem, match="in use take 80 of 100 bytes"):
+        stored(os.urandom(40))
+    assert stored_in(lists) == sorted([first, second]), "each was used within the hour"
+    aged(first, 1)
+    third = stored(os.urandom(40))
     assert lists.find(first) is None, "the least recently used gave way to the third"
     aged(second, 3)
     aged(third, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -187,9 +188,66 @@ def test_a_key_whose_results_take_too_much_room_is_told_so_and_others_are_not(st
     assert enter(store, "other", "other")
     store.expire(["0.arrow"], WHY)
     assert enter(store, "room", "full")
-    store._database.set_policy(Policy(key_bytes=28))
-    with pytest.raises(Problem, match="take 28 bytes, and may take 28"):
+    # Its request has 28 bytes, and 440 are reserved for its ten rows.
+    store._database.set_policy(Policy(key_bytes=468))
+    with pytest.raises(Problem, match="take 468 bytes, and may take 468"):
         enter(store, "still more", "full")
+
+
+def test_room_is_reserved_for_accepted_segments_and_settled_when_they_end(store):
+    store._database.set_policy(Policy(key_bytes=100_000))
+    facts, key = {"columns": ["address", "balance"]}, Key("a", "a")
+
+    def accepted(name: str, limit: int = 500) -> bool:
+        with contextlib.suppress(Problem):
+            return store.enqueue(name, {"limit": limit}, facts, DATA, key=key, limits=Limits())[1]
+        return False
+
+    # 500 rows of two columns may take 42,000 bytes.
+    assert [accepted(f"{number}") for number in range(24)] == [True] * 3 + [False] * 21
+    assert accepted("a count", limit=0) is False
+    store.start("a-lease", [DATA])
+    done = {"matched": 2, "returned": 1, "preview": [], "facts": {}}
+    store.complete("0", "a-lease", result=ResultFile("f.arrow", 7, "hash"), **done)
+    assert (accepted("after one is written"), accepted("more")) == (True, False)
+    assert store.cancel("1", WHY)
+    store.start("a-lease", [DATA])
+    store.end("2", "a-lease", "failed", WHY)
+    store.fail_of_other_data(["other-data"], before=2**40, why=WHY)
+    assert store.stored_bytes() < 1_000
+
+
+def test_a_keys_idempotency_keys_of_a_day_are_bounded(store, monkeypatch):
+    monkeypatch.setattr("nbext.service.segments.store._MOST_CLAIMS", 3)
+    told = []
+    for number in range(5):
+        claim = idempotency_key_of(f"{number}", Key("a", "a"), {})
+        with contextlib.suppress(Problem):
+            store.enqueue(
+                "one", {"limit": 0}, {}, DATA, key=Key("a", "a"), limits=Limits(), claim=claim
+            )
+            told.append(number)
+    assert told == [0, 1, 2]
+    again = idempotency_key_of("0", Key("a", "a"), {})
+    assert store.claimed(again) == "one"
+
+
+def test_a_clock_that_is_set_back_grants_no_part_of_a_rate_again(store, monkeypatch):
+    rates, key, now = Rates(store._database), Key("a", "a", rate="30/hour"), time.time
+
+    def granted() -> int:
+        count = 0
+        with contextlib.suppress(Problem):
+            while True:
+                if not rates.spend(key):
+                    rates.take(key)
+                count += 1
+        return count
+
+    assert granted() == 30
+    for hours in (-48, -1, 48):
+        monkeypatch.setattr(time, "time", lambda hours=hours: now() + hours * 3600)
+        assert granted() == 0
 
 
 def test_results_are_listed_deleted_and_forgotten_in_batches(store):
