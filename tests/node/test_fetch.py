@@ -329,6 +329,13 @@ def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compa
         assert server.logs_asked() == []
 
 
+def test_the_last_block_of_the_chain_may_be_named(tmp_path):
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, check=0, to_block=str(CHAIN.blocks))
+    served = storage.current_generation(tmp_path).manifest["tables"]["transfers"]
+    assert served == CHAIN.rows()
+
+
 def test_a_range_that_cannot_be_stored_ends_the_fetch_with_the_reason_and_is_read_again(tmp_path):
     parts = tmp_path / "fetched" / "ethereum" / "parts"
 
