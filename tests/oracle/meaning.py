@@ -56,6 +56,8 @@ class One:
     def __init__(self, oracle: Oracle, request: Mapping[str, Any], as_of: Any = None) -> None:
         self.oracle, self.world, self.request = oracle, oracle.world, request
         self.filters = request["filters"]
+        # Whether the answer has to say that something before a snapshot is not known.
+        self.partial = False
         self.default = chain_of(self.filters.get("chain", "ethereum")).id
         if "asOf" in self.filters:
             as_of = self.moment(self.filters["asOf"], self.default, ends=True)
@@ -166,8 +168,10 @@ class One:
     def collections(self, asked: Mapping[str, Any], wallet: str) -> bool:
         chain = self.chain(asked)
         bounds = asked.get("distinct", {"min": asked.get("atLeast", 1)})
-        # How many of all: those that begin later are not counted, and the answer has to say so.
-        some = [one for one in self.of_chain(chain) if is_nft(one) and not self.begins_later(one)]
+        every = [one for one in self.of_chain(chain) if is_nft(one)]
+        # Those that begin later are not counted among all that there are, and the answer has to say so.
+        some = [one for one in every if not self.begins_later(one)]
+        self.partial |= "of" not in asked and len(some) < len(every)
         if "of" in asked:
             some = [self.contract(one, chain) for one in asked["of"]]
         return within(sum(self.owned(one, wallet, self.end(chain)) > 0 for one in some), bounds)
