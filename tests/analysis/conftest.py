@@ -10,7 +10,6 @@ import pytest
 from nbext import Client
 from nbext.settings import Settings
 from tests.engine import forms
-from tests.language.oracle import Oracle
 from tests.language.tables import ZERO, Transfer, World
 from tests.language.test_against_oracle import (
     AMOUNTS,
@@ -21,6 +20,7 @@ from tests.language.test_against_oracle import (
     WALLETS,
     minted,
 )
+from tests.oracle.meaning import Oracle
 from tests.service.conftest import KEY, Running
 
 EVERYONE = [*WALLETS, *(f"0x{number:040x}" for number in range(100, 120))]

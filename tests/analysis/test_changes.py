@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import nbext
 from nbext.errors import ConfigError, InvalidSegment, ValidationError
 from tests.analysis.test_overlap import EACH, matched, segments
-from tests.language.oracle import One
 from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS
+from tests.oracle.meaning import One
 
 # Symbol, whether it is exact, and when.
 COLUMN = re.compile(r"([A-Z]+)_(balance(_raw)?|count)_(then|now)")

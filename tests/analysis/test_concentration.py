@@ -14,8 +14,8 @@ from nbext.analysis.compare import gini
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.errors import ValidationError
 from tests.analysis.test_overlap import matched
-from tests.language.oracle import One
 from tests.language.test_against_oracle import CONTRACTS, LAST
+from tests.oracle.meaning import One
 
 ON_ETHEREUM = [one for one in CONTRACTS if one.chain_id == 1]
 

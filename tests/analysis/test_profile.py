@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import nbext
 from nbext.errors import ConfigError, ValidationError
 from tests.analysis.test_overlap import EACH, matched, segments
-from tests.language.oracle import SCOPE, One
 from tests.language.test_against_oracle import CONTRACTS
+from tests.oracle.meaning import One
 
 
 @EACH
@@ -21,9 +21,7 @@ def test_each_contract_is_held_by_as_many_as_the_oracle_says(client, oracle, ask
     segment, base = asked[0], asked[1] if len(asked) > 1 else None
     table = nbext.profile(segment, base=base, least=least, client=client)
     one = One(oracle, segment)
-    chains = one.own_chains(
-        {key: value for key, value in segment["filters"].items() if key not in SCOPE}
-    )
+    chains = one.own_chains()
     wallets = oracle.wallets(segment)
     scope = {
         key: segment["filters"][key]

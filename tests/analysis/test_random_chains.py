@@ -29,8 +29,8 @@ from tests.analysis.conftest import random_world
 from tests.analysis.test_overlap import segments
 from tests.engine import forms
 from tests.engine.cluster import cluster
-from tests.language.oracle import Oracle
 from tests.language.test_against_oracle import PHASES, WALLETS
+from tests.oracle.meaning import Oracle
 from tests.service.conftest import KEY, Running
 
 # A seed and a number of transfers: printed where a test fails.

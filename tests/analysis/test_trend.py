@@ -12,9 +12,9 @@ from nbext.core.times import iso
 from nbext.errors import ConfigError, InvalidSegment, ValidationError
 from tests.analysis.conftest import EVERYONE
 from tests.analysis.test_overlap import EACH, segments
-from tests.language.oracle import One
 from tests.language.tables import GENESIS
 from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS
+from tests.oracle.meaning import One
 
 
 @pytest.mark.slow

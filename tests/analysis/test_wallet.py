@@ -14,9 +14,9 @@ from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.times import iso
 from nbext.errors import ConfigError, ValidationError
 from tests.analysis.test_overlap import EACH
-from tests.language.oracle import One
 from tests.language.tables import GENESIS
 from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS, WALLETS
+from tests.oracle.meaning import One
 
 MOMENTS = st.one_of(
     st.none(),

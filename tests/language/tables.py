@@ -6,14 +6,14 @@ import atexit
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from nbext.core.addresses import BURN_ADDRESSES, list_id
+from nbext.core.addresses import list_id
 from nbext.core.uint256 import split
 from nbext.engine.dataset import Cancel, ChainExtent, Contract, DataAbout
 from nbext.engine.duckdb.dataset import CursorEngine
@@ -21,52 +21,19 @@ from nbext.engine.query.amounts import stored_amount
 from nbext.engine.query.answers import Engine, SqlDataset
 from nbext.engine.query.set_tree import WalletList
 from nbext.engine.schema import FOREVER, TABLES
-
-ZERO = BURN_ADDRESSES[0]
-GENESIS = 1_700_000_000
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """One transfer: of an amount (ERC20), or of a token id."""
-
-    contract: int
-    block: int
-    log_index: int
-    sender: str
-    recipient: str
-    amount: int
-    count: int = 1
-
-
-@dataclass
-class World:
-    """Contracts, transfers and blocks. Contracts are numbered by their place in the list.
-
-    ``seconds`` maps a chain to the seconds between its blocks; 0: the data has no times of that chain.
-    """
-
-    contracts: list[Contract]
-    transfers: list[Transfer]
-    last_blocks: dict[int, int]
-    seconds: dict[int, int] = field(default_factory=dict)
-    contract_wallets: frozenset[str] = frozenset()
-
-    def timestamp(self, chain_id: int, block: int) -> int | None:
-        step = self.seconds.get(chain_id, 3600)
-        return GENESIS + block * step if step else None
-
-    @property
-    def addresses(self) -> list[str]:
-        found = {side for one in self.transfers for side in (one.sender, one.recipient)}
-        return sorted(found)
+from tests.oracle.meaning import openings_of
+from tests.oracle.world import GENESIS, ZERO, Transfer, World
 
 
 def sided(standard: str | None, transfers: list[Transfer]) -> dict[str, list[tuple[int, int]]]:
     """Return each wallet's changes of balance, as (block, change), in order: one contract's transfers."""
     changes: dict[str, list[tuple[int, int]]] = defaultdict(list)
     owners: dict[int, str | None] = {}
-    for one in sorted(transfers, key=lambda one: (one.block, one.log_index)):
+    ordered = sorted(transfers, key=lambda one: (one.block, one.log_index))
+    if standard == "ERC1155":
+        for (wallet, _), many in openings_of(standard, ordered, None).items():
+            changes[wallet].append((0, many))
+    for one in ordered:
         moved = one.count if standard == "ERC1155" else 1 if standard == "ERC721" else one.amount
         loser: str | None = one.sender
         if standard == "ERC721":

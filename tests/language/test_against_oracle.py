@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from nbext.language import language
 from nbext.language.conditions import SCOPE
 from nbext.language.model import Plan
-from tests.language.oracle import (
+from tests.language.drawing import (
     AMOUNTS,
     CONTRACTS,
     IDS,
@@ -24,11 +24,10 @@ from tests.language.oracle import (
     SECONDS,
     STORED,
     WALLETS,
-    One,
-    Oracle,
     conditions,
 )
 from tests.language.tables import GENESIS, ZERO, Transfer, World, WorldDataset
+from tests.oracle.meaning import One, Oracle
 
 
 @st.composite

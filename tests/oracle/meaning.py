@@ -15,6 +15,7 @@ from nbext.core.chains import chain_of
 from tests.oracle.world import BURNED, ZERO, Transfer, World
 
 GROUPS = ("all", "any", "not")
+NFTS = ("ERC721", "ERC1155")
 NO_CHAIN = ("wallet",)
 SCOPE = ("chain", "asOf", "exclude", "orderBy", "columns")
 FIRST_LAST = {"first": min, "last": max}
@@ -40,7 +41,7 @@ class Oracle:
             self.sides[one.contract].append(one)
         self.openings = {
             one.contract: openings_of(
-                one, self.sides[one.contract], world.snapshots.get(one.contract)
+                one.standard, self.sides[one.contract], world.snapshots.get(one.contract)
             )
             for one in world.contracts
         }
@@ -424,12 +425,14 @@ class One:
 
 
 def is_nft(contract: Any) -> bool:
-    return contract.standard in ("ERC721", "ERC1155")
+    return contract.standard in NFTS
 
 
-def openings_of(contract: Any, moves: Sequence[Transfer], begun: Any) -> dict[tuple[str, int], int]:
+def openings_of(
+    standard: str | None, moves: Sequence[Transfer], begun: Any
+) -> dict[tuple[str, int], int]:
     """Return what wallets had of each id before the data began: what they send beyond what came to them."""
-    if not is_nft(contract):
+    if standard not in NFTS:
         return {}
     had: dict[tuple[str, int], int] = defaultdict(int)
     needed: dict[tuple[str, int], int] = defaultdict(int)
@@ -441,7 +444,7 @@ def openings_of(contract: Any, moves: Sequence[Transfer], begun: Any) -> dict[tu
             had[row.wallet, row.token_id] += row.amount
     for one in moves:
         source, target = (one.sender, one.amount), (one.recipient, one.amount)
-        if contract.standard == "ERC721":
+        if standard == "ERC721":
             if one.amount not in known and one.sender != ZERO:
                 needed[source] = 1
             known.add(one.amount)

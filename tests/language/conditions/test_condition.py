@@ -16,8 +16,8 @@ from nbext.language.conditions import CONDITIONS, GROUP, SCOPE_KEY
 from nbext.language.conditions.condition import Condition
 from nbext.language.fields import FIELD_TYPES, Field
 from nbext.language.json_schema import json_schema
-from tests.language import oracle
-from tests.language.oracle import One
+from tests.language import drawing
+from tests.oracle.meaning import One
 
 # What people may write and read, and the steps from what was written to the wallets.
 WRITTEN = ("name", "help", "fields", "examples")
@@ -61,7 +61,7 @@ def test_whoever_lists_conditions_lists_each(condition):
     assert condition.name in json_schema()["$defs"]
     assert condition.name in json_schema()["properties"]["filters"]["properties"]
     assert callable(getattr(One, condition.name, None)), "the oracle does not answer it"
-    drawn = hasattr(oracle, f"draw_{condition.name}") or condition.name == "segment"
+    drawn = hasattr(drawing, f"draw_{condition.name}") or condition.name == "segment"
     assert drawn, "no random request holds it"
     page = Path(conditions.__file__).parents[2] / "reference" / "segment-language.md"
     assert f"\n## {condition.name}\n" in page.read_text("utf-8")
