@@ -94,16 +94,13 @@ def at_share(world: World, share: float) -> str:
 
 def least_of(ours: Ours, token: str) -> int:
     """Return an amount that about half of the token's holders have, of two digits."""
-    from nbext.engine.dataset import Tables
-
-    def middle(tables: Tables, scalars: Any) -> Any:
-        balances = tables["balances"]
-        return balances.filter(balances.contract == scalars[0]).agg(
-            size=balances.size.median().cast("int64")
+    contract = ours.dataset.catalog.contract(1, token).contract
+    found = ours.dataset.read(
+        lambda sql: (
+            "SELECT CAST(median(size) AS BIGINT) AS size "
+            f"FROM {sql.table('balances', contract=contract)}"
         )
-
-    contract = ours.dataset.catalog.contract(1, token)
-    found = ours.dataset.read("benchmark", middle, (contract.contract,))["size"][0].as_py()
+    )["size"][0].as_py()
     more, digits = divmod(found, 10**17)
     digits *= 10 ** max(more, 0)
     return int(str(digits)[:2]) * 10 ** max(len(str(digits)) - 2, 0)

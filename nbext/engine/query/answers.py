@@ -312,7 +312,8 @@ class Answers:
         """Return what `SqlDataset.explain` does."""
         sql, numbered = self._builder(), list[Leaf]()
         formula = f"-- wallets: {formula_of(normal_form(question.wallets(sql)), numbered)}"
-        returned, order = np.array([], np.int32), question.order
+        # One wallet in the place of those that are returned: Spark Connect makes no table of none.
+        returned, order = np.zeros(1, np.int32), question.order
         columns: dict[str, Sql | WalletList] = {}
         for column in question.columns if limit else ():
             if column.kind == "match":

@@ -8,7 +8,6 @@ import pytest
 
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.open import open_dataset
-from nbext.engine.query.set_tree import Leaf
 from nbext.errors import QueryCancelled
 from tests.engine import forms
 from tests.engine.cluster import connect_server
@@ -47,19 +46,14 @@ def test_a_form_has_the_same_rows_over_spark_connect(datasets, form):
 def test_a_question_over_spark_connect_is_cancelled_and_the_next_is_answered(datasets):
     _, connected = datasets
 
-    def endless(tables, scalars):
-        every = tables["transfers"].select(w0=lambda t: t.sender)
-        for place in range(1, 6):
-            every = every.cross_join(
-                tables["transfers"].select(**{f"w{place}": lambda t: t.sender})
-            )
-        text = sum(every[name] for name in every.columns).cast("string")
-        return Leaf(every.filter(text == "none").select(wallet="w0"))
+    def endless(sql):
+        senders = ", ".join(f"(SELECT sender AS w{n} FROM transfers)" for n in range(6))
+        summed = " + ".join(f"w{n}" for n in range(6))
+        where = f"CAST({summed} AS STRING) = {sql.value('none')}"
+        return sql.leaf(f"SELECT w0 AS wallet FROM {senders} WHERE {where}")
 
     cancel = Cancel()
     threading.Timer(3, cancel.asked.set).start()
     with pytest.raises(QueryCancelled):
-        connected.ask(
-            Question("endless", endless, lambda tables, scalars: []), limit=1, cancel=cancel
-        )
+        connected.ask(Question(endless), limit=1, cancel=cancel)
     assert connected.ask(forms.question("token", connected), limit=0).matched > 0
