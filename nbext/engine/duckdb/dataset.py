@@ -6,7 +6,7 @@ import json
 import os
 import textwrap
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -155,6 +155,9 @@ class CursorEngine:
     def batches(self, sql: Sql) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a statement, about `CHUNK` at a time."""
         yield from self._execute(sql.text, sql).to_arrow_reader(CHUNK)
+
+    def ahead(self, statements: Sequence[Sql]) -> None:
+        """Begin nothing: each statement uses all cores."""
 
     def plan(self, sql: Sql) -> str:
         """Return DuckDB's plan of a statement, drawn."""

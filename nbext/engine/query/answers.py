@@ -46,7 +46,16 @@ from nbext.engine.query.bitmaps import (
 from nbext.engine.query.explain import formula_of, spelled_out
 from nbext.engine.query.rows import AMOUNT, Rows, addresses_of_bytes, in_exact_order
 from nbext.engine.query.series import Series, series_of
-from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Settled, Sql, WalletList, normal_form
+from nbext.engine.query.set_tree import (
+    ENTERS,
+    LEAVES,
+    Leaf,
+    Settled,
+    Sql,
+    WalletList,
+    leaves,
+    normal_form,
+)
 from nbext.engine.query.sql import SqlBuilder
 from nbext.errors import ResourceLimit
 
@@ -84,6 +93,9 @@ class Engine(Protocol):
 
     def batches(self, sql: Sql) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a statement, about `CHUNK` at a time."""
+
+    def ahead(self, statements: Sequence[Sql]) -> None:
+        """Begin statements that are fetched soon, each once, where the engine runs several at once."""
 
     def plan(self, sql: Sql) -> str:
         """Return how the engine would run a statement."""
@@ -197,7 +209,9 @@ class Answers:
 
     def wallets(self, question: Question) -> Wallets:
         """Return a question's wallets, in no order."""
-        return self._combined(normal_form(question.wallets(self._builder())))
+        sets = normal_form(question.wallets(self._builder()))
+        self._ahead([sets])
+        return self._combined(sets)
 
     def answer(self, question: Question, limit: int) -> QueryResult:
         """Return how many wallets match, and the first rows of them."""
@@ -240,11 +254,15 @@ class Answers:
                 alone |= dict.fromkeys(alike, number)
                 for place in joined.intersection(alike):
                     add(place, held.at(point))
-        for place, question in enumerate(questions):
+        sets = {
+            place: normal_form(question.wallets(self._builder()))
+            for place, question in enumerate(questions)
+            if place not in alone
+        }
+        self._ahead(list(sets.values()))
+        for place, one in sets.items():
             self._cancel.check()
-            if place in alone:
-                continue
-            wallets = combined(normal_form(question.wallets(self._builder())), fetched)
+            wallets = combined(one, fetched)
             alone[place] = len(wallets)
             if place in joined:
                 add(place, wallets)
@@ -327,10 +345,10 @@ class Answers:
             columns[f"order by {by}"] = sql.statement(order.keys(sql))
         if limit and not (self._data.addresses and self._data.addresses.ready):
             columns["address"] = _addresses(returned)
-        leaves = {str(number): leaf.wallets for number, leaf in enumerate(numbered, 1)}
+        sets_read = {str(number): leaf.wallets for number, leaf in enumerate(numbered, 1)}
         answered = f"the first {limit:,} by {by} are returned" if limit else "they are only counted"
         texts = {"sql": f"{formula}; {answered}", "plan": ""}
-        for name, one in {**leaves, **columns}.items():
+        for name, one in {**sets_read, **columns}.items():
             self._cancel.check()
             if isinstance(one, WalletList):
                 texts["sql"] += f"\n\n-- {name}: the {one.wallets:,} wallets of the list {one.id}"
@@ -350,6 +368,13 @@ class Answers:
         for batch in self._engine.batches(sql):
             self._cancel.check()
             yield batch
+
+    def _ahead(self, sets: Sequence[Settled]) -> None:
+        """Have the engine begin with the leaves of some sets that are not known."""
+        statements = [leaf.wallets for one in sets for leaf in leaves(one)]
+        self._engine.ahead(
+            [one for one in statements if isinstance(one, Sql) and repr(one) not in self._data.few]
+        )
 
     def _combined(self, sets: Settled) -> Wallets:
         return combined(sets, self._wallets_of)
