@@ -9,7 +9,7 @@
     boolean  boolean
     object   object: lists and objects, as Python has them
 
-Whole numbers without a stated type are int64 where every value of the column fits; else the exact digits, as str.
+Whole numbers without a stated type are int64 where every value of the column fits; else as uint256.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def typed_column(values: Sequence[Any], kind: str | None) -> Any:
     make: Any = str
     if kind == "boolean":
         make = bool
-    elif kind in ("integer", "whole") and all(int(v) in INT64 for v in present):
-        # One balance beyond 64 bits makes text of its column: floats, which pandas would take, lose its last digits.
-        make = int
+    elif kind in ("integer", "whole"):
+        # One balance beyond 64 bits makes its column exact decimals: floats, which pandas would take, lose digits.
+        make, kind = (int, kind) if all(int(v) in INT64 for v in present) else (str, "uint256")
     arrow = {str: pa.string(), bool: pa.bool_(), int: pa.int64()}[make]
     plain = pa.array([None if v is None else make(v) for v in values], arrow)
     return _from_arrow(pa.chunked_array([plain]), kind or "")

@@ -10,6 +10,7 @@ import io
 
 import pandas as pd
 import pyarrow as pa
+import pytest
 
 from nbext.core.wire import ARROW_TYPE
 from nbext.errors import NbextError
@@ -150,3 +151,14 @@ def test_a_packed_body_that_may_be_cut_between_two_members_says_so(server, clien
                 assert found(server, client, tmp_path, cut, target) == (rows, [note])
                 whole = reply(body, content_type="text/csv", **declared)
                 assert found(server, client, tmp_path, whole, target) == (rows, [])
+
+
+@pytest.mark.parametrize("large", [2**64, 10**30, 10**50])
+def test_integers_of_one_column_are_numbers_of_one_exact_type_whatever_their_size(
+    server, client, large
+):
+    rows = [{"address": f"0x{i:040x}", "n": n} for i, n in enumerate([1, None, large])]
+    server.script("GET /v1/segment/abc", reply({}, 404))
+    server.script("GET /v1/segment/abc/json", reply({"rows": rows}))
+    column = client.export_json("abc")["n"]
+    assert (column.isna().tolist(), column.sum()) == ([False, True, False], large + 1)
