@@ -42,7 +42,7 @@ from nbext.errors import (
 )
 from nbext.http.body import Answer, Incoming
 from nbext.http.deadline import SCOPE, Deadline, Scope
-from nbext.http.redaction import redacted
+from nbext.http.errors import redacted
 from nbext.http.transport import NO_CAP, Call, Transport
 from nbext.settings import Secret, Settings
 

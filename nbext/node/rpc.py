@@ -34,8 +34,7 @@ from nbext.errors import (
 from nbext.http.body import Incoming, retry_after
 from nbext.http.connections import send, session, tls_context
 from nbext.http.deadline import Deadline, Scope, Watch, watched
-from nbext.http.errors import FOREIGN, of_library
-from nbext.http.redaction import Redaction
+from nbext.http.errors import FOREIGN, Redaction, of_library
 from nbext.node.limits import Meaning, blocks_offered, meaning_of
 from nbext.settings import Secret
 

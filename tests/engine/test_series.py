@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.open import open_dataset
 from nbext.engine.query import bitmaps as bits
-from nbext.engine.query.series import Series, series_of
+from nbext.engine.query.bitmaps import Series, series_of
 from nbext.language import language
 from tests.engine import forms
 from tests.engine.cluster import cluster

@@ -20,7 +20,7 @@ from nbext.core.strict_json import NotJson
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ProtocolError
 from nbext.http.body import Answer
-from nbext.http.redaction import redacted
+from nbext.http.errors import redacted
 from nbext.settings import Secret
 
 # An outline is for reading: of a list some items are looked at, and of deep or wide answers the beginning.

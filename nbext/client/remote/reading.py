@@ -50,8 +50,7 @@ from nbext.core.strict_json import NotJson
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import ApiError, NotFound, ProtocolError, ValidationError
 from nbext.http.body import Answer, Incoming, retry_after
-from nbext.http.errors import of_problem, one_line, words
-from nbext.http.redaction import redacted
+from nbext.http.errors import of_problem, one_line, redacted, words
 from nbext.http.transport import Call
 from nbext.settings import Secret
 

@@ -37,8 +37,7 @@ from nbext.client.validate import is_foreign_id
 from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.errors import AmbiguousAnswer, ProtocolError
 from nbext.http.body import Answer
-from nbext.http.errors import one_line, words
-from nbext.http.redaction import redacted
+from nbext.http.errors import one_line, redacted, words
 from nbext.settings import Secret
 
 

@@ -32,6 +32,7 @@ from nbext.engine.dataset import (
 from nbext.engine.holdings import in_common
 from nbext.engine.query.bitmaps import (
     Bits,
+    Series,
     always,
     apart,
     bits_of,
@@ -40,12 +41,11 @@ from nbext.engine.query.bitmaps import (
     first_of,
     merged,
     placed,
+    series_of,
     throughout,
     totals_of,
 )
-from nbext.engine.query.explain import formula_of, spelled_out
 from nbext.engine.query.rows import AMOUNT, Rows, addresses_of_bytes, in_exact_order
-from nbext.engine.query.series import Series, series_of
 from nbext.engine.query.set_tree import (
     ENTERS,
     LEAVES,
@@ -53,8 +53,10 @@ from nbext.engine.query.set_tree import (
     Settled,
     Sql,
     WalletList,
+    formula_of,
     leaves,
     normal_form,
+    spelled_out,
 )
 from nbext.engine.query.sql import SqlBuilder
 from nbext.errors import ResourceLimit

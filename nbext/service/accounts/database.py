@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +29,7 @@ from sqlalchemy import (
     Column,
     Connection,
     Double,
+    Engine,
     Executable,
     Index,
     MetaData,
@@ -53,7 +54,6 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.types import TypeEngine
 
 from nbext.errors import ConfigError, DiskFull, StorageError
-from nbext.service.accounts.postgresql import bounded_engine
 from nbext.service.limits import Policy
 
 # The number of the tables below, which a registry has in its table ``registry``.
@@ -460,3 +460,47 @@ def _url_of(text: str) -> URL:
         raise ConfigError(
             "The registry's URL cannot be read. Write postgresql://user@host/database."
         ) from None
+
+
+# How long a connection may take, and the answer to a statement (seconds). No timeout of a server that hangs helps, and
+# none of the network's, whose acknowledgements go on: each wait for an answer ends here, and closes its connection.
+CONNECT_SECONDS = 2
+ANSWER_SECONDS = 2.5
+
+
+def bounded_engine(url: URL) -> Engine:
+    """Return an engine whose connections and statements end in time, with an OperationalError where nobody answers."""
+    # An extra, which only a registry on a server needs.
+    import psycopg
+
+    class Bounded(psycopg.Connection[Any]):
+        def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
+            return super().wait(self._timed(gen), *args, **options)
+
+        def _timed(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+            # psycopg resumes it a few times a second with nothing where nothing has come.
+            until, come = time.monotonic() + ANSWER_SECONDS, None
+            while True:
+                try:
+                    come = yield gen.send(come)
+                except StopIteration as done:
+                    return done.value
+                if not come and time.monotonic() > until:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError("the server does not answer")
+
+    # A server has a bound on connections: some threads wait for one. pre_ping: it may have been restarted.
+    engine = create_engine(
+        url,
+        pool_size=8,
+        max_overflow=8,
+        pool_timeout=ANSWER_SECONDS,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": CONNECT_SECONDS},
+    )
+
+    def connect(_: Any, __: Any, words: Any, options: Any) -> Bounded:
+        return Bounded.connect(*words, **options)
+
+    event.listen(engine, "do_connect", connect)
+    return engine

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nbext import Client
 from nbext.errors import AmbiguousAnswer, NbextError, NotFound, ProtocolError
-from nbext.http.redaction import redacted
+from nbext.http.errors import redacted
 from nbext.settings import Secret
 from tests.client.conftest import KEY
 from tests.client.faultserver import reply
