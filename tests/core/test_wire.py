@@ -31,7 +31,10 @@ def test_importing_the_shapes_loads_neither_pydantic_nor_what_checks_email():
 
 def test_every_fault_of_a_body_is_named_at_once_unknown_fields_first():
     body = {"segments": [SEGMENT, 5], "counts": [[0], [True], []], "amounts": 1, "cuonts": 1}
-    of_count = "A count is a list of places of segments, each once: 0 to 1."
+    of_count = (
+        "A count is a list of places of segments, each once: 0 to 1. After one of these, -1 to -2 are those whose "
+        "wallets are left out: -1 is place 0, -2 place 1."
+    )
     assert refused(wire.CountsRequest, body) == [
         ("/cuonts", "unknown-key", "Unknown field 'cuonts'. Did you mean 'counts'?"),
         (

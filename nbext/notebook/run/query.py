@@ -113,7 +113,6 @@ SEGMENT = Grammar(
     ),
     (
         '%segment {"token": {"token": "USDC"}} --limit 5 -o few',
-        '%segment {"token": {"token": "USDC"}} --chain polygon --as-of 30d --columns firstSeen,lastSeen --limit 5',
         "%segment {{few.attrs['nbext']['segment_id']}}",
         "%segment {{few.attrs['nbext']['segment_id']}} --csv -o rows",
     ),

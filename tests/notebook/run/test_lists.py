@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from nbext.notebook import session as sessions
+from nbext.settings import service_folder
 
 
 def cell(given):
@@ -186,7 +187,7 @@ def test_a_list_is_sent_once_and_again_when_the_service_has_deleted_it(shell, ow
     shell.ip.user_ns["allow"] = owners
     shell.value(cell("{{allow}}"))
     client = sessions.current_session().connected()
-    folder = sessions.current_session().data_dir
+    folder = service_folder(sessions.current_session().data_dir, notebook=True)
     (listed,) = shell.ip.user_ns["who"].attrs["nbext"]["lists"]
     stored = list(folder.rglob(listed))
     assert len(stored) == 1
@@ -218,7 +219,8 @@ def test_a_dry_run_and_the_history_and_a_saved_query_tell_a_list_shortly(shell, 
     # Other tests share the folder, and one of them has nothing saved.
     (sessions.current_session().data_dir / "queries" / "allowed.json").unlink()
     assert shell.ip.user_ns["again"].attrs["nbext"]["segment_id"] == about["segment_id"]
-    next(sessions.current_session().data_dir.rglob(listed)).unlink()
+    folder = service_folder(sessions.current_session().data_dir, notebook=True)
+    next(folder.rglob(listed)).unlink()
     assert shell.error("%nbext history 2") == (
         f"InvalidSegment: /filters: The service deleted the list {summary}. Run its cell again."
     )

@@ -38,7 +38,8 @@ def big(service, tmp_path_factory):
             ),
         }
     )
-    folder = ResultFolder(tmp_path_factory.mktemp("big"))
+    folder = ResultFolder(tmp_path_factory.mktemp("big"), "registry")
+    folder.claim(expected=False)
     kept = folder.write(table.schema, table.to_batches(max_chunksize=BATCH))
     return (
         replace(segment, facts={**segment.facts, "columns": columns}, returned=ROWS),
