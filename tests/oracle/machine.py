@@ -144,6 +144,7 @@ class FrontDoor(RuleBasedStateMachine):
             snapshots,
             frozenset(blocks - times),
             frozenset(blocks),
+            [file.snapshot for file in self.files if file.snapshot],
         )
 
     # What is done to it

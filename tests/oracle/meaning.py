@@ -118,10 +118,16 @@ class One:
             if one.block <= block
             for side in (one.sender, one.recipient)
         }
+        named = {
+            one.wallet
+            for number, snapshot in self.world.named
+            if number == contract.contract and snapshot.block <= block
+            for one in snapshot.held
+            if one.amount
+        }
         begun = self.world.snapshots.get(contract.contract)
         if begun is not None and block < begun.block:
-            return found
-        named = {one.wallet for one in begun.held if one.amount} if begun is not None else set()
+            return found | named
         return found | named | {wallet for wallet, _ in self.oracle.openings[contract.contract]}
 
     def own_chains(self) -> set[int]:
@@ -248,12 +254,12 @@ class One:
 
     def named_in(self, chain: int, wallet: str) -> list[int]:
         """Return the blocks of the snapshots that name a wallet."""
+        contracts = {one.contract for one in self.of_chain(chain)}
         return [
-            begun.block
-            for contract in self.of_chain(chain)
-            if (begun := self.world.snapshots.get(contract.contract)) is not None
-            if begun.block <= self.end(chain)
-            if any(one.wallet == wallet and one.amount for one in begun.held)
+            snapshot.block
+            for number, snapshot in self.world.named
+            if number in contracts and snapshot.block <= self.end(chain)
+            if any(one.wallet == wallet and one.amount for one in snapshot.held)
         ]
 
     def days(self, chain: int, blocks: Iterable[int]) -> set[int]:

@@ -58,6 +58,8 @@ class World:
     snapshots: Mapping[int, Snapshot] = field(default_factory=dict)
     untimed: frozenset[tuple[int, int]] = frozenset()
     blocks: frozenset[tuple[int, int]] = frozenset()
+    # (contract, snapshot): those that a later one of the contract took the place of, too. Whom they name was seen.
+    named: Sequence[tuple[int, Snapshot]] = ()
 
     def timestamp(self, chain_id: int, block: int) -> int | None:
         step = self.seconds.get(chain_id, 3600)
