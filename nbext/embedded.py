@@ -167,7 +167,7 @@ class Embedded:
         # for a terminal. See `WarmUp` in nbext/notebook/session.py.
         importlib.import_module("pandas")
 
-        # Imported here: these load FastAPI, Ibis and DuckDB, which only an embedded service needs.
+        # Imported here: these load FastAPI and DuckDB, which only an embedded service needs.
         from nbext.engine.open import Newest
         from nbext.service.container import Container
         from nbext.service.limits import Limits

@@ -333,11 +333,19 @@ class Log:
         # What `once` has reported, until it is done again.
         self._failing: set[tuple[Any, ...]] = set()
 
-    def take_over(self) -> None:
+    @contextlib.contextmanager
+    def of_the_process(self) -> Iterator[None]:
         """Write what libraries log and warn of, and threads leave uncaught, as lines of this log, too."""
+        root = logging.getLogger()
+        handlers, hook = root.handlers[:], threading.excepthook
         logging.captureWarnings(True)
-        logging.getLogger().handlers[:] = [_OfLibraries(self)]
+        root.handlers[:] = [_OfLibraries(self)]
         threading.excepthook = lambda failed: self.error("thread ended", failed.exc_value)
+        try:
+            yield
+        finally:
+            root.handlers[:], threading.excepthook = handlers, hook
+            logging.captureWarnings(False)
 
     def info(self, event: str, **values: Any) -> None:
         """Write that something ordinary happened."""

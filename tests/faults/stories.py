@@ -69,13 +69,19 @@ def _holdings(data: Path) -> Any:
         return tables.balances(), tables.history(), tables.transfers()
 
 
+def _taken(files: list[Path], data: Path) -> None:
+    # A file that cannot be read is named, and the others are taken in: told, as the command's exit code is.
+    for refused in ingest(files, "ethereum", data).refused:
+        raise refused
+
+
 @contextmanager
 def ingesting(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
     """Two files become a data folder."""
     files, data = [transfers_file(folder / "a.csv", 1, 40), facts_file(folder)], folder / "data"
 
     def tell() -> Any:
-        return ingest(files, "ethereum", data).refused
+        return _taken(files, data)
 
     yield lambda: shutil.rmtree(data, ignore_errors=True), tell, lambda: _holdings(data)
 
@@ -92,7 +98,7 @@ def appending(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
         shutil.copytree(ready, data)
 
     def tell() -> Any:
-        return ingest([day], "ethereum", data).refused
+        return _taken([day], data)
 
     yield fresh, tell, lambda: _holdings(data)
 

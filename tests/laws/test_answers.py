@@ -133,7 +133,11 @@ def text(value: Any) -> str:
     if isinstance(value, str) and not value[:1].isdigit() and value[:1] != "-":
         return value
     if isinstance(value, float) or (isinstance(value, str) and {*value} & {".", "e"}):
-        return repr(float(value)) if not str(value).startswith("0x") else str(value)
+        if str(value).startswith("0x"):
+            return str(value)
+        # JSON writes a whole number without its point.
+        number = float(value)
+        return str(int(number)) if number.is_integer() else repr(number)
     return str(value)
 
 

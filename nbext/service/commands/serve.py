@@ -164,28 +164,30 @@ def _serve(
         workers=args.workers,
     )
     log = Log(sys.stderr)
-    log.take_over()
-    # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
-    hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
-    container = Container(
-        data.open(),
-        commands.state_dir(args),
-        newer=data.newer,
-        registry=commands.registry_of(args),
-        owner=key,
-        limits=limits,
-        policy=policy.given(args, Policy()),
-        log=log,
-    )
-    app = create_app(container, hosts=hosts, root_path=args.root_path or "")
+    with log.of_the_process():
+        # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
+        hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
+        container = Container(
+            data.open(),
+            commands.state_dir(args),
+            newer=data.newer,
+            registry=commands.registry_of(args),
+            owner=key,
+            limits=limits,
+            policy=policy.given(args, Policy()),
+            log=log,
+        )
+        app = create_app(container, hosts=hosts, root_path=args.root_path or "")
 
-    def ready() -> None:
-        if hasattr(signal, "SIGHUP"):
-            # By the loop, as all that it does: a handler of Python's own may interrupt itself in the event's lock.
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, container.generations.wake)
-        on_ready()
+        def ready() -> None:
+            if hasattr(signal, "SIGHUP"):
+                # By the loop, as all that it does: a handler of Python's own may interrupt itself in the event's lock.
+                asyncio.get_running_loop().add_signal_handler(
+                    signal.SIGHUP, container.generations.wake
+                )
+            on_ready()
 
-    Server(app, on_ready=ready, proxies=args.proxy_headers).run(sockets=[listener])
+        Server(app, on_ready=ready, proxies=args.proxy_headers).run(sockets=[listener])
 
 
 class _Processes:
