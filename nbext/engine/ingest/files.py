@@ -128,6 +128,11 @@ def find(given: Iterable[str | os.PathLike[str]]) -> tuple[list[Source], list[In
                     refused.append(error)
         except IngestError as error:
             refused.append(error)
+        except OSError as error:
+            text = os.fspath(item)
+            refused.append(
+                IngestError(f"{text}: cannot be read now ({error.strerror}).", path=text)
+            )
     # Sorted, so that the first of two contradicting rows is the same one whatever order a shell expands a glob in.
     return sorted(sources.values(), key=lambda source: source.path), refused
 

@@ -259,7 +259,13 @@ def record_compared(
 
 def _compact_outgrown(job: IngestJob, report: Report) -> None:
     """Compact where a delta has become so large that queries wait for it. What came is served by now."""
-    served = storage.current_generation(job.folder) if report.changed else None
+    again = "`nbext compact` tries it again."
+    try:
+        with storage_errors(job.folder, then=again):
+            served = storage.current_generation(job.folder) if report.changed else None
+    except StorageError as error:
+        report.not_compacted(error)
+        return
     if served is None or served.delta is None:
         return
     if served.manifest.get("added", 0) <= append.FOLDED * served.manifest["tables"]["transfers"]:
@@ -271,7 +277,7 @@ def _compact_outgrown(job: IngestJob, report: Report) -> None:
             with storage_errors(
                 job.folder,
                 more="`nbext compact --memory 8GB` may use more.",
-                then="`nbext compact` tries it again.",
+                then=again,
             ):
                 report.generation = _take(folding, served).generation
         except OutOfMemory as error:
