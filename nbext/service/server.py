@@ -9,6 +9,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import h11
@@ -160,11 +162,10 @@ class Door:
 
 def most_connections() -> int:
     """Return how many connections leave enough descriptors for files."""
-    try:
-        import resource
-    except ImportError:  # Windows, which has no such limit
+    if not find_spec("resource"):  # Windows, which has no such limit
         return _MOST_CONNECTIONS
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limits: Any = import_module("resource")
+    soft = int(limits.getrlimit(limits.RLIMIT_NOFILE)[0])
     return min(_MOST_CONNECTIONS, max(soft - _FILES, soft // 4))
 
 
