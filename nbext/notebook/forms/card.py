@@ -118,7 +118,7 @@ class Card(Form):
             ("Rows here", f"{len(self.frame):,}{' (cut by the limit)' * bool(known.truncated)}"),
             ("As of", as_of),
             ("Chain", text_of(known.chain)),
-            *(("Note", note) for note in known.notes()),
+            *(("Note", warning) for warning in known.warnings),
         ]
         return [(name, value) for name, value in facts if value]
 

@@ -76,8 +76,10 @@ def registry_of(args: argparse.Namespace) -> Path | str:
 
 
 @contextlib.contextmanager
-def database(args: argparse.Namespace, *, make: bool = False) -> Iterator[Database]:
-    """Lend the service's registry.
+def database(
+    args: argparse.Namespace, *, make: bool = False, place: Path | None = None
+) -> Iterator[Database]:
+    """Lend the service's registry, or that of a ``place``.
 
     Raises
     ------
@@ -86,20 +88,35 @@ def database(args: argparse.Namespace, *, make: bool = False) -> Iterator[Databa
     StorageError
         The registry has no tables, and ``make`` is false; it is damaged, or cannot be reached.
     """
-    place = registry_of(args)
+    registry = place or registry_of(args)
     # SQLite makes any file that it opens.
-    if isinstance(place, Path) and not make and not place.exists():
+    if isinstance(registry, Path) and not make and not registry.exists():
         raise ConfigError(
             f"No service has run on {data_dir(args)}. Name its data folder with --data."
         )
     try:
-        with contextlib.closing(Database(place, make=make)) as opened:
+        with contextlib.closing(Database(registry, make=make)) as opened:
             yield opened
     except DiskFull:
-        where = f"of {state_dir(args)}" if isinstance(place, Path) else "of the PostgreSQL registry"
+        where = (
+            f"of {state_dir(args)}" if isinstance(registry, Path) else "of the PostgreSQL registry"
+        )
         raise DiskFull(
             f"The disk {where} is full. Free some of it, and run the command again."
         ) from None
+
+
+@contextlib.contextmanager
+def databases(args: argparse.Namespace) -> Iterator[list[Database]]:
+    """Lend the service's registry, and that of a notebook's own service on the same data: those that there are."""
+    own = service_folder(data_dir(args), notebook=True) / REGISTRY_FILE
+    with contextlib.ExitStack() as opened:
+        places = [own] if own.exists() and not args.registry else []
+        service = registry_of(args)
+        lent = [opened.enter_context(database(args, place=place)) for place in places]
+        if not lent or not isinstance(service, Path) or service.exists():
+            lent.insert(0, opened.enter_context(database(args)))
+        yield lent
 
 
 def note(database: Database, action: str, target: str | None) -> None:

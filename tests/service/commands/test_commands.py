@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import stat
 import time
@@ -11,7 +12,11 @@ import pytest
 from nbext.cli import main
 from nbext.errors import DiskFull
 from nbext.service import commands, container
+from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import KeyRing
+from nbext.service.accounts.signups import SignUps
+from nbext.service.container import REGISTRY_FILE
+from nbext.settings import service_folder
 from tests.service.conftest import Running
 
 
@@ -193,6 +198,26 @@ def test_sign_ups_are_kept_once_exported_with_their_consent_and_forgotten(folder
     assert "a@example.com" not in target.read_text()
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert "exists" in run(capsys, "signups", "export", "--to", str(target), *data)[2]
+
+
+def test_sign_ups_of_a_notebooks_own_service_on_the_data_are_exported_and_forgotten_too(
+    tmp_path, capsys
+):
+    data = ["--data", str(tmp_path)]
+    for notebook in (False, True):
+        place = service_folder(tmp_path, notebook=notebook)
+        place.mkdir(parents=True)
+        with contextlib.closing(Database(place / REGISTRY_FILE, make=True)) as database:
+            signups = SignUps(database)
+            for email in ("both@example.com", f"notebook-{notebook}@example.com"):
+                signups.record(email)
+    both = ["both@example.com", "notebook-False@example.com"]
+    both += ["both@example.com", "notebook-True@example.com"]
+    exported = run(capsys, "signups", "export", *data)[1].splitlines()[1:]
+    assert [line.partition(",")[0] for line in exported] == both
+    assert run(capsys, "signups", "delete", "both@example.com", *data)[0] == 0
+    exported = run(capsys, "signups", "export", *data)[1].splitlines()[1:]
+    assert [line.partition(",")[0] for line in exported] == both[1::2]
 
 
 def test_a_backup_taken_while_the_service_runs_serves_the_same(folder, capsys, data_dir, tmp_path):
