@@ -25,7 +25,7 @@ def run(*command: str | Path, cwd: Path, home: Path, loopback_only: bool = True)
     environ = {
         k: v
         for k, v in os.environ.items()
-        if not k.startswith(("NBEXT_", "PYTHON", "IPYTHON", "JUPYTER"))
+        if not k.startswith(("NBEXT_", "PYTHON", "IPYTHON", "JUPYTER", "XDG_STATE"))
     }
     done = subprocess.run(
         [*before, *map(str, command)],
@@ -123,7 +123,9 @@ def test_the_readmes_run_command_writes_a_page_of_the_first_notebook_with_its_ch
     assert page.split("<body", 1)[1].count("data:image/png;base64") == 1
 
 
-def test_the_quickstart_runs_and_writes_only_into_the_users_data_folder(whole, tmp_path):
+def test_the_quickstart_runs_and_writes_only_into_the_users_folders_for_data_and_state(
+    whole, tmp_path
+):
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
@@ -137,7 +139,7 @@ def test_the_quickstart_runs_and_writes_only_into_the_users_data_folder(whole, t
     theirs = {".ipython", ".jupyter", ".cache", "share/jupyter", "etc"}
     assert {
         "/".join(parts) for parts in ours if parts[0] not in theirs and "jupyter" not in parts
-    } == {".local/share/nbext"}
+    } == {".local/state/nbext"}
 
 
 @pytest.mark.long  # as they stand beside the code, they run in the README's test command
