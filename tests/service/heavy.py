@@ -11,9 +11,14 @@ import duckdb
 from tests.engine.hand_made import balance, contract, generation
 
 LIGHT = {"filters": {"token": {"token": "LIGHT", "balance": {"min": "5"}}}, "limit": 100}
-# Every wallet that moved any of it, by the exact sum of what it moved.
+# Every wallet that moved any of it, by the exact sum of what it moved, again and again.
 HEAVY = {
-    "filters": {"transfer": {"token": "HEAVY", "direction": "any", "total": {"min": "2"}}},
+    "filters": {
+        "transfer": [
+            {"token": "HEAVY", "direction": "any", "total": {"min": str(least)}}
+            for least in range(2, 10)
+        ]
+    },
     "limit": 100,
 }
 _TRANSFERS = 1_000_000

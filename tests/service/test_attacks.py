@@ -215,7 +215,7 @@ def test_a_small_segment_is_answered_while_128_large_ones_of_another_key_wait(tm
         return time.perf_counter() - began
 
     def large(caller: int) -> requests.Response:
-        moved = {**heavy.HEAVY["filters"]["transfer"], "total": {"min": str(2 + caller)}}
+        moved = {**heavy.HEAVY["filters"]["transfer"][0], "total": {"min": str(2 + caller)}}
         return attacked.post("/v1/segment/execute", {"filters": {"transfer": moved}}, wait=0)
 
     with serve(tmp_path) as process:
