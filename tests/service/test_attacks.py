@@ -270,8 +270,7 @@ def test_two_hundred_conditions_of_a_million_wallets_with_amounts_that_64_bits_d
         return {"operator": "OR", "filters": {"token": held}, "limit": 1_000_000}
 
     with (
-        # Room for all three: what each may become is reserved when it is accepted.
-        serve(tmp_path, "--query-seconds", "300", "--keep-gib", "40", "--key-gib", "40") as process,
+        serve(tmp_path, "--query-seconds", "300") as process,
         limited(process.process.pid, MOST_MEMORY),
     ):
         attacked = Attacked(process, tmp_path)

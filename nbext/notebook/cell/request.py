@@ -155,16 +155,15 @@ def _ordered(args: Args, filters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filters with the keys that options give which stand beside the conditions."""
-    of_line = {"chain": args["chain"], "asOf": args["as_of"]}
-    if args["columns"]:
-        of_line["columns"] = args["columns"].split(",")
-    for key, value in of_line.items():
-        if value is not None and filters.get(key, value) != value:
-            option = args.given({"asOf": "as_of"}.get(key, key))[0]
-            raise UsageError(
-                f'{option} on the line contradicts "{key}" in the cell. Write it once.'
-            )
-    return {**filters, **{key: value for key, value in of_line.items() if value is not None}}
+    joined = dict(filters)
+    for option, key in (("chain", "chain"), ("as_of", "asOf"), ("columns", "columns")):
+        if (value := args[option]) is None:
+            continue
+        value = value.split(",") if option == "columns" else value
+        if joined.setdefault(key, value) != value:
+            flag = args.given(option)[0]
+            raise UsageError(f'{flag} on the line contradicts "{key}" in the cell. Write it once.')
+    return joined
 
 
 def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:

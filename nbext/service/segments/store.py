@@ -30,6 +30,7 @@ from sqlalchemy import (
 
 from nbext.core.strict_json import canonical_json, to_json
 from nbext.core.wire import IDEMPOTENCY_HEADER, Status
+from nbext.engine.dataset import MOST_VALUES
 from nbext.service.accounts.database import (
     Database,
     idempotency,
@@ -247,7 +248,8 @@ def _check_quota(db: Connection, key_id: str, policy: Policy) -> None:
     if taken >= policy.key_bytes:
         raise Problem(
             "quota",
-            f"The results of this key take {taken:,} bytes, and may take {policy.key_bytes:,}. Delete some"
+            f"The results of this key take {taken:,} bytes, and may take {policy.key_bytes:,}; a segment that is not"
+            " finished counts with all rows that its limit allows. Delete some"
             f" with ?result=delete, or wait: results are deleted {policy.keep_days:g} days after their last use.",
         )
 
@@ -255,7 +257,9 @@ def _check_quota(db: Connection, key_id: str, policy: Policy) -> None:
 def _reserved(request: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
     """Return how many bytes a result may take, which are the segment's until it is written or ends without one."""
     columns = len(facts.get("columns", ()))
-    return int(request["limit"]) * (_ROW_BYTES + _COLUMN_BYTES * columns)
+    # A segment of more values is refused, and so is never written.
+    rows = min(int(request["limit"]), MOST_VALUES // max(1, columns))
+    return rows * (_ROW_BYTES + _COLUMN_BYTES * columns)
 
 
 def _turn(db: Connection, key_id: str, priority: int, limits: Limits) -> int:

@@ -194,6 +194,18 @@ def test_a_key_whose_results_take_too_much_room_is_told_so_and_others_are_not(st
         enter(store, "still more", "full")
 
 
+def test_no_more_room_is_reserved_than_the_largest_answer_takes(store):
+    store._database.set_policy(Policy(key_bytes=3 * 10**9))
+    facts, key = {"columns": ["address", *["balance"] * 400]}, Key("a", "a")
+    for number in range(2):
+        # A million rows of 401 columns are refused when they are counted: 249,376 are the most, of 8,064 bytes.
+        assert store.enqueue(
+            f"{number}", {"limit": 1_000_000}, facts, DATA, key=key, limits=Limits()
+        )[1]
+    with pytest.raises(Problem, match=r"take 4,021,9\d\d,\d{3} bytes"):
+        store.enqueue("third", {"limit": 1}, facts, DATA, key=key, limits=Limits())
+
+
 def test_room_is_reserved_for_accepted_segments_and_settled_when_they_end(store):
     store._database.set_policy(Policy(key_bytes=100_000))
     facts, key = {"columns": ["address", "balance"]}, Key("a", "a")
