@@ -5,6 +5,7 @@ One bad address spoils one row, not the table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -18,10 +19,12 @@ from nbext.client.decode import Reading, Want, check_count
 from nbext.client.service import Service
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
+from nbext.core.untrusted_text import visible
 from nbext.errors import (
     AmbiguousSymbol,
     ApiError,
     AuthError,
+    NbextError,
     ProtocolError,
     RateLimited,
     ServerError,
@@ -35,13 +38,16 @@ POOL = 8
 # Errors that concern one address. Anything else (the key, the network) would fail for the others as well.
 _OF_ONE = (ValidationError, AmbiguousSymbol, ApiError, ProtocolError)
 _OF_ALL = (AuthError, RateLimited, ServerError)
+# More failed rows are only counted in the note.
+_NAMED = 3
+_STATUS = re.compile(r"\AThe service answered [0-9]+: ")
 _KINDS = {"tokens": ("token", op.TOKEN, op.TOKEN_FIELDS), "nfts": ("nft", op.NFT, op.NFT_FIELDS)}
 
 
 def _looked_up(
     service: Service, kind: str, path: str, chain: str, name: Any, *, strict: bool, refresh: bool
-) -> Reading:
-    """Return the reading of an address's record; where only this address has none, its error as the record."""
+) -> Reading | NbextError:
+    """Return the reading of an address's record; where only this address has none, its error."""
     try:
         address = (
             str(name).strip()
@@ -60,11 +66,7 @@ def _looked_up(
     except _OF_ONE as error:
         if strict or isinstance(error, _OF_ALL):
             raise
-        reading = Reading(
-            records=[
-                {"chain": chain, "address": str(name), "error": f"{type(error).__name__}: {error}"}
-            ]
-        )
+        return error
     return reading
 
 
@@ -94,17 +96,33 @@ def metadata(
         finally:
             # Not waited for: an interrupt, or the first error, ends those under way through the scope.
             pool.shutdown(wait=False, cancel_futures=True)
-    rows = [(found[name].records or [{}])[0] for name in names]
+    readings = {name: one for name, one in found.items() if isinstance(one, Reading)}
+    failed = {name: one for name, one in found.items() if isinstance(one, NbextError)}
+    rows = [
+        {"chain": chain, "address": str(name), "error": f"{type(error).__name__}: {error}"}
+        if (error := failed.get(name))
+        else (readings[name].records or [{}])[0]
+        for name in names
+    ]
     # Our own service's records have all of our fields; a stranger's names mean what it means by them.
     if service.ours or any(row.keys() >= types.keys() for row in rows):
         table = frames.frame(
             [frames.with_as_of(row) for row in rows], frames.columns_with_as_of(types)
         )
     else:
-        known = {name: kind for one in found.values() for name, kind in one.types.items()}
+        known = {name: kind for one in readings.values() for name, kind in one.types.items()}
         table = frames.frame(rows, configured={**known, **service.decoder.types(kind)})
     # Each look-up may bring the same warning: the reader wants it once.
-    warnings = list(dict.fromkeys(warning for one in found.values() for warning in one.warnings))
+    warnings = list(dict.fromkeys(warning for one in readings.values() for warning in one.warnings))
+    if failed:
+        reasons = [
+            f"{visible(name)}: {visible(_STATUS.sub('', str(error)))}"
+            for name, error in failed.items()
+        ]
+        if len(reasons) > _NAMED:
+            reasons[_NAMED:] = [f"and {len(reasons) - _NAMED:,} more; see the column error"]
+        number = sum(name in failed for name in names)
+        warnings.insert(0, f"{number:,} of {len(names):,} rows failed: {' | '.join(reasons)}")
     return Provenance(
         operation=operation,
         service=service.transport.origin.url,

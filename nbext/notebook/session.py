@@ -244,8 +244,6 @@ class Session:
         # What our own service says of itself and its data; None for another service.
         self.about: dict[str, Any] | None = None
         self.key_source: str | None = None
-        # Tables that say themselves what is missing in them where they are displayed, and these words.
-        self.untold: list[tuple[Any, str]] = []
         self._connecting = threading.RLock()
         self._warm_up: WarmUp | None = None
         # By the service they were typed for: a key is never sent to another.
@@ -347,12 +345,8 @@ class Session:
         self.vocabulary.fetch("token", self.settings["chain"])
         self.vocabulary.fetch("collection", self.settings["chain"])
 
-    def after_cell(self, ran: Any) -> None:
-        """Print what a cell's tables would have said that were not displayed, and which data is new since the last."""
-        untold, self.untold = self.untold, []
-        for table, words in untold:
-            if table is not ran.result:
-                print(words)
+    def after_cell(self, _: Any) -> None:
+        """Print which data is new since the last cell."""
         # A service elsewhere says with an answer that it is of other data: with that cell, and not with the next.
         with suppress(NbextError):
             if self.client is not None and self.settings["base_url"] and self._other_data():

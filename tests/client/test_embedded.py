@@ -69,11 +69,16 @@ def test_who_asks_in_python_is_warned_of_what_a_magic_prints(embedded):
         short = embedded.execute_segment(everyone)
         embedded.export_csv(short.attrs["nbext"]["segment_id"])
         nbext.overlap([short, "BAYC"], client=embedded)
+        embedded.tokens("ethereum", ["UNI", "NOSUCH", "NOSUCH"])
     assert [(str(one.message), one.filename) for one in caught] == [
         ('1,000 of 1,002 wallets; limit="all" fetches all, limit=0 counts', __file__),
         ("1,000 of 1,002 wallets", __file__),
         (
             'BAYC: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.',
+            __file__,
+        ),
+        (
+            "2 of 3 rows failed: NOSUCH: The data has no symbol 'NOSUCH' on ethereum.",
             __file__,
         ),
     ]

@@ -779,17 +779,6 @@ def test_a_corrected_cell_runs_and_says_what_was_corrected(asked):
     )
 
 
-def test_rows_of_many_that_failed_are_named_below_the_table(asked):
-    frame = asked.value("%token ethereum USDC NOSUCH")
-    note = "1 of 2 rows failed:\n  NOSUCH: The data has no symbol 'NOSUCH' on ethereum."
-    assert as_text(frame).endswith("\n\n" + note)
-    assert as_html(frame).endswith(f"<p>{'<br>'.join(map(html, note.splitlines()))}</p>\n</div>")
-    assert asked.run("%token ethereum USDC NOSUCH -o few").printed.startswith(
-        note + "\nfew = 2 rows"
-    )
-    assert "failed" not in as_text(asked.value("%token ethereum USDC UNI"))
-
-
 def test_a_dead_service_is_said_to_be_dead_under_count(shell, monkeypatch):
     monkeypatch.setenv("NBEXT_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("NBEXT_API_KEY", "key")
@@ -806,16 +795,19 @@ def test_the_notes_of_a_background_run_are_printed_once_with_its_result(asked):
     assert asked.run("table = job.result(30)").printed == ""
 
 
-def test_failed_rows_are_said_where_the_table_is_not_displayed(asked):
-    note = "1 of 3 rows failed:\n  NOSUCH: The data has no symbol 'NOSUCH' on ethereum.\n"
-    for cell in (
-        "t = %token ethereum USDC UNI NOSUCH",
-        "t = %token ethereum USDC UNI NOSUCH --as polars",
+def test_rows_of_many_that_failed_are_named_in_a_note_wherever_the_table_goes(asked):
+    note = "note: 1 of 3 rows failed: NOSUCH: The data has no symbol 'NOSUCH' on ethereum.\n"
+    for more, then in (
+        ("", ""),
+        ("--as polars", ""),
+        ("-o few", "few = 3 rows, 17 columns\n"),
     ):
-        assert asked.run(cell).printed == note, cell
-    # Once, below the table that is displayed.
-    assert asked.run("%token ethereum USDC UNI NOSUCH").printed.count("rows failed") == 1
-    assert asked.run("t = 1").printed == ""
+        cell = f"t = %token ethereum USDC UNI NOSUCH {more}"
+        assert asked.run(cell).printed == note + then, cell
+    assert asked.run("t = %token ethereum USDC UNI").printed == ""
+    many = asked.run("t = %token ethereum A1 A2 A3 A4 A5 UNI A1").printed
+    assert (many.startswith("note: 6 of 7 rows failed: A1: "), many.count("A1: ")) == (True, 1)
+    assert many.endswith(" | and 2 more; see the column error\n")
 
 
 def test_a_part_of_a_table_is_exported_with_the_rows_of_its_segment_and_says_so(asked):

@@ -11,7 +11,6 @@ comes from; a table that pandas made of ours is recognised by the suspicious nam
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -20,16 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
-from nbext.core.untrusted_text import html, visible
+from nbext.core.untrusted_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
     from IPython.core.interactiveshell import InteractiveShell
 
 MAX_KEPT = 10_000
-# More failed rows are only counted below a table of metadata.
-_FAILURES = 3
-_STATUS = re.compile(r"\AThe service answered [0-9]+: ")
 # Anything but plain letters, digits and marks, as a first sieve: millions of addresses do not pass it.
 _SIEVE = r"[^ -~]|[$\\]"
 
@@ -83,42 +79,16 @@ def as_html(frame: pd.DataFrame) -> str | None:
     """Return a table as HTML in which ``$`` stays a dollar sign."""
     # pandas-stubs does not declare the method that front ends call.
     drawn = _drawn(frame, methodcaller("_repr_html_"), "\n<p>{} rows × {} columns</p>")
-    failures = failures_in_words(frame)
-    if drawn is None or (drawn.endswith("</div>") and not failures):
+    if drawn is None or drawn.endswith("</div>") or not _pandas_draws():
         return drawn
-    words = f"<p>{'<br>'.join(map(html, failures.splitlines()))}</p>" if failures else ""
-    if not _pandas_draws():
-        return drawn + words
     # pandas puts the size inside of the element that its styles apply to.
     table, _, below = drawn.rpartition("</div>")
-    return f"{table}{below.lstrip()}{words}\n</div>"
+    return f"{table}{below.lstrip()}\n</div>"
 
 
 def as_text(frame: pd.DataFrame) -> str:
     """Return a table as plain text."""
-    drawn = _drawn(frame, repr, "\n\n[{} rows x {} columns]") or ""
-    failures = failures_in_words(frame)
-    return f"{drawn}\n\n{failures}" if failures else drawn
-
-
-def failures_in_words(frame: pd.DataFrame) -> str:
-    """Return which rows of a table of metadata failed, and why; nothing where all are there."""
-    is_metadata = Provenance.of(frame).operation in ("tokens", "nfts")
-    if not is_metadata or not {"address", "error"} <= set(frame.columns):
-        return ""
-    failed = frame[frame["error"].notna()]
-    # The column has the error's class in front; a reader of a line needs the reason alone.
-    reasons = [
-        f"  {visible(address)}: {visible(_STATUS.sub('', str(error).partition(': ')[2] or str(error)))}"
-        for address, error in zip(failed["address"], failed["error"], strict=True)
-    ]
-    more = (
-        [f"  and {len(reasons) - _FAILURES:,} more; see the column error"]
-        if len(reasons) > _FAILURES
-        else []
-    )
-    lines = [f"{len(reasons):,} of {len(frame):,} rows failed:", *reasons[:_FAILURES], *more]
-    return "\n".join(lines) if reasons else ""
+    return _drawn(frame, repr, "\n\n[{} rows x {} columns]") or ""
 
 
 def column_as_text(column: pd.Series[Any]) -> str:

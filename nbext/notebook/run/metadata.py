@@ -14,7 +14,6 @@ from nbext.core.wire import SEARCH_TYPES
 from nbext.errors import NbextError, NotFound, UsageError, ValidationError
 from nbext.notebook.line import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import RESULT, deliver, forms, put
-from nbext.notebook.results.tables import failures_in_words
 
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
@@ -132,12 +131,6 @@ def _read(session: Session, args: Args) -> Any:
     if args["card"]:
         put(session, args, frame)
         return forms().show_contract(frame, is_nft=is_nft, client=client)
-    if failures := failures_in_words(frame):
-        goes_elsewhere = args["out"] is not None or args["to"] is not None
-        if goes_elsewhere or (args["as"] or session.settings["frame"]) != "pandas":
-            print(failures)
-        else:
-            session.untold.append((frame, failures))
     return deliver(session, frame, args)
 
 
