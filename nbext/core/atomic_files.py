@@ -7,15 +7,18 @@ has a name that begins with a dot and ends in PART; nothing reads it.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PART = ".part"
 PRIVATE = 0o600
 # As open() makes files: the umask takes its bits away.
 ORDINARY = 0o666
+# The file in a folder of `made_folder` that proves the others.
+_SEAL = "sha256"
 
 
 def sync(path: Path) -> None:
@@ -79,6 +82,40 @@ def whole_folder(target: Path) -> Iterator[Path]:
         sync(target.parent)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def made_folder(target: Path, of: str, fill: Callable[[Path], None]) -> None:
+    """Have a folder of files that can be made at any time: made where it is absent, and again where it is damaged.
+
+    ``of`` is a text of what they are made of: a folder that was made of anything else is as damaged.
+    """
+    if is_intact(target, of):
+        return
+    if target.is_dir():
+        shutil.rmtree(target)
+    with whole_folder(target) as building:
+        fill(building)
+        (building / _SEAL).write_text(_seal(building, of), "ascii")
+
+
+def is_intact(folder: Path, of: str) -> bool:
+    """Return whether a folder of `made_folder` has the bytes that it was made with; they are all read."""
+    try:
+        return (folder / _SEAL).read_bytes() == _seal(folder, of).encode()
+    except OSError:  # absent, or not ours to look into
+        return False
+
+
+def _seal(folder: Path, of: str) -> str:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != _SEAL)
+    listed = [(path.relative_to(folder).as_posix(), sha256_of(path)) for path in files]
+    return hashlib.sha256(repr((of, listed)).encode()).hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def secret_file(path: Path, make: str) -> str:

@@ -3,6 +3,7 @@
     DATA/generations/000002-5f3a.../tables.duckdb    the tables of `nbext.engine.schema`, only ever read: the base
     DATA/generations/000002-5f3a.../delta.duckdb     what later runs have added to it (`nbext.engine.layers`)
     DATA/generations/000002-5f3a.../manifest.json    what they hold, which files they came from, and their SHA-256
+    DATA/generations/000002-5f3a.../FOLDER           made of the tables by an engine, and anew where it is damaged
     DATA/current                                     the folder's name, and the SHA-256 of its manifest
 
 A generation is built in a folder whose name starts with a dot, written through to the disk, and renamed;
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nbext.core.atomic_files import sync, write_whole
+from nbext.core.atomic_files import is_intact, sha256_of, sync, write_whole
 from nbext.core.rules import is_whole
 from nbext.core.untrusted_text import quoted
 from nbext.engine.dataset import ChainExtent, Compared, DataAbout
@@ -129,7 +130,7 @@ def current_generation(data_dir: Path) -> Generation | None:
     folder = data_dir / "generations" / name
     found = read_generation(folder)
     # One wrong digit of a block number would be an answer that nobody could tell from a true one.
-    if digest != _digest(folder / MANIFEST):
+    if digest != sha256_of(folder / MANIFEST):
         raise StorageError(
             f"{folder / MANIFEST} is damaged: its SHA-256 is not the one in {data_dir / 'current'}. "
             f"{ADVICE}"
@@ -276,18 +277,13 @@ def verify(generation: Generation, *, base: bool = True) -> None:
             continue
         path = generation.folder / name
         try:
-            found = _digest(path)
+            found = sha256_of(path)
         except OSError as error:
             raise StorageError(f"{path} cannot be read: {error.strerror}. {ADVICE}") from None
         if found != expected:
             raise StorageError(
                 f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {ADVICE}"
             )
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def create_building(data_dir: Path) -> Path:
@@ -323,7 +319,7 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     before = current_generation(data_dir)
     known = manifest.get("digests", {})
     digests = {
-        name: known.get(name) or _digest(path)
+        name: known.get(name) or sha256_of(path)
         for path in sorted(building.rglob("*"))
         if path.is_file()
         for name in [path.relative_to(building).as_posix()]
@@ -347,7 +343,7 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     building.rename(folder)
     try:
         sync(folder.parent)
-        write_whole(pointer, f"{name} {_digest(folder / MANIFEST)}\n")
+        write_whole(pointer, f"{name} {sha256_of(folder / MANIFEST)}\n")
     except OSError:
         # Where only the folder's own sync failed, `current` names the new one: it is served, and must stay.
         if (_pointed(data_dir) or ("",))[0] != name:
@@ -392,7 +388,7 @@ def about(generation: Generation, engine: str) -> DataAbout:
 
 
 def damage_of(data_dir: Path) -> Iterator[str]:
-    """Read every byte of the tables that are served, and yield what is damaged."""
+    """Read every byte of the tables that are served, and of what was made of them; yield what is damaged."""
     import duckdb
 
     try:
@@ -403,6 +399,13 @@ def damage_of(data_dir: Path) -> Iterator[str]:
         for path in (served.tables, served.delta):
             if path:
                 _read_all(path)
+        for folder in sorted(path for path in served.folder.iterdir() if path.is_dir()):
+            # One that is being made has a name with a dot.
+            if not folder.name.startswith(".") and not is_intact(folder, served.fingerprint):
+                yield (
+                    f"chain data: {folder} has other bytes than were written. Start the services on the data folder "
+                    "again: they make it anew."
+                )
     except StorageError as error:
         yield f"chain data: {error}"
     except duckdb.Error as error:

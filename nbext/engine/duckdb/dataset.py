@@ -59,7 +59,7 @@ class DuckDataset(SqlDataset):
         )
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
         self._closing = threading.Event()
-        self.addresses = self._addresses = Addresses(generation.folder)
+        self.addresses = self._addresses = Addresses(generation.folder, generation.fingerprint)
         self.catalog: Catalog = TableCatalog(self.read)
         self.clock: Clock = TableClock(self.read, self.about.chains)
         self._preparing = self._workers.submit(self._prepare)
@@ -79,16 +79,15 @@ class DuckDataset(SqlDataset):
         with self._connection.cursor() as cursor:
             cursor.execute("USE generation")
             number = cursor.execute("SELECT count(*) FROM wallets").fetchall()[0][0]
-            if self._addresses.ready or number < MANY_WALLETS:
-                return
-            # They are stored in this order. To sort them would take all of the memory that questions may use.
-            reader = cursor.execute("SELECT wallet, address FROM wallets").to_arrow_reader(_BATCH)
-            self._addresses.write(self._in_order(reader), number)
+            if number >= MANY_WALLETS:
+                self._addresses.make(lambda: self._in_order(cursor), number)
 
-    def _in_order(self, batches: Any) -> Iterator[pa.Array]:
+    def _in_order(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[pa.Array]:
         """Yield the addresses, as long as the wallets are numbered one after the other."""
         seen = 0
-        for batch in batches:
+        # They are stored in this order. To sort them would take all of the memory that questions may use.
+        stored = cursor.execute("SELECT wallet, address FROM wallets")
+        for batch in stored.to_arrow_reader(_BATCH):
             numbers = batch.column(0).to_numpy()
             if (
                 self._closing.is_set()

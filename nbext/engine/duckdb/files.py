@@ -1,17 +1,18 @@
 """What a dataset has on the disk: the generation attached and locked down, the addresses' file, a folder to spill into.
 
-Wallets are numbered one after the other: the address of wallet n is the n-th text of a file of fixed width beside the
-tables. Looking up ten thousand of three million in a table reads most of the table; here it reads ten thousand pages at
-most, and the operating system keeps them no longer than it has room.
+Wallets are numbered one after the other: the address of wallet n is the n-th text of a file of fixed width, in a folder
+beside the tables. Looking up ten thousand of three million in a table reads most of the table; here it reads ten
+thousand pages at most, and the operating system keeps them no longer than it has room.
 """
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from nbext.core.atomic_files import ORDINARY, whole_file
+from nbext.core.atomic_files import made_folder
 from nbext.core.locks import ProcessLock
 from nbext.engine.layers import attach
 from nbext.engine.query.rows import ADDRESS_LENGTH, address_column
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from nbext.engine.storage import Generation
 
 MOST_SPILLED = "4GB"
-FILE = "addresses.txt"
+FOLDER, _FILE = "addresses", "addresses.txt"
 # Of fewer wallets than this the pages stay mapped.
 _MANY = 100_000
 
@@ -127,12 +128,14 @@ def _ranks(connection: duckdb.DuckDBPyConnection) -> tuple[Wallets, Wallets]:
 
 
 class Addresses:
-    """The addresses of one generation; until `write` has made the file once, there are none."""
+    """The addresses of one generation; until `make` has made the file, or read all of it, there are none.
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+    ``of`` is the generation's fingerprint.
+    """
+
+    def __init__(self, folder: Path, of: str) -> None:
+        self._folder, self._of = folder / FOLDER, of
         self._texts: np.ndarray[Any, np.dtype[np.uint8]] | None = None
-        self._open()
 
     @property
     def ready(self) -> bool:
@@ -149,23 +152,18 @@ class Addresses:
             mapped.madvise(mmap.MADV_DONTNEED)
         return address_column(texts)
 
-    def write(self, columns: Iterable[pa.StringArray], number: int) -> None:
-        """Make the file of so many addresses in the order of their wallets, whole or not at all.
+    def make(self, columns: Callable[[], Iterable[pa.StringArray]], number: int) -> None:
+        """Have the file of so many addresses in the order of their wallets; one that is there is proved.
 
         Where the columns end early or the folder cannot be written there is no file: addresses then come
         from the table.
         """
-        try:
-            # Flushed before it is named: of a file that a power cut left full of zeros, every address would be wrong.
-            with whole_file(self._path, mode=ORDINARY) as building:
-                _write(columns, number, building)
-            self._open()
-        except (OSError, _OtherWidth):
-            self._texts = None
-
-    def _open(self) -> None:
-        if self._path.is_file() and self._path.stat().st_size:
-            self._texts = np.memmap(self._path, np.uint8, mode="r").reshape(-1, ADDRESS_LENGTH)
+        with contextlib.suppress(OSError, _OtherWidth):
+            made_folder(
+                self._folder, self._of, lambda into: _write(columns(), number, into / _FILE)
+            )
+            texts = np.memmap(self._folder / _FILE, np.uint8, mode="r")
+            self._texts = texts.reshape(number, ADDRESS_LENGTH)
 
 
 class _OtherWidth(Exception):

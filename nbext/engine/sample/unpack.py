@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-from nbext.core.atomic_files import whole_folder
+from nbext.core.atomic_files import is_intact, made_folder
 from nbext.engine.query.amounts import sort_key_sql
 from nbext.engine.schema import TABLES, sql_literal
 from nbext.engine.storage import MANIFEST
@@ -22,26 +22,28 @@ def ensure_sample(data_dir: Path) -> Path:
     """Return the folder of the sample's tables: one for all data folders, in the user's cache.
 
     The folder holds ``tables.duckdb`` and ``manifest.json``, and another sample or layout has a folder of
-    another name. It appears whole or not at all, and processes that make it at the same time end with the
-    same folder. Where the cache cannot be written, the folder is in the data folder.
+    another name. It appears whole or not at all, is made again where it is damaged, and processes that make it at
+    the same time end with the same folder. Where the cache cannot be written, the folder is in the data folder.
 
     Raises
     ------
     StorageError
         Neither the cache nor the data folder can be written.
     """
-    name = f"sample-{_version()}"
+    version = _version()
+    name = f"sample-{version}"
     places = (Path(platformdirs.user_cache_dir("nbext", appauthor=False)), data_dir)
     # Made once by whoever can write: reading needs no right to write, neither here nor for DuckDB.
     for place in places:
-        if _is_whole(place / name):
+        if is_intact(place / name, version):
             return place / name
     import duckdb
 
     failures = []
     for place in places:
         try:
-            _make(place / name)
+            place.mkdir(parents=True, exist_ok=True)
+            made_folder(place / name, version, _fill)
         except (OSError, duckdb.Error) as error:
             failures.append(error)
         else:
@@ -52,22 +54,6 @@ def ensure_sample(data_dir: Path) -> Path:
 def _version() -> str:
     manifest = (PREPARED / MANIFEST).read_text("utf-8")
     return sha256(f"{manifest} {TABLES}".encode()).hexdigest()[:12]
-
-
-def _is_whole(folder: Path) -> bool:
-    try:
-        return (folder / MANIFEST).is_file() and (folder / _DATABASE).is_file()
-    except OSError:  # a cache that this user may not even look into
-        return False
-
-
-def _make(folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # A folder of ours that has lost a part. One that another process made just now is whole from its first moment.
-    if folder.is_dir() and not _is_whole(folder):
-        shutil.rmtree(folder)
-    with whole_folder(folder) as building:
-        _fill(building)
 
 
 def _fill(building: Path) -> None:

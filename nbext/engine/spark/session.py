@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from nbext.core.atomic_files import whole_folder
+from nbext.core.atomic_files import made_folder
 from nbext.engine.layers import attach
 from nbext.engine.query.set_tree import Sql
 from nbext.engine.schema import SQL_TYPES, TABLES, sql_literal
@@ -164,7 +164,7 @@ def beside(generation: Generation) -> Callable[[], str]:
 
 
 def parquet_files(generation: Generation) -> Path:
-    """Return the folder with ``<table>.parquet`` for every table; the first call writes it, whole or not at all.
+    """Return the folder with ``<table>.parquet`` for every table, made where it is absent or damaged.
 
     Raises
     ------
@@ -172,11 +172,8 @@ def parquet_files(generation: Generation) -> Path:
         The folder of the generation cannot be written.
     """
     folder = generation.folder / FOLDER
-    if folder.is_dir():
-        return folder
     try:
-        with whole_folder(folder) as building:
-            _write(generation, building)
+        made_folder(folder, generation.fingerprint, lambda building: _write(generation, building))
     except (OSError, duckdb.Error) as error:
         raise StorageError(
             f"the Parquet files of {generation.folder} cannot be written: {error}"

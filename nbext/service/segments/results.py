@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import io
 import json
 import os
@@ -22,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.atomic_files import PART, whole_file
+from nbext.core.atomic_files import PART, sha256_of, whole_file
 from nbext.core.strict_json import to_json
 from nbext.core.times import in_iso
 from nbext.core.uint256 import as_texts
@@ -99,12 +98,6 @@ class ResultFolder(StoredFiles):
                 with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
                     if entry.name.endswith((".arrow", PART)) and entry.stat().st_mtime < age:
                         yield Path(entry.path)
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def page_of(segment: SegmentRecord, path: str, limit: int, offset: int) -> Page:

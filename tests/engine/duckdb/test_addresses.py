@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from nbext.core.atomic_files import is_intact
+from nbext.engine import storage
 from nbext.engine.duckdb import dataset as duck
-from nbext.engine.duckdb.files import FILE, Addresses
+from nbext.engine.duckdb.files import FOLDER, Addresses
 from nbext.engine.open import open_dataset
 from tests.engine import forms
 
@@ -23,15 +25,16 @@ def columns(*lengths):
 
 
 def test_addresses_are_looked_up_in_any_order_and_again_after_opening(tmp_path):
-    made = Addresses(tmp_path)
-    assert not made.ready
-    made.write(columns(400, 0, 600), 1000)
     wallets = np.array([999, 0, 400, 399, 0], np.int32)
-    for addresses in (made, Addresses(tmp_path)):
+    # Of the second the file is there.
+    for lengths in ((400, 0, 600), None):
+        addresses = Addresses(tmp_path, "one")
+        assert not addresses.ready
+        addresses.make(lambda lengths=lengths: columns(*lengths), 1000)
         assert addresses.ready
         assert addresses.of(wallets).to_pylist() == [TEXTS[wallet] for wallet in wallets]
         assert addresses.of(np.array([], np.int32)).to_pylist() == []
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    assert [path.name for path in tmp_path.iterdir()] == [FOLDER]
 
 
 @pytest.mark.parametrize(
@@ -39,16 +42,58 @@ def test_addresses_are_looked_up_in_any_order_and_again_after_opening(tmp_path):
     [(TEXTS[:5], 6), ([*TEXTS[:5], "0x1"], 6), ([TEXTS[0] + "0", TEXTS[1][:-1]], 2)],
 )
 def test_columns_that_are_not_all_the_addresses_leave_no_file(tmp_path, texts, number):
-    addresses = Addresses(tmp_path)
-    addresses.write([pa.array(texts)], number)
+    addresses = Addresses(tmp_path, "one")
+    addresses.make(lambda: [pa.array(texts)], number)
     assert not addresses.ready
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_has_no_file(tmp_path):
-    addresses = Addresses(tmp_path / "absent")
-    addresses.write(columns(5), 5)
+    addresses = Addresses(tmp_path / "absent", "one")
+    addresses.make(lambda: columns(5), 5)
     assert not addresses.ready
+
+
+def test_an_address_that_changed_on_the_disk_is_found_by_the_check_and_never_answered(
+    tmp_path, monkeypatch
+):
+    forms.generation(tmp_path)
+    monkeypatch.setattr(duck, "MANY_WALLETS", 1)
+    served = storage.current_generation(tmp_path)
+    folder = served.folder / FOLDER
+
+    def answered():
+        dataset = open_dataset(tmp_path)
+        dataset._preparing.result()
+        assert dataset.addresses.ready
+        found = dataset.ask(forms.question("token", dataset), limit=100)
+        dataset.close()
+        return found
+
+    def flip(path):
+        path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
+
+    def make_of_another_generation(path):
+        number = path.stat().st_size // 42
+        texts = pa.array([f"0x{n:040x}" for n in range(number)])
+        for one in folder.iterdir():
+            one.unlink()
+        folder.rmdir()
+        Addresses(served.folder, "another").make(lambda: [texts], number)
+
+    expected = answered()
+    for name in ("addresses.txt", "sha256"):
+        for change in (flip, lambda path: path.unlink(), make_of_another_generation):
+            if change is make_of_another_generation and name == "sha256":
+                continue
+            change(folder / name)
+            assert list(storage.damage_of(tmp_path)) == [
+                f"chain data: {folder} has other bytes than were written. Start the services on the data folder "
+                "again: they make it anew."
+            ]
+            assert answered() == expected
+            assert is_intact(folder, served.fingerprint)
+            assert list(storage.damage_of(tmp_path)) == []
 
 
 def test_answers_are_the_same_with_the_file_and_without(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ import pytest
 from nbext.engine import storage
 from nbext.engine.ingest.derive import append
 from nbext.engine.open import open_dataset
+from nbext.engine.spark.session import parquet_files
 from nbext.errors import StorageError
 from tests import full_disk
 from tests.engine.ingest.conftest import write_csv
@@ -78,6 +79,21 @@ def test_a_flipped_bit_anywhere_in_the_manifest_or_in_what_names_it_is_one_error
     (data / "current").write_text(storage.current_generation(data).folder.name + "\n")
     with pytest.raises(StorageError, match="is damaged"):
         storage.current_generation(data)
+
+
+def test_files_for_engines_elsewhere_whose_bytes_have_changed_are_made_again(tmp_path, log):
+    data = tmp_path / "data"
+    take(data, write_csv(tmp_path / "one.csv", [log(0, n, 10**20) for n in range(1, 5)]))
+    served = storage.current_generation(data)
+    path = parquet_files(served) / "wallets.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    assert [line.split(" has ")[0] for line in storage.damage_of(data)] == [
+        f"chain data: {path.parent}"
+    ]
+    assert parquet_files(served) == path.parent
+    assert path.read_bytes() == whole
+    assert list(storage.damage_of(data)) == []
 
 
 # A disk that is full, as a process sees it that may write no file larger than this.

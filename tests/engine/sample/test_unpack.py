@@ -82,6 +82,21 @@ def test_a_folder_that_lost_its_tables_is_made_again(tmp_path):
     assert (ensure_sample(tmp_path) / "tables.duckdb").is_file()
 
 
+@pytest.mark.parametrize("name", ["tables.duckdb", "manifest.json"])
+def test_a_folder_whose_bytes_have_changed_is_made_again(tmp_path, name):
+    folder = ensure_sample(tmp_path)
+    path = folder / name
+    # Of the manifest, a digit of a chain's last block.
+    at = path.read_bytes().find(b"24136000") if name == "manifest.json" else 20_000
+    whole = path.read_bytes()
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    with contextlib.closing(open_dataset(tmp_path)) as dataset:
+        assert dataset.about.chains[0].last_block == 24136000
+    assert ensure_sample(tmp_path) == folder
+    if name == "manifest.json":
+        assert path.read_bytes() == whole
+
+
 def test_a_sample_that_may_only_be_read_is_used_as_it_is(tmp_path, cache):
     folder = ensure_sample(tmp_path / "data")
     for path in (*folder.iterdir(), folder, cache):

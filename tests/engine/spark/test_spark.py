@@ -192,8 +192,10 @@ def test_options_hold_of_the_url_and_where_it_has_none_of_sparks_own_file(data_d
 
 def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
     folder = parquet_files(current_generation(data_dir))
+    written = (folder / "wallets.parquet").stat().st_mtime_ns
     assert parquet_files(current_generation(data_dir)) == folder
-    assert sorted(path.name for path in folder.iterdir()) == sorted(
+    assert (folder / "wallets.parquet").stat().st_mtime_ns == written
+    assert sorted(path.name for path in folder.glob("*.parquet")) == sorted(
         f"{name}.parquet" for name in TABLES
     )
     types = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
