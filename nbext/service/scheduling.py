@@ -153,7 +153,7 @@ class Jobs:
     does not wait for the long segments of another key. A job that is `release`d makes room. No thread ends before
     `close`: where ``run`` fails, the registry may have a segment as running that nobody runs, and ``in_doubt`` is set
     for whoever looks after the registry. ``take`` gets the keys whose jobs it may not take, and returns None where none
-    is left; it raises nothing, and is called by one thread.
+    is left. It and ``shared``, whether another service may add to the queue, raise nothing, and one thread calls them.
     """
 
     def __init__(

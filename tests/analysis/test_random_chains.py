@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from nbext import Client, profile
@@ -31,6 +31,7 @@ from tests.engine import forms
 from tests.engine.cluster import cluster
 from tests.language.test_against_oracle import PHASES, WALLETS
 from tests.oracle.meaning import Oracle
+from tests.seed import gate_seed
 from tests.service.conftest import KEY, Running
 
 # A seed and a number of transfers: printed where a test fails.
@@ -99,11 +100,13 @@ def check(name, chains, examples, serve):
     """Ask of drawn chains, each of which ``serve`` serves."""
     test, arguments = ASKED[name]
 
+    @seed(gate_seed())
     @settings(
         max_examples=examples,
         deadline=None,
         phases=PHASES,
-        derandomize=examples == 1,
+        derandomize=False,
+        database=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(chain=chains, asked=st.fixed_dictionaries(arguments))

@@ -7,5 +7,5 @@
 
 A new law is a function with its sentence as the docstring, added to the list or table of its file. A law says no number
 and knows no oracle: it compares an answer with another answer. A question of its own is drawn by
-`tests.oracle.asking.Asking`. ``LAWS_SEED`` repeats a run of random data, ``LAWS_EXAMPLES`` (8) makes it longer.
+`tests.oracle.asking.Asking`. ``TESTS_SEED`` repeats a run of random data, ``LAWS_EXAMPLES`` (8) makes it longer.
 """

@@ -22,6 +22,7 @@ from nbext import connect
 from nbext import embedded as service
 from nbext.engine import storage
 from nbext.settings import Settings
+from tests.seed import gate_seed
 
 MISSING = [
     name for name in ("eth_tester", "eth", "vyper") if importlib.util.find_spec(name) is None
@@ -290,7 +291,7 @@ class _Lines:
 def test_a_process_killed_ten_times_has_every_balance_at_last_and_leaves_nothing(
     settled, tmp_path, stop, monkeypatch
 ):
-    chain, draw = settled.chain, random.Random()
+    chain, draw = settled.chain, random.Random(gate_seed())
     heard, calls = threading.Condition(), [0]
 
     def seen(method):

@@ -15,6 +15,7 @@ import pytest
 from nbext.engine import storage
 from tests.node.faults import COIN, Chain, FaultNode
 from tests.node.refusals import RANGES
+from tests.seed import gate_seed
 
 pytestmark = pytest.mark.load
 CHAIN = Chain(1200)
@@ -56,7 +57,7 @@ def stop(process):
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says what a process has not read yet")
 @pytest.mark.parametrize("in_flight", [1, 4])
 def test_of_ten_kills_none_has_more_than_one_range_read_again(tmp_path, in_flight):
-    draw, received, asked = random.Random(), [], []
+    draw, received, asked = random.Random(gate_seed()), [], []
     words = [
         "--contract",
         COIN,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -64,6 +66,31 @@ def test_a_lock_is_held_before_it_has_its_name_and_is_its_owners_alone(tmp_path)
     assert not one.is_alive(two.name)
     one.release()
     assert list((tmp_path / "leases").iterdir()) == []
+
+
+def test_a_folder_of_leases_that_cannot_be_looked_at_stops_no_segment(
+    data_dir, tmp_path, monkeypatch
+):
+    service, stat = Running(data_dir, tmp_path), os.stat
+    looks, failing = threading.Semaphore(0), threading.Event()
+
+    def looked(path, *values, **options):
+        if failing.is_set() and os.fspath(path).endswith("leases"):
+            looks.release()
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return stat(path, *values, **options)
+
+    try:
+        monkeypatch.setattr(os, "stat", looked)
+        failing.set()
+        assert service.execute(body(1))["status"] == "completed"
+        for _ in range(4):
+            assert looks.acquire(timeout=10)
+        failing.clear()
+        assert service.execute(body(2))["status"] == "completed"
+        assert service.container.segments.jobs.alive
+    finally:
+        service.stop()
 
 
 def processes(url: str) -> list[int]:

@@ -81,10 +81,8 @@ class SegmentService:
         self.results.claim(expected=self.store.has_results())
         self.lists.claim(expected=False)
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
-        lease = self.lease = ProcessLock(folder / "leases")
-        self.jobs = Jobs(
-            self._run, self._take, workers=limits.workers, shared=lambda: bool(lease.others())
-        )
+        self.lease = ProcessLock(folder / "leases")
+        self.jobs = Jobs(self._run, self._take, workers=limits.workers, shared=self._shared)
 
     @cached_property
     def language(self) -> ModuleType:
@@ -350,6 +348,12 @@ class SegmentService:
             jobs.in_doubt.set()
             raise
         jobs.wake()
+
+    def _shared(self) -> bool:
+        """Return whether another service may add to the queue: so, too, where it cannot be seen now."""
+        with self._log.once("leases unread", OSError):
+            return bool(self.lease.others())
+        return True
 
     def _take(self, busy: Collection[str]) -> SegmentJob | None:
         """Return the next job of the registry's queue."""
