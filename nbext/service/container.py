@@ -26,7 +26,7 @@ from nbext.service.generations import Generations, Newer
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import Log, Metrics
-from nbext.service.scheduling import FairScheduler, Quota
+from nbext.service.scheduling import Lane
 from nbext.service.segments.maintenance import Maintenance
 from nbext.service.segments.service import SegmentService
 from nbext.settings import Secret
@@ -114,34 +114,23 @@ class Container:
         )
         self._waiting = CapacityLimiter(limits.waiting)
         self._probing = CapacityLimiter(2)
-        self.exports = Quota("exports", per_key=limits.exports_per_key, in_all=limits.exports)
-        self.receiving = Quota(
-            "lists of wallets", per_key=limits.lists_per_key, in_all=limits.lists
-        )
-        self.large_bodies = Quota(
-            "large requests", per_key=limits.large_per_key, in_all=limits.large
-        )
-        self.planning = FairScheduler(
-            Quota("requests", per_key=limits.per_key, in_all=limits.queue), threads=limits.planning
-        )
-        self.explaining = FairScheduler(
-            Quota("explanations", per_key=limits.explained_per_key, in_all=limits.queue),
-            threads=limits.workers,
-        )
+        self.exports, self.receiving = Lane(limits.exports), Lane(limits.receiving)
+        self.large_bodies = Lane(limits.large_bodies)
+        self.planning, self.explaining = Lane(limits.planning), Lane(limits.explaining)
         # Of the data whose contracts were looked up before.
         self._has_contracts: str | None = None
         for name, text, read in (
             ("disk_free_bytes", "Bytes free for results", self._free_bytes),
             ("segments_queued", "Segments that wait", self.store.queued),
             ("queue_age_seconds", "Age of the oldest segment that waits", self.store.queue_age),
-            ("segments_running", "Segments that run", lambda: self.segments.jobs.running),
+            ("segments_running", "Segments that run", lambda: len(self.segments.scheduler.running)),
             ("exports", "Exports that are being sent", lambda: self.exports.total),
         ):
             self.metrics.watch(f"nbext_{name}", text, read)
 
     def open(self) -> None:
         """Begin to look after the folder, and after what the last service left."""
-        self.segments.jobs.start()
+        self.segments.scheduler.start()
         self.maintenance.start()
         self.generations.start()
 
@@ -188,7 +177,7 @@ class Container:
 
     def _wrong(self, dataset: Dataset) -> dict[str, str]:
         wrong: dict[str, str] = {}
-        if not self.segments.jobs.alive:
+        if not (self.segments.scheduler.alive and self.maintenance.alive):
             wrong["threads"] = "A thread that runs segments has ended. Start the service again."
         if trouble := self.maintenance.trouble():
             wrong["results"] = trouble
@@ -221,7 +210,7 @@ class Container:
 
     def wind_down(self, grace: float) -> None:
         """Accept no more segments; finish those that run, or put them back for the next service."""
-        self.segments.jobs.close(grace)
+        self.segments.scheduler.close(grace)
 
     def close(self) -> None:
         """Close everything, in the reverse order."""

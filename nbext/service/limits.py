@@ -25,6 +25,18 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """How many of something within requests a key, and all keys together, may have of a service at once."""
+
+    # Its name in the problems.
+    what: str
+    per_key: int
+    in_all: int
+    # Threads that are lent for it, in turn; 0 where it brings its own.
+    threads: int = 0
+
+
+@dataclass(frozen=True)
 class Limits:
     """The limits of one service."""
 
@@ -50,19 +62,16 @@ class Limits:
     queue: int = 256
     # Queued and running: half of the queue, so that one key's loop cannot fill it for all others.
     per_key: int = 128
-    # Threads that read large bodies and plan segments: Python runs one at a time, and more only wait for each other.
-    planning: int = 2
-    # Explanations of one key, waiting ones too.
-    explained_per_key: int = 8
-    # Exports under way: each holds a batch of rows in memory, and a connection's buffer.
-    exports_per_key: int = 16
-    exports: int = 64
-    # Lists of wallets that are being received: each may take as much disk as the longest list, until it is stored.
-    lists_per_key: int = 2
-    lists: int = 4
-    # Bodies of more than `LARGE_BODY` bytes under way: read as JSON, a megabyte takes up to 30 of memory.
-    large_per_key: int = 4
-    large: int = 16
+    # Reading large bodies and planning segments: Python runs one thread at a time, and more only wait for each other.
+    planning: Bound = Bound("requests", per_key=128, in_all=256, threads=2)
+    # Counts, funnels and holdings, too: as many ask the engine at once as segments do.
+    explaining: Bound = Bound("explanations", per_key=8, in_all=256, threads=2)
+    # Each holds a batch of rows in memory, and a connection's buffer.
+    exports: Bound = Bound("exports", per_key=16, in_all=64)
+    # Each may take as much disk as the longest list, until it is stored.
+    receiving: Bound = Bound("lists of wallets", per_key=2, in_all=4)
+    # Bodies of more than `LARGE_BODY` bytes: read as JSON, a megabyte takes up to 30 of memory.
+    large_bodies: Bound = Bound("large requests", per_key=4, in_all=16)
     # How long after its start a service imports the segment language, if no segment came before.
     warm_up_seconds: float = 0.0
     # The longest list of wallets, of 20 bytes each. Ten million take 200 MB on the disk, and a second to sort.

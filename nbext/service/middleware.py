@@ -435,5 +435,5 @@ def _described(error: BaseException) -> dict[str, str]:
         # All statements pass the registry's module: what tells is whose statement it was.
         if module.startswith("nbext") and module != Database.__module__:
             place = f"{module}:{frame.f_code.co_name}:{line}"
-    cause = {"cause": str(error)} if isinstance(error, StorageError) else {}
+    cause = {"cause": str(error)} if isinstance(error, StorageError | OSError) else {}
     return {"error": type(error).__name__, "where": place, **cause}

@@ -1,12 +1,17 @@
-"""What runs when: quotas and turns of requests, by key, and the threads that run segments.
+"""What runs when: the one scheduler, of segments and of what is answered within its request.
 
-`Quota` counts what a key may have of this process at once; `FairScheduler` also lends a few threads, key by key. Both
-are for what is answered within its request and stored nowhere: large bodies, plans, explanations, exports, lists.
-Python runs one thread at a time: forty that plan hold up the one that answers light requests. Here a few run at once,
-and keys take turns, however many requests each of them sends.
+What a request asks for and nobody stores (large bodies, plans, explanations, exports, lists) goes through a `Lane`: it
+bounds what a key, and all keys, may have of this process at once, and may lend a few threads, to which keys take turns.
 
-Segments are `Jobs`. They outlive their request and this process, and any process of the registry may run them: their
-turns and bounds are in the registry's queue (`nbext.service.segments.store`), so that its order holds for all of them.
+Segments outlive their request and this process, and any process of the registry may run them. Their turns, priorities
+and bounds are in the registry's queue (`nbext.service.segments.store`), so that its order holds for all processes. The
+`Scheduler` has the threads that take from it:
+
+    entered   noted here, for whoever waits for it, and queued in the registry: `Scheduler.entering`
+    taken     by the one thread that waits for all others, once there is room; the registry has it as this service's
+    run       answered in its time; from `Scheduler.storing` on it only waits for the disk, and the next may ask
+    ended     completed, failed or cancelled in the registry; `SegmentJob.done` is set
+    back      queued again: its service ends in order, was killed, or could not note its beginning or its end
 """
 
 from __future__ import annotations
@@ -16,30 +21,38 @@ import contextlib
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
+from nbext.core.locks import ProcessLock
 from nbext.engine.dataset import Cancel
-from nbext.service.http.problems import Problem
-from nbext.service.segments.store import RETRY_SOON, SegmentRecord
+from nbext.errors import QueryCancelled
+from nbext.service.accounts.database import Unreachable
+from nbext.service.generations import not_open
+from nbext.service.http.problems import Problem, problem_of
+from nbext.service.limits import Bound, Limits
+from nbext.service.middleware import Log
+from nbext.service.segments.results import give_back_memory
+from nbext.service.segments.store import RETRY_SOON, SegmentRecord, SegmentStore
 
 Result = TypeVar("Result")
 
 
-class Quota:
-    """How many of something a key, and all keys together, may have at once; ``what`` names them in the problems.
+class Lane:
+    """Work of one kind within requests, by key. It is entered in the event loop and in threads."""
 
-    Calls are made in the event loop and in threads.
-    """
-
-    def __init__(self, what: str, *, per_key: int, in_all: int) -> None:
-        self._what, self._per_key, self._in_all = what, per_key, in_all
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
         self._taken: Counter[str] = Counter()
         self._changing = threading.Lock()
+        self._limiter = CapacityLimiter(max(1, bound.threads))
+        self._free = bound.threads
+        self._running: set[str] = set()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
     def total(self) -> int:
@@ -50,12 +63,13 @@ class Quota:
     @contextlib.contextmanager
     def taken(self, key_id: str) -> Iterator[None]:
         """Hold one; the problem is 429 where the key has as many as it may, 503 where all keys have."""
+        what, per_key, in_all = self._bound.what, self._bound.per_key, self._bound.in_all
         with self._changing:
-            if self._taken[key_id] >= self._per_key:
-                detail = f"This key has {self._per_key} {self._what} under way. Wait until one has ended."
+            if self._taken[key_id] >= per_key:
+                detail = f"This key has {per_key} {what} under way. Wait until one has ended."
                 raise Problem("too-many-at-once", detail, headers=RETRY_SOON)
-            if self._taken.total() >= self._in_all:
-                detail = f"{self._in_all} {self._what} are under way. Try again soon."
+            if self._taken.total() >= in_all:
+                detail = f"{in_all} {what} are under way. Try again soon."
                 raise Problem("busy", detail, headers=RETRY_SOON)
             self._taken[key_id] += 1
         try:
@@ -67,25 +81,14 @@ class Quota:
                 if not self._taken[key_id]:
                     del self._taken[key_id]
 
-
-class FairScheduler:
-    """A few threads for the work of requests, to which keys take turns, each with one at a time."""
-
-    def __init__(self, quota: Quota, *, threads: int) -> None:
-        self._quota = quota
-        self._limiter = CapacityLimiter(threads)
-        self._free = threads
-        self._running: set[str] = set()
-        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-
     async def run(
         self, key_id: str, work: Callable[[Cancel], Result], cancel: Cancel, seconds: float
     ) -> Result:
         """Do work in a thread when it is the key's turn; it has ``seconds`` from then on, and heeds ``cancel``.
 
-        The problem is 429 or 503 where too much waits already.
+        A key has one thread at a time, however many requests it sends. The problem is that of `taken`.
         """
-        with self._quota.taken(key_id):
+        with self.taken(key_id):
             turn = asyncio.get_running_loop().create_future()
             self._waiting.setdefault(key_id, deque()).append(turn)
             self._grant()
@@ -142,54 +145,59 @@ class SegmentJob:
 _STORING = 6
 # Seconds that all threads together have to end.
 _END_SECONDS = 5.0
-# Seconds between two looks at the queue where another service may have added to it.
+# Seconds between two looks at the queue where another service may have added to it, and after one that failed.
 _LOOK = 0.25
+# For how long segments wait for data that this service does not serve, but others may (seconds).
+_OTHER_DATA_SECONDS = 60.0
+_CANCELLED = Problem("cancelled", "It was cancelled.").summary
+_TWICE = Problem(
+    "resource-limit", "It crashed the service twice, and is not run again. Narrow it."
+).summary
 
 
-class Jobs:
-    """Threads that run the jobs that ``take`` returns.
+class Scheduler:
+    """The threads that run the segments of a registry's queue; ``run`` answers a job and stores its rows.
 
     ``workers`` jobs ask the engine at once, and one more of a key that has none among them: whoever asks for little
-    does not wait for the long segments of another key. A job that is `release`d makes room. No thread ends before
-    `close`: where ``run`` fails, the registry may have a segment as running that nobody runs, and ``in_doubt`` is set
-    for whoever looks after the registry. ``take`` gets the keys whose jobs it may not take, and returns None where none
-    is left. It and ``shared``, whether another service may add to the queue, raise nothing, and one thread calls them.
+    does not wait for the long segments of another key. No thread ends before `close`: whatever fails while a segment is
+    taken, run or ended is tried again, or the segment goes back.
     """
 
     def __init__(
         self,
+        store: SegmentStore,
+        lease: ProcessLock,
         run: Callable[[SegmentJob], None],
-        take: Callable[[Collection[str]], SegmentJob | None],
         *,
-        workers: int = 2,
-        shared: Callable[[], bool] = lambda: False,
+        fingerprints: Callable[[], Sequence[str]],
+        limits: Limits,
+        log: Log,
     ) -> None:
-        self._run, self._take, self._shared = run, take, shared
-        self._ready: deque[SegmentJob] = deque()
-        # Those that run here, and those that were asked for here and wait in the registry.
-        self._all: dict[str, SegmentJob] = {}
+        self._store, self._lease, self._limits, self._log = store, lease, limits, log
+        self._answer, self._fingerprints = run, fingerprints
+        # Those that were asked for here and wait in the registry, those that run here, and those of them that ask.
         self._waiting: dict[str, SegmentJob] = {}
+        self._running: dict[str, SegmentJob] = {}
         self._asking: set[SegmentJob] = set()
-        # What the thread that fills waits for: a new job, one that only stores its result, one that ends. The others
-        # wait for a job that is ready: woken by every change, ten threads would hold each other up for each segment.
-        one = threading.Lock()
-        self._changed, self._readied = threading.Condition(one), threading.Condition(one)
+        # Held by the one thread that waits for the next segment: woken by every change, ten would hold each other up.
+        self._taking = threading.Lock()
+        # What that thread waits for: a new segment, one that only stores its result, one that ends.
+        self._changed = threading.Condition()
         self._news = True
         # Whether the last look left out what its key may not run now: only then does an end make it worth another.
         self._held = False
-        self._workers = workers
+        # Whether other services may add to the queue.
+        self._shared = False
+        # Whether the registry may have segments as running here that nobody runs.
+        self._in_doubt = False
         self.stopping = False
-        self.in_doubt = threading.Event()
-        # Held while a job is neither in the registry's queue nor among those that run here.
-        self.taking = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True)
-            for number in range(workers + 1 + _STORING)
+            for number in range(limits.workers + 1 + _STORING)
         ]
-        self._threads.append(threading.Thread(target=self._fill, name="nbext-jobs", daemon=True))
 
     def start(self) -> None:
-        """Begin to take jobs."""
+        """Begin to take segments."""
         for thread in self._threads:
             thread.start()
 
@@ -199,135 +207,248 @@ class Jobs:
         return all(thread.is_alive() for thread in self._threads)
 
     @property
-    def running(self) -> int:
-        """How many jobs run."""
-        return len(self._all)
+    def running(self) -> set[str]:
+        """The ids of the segments that run here."""
+        with self._changed:
+            return set(self._running)
 
-    def register(self, job: SegmentJob) -> SegmentJob:
-        """Note that a job will be in the registry's queue, and return it or the one that is registered already.
+    def find(self, segment_id: str) -> SegmentJob | None:
+        """Return the job that runs that segment here, or was asked for here, or None."""
+        with self._changed:
+            return self._running.get(segment_id) or self._waiting.get(segment_id)
 
-        Before it is entered: it may be taken at once.
+    @contextlib.contextmanager
+    def entering(self, job: SegmentJob) -> Iterator[SegmentJob]:
+        """Note that a segment is about to be queued, and lend its job: this one, or that of a former caller.
+
+        Before it is queued: it may be taken at once. The problem is 503 where the service is stopping.
         """
         with self._changed:
             if self.stopping:
                 detail = "The service is stopping. Try again soon."
                 raise Problem("stopping", detail, headers=RETRY_SOON)
-            return self._all.get(job.id) or self._waiting.setdefault(job.id, job)
+            known = self._running.get(job.id) or self._waiting.setdefault(job.id, job)
+        try:
+            yield known
+        except BaseException:
+            self._resolve(known)
+            raise
+        self._wake()
 
-    def resolve(self, job: SegmentJob) -> None:
-        """Note that a registered job will not run here: it has ended elsewhere, or was never entered."""
-        with self._changed:
-            resolved = self._waiting.pop(job.id, None)
-        if resolved:
-            resolved.done.set_result(None)
-
-    def wake(self) -> None:
-        """Look at the queue now: there is something new."""
+    def _wake(self) -> None:
         with self._changed:
             self._news = True
             self._changed.notify_all()
 
-    def find(self, segment_id: str) -> SegmentJob | None:
-        """Return the job that runs that segment here, or was asked for here, or None."""
+    def _resolve(self, job: SegmentJob) -> None:
+        """Note that a job that waits will not run here: it has ended elsewhere, or was never queued."""
         with self._changed:
-            return self._all.get(segment_id) or self._waiting.get(segment_id)
+            waits = self._waiting.get(job.id) is job
+            if waits:
+                del self._waiting[job.id]
+        if waits:
+            job.done.set_result(None)
 
-    def waiting(self) -> list[SegmentJob]:
-        """Return the jobs that were asked for here and have not begun here."""
-        with self._changed:
-            return list(self._waiting.values())
-
-    def running_ids(self) -> set[str]:
-        """Return the ids of the jobs that run."""
-        with self._changed:
-            return set(self._all)
-
-    def ids(self) -> list[str]:
-        """Return the ids of all jobs that have not ended."""
-        with self._changed:
-            return [*self._all, *self._waiting]
-
-    def release(self, job: SegmentJob) -> None:
+    def storing(self, job: SegmentJob) -> None:
         """Note that a job has its answer and only stores it: the next may ask the engine."""
         with self._changed:
             self._leave(job)
 
     def _leave(self, job: SegmentJob) -> None:
         self._asking.discard(job)
-        self._news |= self._held
-        if self._news or self.stopping:
-            self._changed.notify_all()
-
-    def _fill(self) -> None:
-        while True:
-            with self._changed:
-                # An idle service that is alone on its registry reads nothing.
-                pause = _LOOK if self._waiting or self._shared() else None
-                self._changed.wait_for(
-                    lambda: self.stopping or (self._news and self._has_room()), pause
-                )
-                if self.stopping:
-                    return
-                if not self._has_room():
-                    continue
-                self._news = False
-                self._held = len(self._asking) >= self._workers
-                busy = {job.key_id for job in self._asking} if self._held else ()
-            # Outside of the condition: this waits for the disk.
-            with self.taking:
-                self._begin(busy)
-
-    def _begin(self, busy: Collection[str]) -> None:
-        taken = self._take(busy)
-        if taken is None:
-            return
-        with self._changed:
-            # The callers of this service wait for the job that was registered.
-            job = self._waiting.pop(taken.id, taken)
-            job.request = taken.request
-            self._all[job.id] = job
-            self._asking.add(job)
-            self._ready.append(job)
-            self._news = True
-            self._readied.notify()
-
-    def _has_room(self) -> bool:
-        return len(self._asking) <= self._workers
+        self._news |= self._held or self._in_doubt
+        self._changed.notify_all()
 
     def _work(self) -> None:
         while True:
+            with self._taking:
+                job = self._take()
+            if job is None:
+                return
+            self._run(job)
+
+    def _take(self) -> SegmentJob | None:
+        """Wait for a segment that may run now; None where the service ends."""
+        while (busy := self._room()) is not None:
+            if job := self._look(busy):
+                return job
+        return None
+
+    def _room(self) -> Collection[str] | None:
+        """Wait until a look is worth it; return the keys that have all they may, or None where the service ends."""
+        with self._changed:
+            while not self.stopping:
+                # An idle service that is alone on its registry reads nothing.
+                often = self._waiting or self._shared or self._in_doubt
+                self._changed.wait_for(
+                    lambda: self.stopping or (self._news and self._has_room()),
+                    _LOOK if often else None,
+                )
+                if self._has_room() and not self.stopping:
+                    self._news = False
+                    self._held = len(self._asking) >= self._limits.workers
+                    return {job.key_id for job in self._asking} if self._held else ()
+        return None
+
+    def _has_room(self) -> bool:
+        return len(self._asking) <= self._limits.workers
+
+    def _look(self, busy: Collection[str]) -> SegmentJob | None:
+        """Take the next segment of the queue; None where there is none of no busy key, or it cannot be asked now."""
+        job = None
+        with self._log.once("queue unread", Exception):
+            try:
+                job = self._begin(busy)
+            except BaseException:
+                # The registry may have it as begun.
+                self._in_doubt = True
+                raise
+        return job
+
+    def _begin(self, busy: Collection[str]) -> SegmentJob | None:
+        if self._in_doubt:
+            self._in_doubt = False
+            self._put_back()
+        # Those that cannot be seen now may be there.
+        self._shared = True
+        with self._log.once("leases unread", OSError):
+            self._shared = bool(self._lease.others())
+        segment = self._store.start(self._lease.name, self._fingerprints(), busy)
+        if segment is None:
+            return None
+        with self._changed:
+            # The callers of this service wait for the job that was entered. Of whoever asked another service nobody
+            # here can make it be cancelled by hanging up.
+            job = self._waiting.pop(segment.id, None) or SegmentJob(
+                segment.id, None, segment.key_id, segment.fingerprint, wanted=True
+            )
+            job.request = segment.request
+            self._running[job.id] = job
+            self._asking.add(job)
+            self._news = True
+        return job
+
+    def _put_back(self) -> None:
+        """Queue again what the registry has as running here and nobody runs: its beginning or its end was not noted."""
+        # First those that run: one that ends meanwhile is not running in the registry any more.
+        here, lease = self.running, self._lease.name
+        for segment in self._store.running():
+            if segment.lease == lease and segment.id not in here:
+                if segment.cancel:
+                    self._store.end(segment.id, lease, "cancelled", _CANCELLED)
+                else:
+                    self._store.requeue(segment.id, lease, killed=False)
+
+    def _run(self, job: SegmentJob) -> None:
+        noted = False
+        try:
+            self._run_to_end(job)
+            noted = True
+        except Exception as error:  # noqa: BLE001 - the thread goes on, and the segment goes back
+            self._log.warning("segment not ended", error, segment=job.id)
+        finally:
+            # Here, where nothing refers to the answer any more.
+            give_back_memory()
             with self._changed:
-                self._readied.wait_for(lambda: self._ready or self.stopping)
-                if not self._ready:
-                    return
-                job = self._ready.popleft()
-            ended = False
-            with contextlib.suppress(Exception):  # ``run`` has reported it
-                self._run(job)
-                ended = True
-            with self._changed:
-                del self._all[job.id]
+                # Both at once: a look in between would find it among those that run.
+                del self._running[job.id]
+                if not noted:
+                    self._in_doubt = True
                 self._leave(job)
-            if not ended:
-                self.in_doubt.set()
-            # Outside of the condition: what waits for it runs in this thread, and may ask for the condition itself.
-            job.done.set_result(None)
+        # Outside of the condition: what waits for it runs in this thread, and may ask for the condition itself.
+        job.done.set_result(None)
+
+    def _run_to_end(self, job: SegmentJob) -> None:
+        try:
+            # From here and not from its submission: time in the queue is not the segment's fault.
+            job.cancel.deadline = time.monotonic() + self._limits.query_seconds
+            # Of one that waited it may have been asked.
+            job.cancel.check()
+            self._answer(job)
+        except QueryCancelled:
+            # A service that ends stops its jobs too: the next service runs these, but not what a caller cancelled.
+            segment = self._store.get(job.id) if self.stopping else None
+            if segment is not None and not segment.cancel:
+                self._store.requeue(job.id, self._lease.name, killed=False)
+            else:
+                self._store.end(job.id, self._lease.name, "cancelled", _CANCELLED)
+        except Unreachable:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the segment's end
+            problem = problem_of(error)
+            self._log.warning("segment failed", error, segment=job.id, code=problem.code)
+            self._store.end(job.id, self._lease.name, "failed", problem.summary)
+
+    def cancel(self, segment_id: str) -> bool:
+        """Cancel a segment, wherever it waits or runs; False where it has ended.
+
+        One that runs here has a few seconds to stop: most callers then get the final status at once.
+        """
+        if not self._store.cancel(segment_id, _CANCELLED):
+            return False
+        if job := self.find(segment_id):
+            job.cancel.asked.set()
+            self.reconcile()
+            wait([job.done], timeout=self._limits.cancel_seconds)
+        return True
+
+    def reconcile(self) -> None:
+        """Cancel what runs here and was cancelled elsewhere; end the wait for what has ended elsewhere."""
+        with self._changed:
+            waiting, jobs = list(self._waiting.values()), {**self._waiting, **self._running}
+        # An idle service reads nothing.
+        if not jobs:
+            return
+        for job in waiting:
+            if job.cancel.asked.is_set():
+                self._store.cancel(job.id, _CANCELLED)
+        for segment_id, unfinished in self._store.unsettled(list(jobs)):
+            if unfinished:
+                jobs[segment_id].cancel.asked.set()
+            else:
+                self._resolve(jobs[segment_id])
+
+    def adopt(self, *, starting: bool = False) -> None:
+        """Take over what services left that have ended; fail what waits for data that is not served any more."""
+        others = self._lease.others()
+        if not others and not starting:
+            return
+        for segment in self._store.running():
+            self.recover(segment)
+        # Another service may be about to serve the newer data, or the older still.
+        before = time.time() - (_OTHER_DATA_SECONDS if others else 0)
+        self._store.fail_of_other_data(self._fingerprints(), before, not_open().summary)
+
+    def recover(self, segment: SegmentRecord) -> bool:
+        """Queue a segment again whose service was killed, or fail it where that was the second time.
+
+        False where its service is alive.
+        """
+        lease = segment.lease
+        if lease is None or self._lease.is_alive(lease):
+            return False
+        if segment.attempts > 1:
+            # One more would take down whoever runs it next, and all that runs beside it.
+            self._store.end(segment.id, lease, "failed", _TWICE)
+        elif self._store.requeue(segment.id, lease, killed=True):
+            self._log.info("segment adopted", segment=segment.id)
+            self._wake()
+        return True
 
     def close(self, grace: float) -> None:
-        """Take no more jobs; let the running ones go on for ``grace`` seconds, then stop all.
+        """Take no more segments; let the running ones go on for ``grace`` seconds, then stop all.
 
         The queue is not waited for: it is the registry's, and the next service runs it.
         """
         with self._changed:
             self.stopping = True
             self._changed.notify_all()
-            self._readied.notify_all()
-            self._changed.wait_for(lambda: not self._all, timeout=grace)
-            rest = list(self._all.values())
-        for job in rest:
+            self._changed.wait_for(lambda: not self._running, timeout=grace)
+            running, waiting = list(self._running.values()), list(self._waiting.values())
+        for job in running:
             job.cancel.asked.set()
-        for job in self.waiting():
-            self.resolve(job)
+        for job in waiting:
+            self._resolve(job)
         # A thread that hangs in the engine is a daemon: it does not keep the process alive.
         until = time.monotonic() + _END_SECONDS
         for thread in self._threads:

@@ -145,9 +145,9 @@ def exporting(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
         def tell() -> Any:
             rows = _rows(client.export_json(segment))
             client.export_csv(segment, to=target, overwrite=True)
-            return rows, client.segment(segment)["status"].tolist(), target.read_text()
+            return rows, client.segment(segment)["status"].tolist()
 
-        yield lambda: target.unlink(missing_ok=True), tell, _nothing
+        yield lambda: target.unlink(missing_ok=True), tell, target.read_text
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,6 @@ from fastapi.dependencies.models import Dependant
 from nbext.engine.dataset import Dataset
 from nbext.engine.open import open_dataset
 from nbext.service.limits import Limits
-from nbext.service.scheduling import Jobs, SegmentJob
 from nbext.service.server import ROUTES
 from tests.service.conftest import HOLDERS, Running
 from tests.service.segments.test_segments import Slow, body
@@ -93,77 +91,6 @@ def test_callers_who_wait_for_a_remote_engines_contracts_hold_up_nobody_who_read
     finally:
         dataset.come.set()
         running.stop()
-
-
-class Queue(list):
-    """What a registry's queue is to the threads of one service: the first job of no busy key."""
-
-    def take(self, busy: Collection[str]) -> SegmentJob | None:
-        for job in self:
-            if job.key_id not in busy:
-                self.remove(job)
-                return job
-        return None
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_the_next_segments_are_asked_while_the_last_ones_are_kept(workers):
-    begun, answered, keep = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
-
-    def run(job: SegmentJob) -> None:
-        begun.release()
-        assert answered.acquire(timeout=20)
-        jobs.release(job)
-        assert keep.wait(20)
-
-    queue = Queue(SegmentJob(str(number), None, "") for number in range(workers + 1))
-    all_of_them = list(queue)
-    jobs = Jobs(run, queue.take, workers=workers)
-    jobs.start()
-    for _ in range(workers):
-        assert begun.acquire(timeout=20)
-    assert (len(queue), begun.acquire(timeout=0.1)) == (1, False), "no more are asked at once"
-    answered.release()
-    assert begun.acquire(timeout=20), "one is being kept, so the last may ask"
-    assert not any(job.done.done() for job in all_of_them)
-    for _ in range(workers):
-        answered.release()
-    keep.set()
-    for job in all_of_them:
-        job.done.result(timeout=20)
-    jobs.close(1)
-
-
-def test_beside_the_segments_of_one_key_there_is_room_for_one_of_another():
-    begun, go = threading.Semaphore(0), threading.Event()
-    running: list[str] = []
-
-    def run(job: SegmentJob) -> None:
-        running.append(job.id)
-        begun.release()
-        assert go.wait(20)
-
-    queue = Queue(SegmentJob(f"long {number}", None, "busy") for number in range(4))
-    jobs = Jobs(run, queue.take, workers=2)
-    jobs.start()
-    assert begun.acquire(timeout=20)
-    assert begun.acquire(timeout=20)
-    assert not begun.acquire(timeout=0.1)
-    queue.extend(
-        [
-            SegmentJob("short", None, "other"),
-            SegmentJob("second", None, "other"),
-            SegmentJob("third", None, "another"),
-        ]
-    )
-    jobs.wake()
-    assert begun.acquire(timeout=20)
-    assert not begun.acquire(timeout=0.1)
-    assert running == ["long 0", "long 1", "short"]
-    go.set()
-    for job in list(queue):
-        job.done.result(timeout=20)
-    jobs.close(1)
 
 
 def test_a_small_result_comes_in_one_piece(service):

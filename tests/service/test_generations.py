@@ -124,7 +124,7 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
             waiting = [pool.submit(running.execute, holders(limit)) for limit in (10, 20)]
             # Both are in the queue; the second has not begun.
             assert slow.asked.acquire(timeout=30)
-            eventually(lambda: len(running.container.segments.jobs.ids()) == 2)
+            eventually(lambda: running.container.store.queued() == 1)
             for day in (2, 3):  # the second takes the files of the first away
                 add(data, day)
                 running.container.generations.refresh()
@@ -240,8 +240,7 @@ def test_damaged_data_is_said_to_who_asks_and_to_the_operator(data, tmp_path):
         answer = running.post("/v1/segment/execute", held)
         assert (answer.status_code, answer.json()["detail"]) == (
             500,
-            "A stored file is damaged or could not be written: `nbext check` says which. The operator's log has "
-            "this request's id.",
+            "A stored file is damaged: `nbext check` says which. The operator's log has this request's id.",
         )
         (line,) = [line for line in running.lines() if line["event"] == "segment failed"]
         assert line["cause"].startswith(

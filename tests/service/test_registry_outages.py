@@ -36,11 +36,11 @@ def test_a_segment_whose_end_cannot_be_noted_goes_back_and_is_run_again(data_dir
         for _ in range(2):
             assert dataset.asked.acquire(timeout=10)
         rename(service, "segments", "away")
-        service.container.segments.jobs.find(cancelled["id"]).cancel.asked.set()
-        eventually(lambda: service.container.segments.jobs.running_ids() == {told["id"]})
+        service.container.segments.scheduler.find(cancelled["id"]).cancel.asked.set()
+        eventually(lambda: service.container.segments.scheduler.running == {told["id"]})
         dataset.go.set()
-        eventually(lambda: not service.container.segments.jobs.running_ids())
-        assert service.container.segments.jobs.alive
+        eventually(lambda: not service.container.segments.scheduler.running)
+        assert service.container.segments.scheduler.alive
         rename(service, "away", "segments")
         done = service.get(f"/v1/segment/{told['id']}", headers={"Prefer": "wait=20"})
         assert (done.status_code, done.json()["status"]) == (200, "completed")
@@ -88,7 +88,7 @@ def test_a_folder_of_leases_that_cannot_be_looked_at_stops_no_segment(
             assert looks.acquire(timeout=10)
         failing.clear()
         assert service.execute(body(2))["status"] == "completed"
-        assert service.container.segments.jobs.alive
+        assert service.container.segments.scheduler.alive
     finally:
         service.stop()
 

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import threading
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from nbext.core.locks import ProcessLock
 from nbext.engine.dataset import Cancel
 from nbext.errors import QueryTimeout
+from nbext.service.accounts.database import Database
+from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem
-from nbext.service.scheduling import FairScheduler, Quota
+from nbext.service.limits import Bound, Limits
+from nbext.service.middleware import Log
+from nbext.service.scheduling import Lane, Scheduler, SegmentJob
+from nbext.service.segments.store import SegmentStore
+
+DATA = "a-fingerprint"
 
 
 def turns(threads=1, per_key=100):
-    return FairScheduler(Quota("requests", per_key=per_key, in_all=200), threads=threads)
+    return Lane(Bound("requests", per_key=per_key, in_all=200, threads=threads))
 
 
 def test_keys_take_turns_however_many_requests_each_sends():
@@ -98,7 +110,7 @@ def test_who_hangs_up_while_waiting_leaves_the_queue_to_the_others():
 
 
 def test_a_share_is_free_again_and_leaves_nothing_behind():
-    share = Quota("exports", per_key=1, in_all=2)
+    share = Lane(Bound("exports", per_key=1, in_all=2))
     with share.taken("a"), share.taken("b"):
         for key, status, code in (("a", 429, "too-many-at-once"), ("c", 503, "busy")):
             with pytest.raises(Problem) as caught, share.taken(key):
@@ -111,3 +123,130 @@ def test_a_share_is_free_again_and_leaves_nothing_behind():
     with share.taken("a"):
         pass
     assert not share._taken
+
+
+class Segments:
+    """A scheduler over a registry of its own; ``run`` says what each segment does before it ends."""
+
+    def __init__(self, folder: Path, run: Callable[[SegmentJob], None], workers: int) -> None:
+        self.database = Database(folder / "registry.sqlite")
+        self.store, self.lease = SegmentStore(self.database), ProcessLock(folder / "leases")
+        self.log = io.StringIO()
+
+        def answer(job: SegmentJob) -> None:
+            run(job)
+            self.store.end(job.id, self.lease.name, "failed", None)
+
+        self.scheduler = Scheduler(
+            self.store,
+            self.lease,
+            answer,
+            fingerprints=lambda: [DATA],
+            limits=Limits(workers=workers),
+            log=Log(self.log),
+        )
+
+    def enter(self, name: str, key: str) -> SegmentJob:
+        with self.scheduler.entering(SegmentJob(name, None, key)) as job:
+            self.store.enqueue(name, {"limit": 1}, {}, DATA, key=Key(key, key), limits=Limits())
+        return job
+
+
+@contextlib.contextmanager
+def segments(
+    folder: Path, run: Callable[[SegmentJob], None], workers: int = 2
+) -> Iterator[Segments]:
+    made = Segments(folder, run, workers)
+    try:
+        yield made
+    finally:
+        made.scheduler.close(1)
+        made.lease.release()
+        made.database.close()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_next_segments_are_asked_while_the_last_ones_are_stored(workers, tmp_path):
+    begun, answered, keep = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
+
+    def run(job: SegmentJob) -> None:
+        begun.release()
+        assert answered.acquire(timeout=20)
+        some.scheduler.storing(job)
+        assert keep.wait(20)
+
+    with segments(tmp_path, run, workers) as some:
+        jobs = [some.enter(f"sg_{number}", "a") for number in range(workers + 1)]
+        some.scheduler.start()
+        for _ in range(workers):
+            assert begun.acquire(timeout=20)
+        assert (some.store.queued(), begun.acquire(timeout=0.1)) == (1, False), (
+            "no more are asked at once"
+        )
+        answered.release()
+        assert begun.acquire(timeout=20), "one is being stored, so the last may ask"
+        assert not any(job.done.done() for job in jobs)
+        for _ in range(workers):
+            answered.release()
+        keep.set()
+        for job in jobs:
+            job.done.result(timeout=20)
+
+
+def test_beside_the_segments_of_one_key_there_is_room_for_one_of_another(tmp_path):
+    begun, go = threading.Semaphore(0), threading.Event()
+    running: list[str] = []
+
+    def run(job: SegmentJob) -> None:
+        running.append(job.id)
+        begun.release()
+        assert go.wait(20)
+
+    with segments(tmp_path, run) as some:
+        jobs = [some.enter(f"long {number}", "busy") for number in range(4)]
+        some.scheduler.start()
+        for _ in range(2):
+            assert begun.acquire(timeout=20)
+        assert not begun.acquire(timeout=0.1)
+        jobs += [some.enter(name, key) for name, key in (("short", "a"), ("second", "a"))]
+        jobs.append(some.enter("third", "b"))
+        assert begun.acquire(timeout=20)
+        assert not begun.acquire(timeout=0.1)
+        assert running == ["long 0", "long 1", "short"]
+        go.set()
+        for job in jobs:
+            job.done.result(timeout=20)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["SegmentStore.start", "SegmentStore.running", "ProcessLock.others", "SegmentStore.end"],
+)
+def test_no_thread_ends_of_what_fails_at_any_place_of_a_segment(where, tmp_path, monkeypatch):
+    kind, name = where.split(".")
+    owner = {"SegmentStore": SegmentStore, "ProcessLock": ProcessLock}[kind]
+    former, failed = getattr(owner, name), threading.Semaphore(0)
+    # As many as there are threads, and more.
+    fails = iter(range(20))
+
+    def failing(*values, **options):
+        # Only what is undone shows that it goes back: its end fails for the first one alone.
+        if next(fails, None) is not None:
+            failed.release()
+            raise ValueError("of a kind that nobody expects")
+        return former(*values, **options)
+
+    monkeypatch.setattr(owner, name, failing)
+    monkeypatch.setattr("nbext.service.scheduling._LOOK", 0.001)
+    with segments(tmp_path, lambda job: None) as some:
+        if where == "SegmentStore.running":
+            some.scheduler._in_doubt = True
+        some.scheduler.start()
+        some.enter("sg_1", "a")
+        for _ in range(20):
+            assert failed.acquire(timeout=20)
+        until = time.monotonic() + 20
+        while some.store.get("sg_1").status != "failed":
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        assert some.scheduler.alive

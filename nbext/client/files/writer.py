@@ -35,6 +35,14 @@ _NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Return the file to write; refuse another ending, a folder, and a file that is there."""
     path = Path(to).expanduser()
+    try:
+        _check_target(path, overwrite=overwrite)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from None
+    return path
+
+
+def _check_target(path: Path, *, overwrite: bool) -> None:
     if path.suffix.lower() not in FILES:
         raise ValidationError.of(
             "to", "ending", f"{path.name!r} must end in one of: {', '.join(FILES)}."
@@ -45,7 +53,6 @@ def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         raise ValidationError.of("to", "folder", f"The folder {path.parent} does not exist.")
     if not overwrite and os.path.lexists(path):
         raise _exists(path)
-    return path
 
 
 @contextlib.contextmanager

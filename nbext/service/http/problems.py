@@ -17,7 +17,7 @@ from nbext import errors as ours
 from nbext.core.strict_json import to_json
 from nbext.core.wire import PROBLEM_TYPE
 from nbext.service.accounts.database import Unreachable
-from nbext.service.segments.files import Unavailable
+from nbext.service.segments.files import Unavailable, unwritten
 
 # code -> (HTTP status, title). The code is stable; the detail is for people.
 CODES: dict[str, tuple[int, str]] = {
@@ -48,7 +48,7 @@ CODES: dict[str, tuple[int, str]] = {
     "too-many-segments": (429, "This key has too many unfinished segments"),
     "too-many-at-once": (429, "This key has too many requests of one kind under way"),
     "internal": (500, "The service failed"),
-    "storage": (500, "The service could not write or read a file"),
+    "storage": (500, "A stored file is damaged"),
     "busy": (503, "Too many segments are waiting"),
     "registry": (503, "The registry cannot be reached"),
     "unavailable": (503, "A file cannot be read or written now"),
@@ -85,6 +85,16 @@ class Problem(ours.NbextError):
         self.headers = dict(headers or {})
         self.more = more
 
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The problem as the description of a segment has it that ended so."""
+        return {
+            "code": self.code,
+            "status": self.status,
+            "title": self.title,
+            "detail": self.detail,
+        }
+
     def body(self, *, instance: str, request_id: str) -> dict[str, Any]:
         """Return the problem object of RFC 9457, with our ``code``, ``request_id`` and ``errors``."""
         return {
@@ -117,8 +127,7 @@ _CODE_OF: tuple[tuple[type[ours.NbextError], str], ...] = (
 # The text of these errors may name files or statements of the engine: only these words go out.
 _OWN_WORDS = {
     "query-timeout": "The segment was stopped at the service's time limit. Use narrower or fewer conditions.",
-    "storage": "A stored file is damaged or could not be written: `nbext check` says which. The operator's log has "
-    "this request's id.",
+    "storage": "A stored file is damaged: `nbext check` says which. The operator's log has this request's id.",
     "unavailable": "A file cannot be read or written now. Try again soon. The operator's log says why.",
     "registry": "The registry cannot be reached. Try again soon. The operator's log says why.",
     "disk-full": "The service's disk is full, so nothing new can be stored. What is stored is still read.",
@@ -131,6 +140,9 @@ def problem_of(error: Exception) -> Problem:
     """Return the problem for an error; one that is not ours becomes ``internal``, without its text."""
     if isinstance(error, Problem):
         return error
+    # The system's own says nothing of what is stored: it may be possible again in a moment.
+    if isinstance(error, OSError):
+        error = unwritten(error, "a file")
     # An exception without a line in the table is a fault of the service: its text may hold anything.
     code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), "internal")
     more: dict[str, Any] = (

@@ -498,9 +498,9 @@ async def _finished(
         while (
             not segment.finished
             and (left := until - time.monotonic()) > 0
-            and not segments.jobs.stopping
+            and not segments.scheduler.stopping
         ):
-            job = job or segments.jobs.find(segment.id)
+            job = job or segments.scheduler.find(segment.id)
             if job:
                 await _wait(segments, job, left, gone)
             else:
@@ -516,7 +516,7 @@ async def _finished(
             job = None
             # The caller's own words, not those of whoever asked for the same segment first.
             segment = replace(now, request=segment.request)
-    job = segments.jobs.find(segment.id)
+    job = segments.scheduler.find(segment.id)
     # Now the caller has the id with a 202, and may ask again at any time.
     if job:
         job.wanted = True

@@ -20,7 +20,7 @@ from nbext.engine.query.set_tree import WalletList
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem
-from nbext.service.segments.files import StoredFiles, unwritten
+from nbext.service.segments.files import StoredFiles
 
 FOLDER = "lists"
 # Addresses that are compared, or moved, at a time.
@@ -40,13 +40,11 @@ class Lists(StoredFiles):
 
     @contextlib.contextmanager
     def room(self) -> Iterator[Path]:
-        """Lend a new file to receive a list in; 507 where the disk is full."""
+        """Lend a new file to receive a list in."""
         part = self.folder / f".{os.urandom(6).hex()}{PART}"
         try:
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
             yield part
-        except OSError as error:
-            raise unwritten(error, "a list of wallets") from None
         finally:
             part.unlink(missing_ok=True)
 

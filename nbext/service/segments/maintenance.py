@@ -8,13 +8,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from nbext.errors import NbextError
 from nbext.service.accounts.audit import Audit
-from nbext.service.generations import not_open
 from nbext.service.middleware import Log
-from nbext.service.segments.service import SegmentService, as_error
+from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import ResultFile
 
 # Seconds between two looks for segments to cancel: a caller of another service waits up to five for an answer.
@@ -31,8 +27,6 @@ _STRAY_SECONDS = 3600.0
 _HANDFUL = 5
 # How far the clock may be off from what a timer counts before nothing is taken for old (seconds).
 _JUMP = 60.0
-# For how long segments wait for data that this service does not serve (seconds).
-_OTHER_DATA_SECONDS = 60.0
 
 
 class Maintenance:
@@ -56,6 +50,11 @@ class Maintenance:
         """Begin the rounds."""
         self._thread.start()
 
+    @property
+    def alive(self) -> bool:
+        """Whether the rounds go on."""
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         """End the rounds."""
         self._stop.set()
@@ -64,25 +63,24 @@ class Maintenance:
         self._do("audit", self._audit.flush)
 
     def _do(self, name: str, work: Callable[[], None]) -> None:
-        with self._log.once("maintenance failed", NbextError, SQLAlchemyError, OSError, work=name):
+        # Any error: the thread has to go on.
+        with self._log.once("maintenance failed", Exception, work=name):
             work()
 
     def _run(self) -> None:
+        scheduler = self._segments.scheduler
         # The service is ready without: of a million results, to look at each takes a minute.
-        self._do("adopt", self._adopt)
+        self._do("adopt", lambda: scheduler.adopt(starting=True))
         # A notebook's first segment comes seconds after the start: by then the language is imported.
         if not self._stop.wait(self._segments.limits.warm_up_seconds):
             _ = self._segments.language
         next_round, next_visit = time.monotonic() + _FIRST_ROUND, 0.0
         while not self._stop.wait(_LOOK):
             self._do("audit", self._audit.flush)
-            self._do("put back", self._segments.put_back)
-            # An idle service reads nothing.
-            if self._segments.jobs.ids():
-                self._do("cancel", self._segments.reconcile)
+            self._do("cancel", scheduler.reconcile)
             if time.monotonic() >= next_visit:
                 self._do("policy", self._learn)
-                self._do("adopt", lambda: self._adopt(starting=False))
+                self._do("adopt", scheduler.adopt)
                 next_visit = time.monotonic() + _VISIT
             if time.monotonic() >= next_round:
                 self._do("clean", self._clean)
@@ -102,19 +100,6 @@ class Maintenance:
             missing = f"{self._missing} results are missing from their folder, {folder.name}."
             return f"{missing} Bring them back, or run nbext check --give-up."
         return None
-
-    def _adopt(self, *, starting: bool = True) -> None:
-        segments = self._segments
-        if not starting and not segments.lease.others():
-            return
-        for segment in segments.store.running():
-            if segment.lease and not segments.lease.is_alive(segment.lease):
-                segments.recover(segment, segment.lease)
-        # Another service may be about to serve the newer data, or the older still.
-        before = time.time() - (_OTHER_DATA_SECONDS if segments.lease.others() else 0)
-        segments.store.fail_of_other_data(
-            segments.generations.fingerprints(), before, as_error(not_open())
-        )
 
     def _clean(self) -> None:
         segments, lease = self._segments, self._segments.lease

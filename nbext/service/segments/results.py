@@ -26,7 +26,7 @@ from nbext.core.strict_json import to_json
 from nbext.core.times import in_iso
 from nbext.core.uint256 import as_texts
 from nbext.core.wire import Column, Page
-from nbext.service.segments.files import Condition, StoredFiles, Unavailable, unwritten
+from nbext.service.segments.files import Condition, StoredFiles, Unavailable
 from nbext.service.segments.store import ResultFile, SegmentRecord
 
 if TYPE_CHECKING:
@@ -57,18 +57,15 @@ class ResultFolder(StoredFiles):
 
         name = f"{secrets.token_hex(12)}.arrow"
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        try:
-            with whole_file(self.folder / name) as part:
-                with (
-                    pa.OSFile(str(part), "wb") as sink,
-                    pa.ipc.new_file(sink, schema, options=options) as out,
-                ):
-                    for batch in batches:
-                        out.write_batch(batch)
-                result = ResultFile(name, part.stat().st_size, sha256_of(part))
-            self.trust(name)
-        except (OSError, pa.ArrowException) as error:
-            raise unwritten(error, "a result") from None
+        with whole_file(self.folder / name) as part:
+            with (
+                pa.OSFile(str(part), "wb") as sink,
+                pa.ipc.new_file(sink, schema, options=options) as out,
+            ):
+                for batch in batches:
+                    out.write_batch(batch)
+            result = ResultFile(name, part.stat().st_size, sha256_of(part))
+        self.trust(name)
         return result
 
     def check(self, result: ResultFile, *, read: bool = True) -> Condition:

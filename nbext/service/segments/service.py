@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,22 +19,21 @@ from nbext.core.locks import ProcessLock
 from nbext.core.wire import EXECUTE_KEYS
 from nbext.engine.dataset import Cancel, Dataset
 from nbext.errors import (
-    QueryCancelled,
     QueryTimeout,
     ResourceLimit,
     StorageError,
     ValidationError,
 )
-from nbext.service.accounts.database import Database, Unreachable
+from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
 from nbext.service.generations import Generations
-from nbext.service.http.problems import Problem, problem_of
+from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
-from nbext.service.scheduling import Jobs, SegmentJob
+from nbext.service.scheduling import Scheduler, SegmentJob
 from nbext.service.segments import analysis
 from nbext.service.segments.lists import Lists
-from nbext.service.segments.results import ResultFolder, give_back_memory, preview
+from nbext.service.segments.results import ResultFolder, preview
 from nbext.service.segments.store import (
     WITHOUT_RESULT,
     IdempotencyKey,
@@ -81,8 +79,15 @@ class SegmentService:
         self.results.claim(expected=self.store.has_results())
         self.lists.claim(expected=False)
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
-        self.lease = ProcessLock(folder / "leases")
-        self.jobs = Jobs(self._run, self._take, workers=limits.workers, shared=self._shared)
+        lease = self.lease = ProcessLock(folder / "leases")
+        self.scheduler = Scheduler(
+            self.store,
+            lease,
+            self._run,
+            fingerprints=generations.fingerprints,
+            limits=limits,
+            log=log,
+        )
 
     @cached_property
     def language(self) -> ModuleType:
@@ -162,14 +167,13 @@ class SegmentService:
         segment_id = self.language.segment_id(plan, of)
         segment = self._current(segment_id)
         if segment and segment.status not in WITHOUT_RESULT and claim is None:
-            job, begins = self.jobs.find(segment_id), False
+            job, begins = self.scheduler.find(segment_id), False
         else:
             own = SegmentJob(segment_id, plan, key.id, fingerprint)
-            job = self.jobs.register(own)
-            if job is own:
-                # An ingest may end while it waits for its turn.
-                self.generations.retain(dataset, job.done)
-            try:
+            with self.scheduler.entering(own) as job:
+                if job is own:
+                    # An ingest may end while it waits for its turn.
+                    self.generations.retain(dataset, job.done)
                 segment, begins = self.store.enqueue(
                     segment_id,
                     request,
@@ -180,10 +184,6 @@ class SegmentService:
                     claim=claim,
                     lost=segment.result if segment and segment.status == "expired" else None,
                 )
-            except BaseException:
-                self.jobs.resolve(job)
-                raise
-            self.jobs.wake()
         found = replace(
             segment, request=request, facts={**segment.facts, "warnings": plan.warnings}
         )
@@ -217,8 +217,7 @@ class SegmentService:
             if found == "damaged":
                 self.quarantine({segment.id: segment.result})
                 return self.store.get(segment_id)
-        elif segment and segment.lease and not self.lease.is_alive(segment.lease):
-            self.recover(segment, segment.lease)
+        elif segment and self.scheduler.recover(segment):
             return self.store.get(segment_id)
         return segment
 
@@ -254,19 +253,14 @@ class SegmentService:
 
     def cancel(self, segment_id: str, key: Key) -> SegmentRecord:
         """Stop a segment that has not finished, wherever it runs; 409 where it has, 403 where it is another key's."""
-        finished = self.read(segment_id, key)
-        if not finished.finished:
-            _check_owner(finished, key)
-        if not self.store.cancel(segment_id, _CANCELLED):
-            finished = self.now(segment_id)
-            detail = f"The segment has ended ({finished.status}): there is nothing to cancel."
+        segment = self.read(segment_id, key)
+        if not segment.finished:
+            _check_owner(segment, key)
+        cancelled, now = self.scheduler.cancel(segment_id), self.now(segment_id)
+        if not cancelled:
+            detail = f"The segment has ended ({now.status}): there is nothing to cancel."
             raise Problem("finished", detail)
-        if job := self.jobs.find(segment_id):
-            job.cancel.asked.set()
-            self.reconcile()
-            # The engine looks for cancellation between steps: most callers get the final status at once.
-            wait([job.done], timeout=self.limits.cancel_seconds)
-        return self.now(segment_id)
+        return now
 
     def delete(self, segment_id: str, key: Key) -> SegmentRecord:
         """Delete a finished segment's result.
@@ -283,99 +277,11 @@ class SegmentService:
             self.expire([segment.result], f"{who} deleted the result.")
         return self.now(segment_id)
 
-    def reconcile(self) -> None:
-        """Cancel what runs here and was cancelled elsewhere; end the wait for what has ended elsewhere."""
-        for job in self.jobs.waiting():
-            if job.cancel.asked.is_set():
-                self.store.cancel(job.id, _CANCELLED)
-        for segment_id, unfinished in self.store.unsettled(self.jobs.ids()):
-            found = self.jobs.find(segment_id)
-            if found and unfinished:
-                found.cancel.asked.set()
-            elif found:
-                self.jobs.resolve(found)
-
     def _run(self, job: SegmentJob) -> None:
-        try:
-            self._run_to_end(job)
-        except Exception as error:
-            # It is put back, once the registry can be written.
-            self._log.warning("segment not ended", error, segment=job.id)
-            raise
-        finally:
-            # Here, where nothing refers to the answer any more.
-            give_back_memory()
-
-    def _run_to_end(self, job: SegmentJob) -> None:
-        try:
-            with self.generations.acquire(job.fingerprint) as dataset:
-                self._answer(job, dataset)
-        except QueryCancelled:
-            # A service that ends stops its jobs too: the next service runs these, but not what a caller cancelled.
-            segment = self.store.get(job.id) if self.jobs.stopping else None
-            if segment is not None and not segment.cancel:
-                self.store.requeue(job.id, self.lease.name, killed=False)
-            else:
-                self.store.end(job.id, self.lease.name, "cancelled", _CANCELLED)
-        except Unreachable:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the segment's end
-            problem = problem_of(error)
-            self._log.warning("segment failed", error, segment=job.id, code=problem.code)
-            self.store.end(job.id, self.lease.name, "failed", as_error(problem))
-
-    def put_back(self) -> None:
-        """Queue again what the registry has as running here and nobody runs: its beginning or its end was not noted."""
-        jobs, lease = self.jobs, self.lease.name
-        if not jobs.in_doubt.is_set():
-            return
-        jobs.in_doubt.clear()
-        try:
-            with jobs.taking:
-                # First those that run: one that ends meanwhile is not running in the registry any more.
-                here = jobs.running_ids()
-                lost = [
-                    each
-                    for each in self.store.running()
-                    if each.lease == lease and each.id not in here
-                ]
-            for segment in lost:
-                if segment.cancel:
-                    self.store.end(segment.id, lease, "cancelled", _CANCELLED)
-                else:
-                    self.store.requeue(segment.id, lease, killed=False)
-        except BaseException:
-            jobs.in_doubt.set()
-            raise
-        jobs.wake()
-
-    def _shared(self) -> bool:
-        """Return whether another service may add to the queue: so, too, where it cannot be seen now."""
-        with self._log.once("leases unread", OSError):
-            return bool(self.lease.others())
-        return True
-
-    def _take(self, busy: Collection[str]) -> SegmentJob | None:
-        """Return the next job of the registry's queue."""
-        segment, failed = None, True
-        with self._log.once("queue unread", Exception):
-            segment = self.store.start(self.lease.name, self.generations.fingerprints(), busy)
-            failed = False
-        if failed:
-            # The registry may have one as begun.
-            self.jobs.in_doubt.set()
-        if segment is None:
-            return None
-        # Of whoever asked another service: nobody here can make it be cancelled by hanging up.
-        return SegmentJob(
-            segment.id, None, segment.key_id, segment.fingerprint, segment.request, wanted=True
-        )
+        with self.generations.acquire(job.fingerprint) as dataset:
+            self._answer(job, dataset)
 
     def _answer(self, job: SegmentJob, dataset: Dataset) -> None:
-        if job.cancel.asked.is_set():
-            raise QueryCancelled("cancelled before it began")
-        # From here and not from its submission: time in the queue is not the segment's fault.
-        job.cancel.deadline = time.monotonic() + self.limits.query_seconds
         if job.plan is None:
             job.plan = self.planned(dataset, job.request, cancel=job.cancel)
         plan, notes, more = job.plan, list[str](), dict[str, Any]()
@@ -389,8 +295,7 @@ class SegmentService:
             more["profile"] = analysis.profile_of(
                 self.language, plan_of, plan, asked, dataset=dataset, cancel=job.cancel
             )
-        # Storing needs the disk and not the engine: see `Jobs`.
-        self.jobs.release(job)
+        self.scheduler.storing(job)
         with contextlib.closing(answer.stored) as rows:
             result = self.results.write(rows.schema, _heeding(job.cancel, rows.batches()))
             first = preview(rows.batches())
@@ -433,15 +338,6 @@ class SegmentService:
             return self.language.changes_plan(now, then)
         return plan
 
-    def recover(self, segment: SegmentRecord, lease: str) -> None:
-        """Queue a segment again whose service was killed; fail it where that was the second time."""
-        if segment.attempts > 1:
-            # One more would take down whoever runs it next, and all that runs beside it.
-            self.store.end(segment.id, lease, "failed", _TWICE)
-        elif self.store.requeue(segment.id, lease, killed=True):
-            self._log.info("segment adopted", segment=segment.id)
-            self.jobs.wake()
-
     def expire(self, results: Collection[ResultFile], why: str) -> None:
         """Delete results, and mark their segments as expired."""
         for file in self._marked(results, why):
@@ -478,7 +374,7 @@ def _check_owner(segment: SegmentRecord, key: Key) -> None:
 
 def expired(why: str) -> dict[str, Any]:
     """Return the error of a segment whose result is gone, and why it is."""
-    return as_error(Problem("expired", f"{why} Execute the segment again for a new one."))
+    return Problem("expired", f"{why} Execute the segment again for a new one.").summary
 
 
 def _lost(segment: SegmentRecord) -> SegmentRecord:
@@ -504,19 +400,3 @@ def _facts(plan: Any, notes: Sequence[str] = ()) -> dict[str, Any]:
         "notes": list(notes),
         **({"since": plan.canonical["since"]} if "since" in plan.canonical else {}),
     }
-
-
-def as_error(problem: Problem) -> dict[str, Any]:
-    """Return a problem as a segment's description has it."""
-    return {
-        "code": problem.code,
-        "status": problem.status,
-        "title": problem.title,
-        "detail": problem.detail,
-    }
-
-
-_CANCELLED = as_error(Problem("cancelled", "It was cancelled."))
-_TWICE = as_error(
-    Problem("resource-limit", "It crashed the service twice, and is not run again. Narrow it.")
-)

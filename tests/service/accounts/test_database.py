@@ -258,7 +258,7 @@ def test_a_registry_that_cannot_be_reached_is_said_once_and_answered_with_503(
                 (each.status_code, each.json()["code"], each.headers["Retry-After"])
                 for each in answers
             ] == [(503, "registry", "5")] * 2
-            look, told = running.container.segments._take, []
+            look, told = running.container.segments.scheduler._look, []
             for _ in range(3):
                 look(())
                 told.append(

@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -126,7 +127,8 @@ def test_a_full_queue_is_503_and_leaves_nothing_behind(slow):
         "2",
     )
     slow.dataset.go.set()
-    eventually(lambda: not slow.container.segments.jobs.ids())
+    eventually(lambda: not slow.container.store.queued())
+    eventually(lambda: not slow.container.segments.scheduler.running)
     again = slow.post("/v1/segment/execute", body(99), headers={"Idempotency-Key": "later"})
     assert (again.status_code, "Idempotency-Replayed" in again.headers) == (200, False)
 
@@ -359,6 +361,7 @@ def test_a_registry_that_cannot_be_read_is_reported_once_and_looked_after_again_
     container = running.container
     # Not started: its work is done here, and when nobody else does any.
     maintenance = Maintenance(container.segments, container.audit, Log(log), lambda: None)
+    adopt = partial(container.segments.scheduler.adopt, starting=True)
 
     def rename(table: str, to: str) -> None:
         with container.database.write() as db:
@@ -368,9 +371,9 @@ def test_a_registry_that_cannot_be_read_is_reported_once_and_looked_after_again_
         for _ in range(2):
             rename("segments", "away")
             for _ in range(3):
-                maintenance._do("adopt", maintenance._adopt)
+                maintenance._do("adopt", adopt)
             rename("away", "segments")
-            maintenance._do("adopt", maintenance._adopt)
+            maintenance._do("adopt", adopt)
         lines = [json.loads(line) for line in log.getvalue().splitlines()]
         assert [(line["event"], line["work"], line["error"]) for line in lines] == [
             ("maintenance failed", "adopt", "StorageError")
@@ -432,7 +435,7 @@ def test_a_service_that_ends_tells_its_waiting_callers_where_to_ask(data_dir, tm
     running = Running(data_dir, tmp_path, dataset=Slow(open_dataset(data_dir)))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(running.post, "/v1/segment/execute", body(1))
-        eventually(lambda: running.container.segments.jobs.running)
+        eventually(lambda: running.container.segments.scheduler.running)
         running.server.should_exit = True
         answer = waiting.result(timeout=20)
     running.stop()
@@ -457,11 +460,12 @@ def test_a_new_segment_is_three_changes_of_the_registry_and_is_answered_without_
         event.remove(engine, "before_cursor_execute", note)
     finally:
         running.stop()
-    # The thread that fills looks for the next one by itself, and maintenance each second while something runs.
+    # A thread that has nothing to run looks for the next one by itself, and maintenance while something runs.
     words = [
         word
         for thread, word in ran
-        if thread != "nbext-maintenance" and (thread != "nbext-jobs" or word != "SELECT")
+        if thread != "nbext-maintenance"
+        and (not thread.startswith("nbext-job-") or word != "SELECT")
     ]
     assert words == [
         "SELECT",  # is it there?
