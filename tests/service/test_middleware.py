@@ -194,7 +194,7 @@ def test_a_path_that_names_nothing_touches_no_file(service):
     touched: list[tuple[str, object]] = []
     watching = True
     # The maintenance and the queue look at files and at the registry at moments of their own.
-    theirs = ("nbext-maintenance", "nbext-jobs")
+    theirs = ("nbext-maintenance", "nbext-job-")
 
     def note(event: str, values: tuple[object, ...]) -> None:
         if not watching or threading.current_thread().name in theirs:
