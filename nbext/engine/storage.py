@@ -48,7 +48,8 @@ DUCKDB: Mapping[str, str] = {
 }
 # What to do where a data folder is damaged: an ingest into it would build on what is wrong.
 ADVICE = "Restore the data folder from a copy, or ingest the files into a new one."
-# What `current` contains while the first generation gets its name. Without the file, a folder was not copied whole.
+# What `current` contains while the first generation gets its name, and once all files are removed. Without the file, a
+# folder was not copied whole.
 _NONE_YET = "no generation yet"
 _BUILDING = ".building-"
 _NAME = re.compile(r"(\d{6,})-([0-9a-f]{4,64})\Z")
@@ -355,6 +356,14 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
             raise
     prune(data_dir)
     return Generation(folder, whole)
+
+
+def withdraw(data_dir: Path) -> None:
+    """Serve nothing of a data folder from now on, and remove its generations: it is as before its first ingest."""
+    # Not removed: a folder without it was not copied whole, and services that run would not look further.
+    write_whole(data_dir / "current", f"{_NONE_YET}\n")
+    for path in (data_dir / "generations").iterdir():
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def prune(data_dir: Path, keep: int = KEPT) -> None:

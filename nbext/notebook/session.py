@@ -296,9 +296,11 @@ class Session:
         # An answer out of the client's cache may have named the data before: then nothing has changed.
         if data.get("fingerprint") != before.get("fingerprint"):
             self.vocabulary.learn_service(client, about, self.vocabulary.schema)
-            was_sample = before.get("synthetic") and not data.get("synthetic")
-            gone = " The synthetic sample is not served any more." if was_sample else ""
-            print(f"nbext: new data: {chains_in_words(data)}.{gone}")
+            sample = {
+                (True, False): " The synthetic sample is not served any more.",
+                (False, True): " It is the synthetic sample: the data before was removed.",
+            }.get((bool(before.get("synthetic")), bool(data.get("synthetic"))), "")
+            print(f"nbext: new data: {chains_in_words(data)}.{sample}")
 
     def connect(self, base_url: str | None = None, *, announce: bool = True) -> Client:
         """Connect to a service, by default the one that is set, and ``announce`` in one line which one answers."""

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from nbext.engine.ingest import remove
 from nbext.notebook.session import current_session
 from tests.notebook.kernels import running_kernel
 from tests.notebook.shells import loaded_shell
@@ -65,6 +66,14 @@ def test_the_next_cell_answers_from_data_that_was_ingested_meanwhile_and_says_so
         )
         again = shell.run(HOLDERS)
         assert (again.value, "new data" in again.printed) == (2, False)
+        remove(None, folder / "data")
+        back = shell.run(COUNT)
+        note = (
+            "nbext: new data: ethereum to block 24,136,000, optimism to block 145,800,000, polygon to block "
+            "81,000,000, base to block 40,200,000, arbitrum to block 416,500,000. "
+            "It is the synthetic sample: the data before was removed."
+        )
+        assert (back.value, back.printed.splitlines()[0]) == (1_002, note)
 
 
 def test_status_shows_the_new_data_and_completion_forgets_the_symbols_of_the_old(folder):

@@ -36,7 +36,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "nbext ingest chain-data/ethereum/token_transfers.csv --chain ethereum --replace-from 24000000 --quiet",
     ),
     "sources": ("nbext sources", "nbext sources --data base"),
-    "remove": ("nbext remove token_list.json --memory 1GB --quiet",),
+    "remove": (
+        "nbext remove token_list.json --memory 1GB --quiet",
+        "nbext remove --all --chain base --data base",
+    ),
     "compact": ("nbext compact --memory 1GB --quiet",),
     "serve": (
         "nbext serve --data base --host 127.0.0.1 --port 8080 --allow-host segments.example.org --root-path /nbext "

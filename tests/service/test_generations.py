@@ -19,7 +19,7 @@ import pytest
 import requests
 
 from nbext.engine import storage
-from nbext.engine.ingest import ingest
+from nbext.engine.ingest import ingest, remove
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.open import Newest, open_dataset
@@ -96,7 +96,7 @@ def test_new_data_is_served_by_itself_under_new_ids_and_the_log_and_the_metrics_
     assert (line["fingerprint"], line["last_blocks"]) == (fingerprint, {"ethereum": 200})
 
 
-def test_the_sample_gives_way_to_the_first_data_of_ones_own(tmp_path):
+def test_the_sample_gives_way_to_data_of_ones_own_and_comes_back_once_that_is_removed(tmp_path):
     newest = Newest(tmp_path / "data")
     running = Running(
         tmp_path / "data", tmp_path / "state", dataset=newest.open(), newer=newest.newer
@@ -109,6 +109,13 @@ def test_the_sample_gives_way_to_the_first_data_of_ones_own(tmp_path):
         eventually(lambda: running.get("/readyz").json()["data"] == "ingested")
         assert running.execute(holders())["counts"]["matched"] == 1
         assert running.execute(sample)["counts"]["matched"] == 0
+        for gone in ("data-1.csv", None):
+            remove(gone, tmp_path / "data")
+            eventually(lambda: running.get("/readyz").json()["data"] == "sample")
+            assert running.execute(sample)["counts"]["matched"] > 0
+            add(tmp_path / "data", 1)
+            eventually(lambda: running.get("/readyz").json()["data"] == "ingested")
+            assert running.execute(holders())["counts"]["matched"] == 1
     finally:
         running.stop()
 

@@ -30,7 +30,8 @@ its pages' CSV exports; Dune's Transfer, TransferSingle and TransferBatch events
 Blockscout's token transfers; other holder snapshots; token lists. Files are CSV, CSV.gz, Parquet, JSON (also as the
 APIs of Etherscan, Dune, Blockscout, Ethplorer, Covalent and Moralis answer it) or NDJSON.
 Each run adds to the data. Rows that an earlier run ingested are skipped; a file that is given again with other options
-replaces what it gave. `nbext sources` lists the files, `nbext remove` takes one out."""
+replaces what it gave, and for another chain is another file. `nbext sources` lists the files, `nbext remove` takes one
+out, or all."""
 
 
 class ShellCommand(NamedTuple):
@@ -217,20 +218,32 @@ def _print_sources(args: argparse.Namespace) -> int:
 def _declare_remove(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
+        nargs="?",
         metavar="SOURCE",
         help="the file: its path, its name, or the first digits of its checksum (`nbext sources`)",
     )
+    parser.add_argument("--all", action="store_true", help="in its place: every file")
+    parser.add_argument("--chain", help="only what was ingested for this chain")
     _declare_folder(parser)
     _declare_working(parser)
 
 
 def _remove(args: argparse.Namespace) -> int:
+    """Take a file, or all files, out of the data and print what is served then."""
     from nbext.engine.ingest import remove
     from nbext.engine.ingest.stage import DEFAULT_MEMORY
 
+    if args.all == (args.source is not None):
+        raise UsageError("Name a file of `nbext sources`, or write --all for every file.")
     data = args.data or default_data_dir(Settings())
     with bar(quiet=args.quiet) as progress:
-        report = remove(args.source, data, memory=args.memory or DEFAULT_MEMORY, progress=progress)
+        report = remove(
+            args.source,
+            data,
+            chain=args.chain,
+            memory=args.memory or DEFAULT_MEMORY,
+            progress=progress,
+        )
     _print_report(report)
     return 0
 

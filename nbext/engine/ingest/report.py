@@ -299,6 +299,8 @@ class Report:
         if not self.changed:
             served = f"The data has not changed: generation {self.generation}."
             return [served if self.generation else "There is no data."]
+        if not self.generation:
+            return ["The folder has no data any more: the sample is served in its place."]
         # One block, and not 1 blocks; history and activity are no plural.
         rows = ", ".join(
             how_many(rows, table[:-1]) if table.endswith("s") else f"{rows:,} {table}"

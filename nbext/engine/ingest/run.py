@@ -144,39 +144,47 @@ def ingest(
 
 
 def remove(
-    name: str,
+    name: str | None,
     data_dir: str | os.PathLike[str],
     *,
+    chain: str | int | None = None,
     memory: str = DEFAULT_MEMORY,
     progress: Progress | None = None,
 ) -> Report:
     """Take what one file gave out of the data folder, and serve the result from now on.
 
-    Rows that other files gave, too, stay.
+    Rows that other files gave, too, stay. Once no file is left, the sample is served.
 
     Parameters
     ----------
     name
-        The file: its path, its name if only one has it, or the first digits of its checksum.
+        The file: its path, its name if only one has it, or the first digits of its checksum. None: all files.
+    chain
+        Only what was ingested for this chain: the same file may have been ingested for several.
     data_dir, memory, progress
         As for `ingest`.
 
     Raises
     ------
     ValidationError
-        No file or several files are so named, or it is the only one. Or there is no such data folder.
+        No file or several files are so named, or the chain is unknown. Or there is no such data folder.
     StorageError
         Another run is writing to the data folder, or it cannot be written.
     """
     started = time.monotonic()
     check_memory(memory)
+    named = None if chain is None else chain_of(chain)
     folder = Path(data_dir).expanduser().resolve()
     taken.check_folder(folder)
     with _locked(folder), storage_errors(folder):
         previous = storage.current_generation(folder)
-        source = taken.removable(folder, previous, name)
-        job = IngestJob(folder, memory, progress, removed=frozenset({source["source"]}))
-        report = _take(job, previous)
+        found = taken.removable(folder, previous, name, named)
+        if previous and len(found) == len(previous.manifest["files"]):
+            storage.withdraw(folder)
+            report = Report(removed=[taken.what(entry) for entry in found], changed=True)
+        else:
+            removed = frozenset(entry["source"] for entry in found)
+            report = _take(IngestJob(folder, memory, progress, removed=removed), previous)
     report.seconds = time.monotonic() - started
     return report
 
@@ -325,10 +333,13 @@ def _not_taken(
     Those that cannot be read go to ``refused``. A file to ingest has the number of the source that it replaces: of the
     same file, taken in another way.
     """
-    files_before = previous.manifest["files"] if previous else []
-    places = {(entry["path"], entry["size"], entry["mtime"]): entry for entry in files_before}
-    sizes = {entry["size"] for entry in files_before}
-    digests = {entry["sha256"]: entry for entry in files_before}
+    # The same bytes for another chain are another source.
+    before = (
+        [e for e in previous.manifest["files"] if taken.is_of(e, job.chain)] if previous else []
+    )
+    places = {(entry["path"], entry["size"], entry["mtime"]): entry for entry in before}
+    sizes = {entry["size"] for entry in before}
+    digests = {entry["sha256"]: entry for entry in before}
     fresh: dict[Source, int | None] = {}
     skipped: dict[Source, taken.Entry] = {}
     for source in found:
@@ -344,9 +355,7 @@ def _not_taken(
             known = None if known and "options" in known else known
         if known is None:
             fresh[source] = None
-        elif job.replace_from is None and taken.same_way(
-            known, job.chain, job.options, job.renamed
-        ):
+        elif job.replace_from is None and taken.same_way(known, job.options, job.renamed):
             skipped[source] = known
         else:
             fresh[source] = known["source"]

@@ -27,52 +27,61 @@ def check_folder(folder: Path) -> None:
         raise ValidationError.of("data_dir", "unknown", f"{folder} does not exist.")
 
 
-def same_way(
-    entry: Entry, chain: Chain | None, options: SnapshotOptions, renamed: Mapping[str, str]
-) -> bool:
+def is_of(entry: Entry, chain: Chain | None) -> bool:
+    """Return whether a file was ingested for a chain; for any where None is named, or where its rows name theirs."""
+    return chain is None or entry["chain_id"] in (None, chain.id)
+
+
+def same_way(entry: Entry, options: SnapshotOptions, renamed: Mapping[str, str]) -> bool:
     """Return whether a file that was ingested would be read in the same way now; what is not given changes nothing."""
-    if chain is not None and entry["chain_id"] is not None and chain.id != entry["chain_id"]:
-        return False
     if renamed and dict(renamed) != entry.get("map", {}):
         return False
     before = {"unit": "token", **entry["options"]} if "options" in entry else options.given()
     return all(before.get(name) == value for name, value in options.given().items())
 
 
-def removable(folder: Path, previous: Generation | None, name: str) -> Entry:
+def removable(
+    folder: Path, previous: Generation | None, name: str | None, chain: Chain | None
+) -> list[Entry]:
     """Return the entry of the file that is so named: by path, by name, or by the first digits of its checksum.
+
+    Without a name all files are returned, without a chain those of all chains.
 
     Raises
     ------
     ValidationError
-        No file or several are so named, or it is the only one.
+        No file or several are so named.
     """
-    entries: list[Entry] = list(previous.manifest["files"]) if previous else []
+    entries = (
+        [entry for entry in previous.manifest["files"] if is_of(entry, chain)] if previous else []
+    )
     if not entries:
-        raise ValidationError.of("source", "unknown", f"{folder} has no files that were ingested.")
+        of = f" for {chain.name}" if chain else ""
+        raise ValidationError.of(
+            "source", "unknown", f"{folder} has no files that were ingested{of}."
+        )
+    if name is None:
+        return entries
     found = _named(entries, name)
     if len(found) != 1:
-        what = (
+        problem = (
             f"{len(found)} files are named {quoted(name)}"
             if found
             else f"no ingested file is named {quoted(name)}"
         )
         listed = "\n".join(f"  {_line(entry)}" for entry in (found or entries)[:20])
-        by = "checksum" if len({one["path"] for one in found}) == 1 else "path or checksum"
+        one_path, one_sum = (len({one[key] for one in found}) == 1 for key in ("path", "sha256"))
+        by = {
+            (True, True): "chain, with --chain",
+            (True, False): "checksum",
+            (False, True): "path",
+        }.get((one_path, one_sum), "path or checksum")
         raise ValidationError.of(
             "source",
             "ambiguous" if found else "unknown",
-            f"{what}. Name one of these by its {by}:\n{listed}",
+            f"{problem}. Name one of these by its {by}:\n{listed}",
         )
-    entry = found[0]
-    if len(entries) == 1:
-        raise ValidationError.of(
-            "source",
-            "last",
-            f"{short_path(entry['path'])} is the only file of {folder}. To remove "
-            "all data, stop the services on it, and delete its `generations` and `current`.",
-        )
-    return entry
+    return found
 
 
 def _named(entries: list[Entry], name: str) -> list[Entry]:
@@ -93,10 +102,11 @@ def _named(entries: list[Entry], name: str) -> list[Entry]:
 
 def _line(entry: Entry) -> str:
     chain = f", {chain_of(entry['chain_id']).name}" if entry["chain_id"] else ""
-    return f"{entry['sha256'][:_DIGITS]}  {_what(entry)}{chain}"
+    return f"{entry['sha256'][:_DIGITS]}  {what(entry)}{chain}"
 
 
-def _what(entry: Entry) -> str:
+def what(entry: Entry) -> str:
+    """Return an entry in words: its file, the file's kind and its rows."""
     path = visible(short_path(entry["path"]), None)
     return f"{path}: {entry['kind']}, {how_many(entry['rows'], 'row')}"
 
@@ -170,7 +180,7 @@ def removed(stage: Stage, out: TakenOut) -> list[str]:
     if not out or stage.previous is None:
         return []
     lines = [
-        _what(entry) for entry in stage.previous.manifest["files"] if entry["source"] in out.sources
+        what(entry) for entry in stage.previous.manifest["files"] if entry["source"] in out.sources
     ]
     if out.block is not None:
         transfers = how_many(stage.value("SELECT count(*) FROM prev.main.beyond"), "transfer")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import os
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -440,10 +441,6 @@ def test_a_file_that_is_named_wrongly_or_not_uniquely_is_refused_with_the_candid
         remove("a.csv", data)
     remove(str(tmp_path / "other" / "a.csv"), data)
     remove("a.csv", data)
-    with pytest.raises(
-        ValidationError, match=r"b.csv is the only file of .*data\. To remove all data, stop"
-    ):
-        remove("b.csv", data)
 
 
 @pytest.mark.parametrize("folder", ["nothing", "empty"])
@@ -553,13 +550,68 @@ def test_a_file_name_that_hides_something_is_listed_with_it_shown(data, tmp_path
     assert "a\\x1b[31m.csv: token_transfers" in capsys.readouterr().out
 
 
-def test_a_file_that_is_given_again_for_another_chain_leaves_the_first(data, halves):
-    take(data, halves[0][0], chain="optimism")
+def test_a_file_that_is_given_again_for_another_chain_is_another_source(data, halves, capsys):
+    a = halves[0][0]
+    counted = "SELECT chain_id, transfers FROM contracts WHERE transfers > 0"
+    # Once by its time and size, once by its bytes, as after a copy.
+    for chain, change in (("optimism", lambda: None), ("base", lambda: os.utime(a, (1, 1)))):
+        change()
+        assert take(data, a, chain=chain).removed == []
+        assert list(take(data, a, chain=chain).skipped) == [str(a)]
+    assert list(take(data, a, chain="ethereum").skipped) == [str(a)]
     with Tables(data) as tables:
-        assert tables.rows("SELECT chain_id, transfers FROM contracts WHERE transfers > 0") == [
-            (1, 2),
-            (10, 2),
-        ]
+        assert tables.rows(counted) == [(1, 3), (10, 2), (8453, 2)]
+    digest = storage.current_generation(data).manifest["files"][0]["sha256"][:12]
+    with pytest.raises(ValidationError) as caught:
+        remove("a.csv", data)
+    assert str(caught.value) == (
+        "source: 3 files are named 'a.csv'. Name one of these by its chain, with --chain:\n"
+        + "\n".join(
+            f"  {digest}  {a}: token_transfers (ethereum-etl), 2 rows, {chain}"
+            for chain in ("ethereum", "optimism", "base")
+        )
+    )
+    command = ["remove", "--data", str(data), "--quiet", "--chain", "optimism"]
+    assert main([*command, "a.csv"]) == 0
+    with Tables(data) as tables:
+        assert tables.rows(counted) == [(1, 3), (8453, 2)]
+    capsys.readouterr()
+    with pytest.raises(ValidationError, match=r"has no files that were ingested for optimism\."):
+        remove("a.csv", data, chain="optimism")
+    remove(None, data, chain="ethereum")
+    with Tables(data) as tables:
+        assert tables.rows(counted) == [(8453, 2)]
+
+
+@pytest.mark.parametrize("named", ["b.csv", "--all"])
+def test_a_folder_without_its_last_file_is_as_before_its_first(data, halves, named, capsys):
+    (a, b), _ = halves
+    command = ["remove", "--data", str(data), "--quiet"]
+    if named == "b.csv":
+        assert main([*command, "a.csv"]) == 0
+        a = capsys.readouterr().out and None
+    assert main([*command, named]) == 0
+    assert capsys.readouterr().out == (
+        "".join(
+            f"removed: {path}: token_transfers (ethereum-etl), 2 rows\n" for path in (a, b) if path
+        )
+        + "The folder has no data any more: the sample is served in its place.\n"
+        "Services that run on this folder serve it within two seconds, notebooks from their next cell on.\n"
+    )
+    assert storage.current_generation(data) is None
+    assert list((data / "generations").iterdir()) == []
+    assert list(storage.damage_of(data)) == []
+    assert take(data, b).generation.startswith("000001-")
+    with Tables(data) as tables:
+        assert tables.rows("SELECT count(*) FROM transfers") == [(2,)]
+
+
+@pytest.mark.parametrize("given", [[], ["a.csv", "--all"]])
+def test_removing_needs_a_file_or_all(data, given, capsys):
+    assert main(["remove", "--data", str(data), *given]) == 2
+    assert capsys.readouterr().err == (
+        "UsageError: Name a file of `nbext sources`, or write --all for every file.\n"
+    )
 
 
 def test_a_snapshot_without_a_block_or_a_time_asks_for_one(data, tmp_path):
