@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from nbext.analysis import *  # noqa: F403
     from nbext.client import Client
+    from nbext.client.addresses import addresses
     from nbext.connect import connect
     from nbext.core.provenance import AnswerWarning
     from nbext.notebook.forms import explore, search_form, segment_form, show, signup_form
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AnswerWarning",
     "Client",
+    "addresses",
     "connect",
     "explore",
     "search_form",
@@ -54,6 +56,7 @@ __all__ += analysis.__all__
 _HOMES = {
     "AnswerWarning": "nbext.core.provenance",
     "Client": "nbext.client",
+    "addresses": "nbext.client.addresses",
     "connect": "nbext.connect",
     **dict.fromkeys(analysis.__all__, "nbext.analysis"),
     **dict.fromkeys(

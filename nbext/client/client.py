@@ -194,7 +194,8 @@ class Client:
         filters
             The conditions. They go out as they are: a remote's grammar is its own. ``{"wallet": {"in": ...}}`` takes
             a list, column, set, a frame with an ``address`` column, or a file as text, ``"@allow.csv"`` (.csv, .txt,
-            .parquet). Our own service is sent a list of more than 1,000 wallets once, and asked by its hash.
+            .json, .parquet); so do ``exclude`` and ``counterparty``. Our own service is sent a list of more than
+            1,000 wallets once, and asked by its hash.
         operator
             AND or OR, between the direct children of ``filters``.
         file_type

@@ -5,7 +5,6 @@ session     what the magics and forms of one shell share: settings, client, hist
 line        the magic's first line: words, options, help; what a command is
 completion  what is offered at the cursor
 schema      the words to offer: the service's JSON Schema, read for completion and forms, its chains and symbols
-threads     what runs beside a cell
 keys        the API key, from the environment, the keyring or a prompt
 
 cell/       the text below a magic's line: JSON with Python in it

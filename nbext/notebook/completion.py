@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nbext.core.rules import LIST_KEYS
 from nbext.core.untrusted_text import visible
 from nbext.notebook import schema
-from nbext.notebook.cell.body import LIST_KEY
 from nbext.notebook.cell.json_source import Cursor, cursor_of
 from nbext.notebook.line import Grammar
 from nbext.notebook.run.root import MAGICS
@@ -134,7 +134,7 @@ def _columns(session: Session, filters: str) -> list[str]:
 
 
 def _values(session: Session, path: tuple[str, ...], cursor: Cursor, text: str) -> list[str]:
-    if path[-1] == LIST_KEY and cursor.typed.startswith("@"):
+    if path[-1] in LIST_KEYS and cursor.typed.startswith("@"):
         return _files(cursor.typed)
     if path == ("filters", "orderBy"):
         return [sign + name for name in _columns(session, text) for sign in ("-", "")]
@@ -154,7 +154,7 @@ def _values(session: Session, path: tuple[str, ...], cursor: Cursor, text: str) 
 def _files(typed: str) -> list[str]:
     """Return the lists in the notebook's folder, or in the one that is typed, as `@FILE`."""
     # Imported here: who completes a list has loaded the client, or will.
-    from nbext.client.lists import ENDINGS
+    from nbext.client.addresses import ENDINGS
 
     folder = typed[1:].rpartition("/")[0]
     with suppress(OSError):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from nbext.errors import ConfigError
-from nbext.notebook.threads import in_background
+from nbext.notebook.results.progress import in_background
 from nbext.settings import Secret
 
 KEY_VARIABLE = "NBEXT_API_KEY"

@@ -19,7 +19,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.rules import ERC20, MAX_LIMIT
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, NbextError, UsageError, ValidationError, did_you_mean
-from nbext.notebook.threads import in_background
+from nbext.notebook.results.progress import in_background
 
 if TYPE_CHECKING:
     import pandas as pd

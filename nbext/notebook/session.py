@@ -34,10 +34,9 @@ from nbext.errors import (
 )
 from nbext.notebook import keys
 from nbext.notebook.cell.request import SegmentQuery
-from nbext.notebook.results.progress import Bar, view_for
+from nbext.notebook.results.progress import Bar, in_background, view_for
 from nbext.notebook.results.tables import SuspiciousNames
 from nbext.notebook.schema import Vocabulary
-from nbext.notebook.threads import in_background
 from nbext.settings import Secret, Settings, default_data_dir
 
 if TYPE_CHECKING:

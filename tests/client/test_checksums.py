@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.client.lists import checksums_match
+from nbext.client.addresses import checksums_match
 from nbext.core.addresses import checksummed
 
 ADDRESSES = st.lists(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from nbext.core.rules import LIST_KEYS
 from nbext.core.strict_json import NotJson, parse
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, did_you_mean
@@ -19,9 +20,7 @@ from nbext.notebook.cell.json_source import Token, at, second_of_a_key, tokens
 
 # A service's body may hold 1 MiB; a cell that is larger by itself cannot become one.
 MAX_TEXT = 1024 * 1024
-# Under this key a condition has a list, of any length: of wallets, where the service is ours.
-LIST_KEY = "in"
-# A list with saved segments in it has not more members.
+# A list with saved segments, or the word burn, in it has not more members.
 _FEW = 1_000
 # The user's own expression may raise anything; what is not here shows its own traceback.
 _RAISED_BY_EXPRESSIONS = (
@@ -150,7 +149,7 @@ def _filled(
                 raise UsageError(
                     _twice(key) + (f"\n  {at(text, place.start)}" if place is not None else "")
                 )
-            filled[key] = _filled(item, text, expressions, names, key == LIST_KEY)
+            filled[key] = _filled(item, text, expressions, names, key in LIST_KEYS)
         return filled
     if isinstance(value, list):
         return [_filled(item, text, expressions, names) for item in value]
@@ -210,11 +209,11 @@ def wallets_value(value: Any, source: str) -> Any:
     single = isinstance(value, str | bytes | Mapping) or getattr(value, "ndim", 1) == 0
     if single or not (isinstance(value, Iterable) or hasattr(value, "columns")):
         return json_value(value)
-    # Ids of saved segments: a list of addresses is checked before it is sent.
+    # Ids of saved segments, and a word: a list of addresses is checked before it is sent.
     if (
         hasattr(value, "__len__")
         and len(value) <= _FEW
-        and any(str(one).startswith("sg_") for one in value)
+        and any(str(one).startswith("sg_") or str(one) == "burn" for one in value)
     ):
         return json_value(value)
     # Imported here: loading the extension needs no client.
@@ -250,7 +249,7 @@ def json_value(value: Any) -> Any:
             if not isinstance(key, str):
                 raise _not_json(f"the key {key!r} is not a string")
         return {
-            key: wallets_value(item, "the list") if key == LIST_KEY else json_value(item)
+            key: wallets_value(item, "the list") if key in LIST_KEYS else json_value(item)
             for key, item in value.items()
         }
     return _from_library(value)

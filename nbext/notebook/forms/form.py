@@ -18,7 +18,7 @@ from IPython import display as ipython
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
 from nbext.notebook.forms.widgets import lines_html, markup
-from nbext.notebook.threads import in_background
+from nbext.notebook.results.progress import in_background
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display

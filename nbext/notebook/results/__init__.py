@@ -1,6 +1,6 @@
 """What happens with a result.
 
 deliver     stored in a variable, written to a file, converted, or returned to be displayed
-progress    the bar of a call that takes longer than half a second
+progress    what runs beside a cell: a task in a thread, the bar of a call that takes longer than half a second
 tables      how tables are displayed, and which names in them are suspicious
 """

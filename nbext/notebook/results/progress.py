@@ -1,23 +1,45 @@
-"""A progress bar for one call: it appears after half a second, and disappears when the call ends."""
+"""What runs beside a cell: a task in a thread, and the bar of a call that takes longer than half a second."""
 
 from __future__ import annotations
 
+import contextvars
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbext.core.untrusted_text import html, visible
-from nbext.notebook.threads import in_background
 
 if TYPE_CHECKING:
     from nbext.client.segment_run import Progress
 
+T = TypeVar("T")
 DELAY = 0.5
 _REFRESH = 0.5
+
+
+def in_background(task: Callable[[], T], name: str, *, daemon: bool = True) -> Future[T]:
+    """Start a task in a thread of its own, and return its future. Python's end waits for it unless it is a daemon.
+
+    >>> in_background(lambda: 1 + 1, "sum").result()
+    2
+    """
+    future: Future[T] = Future()
+    # A kernel routes output by context: without a copy a thread's output may land in another cell.
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            future.set_result(context.run(task))
+        except BaseException as error:  # noqa: BLE001  the edge of a thread: the future raises it
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=daemon).start()
+    return future
 
 
 class Bar:

@@ -13,7 +13,7 @@ from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.line import Args
 from nbext.notebook.results.deliver import cut_in_words, print_notes
-from nbext.notebook.threads import in_background
+from nbext.notebook.results.progress import in_background
 
 if TYPE_CHECKING:
     import pandas as pd

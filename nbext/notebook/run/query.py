@@ -88,7 +88,7 @@ SEGMENT_QUERY = Grammar(
     "it finds the function's variables first, then the notebook's. NAME and -o always store in the notebook: inside\n"
     "a function write rows = %segment {...}, or return get_ipython().run_cell_magic(...).\n"
     '{"wallet": {"in": {{allow.address}}}} takes a column, a set or a table of any length; "@allow.csv" a file\n'
-    '(.csv, .txt, .parquet) in the notebook\'s folder; "sg_..." a saved segment.\n'
+    '(.csv, .txt, .json, .parquet) in the notebook\'s folder; "sg_..." a saved segment.\n'
     "A Python date is a whole day: before {{datetime.date(2025, 1, 31)}} includes the 31st. A pd.Timestamp or a\n"
     "datetime is an instant, also at midnight: {{day.date()}} is its day.\n"
     "`%nbext schema` lists the conditions and their fields.",

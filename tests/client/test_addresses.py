@@ -1,0 +1,141 @@
+"""A list as people have it: what is kept of it, what is left out, and why; by every door that lists come in."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import nbext
+from nbext.client import lists
+from nbext.core.addresses import checksummed
+from nbext.errors import ValidationError
+
+ONE, TWO = (checksummed("0x" + digits * 20) for digits in ("ab", "cd"))
+BOTH = [ONE.lower(), TWO.lower()]
+MISTYPED = ONE.swapcase().replace("X", "x")
+CHECKSUM = f"The checksum of {MISTYPED} does not match: a letter may be mistyped. If the digits are right, write {ONE}."
+ENS = "'vitalik.eth' is an ENS name. nbext does not resolve names: give the 0x address."
+SHORT = "'0x1234' is not an address. An address is 0x and 40 hex digits."
+BARE = f"{ONE[2:]!r} is not an address. Write {ONE}."
+
+# Each form: what is given, and its rows that are left out. Both addresses are kept of each.
+FORMS = {
+    "padded, quoted and repeated": (
+        pd.Series([f"  {ONE}", f"\u00a0{TWO}\t", f"'{ONE.lower()}'", f'"{TWO}",']),
+        [("row 2", f"'{ONE.lower()}'", "repeats row 0"), ("row 3", f'"{TWO}",', "repeats row 1")],
+    ),
+    "blanks of a spreadsheet": (
+        pd.Series([ONE, None, "", float("nan"), TWO, "  "], dtype=object),
+        [(f"row {row}", text, "blank") for row, text in ((1, None), (2, ""), (3, None), (5, "  "))],
+    ),
+    "names and slips": (
+        [ONE, "vitalik.eth", MISTYPED, "0x1234", ONE[2:], TWO],
+        [
+            ("row 1", "vitalik.eth", ENS),
+            ("row 2", MISTYPED, CHECKSUM),
+            ("row 3", "0x1234", SHORT),
+            ("row 4", ONE[2:], BARE),
+        ],
+    ),
+    "CAIP-10": ([f"eip155:1:{ONE}", f"eip155:137:{TWO}"], []),
+    "a text with comments": (
+        f"# team\n{ONE}  # treasury\n\n{TWO}\nvitalik.eth\n",
+        [("line 5", "vitalik.eth", ENS)],
+    ),
+    "many on a line": (
+        f"{ONE}, {TWO}; 0x1234\n{ONE}",
+        [("line 1", "0x1234", SHORT), ("line 2", ONE, "repeats line 1")],
+    ),
+    "cells of a spreadsheet": (
+        f"Wallet\tAmount\n{ONE}\t1,000\n{TWO}\t5\n\t\n",
+        [("line 4", "", "blank")],
+    ),
+    "a program's list": (f"['{ONE}', '{TWO}', 'vitalik.eth']", [("line 1", "'vitalik.eth'", ENS)]),
+    "claims of a Merkle tree": (
+        json.dumps({"merkleRoot": "0x" + "12" * 32, "claims": {ONE: {"amount": "0x1"}, TWO: {}}}),
+        [],
+    ),
+    "rows of cells": (
+        [(ONE, None), (TWO, "0x1234")],
+        [("row 1", None, "blank"), ("row 3", "0x1234", SHORT)],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ten_dirty_forms_say_what_is_kept_what_is_left_out_and_why(form):
+    given, left = FORMS[form]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kept = nbext.addresses(given)
+    assert (kept.tolist(), kept.name, str(kept.dtype)) == (BOTH, "address", "str")
+    out = nbext.addresses(given, left_out=True)
+    assert list(out) == ["row", "text", "reason"]
+    assert [
+        tuple(None if pd.isna(one) else one for one in row) for row in out.itertuples(index=False)
+    ] == left
+    faults = [row for row in left if row[2] != "blank" and not row[2].startswith("repeats")]
+    said = (
+        [
+            f"{len(faults):,} of {len(left) + 2:,} values are left out, such as {faults[0][0]}: {faults[0][2]} "
+            "nbext.addresses(..., left_out=True) lists them."
+        ]
+        if faults
+        else []
+    )
+    assert [str(one.message) for one in caught] == said
+
+
+FILES = {
+    "allow.csv": f"# of the drop\nname,holder_address\n# nobody\nAnn,{ONE}\nBob, {TWO}\nCy,\n".encode(),
+    "wide.csv": f"Address\tAmount\r\n{ONE}\t5\r\n{TWO}\t6\r\n".encode("utf-16"),
+    "allow.txt": f"\ufeff{ONE}\n\n{TWO}\n{ONE}\n".encode(),
+    "claims.json": json.dumps(
+        [{"address": ONE, "proof": []}, {"address": TWO, "proof": []}]
+    ).encode(),
+}
+
+
+def test_a_file_is_read_alike_by_a_path_a_name_and_a_cell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+        for given in (tmp_path / name, f"@{name}", name):
+            assert nbext.addresses(given).tolist() == BOTH, given
+        for filters, settled in (
+            ({"wallet": {"in": f"@{name}"}}, {"wallet": {"in": BOTH}}),
+            ({"not": {"wallet": {"in": f"@{name}"}}}, {"not": {"wallet": {"in": BOTH}}}),
+            ({"exclude": f"@{name}"}, {"exclude": BOTH}),
+            ({"transfer": [{"counterparty": f"@{name}"}]}, {"transfer": [{"counterparty": BOTH}]}),
+        ):
+            assert lists.as_sent(filters, ours=True) == (settled, {}), filters
+    column = pa.array([f" {ONE}", None, TWO, ONE])
+    for key in ("exclude", "counterparty"):
+        assert lists.as_sent({key: column}, ours=True) == ({key: BOTH}, {})
+        assert lists.as_sent({key: ["burn"]}, ours=True) == ({key: ["burn"]}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("", "The text is empty. Write one address a line."),
+        (
+            {"a": [ONE], "b": [TWO]},
+            "The JSON has no list of addresses: write a list, or an object whose keys",
+        ),
+        (
+            pd.DataFrame({"a": [ONE], "b": [TWO]}),
+            "Its columns are 'a', 'b': which has the addresses?",
+        ),
+        ("@no.csv", "@no.csv cannot be read: there is no such file in "),
+    ],
+)
+def test_what_holds_no_list_is_refused_with_what_does(given, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValidationError) as caught:
+        nbext.addresses(given)
+    assert caught.value.errors[0]["detail"].startswith(message)
