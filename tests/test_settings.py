@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nbext.errors import ConfigError
-from nbext.settings import SETTINGS, Settings, default_data_dir
+from nbext.settings import SETTINGS, Secret, Settings, default_data_dir
 
 
 @pytest.fixture
@@ -119,3 +119,10 @@ def test_data_stays_in_the_users_data_folder_unless_another_is_named(settings, t
 def test_neither_repr_nor_attributes_show_the_environment_which_holds_the_key():
     settings = Settings(environ={"NBEXT_API_KEY": "s3cret"})
     assert "s3cret" not in repr(settings) + repr(vars(settings))
+
+
+def test_a_secret_cannot_be_changed():
+    key = Secret("one")
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        key.reveal = lambda: "another"
+    assert key.reveal() == "one"

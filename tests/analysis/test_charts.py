@@ -12,6 +12,7 @@ import matplotlib.image
 import pandas as pd
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from matplotlib.text import Text
 
 import nbext
 from nbext.analysis import charts
@@ -68,6 +69,8 @@ def test_each_chart_is_a_picture_with_title_source_block_and_words(tables):
             moment = tables[name].attrs["nbext"]["as_of"]["timestamp"]
             assert source == [f"service on this machine · block 12 · {moment}"]
             assert chart.figure.get_suptitle()
+            sizes = [one.get_fontsize() for one in chart.figure.findobj(Text) if one.get_text()]
+            assert min(sizes) >= 8, (name, kind)
             picture = matplotlib.image.imread(io.BytesIO(data["image/png"]))
             assert len({tuple(point) for row in picture[::5] for point in row[::5]}) > 3
 
@@ -312,3 +315,11 @@ def test_the_number_at_the_highest_point_of_a_line_and_the_point_are_inside_the_
     assert axes.get_ylim()[1] > tables["trend"]["count"].max()
     for label in axes.texts:
         assert axes.get_window_extent().y1 > label.get_window_extent().y0
+
+
+def test_a_line_says_its_first_and_last_number_and_shares_begin_at_nothing(tables):
+    trend = tables["trend"]
+    found = [one.get_text() for one in trend.chart().figure.axes[0].texts]
+    assert found == [f"{trend['count'].iloc[place]:,}" for place in (0, -1)]
+    (shares, *_) = tables["concentration"].chart().figure.axes[0].get_lines()
+    assert shares.get_xydata()[[0, -1]].tolist() == [[0, 0], [1, 1]]

@@ -351,11 +351,13 @@ def test_no_service_starts_while_python_ends(tmp_path):
 
 
 def test_a_service_that_cannot_be_started_again_is_told(settings):
-    def restart():
-        raise ServiceDied("its log is /some/log")
+    for error in (ServiceDied("no log"), OSError("no port"), RuntimeError("no new thread")):
 
-    with pytest.raises(ServiceDied, match="could not be started again: its log is /some/log"):
-        nbext.Client("http://127.0.0.1:9", "key", settings=settings(), restart=restart).about()
+        def restart(error=error):
+            raise error
+
+        with pytest.raises(ServiceDied, match=f"could not be started again: {error}"):
+            nbext.Client("http://127.0.0.1:9", "key", settings=settings(), restart=restart).about()
 
 
 def test_an_ambiguous_symbol_names_its_candidates(server, settings):

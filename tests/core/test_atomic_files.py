@@ -111,3 +111,21 @@ def test_a_secret_is_made_once(tmp_path):
     assert [secret_file(path, "first"), secret_file(path, "second")] == ["first", "first"]
     assert path.read_text() == "first\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 or os.name == "nt"
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="what a handle is open on is looked up"
+)
+def test_what_is_renamed_is_on_the_disk_before_and_its_name_after(tmp_path, monkeypatch):
+    flushed, fsync = [], os.fsync
+
+    def noted(handle: int) -> None:
+        flushed.append(Path(f"/proc/self/fd/{handle}").readlink())
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with whole_file(tmp_path / "x") as part:
+        pass
+    with whole_folder(tmp_path / "tables") as building:
+        (building / "a").write_text("1")
+    assert flushed == [part, tmp_path, building / "a", building, tmp_path]

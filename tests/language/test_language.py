@@ -94,6 +94,16 @@ def test_a_max_alone_asks_for_some_and_an_explicit_min_of_0_takes_wallets_with_n
     ]
 
 
+def test_no_transfer_at_all_will_do_where_0_is_asked_for_and_nothing_above(dataset):
+    sent = {"direction": "out", "token": USDC}
+    some = wallets(dataset, {"transfer": sent})
+    none = wallets(dataset, {"transfer": {**sent, "count": {"min": 0, "max": 0}}})
+    everybody = wallets(dataset, {"token": {"token": USDC, "balance": {"min": 0}}})
+    assert (some != [], none != [], sorted([*some, *none])) == (True, True, everybody)
+    assert wallets(dataset, {"transfer": {**sent, "count": {"min": 0}}}) == sorted([*some, *none])
+    assert wallets(dataset, {"activity": {"transfers": {"min": 0}}}) == everybody
+
+
 def test_a_symbol_of_several_contracts_names_them_all(dataset):
     with pytest.raises(AmbiguousSymbol) as caught:
         rows(dataset, {"token": {"token": "usdc"}})

@@ -174,3 +174,10 @@ def test_the_command_prints_the_schema_or_one_condition(capsys):
         "UsageError: Unknown condition 'nfts'. Did you mean 'nft'? "
         f"Allowed: {', '.join(CONDITIONS)}.\n"
     )
+
+
+def test_the_command_prints_the_schema_of_all_and_of_one_condition(capsys):
+    assert cli.main(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out) == SCHEMA
+    assert cli.main(["schema", "wallet"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["properties"]) == {"in", "list", "contract"}

@@ -83,22 +83,31 @@ class Mutant:
     """One fault: the module's text from ``start`` to ``end`` becomes ``after``.
 
     ``lines`` are those of the statement (of a block its head), which a test that sees the fault runs;
-    ``function`` are those of the function around it.
+    ``function`` are those of the function around it; ``row`` is the text of ``line``.
     """
 
     file: str
     line: int
     lines: tuple[int, int]
     function: tuple[int, int]
+    row: str
     before: str
     after: str
     start: int
     end: int
 
     def __str__(self) -> str:
-        return (
-            f"{self.file}:{self.line}: {_short(self.before)} -> {_short(self.after) or 'nothing'}"
-        )
+        return f"{self.file}:{self.line}: {self.change}"
+
+    @property
+    def change(self) -> str:
+        """What becomes of what."""
+        return f"{_short(self.before)} -> {_short(self.after) or 'nothing'}"
+
+    @property
+    def name(self) -> str:
+        """The mutant as ``equivalent.txt`` has it: without its line's number, which moves."""
+        return f"{self.file}: {_short(self.row)}: {self.change}"
 
     def applied(self, text: str) -> str:
         """Return the module's text with the fault."""
@@ -159,6 +168,7 @@ class _Walk(ast.NodeVisitor):
                 line,
                 self.lines,
                 self.function,
+                self._rows[line - 1],
                 self.text[start:end],
                 after,
                 start,

@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 from collections import Counter
+from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +26,8 @@ from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError, NodeError, OutOfMemory, StorageError, ValidationError
 from nbext.fetch.run import Output, Request, fetch, urls_of
 from nbext.language.language import parse, resolve
+from nbext.node.contracts import head_of
+from nbext.node.rpc import Node
 from nbext.settings import Secret
 from tests import slow
 from tests.full_disk import fill
@@ -207,6 +210,25 @@ def test_logs_that_a_node_left_out_are_told_from_a_token_that_moves_balances_wit
     assert storage.current_generation(tmp_path).manifest["tables"]["transfers"] == sum(
         log["address"] == COIN for logs in CHAIN.logs.values() for log in logs
     )
+
+
+def test_a_mint_that_a_node_left_out_is_found_in_the_supply_from_where_the_token_says_one(tmp_path):
+    """Its owner is nobody who could be compared; before the token says a supply there was none."""
+    chain = Chain(90)
+    chain.logs.clear()
+    for block, wallet in ((10, "0x" + "a1" * 20), (15, "0x" + "b2" * 20)):
+        chain.move(block, 0, COIN, ("0x" + "0" * 40, wallet), 7)
+
+    def lie(method, params, true):
+        if method == "eth_getLogs":
+            first, last = params[0]["fromBlock"], params[0]["toBlock"]
+            return [log for log in true if first == last or log["blockNumber"] != hex(10)]
+        unset = method == "eth_call" and params[1] != "latest" and int(params[1], 16) < 10
+        return "0x" if unset and params[0]["data"].startswith("0x18160ddd") else true
+
+    with FaultNode(chain, lie=lie) as server, pytest.raises(NodeError) as caught:
+        said(server, tmp_path, contracts=(COIN,), from_block="0")
+    assert "block 10 has transfers that it did not return" in str(caught.value)
 
 
 def test_a_node_without_the_old_states_cannot_tell_and_it_is_said(tmp_path):
@@ -430,6 +452,11 @@ def test_without_a_word_blocks_are_read_to_the_finalized_one_or_to_twelve_before
     with FaultNode(CHAIN, finalized=finalized) as server:
         lines = said(server, tmp_path, to_block="auto", check=0, contracts=(COIN,))
     assert lines[0] == f"COIN ({checksummed(COIN)}): blocks 1 to {last}."
+
+
+def test_of_a_chain_that_is_shorter_than_its_confirmations_the_first_block_is_the_last(tmp_path):
+    with FaultNode(Chain(5)) as server, closing(Node([Secret(server.url)])) as node:
+        assert head_of(node, "latest", 12) == 0
 
 
 def test_a_node_that_takes_too_long_is_named_and_asked_again_where_its_chain_is_followed(tmp_path):

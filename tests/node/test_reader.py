@@ -151,6 +151,19 @@ def test_what_one_node_has_pruned_is_read_from_another(reader_of):
         assert told(read_all(reader_of(full, archive), SMALL)) == expected_rows(SMALL)
 
 
+def test_blocks_that_one_node_has_not_are_read_from_the_other_one(reader_of):
+    """Of two nodes, each of the first blocks' ranges is asked of either."""
+
+    def lie(method, params, true):
+        return None if method == "eth_getBlockByNumber" and int(params[0], 16) < 20 else true
+
+    with FaultNode(SMALL, lie=lie) as pruned, FaultNode(SMALL) as archive:
+        reader = reader_of(pruned, archive, in_flight=1)
+        reader.span = RangeSize(size=10)
+        assert told(read_all(reader, SMALL)) == expected_rows(SMALL)
+        assert any(first < 20 for first, _ in pruned.logs_asked())
+
+
 def test_a_node_that_is_behind_another_leaves_the_last_blocks_to_it(reader_of):
     behind = Chain(85)
     with FaultNode(behind) as slow, FaultNode(SMALL) as good:
@@ -163,6 +176,18 @@ def test_a_node_that_fails_rests_and_another_is_asked(reader_of):
         FaultNode(SMALL) as good,
     ):
         assert told(read_all(reader_of(bad, good), SMALL)) == expected_rows(SMALL)
+
+
+def test_a_node_that_asks_to_wait_long_is_not_waited_for_while_there_is_another(reader_of):
+    busy = PASSING[0]
+    with (
+        FaultNode(SMALL, refuse=lambda *_: busy, headers={"Retry-After": "60"}) as bad,
+        FaultNode(SMALL) as good,
+    ):
+        reader = reader_of(bad, good, in_flight=1)
+        reader.span = RangeSize(size=10)
+        assert told(read_all(reader, SMALL)) == expected_rows(SMALL)
+        assert len(bad.arrived) == 1
 
 
 def test_batches_are_as_long_as_the_node_takes(reader_of):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from itertools import accumulate
+from types import SimpleNamespace
 
 import pytest
 
-from nbext.node.rpc import Node
+from nbext.node.rpc import Node, _Turn
 from nbext.settings import Secret
 from tests.node.conftest import expected_rows, read_all, told
 from tests.node.faults import Chain, FaultNode
@@ -52,6 +54,31 @@ def test_nothing_comes_to_a_server_before_the_seconds_that_it_asks_to_wait(reade
         after = [at - refused_at[0] for at, _ in server.arrived if at > refused_at[0]]
     assert len(after) > 1
     assert min(after) >= 1
+
+
+def test_the_answers_of_two_threads_are_read_one_after_the_other(monkeypatch):
+    monkeypatch.setattr("nbext.node.rpc._PATIENCE", 60)
+    turn, order, ready = _Turn(), [], threading.Event()
+    one, other = socket.socketpair()
+    one.sendall(b"an answer")
+    connection = SimpleNamespace(sock=other, timeout=60)
+
+    def second():
+        with turn.taken() as take:
+            ready.set()
+            take(connection)
+            order.append("second")
+
+    with one, other:
+        with turn.taken() as take:
+            take(connection)
+            waiting = threading.Thread(target=second)
+            waiting.start()
+            assert ready.wait(60)
+            waiting.join(0.1)
+            order.append("first")
+        waiting.join(60)
+    assert order == ["first", "second"]
 
 
 def test_of_several_threads_that_are_refused_all_wait_for_the_longest_time_asked_for():

@@ -192,6 +192,19 @@ def test_a_wrong_value_in_ipythons_files_is_named_when_loading(shell):
     assert shell.run("%load_ext nbext").error is None
 
 
+def test_a_wrong_setting_is_named_when_loading_and_what_lists_them_all(
+    shell, monkeypatch, tmp_path
+):
+    (tmp_path / "pyproject.toml").write_text('[tool.nbext]\ndata_dir = "s3://b/nbext"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NBEXT_DATA_DIR")
+    shell.run("%unload_ext nbext")
+    printed = shell.run("%load_ext nbext").printed
+    assert printed.startswith(f"nbext {nbext.__version__}: ")
+    assert printed.endswith(" `%nbext config` lists every setting.\n")
+    assert "'s3://b/nbext' is a URL" in printed
+
+
 def test_looking_at_a_session_starts_nothing(shell):
     assert current_session().client is None
     shell.run("%nbext config")

@@ -603,6 +603,9 @@ def test_history_runs_again_and_saved_queries_come_back(asked, monkeypatch, tmp_
     ]
     assert set(table.dtypes[["matched", "returned", "block"]].astype(str)) == {"Int64"}
     pd.testing.assert_frame_equal(asked.value("%nbext history 1"), asked.ip.user_ns["whales"])
+    assert asked.error("%nbext history first") == (
+        "UsageError: %nbext: 'first' is not the number of a query. `%nbext history` lists them."
+    )
     saved = asked.run("%nbext save big 1").printed
     assert saved == "saved query 1 as big; `%%segment_query --from big` runs it\n"
     pd.testing.assert_frame_equal(

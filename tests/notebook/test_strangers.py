@@ -140,3 +140,14 @@ def test_the_lines_in_use_and_why_the_last_rows_may_be_incomplete_are_in_the_sta
     moved = shell.run(f"%nbext set base_url {stranger.url}/other").printed
     assert "read by the lines that are set: remote.export.paths.next = more." in moved
     assert "last rows" not in shell.run("%nbext status").printed
+
+
+def test_numbers_of_a_stranger_that_are_too_large_for_the_history_are_missing_there(
+    shell, stranger
+):
+    for block in (2**63 - 1, 2**63):
+        about = {"rows": [{"address": A}], "asOf": {"block": block}}
+        stranger.script("POST /v1/segment/execute", reply(about))
+        shell.run(RUN)
+    table = shell.value("%nbext history")
+    assert [*map(str, table["block"])] == [f"{2**63 - 1}", "<NA>"]

@@ -403,7 +403,7 @@ class FrontDoor(RuleBasedStateMachine):
             try:
                 check(self.client, oracle, request, may_refuse=unsure(asking))
             except NbextError as error:
-                said = [line for line in self.service.lines() if line.get("level") == "error"]
+                said = [line for line in self.service.lines() if line["level"] != "info"]
                 raise AssertionError(f"{request}: {error} {said[-1:]}") from error
 
 

@@ -304,7 +304,8 @@ class One:
         owner = {token_id: who for (who, token_id), many in owned.items() if many}
         for one in moves:
             if contract.standard == "ERC1155":
-                owned[one.sender, one.amount] -= one.count
+                # A mint takes from nobody: the zero address has what was burned.
+                owned[one.sender, one.amount] -= one.count * (one.sender != ZERO)
                 owned[one.recipient, one.amount] += one.count
             else:
                 if one.amount in owner:

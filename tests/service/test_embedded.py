@@ -62,6 +62,13 @@ def test_an_interrupt_of_the_cell_does_not_reach_it(running):
     assert about(running).status_code == 200
 
 
+def test_a_service_that_is_about_to_end_is_not_asked_any_more(running):
+    running._server.should_exit = True
+    assert not running.is_alive
+    assert running.refresh() is None
+    running._thread.join(20)
+
+
 def test_a_restart_keeps_the_port_and_the_key(running):
     again = running.restart()
     assert (again.base_url, again.api_key) == (running.base_url, running.api_key)

@@ -289,7 +289,7 @@ def _from_library(value: Any) -> Any:
     # Sorted: the same set makes the same query, and so the same segment's id.
     if isinstance(value, set | frozenset):
         return sorted((json_value(item) for item in value), key=repr)
-    if hasattr(value, "tolist") and getattr(value, "ndim", 1) != 1:
+    if hasattr(value, "tolist") and getattr(value, "ndim", None) not in (None, 1):
         value = value.tolist()
     if not isinstance(value, Iterable):
         raise unknown

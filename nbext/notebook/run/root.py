@@ -159,11 +159,13 @@ def _history(session: Session, args: Args, number: str | None = None) -> Any:
     if number is not None:
         # With this line's options: `%nbext history 2 -o again` stores the new result.
         return query.run_query(session, session.history.number(_number(number)).query, args)
+    import pandas as pd
+
     rows = session.history.rows()
-    # Of another service a number may be missing, and the others stay whole.
-    table = own_table(rows, HISTORY_COLUMNS).astype(
-        dict.fromkeys(("matched", "returned", "block"), "Int64")
-    )
+    table = own_table(rows, HISTORY_COLUMNS)
+    # Of another service a number may be missing, and the others stay whole: a column of both would be of floats.
+    for name in ("matched", "returned", "block"):
+        table[name] = pd.array([row[name] for row in rows], dtype="Int64")
     if args["card"]:
         put(session, args, table)
         queries = [(one, _request(session, one["number"])) for one in rows]

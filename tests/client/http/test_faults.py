@@ -113,6 +113,7 @@ def test_a_segment_on_a_remote_is_not_repeated_when_it_may_have_run(server, quic
     key = server.requests[0].headers["idempotency-key"]
     assert (caught.value.idempotency_key, len(server.requests)) == (key, 1)
     assert f"The service answered {status}: late" in str(caught.value)
+    assert "attempts" not in str(caught.value)
     assert str(caught.value).endswith(
         "The query may have run, and nbext did not send it again. Running it again only costs a query. If the service "
         f"honours Idempotency-Key (this one was {key}), `%nbext set remote.idempotent true` repeats it."
@@ -244,6 +245,7 @@ def test_a_refusal_is_told_after_one_request(server, quick, status, kind):
     with pytest.raises(kind) as caught:
         quick.tokens("ethereum", ADDRESS)
     assert (type(caught.value), caught.value.status, len(server.requests)) == (kind, status, 1)
+    assert str(caught.value) == f"The service answered {status}: no"
 
 
 def test_errors_that_are_no_objects_are_told_as_words(server, quick):

@@ -999,6 +999,8 @@ ERRORS: dict[str, tuple[Any, str]] = {
         {"data": {"rows": FIRST}, "errors": [{"message": "no credit"}]},
         "no credit",
     ),
+    "four levels deep": ({"error": {"a": {"b": {"c": {"d": "no credit"}}}}}, "error: no credit$"),
+    "five levels deep": ({"error": {"a": {"b": {"c": {"d": {"e": "x"}}}}}}, "error: {'a': {'b'"),
     "errors by field": ({"errors": {"email": ["no credit"]}}, "no credit"),
     "success false": ({"success": False, "message": "no credit"}, "no credit"),
     "success in text": ({"success": "false", "reason": "no credit"}, "no credit"),

@@ -483,3 +483,22 @@ def test_the_line_that_an_error_advises_is_one_that_helps(server, settings):
     assert "paging.style" not in str(caught.value)
     server.handler = serve(simply({"rows": FIRST, "record-count": 10}))
     assert client.export_json("abc").attrs["nbext"]["warnings"] == []
+
+
+def test_numbers_that_only_look_like_a_status_say_nothing(server, client):
+    rows = [{"address": f"0x{n:040x}"} for n in range(206)]
+    for beside in ({"total": 206}, {"code": 600, "message": "rows of 600 blocks"}):
+        server.scripts.clear()
+        server.script("GET /v1/segment/abc", reply({}, 404))
+        server.script("*", reply({"rows": rows, **beside}))
+        table = client.export_json("abc")
+        assert (len(table), table.attrs["nbext"].get("truncated")) == (206, False), beside
+
+
+def test_pages_may_be_of_another_format_than_what_says_where_they_are(server, client):
+    server.script("GET /v1/segment/abc", reply({}, 404))
+    server.script(
+        "GET /v1/segment/abc/csv", reply({"id": "abc", "nextUri": f"{server.url}/v1/rows"})
+    )
+    server.script("GET /v1/rows", reply(csv_of(ROWS), content_type="text/csv"))
+    assert client.export_csv("abc")["address"].tolist() == [row["address"] for row in ROWS]

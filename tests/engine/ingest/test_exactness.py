@@ -221,3 +221,20 @@ def test_a_supply_below_zero_is_unknown(data, tmp_path, log, contracts_file):
     take(data, write_parquet(tmp_path / "t.parquet", [log(1, 0, 10**20, block=4)]), contracts_file)
     with Tables(data) as tables:
         assert tables.contract(wallet(1000))["total_supply"] is None
+
+
+@pytest.mark.parametrize("wide", [(2**29, 1), (2**62, 1), (1, 2**33), (1, 2**62)])
+def test_blocks_and_log_indexes_of_any_size_keep_the_order_of_an_nft(tmp_path, wide):
+    """Its last owner is that of the last block, and there that of the last log."""
+    block, index = wide
+    places = [(1, 0), (1, index), (1, index + 1), (block + 1, 0), (block + 1, 1)]
+    made = [
+        Log(wallet(COLLECTION), wallet(n), wallet(n + 1), 7, transaction(n), log, at)
+        for n, (at, log) in enumerate(places)
+    ]
+    path = write_parquet(tmp_path / "a.parquet", made[::-1])
+    facts = tmp_path / "tokens.csv"
+    facts.write_text(f"address,symbol,name,decimals,standard\n{wallet(COLLECTION)},C,C,,ERC721\n")
+    take(tmp_path / "data", path, facts)
+    with Tables(tmp_path / "data") as tables:
+        assert tables.owners() == {(wallet(COLLECTION), 7): wallet(5)}

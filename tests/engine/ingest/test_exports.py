@@ -91,6 +91,25 @@ def test_an_addresss_erc20_transfers_are_read_exactly_in_each_tokens_unit(
     ) in report.lines()
 
 
+def test_a_row_without_an_amount_and_one_of_no_contract_are_bad_and_the_others_are_read(
+    data, tmp_path, tokens_file
+):
+    bad = [[*start(2, 1, 2), None, "", TOKEN, "A", "A"], [*start(3, 1, 2), "2", "", "0x1", "", ""]]
+    rows = [[*start(1, 0, 1), "1", "", TOKEN, "A", "A"], *bad]
+    columns = (
+        [None if one is None else str(one) for one in column] for column in zip(*rows, strict=True)
+    )
+    table = pa.table(dict(zip(OF_AN_ADDRESS, map(pa.array, columns), strict=True)))
+    path = tmp_path / "export-address-token-0x1.parquet"
+    pq.write_table(table, path)
+    report = take(data, path, tokens_file)
+    assert [(row.row, row.why, row.value) for row in report.bad] == [
+        (2, "value is not a whole number from 0 to 2**256-1", None),
+        (3, "token address is not an address", "0x1"),
+    ]
+    assert balances(data)[TOKEN, wallet(1)] == 1_000_000
+
+
 def test_the_decimals_of_a_token_are_asked_for_and_what_is_given_is_learnt_listed_and_replaced(
     data, tmp_path
 ):

@@ -89,6 +89,7 @@ def test_the_token_list_is_a_token_list(files):
     schema = json.loads(shared_data("metadata/uniswap_tokenlist.schema.json").read_text("utf-8"))
     assert set(schema["required"]) <= set(document) <= set(schema["properties"])
     assert [token["symbol"] for token in document["tokens"]] == ["UNI", "LINK", "USDC", "DEGEN"]
+    assert document["version"] == {"major": 1, "minor": 0, "patch": 0}
     needed = set(schema["definitions"]["TokenInfo"]["required"])
     assert all(set(token) == needed for token in document["tokens"])
 

@@ -160,6 +160,7 @@ def test_a_mistake_is_named_shown_and_mended(name):
         ('{"a": NaN}', "JSON has no NaN. Leave the bound out."),
         ('{"a": 0xdead}', "An address is a string. Put it in double quotes."),
         ('{"a": "b\n}', 'The closing " of this string is missing on its line.'),
+        ('{"a": "b c\n}', 'The closing " of this string is missing on its line.'),
         ('{"a": "\\x"}', "JSON has no escape \\x. Write \\\\ for a backslash."),
         ("{“a”: 1}", '“ is a typographic quote, as word processors write it. Use ".'),
         (

@@ -399,6 +399,24 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     form.background.drop()
 
 
+def test_another_condition_beside_a_line_is_in_a_group_of_both_where_their_surroundings_join_all(
+    shell,
+):
+    form = nbext.segment_form({"nft": {"nft": "BAYC"}, "token": {"token": "UNI"}})
+    (line,) = (one for one in form.edits.now.root.members if one.key == "nft")
+    form.do({"op": "either", "id": line.id})
+    (other,) = form.lines.opened
+    form.do({"op": "set", "id": other, "field": "nft", "value": "MAYC"})
+    either = [{"nft": {"nft": name}} for name in ("BAYC", "MAYC")]
+    assert form.filters() == {"any": either, "token": {"token": "UNI"}}
+    form.do({"op": "either", "id": line.id})
+    (third,) = form.lines.opened
+    form.do({"op": "set", "id": third, "field": "nft", "value": "AZUKI"})
+    either.insert(1, {"nft": {"nft": "AZUKI"}})
+    assert form.filters() == {"any": either, "token": {"token": "UNI"}}
+    form.background.drop()
+
+
 def test_a_saved_query_is_found_by_name_and_added_as_a_group_or_refused_where_its_chain_is_another(
     shell,
 ):

@@ -79,6 +79,15 @@ def test_writers_that_come_while_one_is_at_work_are_each_committed_after_it(data
     assert database.commits == 10
 
 
+def test_a_connection_is_used_again_and_again(database):
+    opened = []
+    event.listen(database._engine, "connect", lambda *_: opened.append(1))
+    for number in range(5):
+        database.sign(str(number))
+        assert len(database.signed()) == number + 1
+    assert opened == []
+
+
 def test_nobody_goes_on_before_its_part_is_on_the_disk(database, pool):
     leave: Future[None] = Future()
     first = pool.submit(database.sign, "a", leave)
@@ -224,6 +233,17 @@ def test_no_two_keys_have_the_same_text(registry):
                 update(keys).where(keys.c.name == "b").values(digest=digest_of(text.reveal()))
             )
         assert ring.find(text.reveal()).name == "a"
+
+
+def test_what_sqlite_finds_wrong_is_told_where_every_row_can_be_read(tmp_path):
+    with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
+        assert database.damage() is None
+        with contextlib.closing(sqlite3.connect(database.path)) as raw:
+            raw.execute("CREATE TABLE more (number INTEGER CHECK (number > 0))")
+            raw.execute("PRAGMA ignore_check_constraints = ON")
+            raw.execute("INSERT INTO more VALUES (-1)")
+            raw.commit()
+        assert database.damage() == "CHECK constraint failed in more"
 
 
 def test_a_key_lasts_from_now_on(tmp_path):

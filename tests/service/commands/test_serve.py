@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import stat
+import sys
 import time
 from pathlib import Path
 
@@ -293,6 +294,17 @@ def test_processes_that_cannot_start_are_one_clear_error(tmp_path, capfd):
         main(["serve", "--data", str(tmp_path), "--processes", "2", "--engine", "duckbd://"]) == 2
     )
     assert "ConfigError: " in capfd.readouterr().err
+
+
+def test_a_registry_of_a_server_without_its_driver_says_what_to_install(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    url = "postgresql://nobody:secret@127.0.0.1:1/none"
+    assert main(["serve", "--data", str(tmp_path), "--registry", url]) == 2
+    assert capsys.readouterr().err == (
+        'ConfigError: A PostgreSQL registry needs psycopg. Install it: pip install "nbext[postgres]"\n'
+    )
 
 
 @pytest.mark.parametrize(

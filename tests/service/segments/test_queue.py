@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, select
 
-from nbext.service.accounts.database import Database, segments
+from nbext.service.accounts.database import Database, idempotency, segments
 from nbext.service.accounts.keys import Key, Rates
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
@@ -242,6 +242,15 @@ def test_a_keys_idempotency_keys_of_a_day_are_bounded(store, monkeypatch):
     assert told == [0, 1, 2]
     again = idempotency_key_of("0", Key("a", "a"), {})
     assert store.claimed(again) == "one"
+
+
+def test_claims_are_forgotten_when_they_are_a_day_old_and_not_before(store, monkeypatch):
+    claim, now = idempotency_key_of("again", Key("a", "a"), {}), time.time
+    store.enqueue("one", {"limit": 0}, {}, DATA, key=Key("a", "a"), limits=Limits(), claim=claim)
+    for hours, found in ((23.9, 1), (24.1, 0)):
+        monkeypatch.setattr(time, "time", lambda hours=hours: now() + hours * 3600)
+        store.forget_old_claims()
+        assert len(store._database.rows(select(idempotency))) == found
 
 
 def test_a_clock_that_is_set_back_grants_no_part_of_a_rate_again(store, monkeypatch):
