@@ -102,6 +102,10 @@ class PlanNode(ABC):
         """Yield the least balance of every wallet that satisfies it, by the contract and the block."""
         yield from ()
 
+    def most(self) -> int | None:
+        """Return how many wallets satisfy it at most, or None where nobody knows before they are counted."""
+        return None
+
     def burned(self) -> tuple[str, ...]:
         """Return the contracts, by name, of which the burn address holds what is asked; none where it is no match."""
         return ()
@@ -140,6 +144,11 @@ class AllOf(_Joined):
         for child in self.children:
             yield from child.least_balances()
 
+    def most(self) -> int | None:
+        """Return the least of the children's."""
+        each = [child.most() for child in self.children]
+        return min((known for known in each if known is not None), default=None)
+
     def burned(self) -> tuple[str, ...]:
         """Return those of all children, where each has some."""
         held = [child.burned() for child in self.children]
@@ -154,6 +163,12 @@ class AnyOf(_Joined):
     def wallets(self, sql: SqlBuilder) -> Tree:
         """Return the wallets of which a child holds."""
         return Or([child.wallets(sql) for child in self.children])
+
+    def most(self) -> int | None:
+        """Return the sum of the children's, where each is known."""
+        each = [child.most() for child in self.children]
+        known = [most for most in each if most is not None]
+        return sum(known) if len(known) == len(each) else None
 
     def burned(self) -> tuple[str, ...]:
         """Return those of any child."""
@@ -205,6 +220,10 @@ class SegmentNode(PlanNode):
     def words(self) -> str:
         """Return what it asks, and whom it leaves out."""
         return self.node.words() + excluding(self.exclude)
+
+    def most(self) -> int | None:
+        """Return how many its tree has at most."""
+        return self.node.most()
 
     def wallets(self, sql: SqlBuilder) -> Tree:
         """Return its wallets: complements are taken from the wallets that it sees, whatever it is part of."""

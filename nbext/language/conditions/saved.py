@@ -42,6 +42,10 @@ class SavedSegmentCondition(Condition):
         segment = context.saved_segment(asked)
         return None if segment is None else cls(asked.values["id"], segment)
 
+    def most(self) -> int | None:
+        """Return how many the segment has at most."""
+        return self.segment.most()
+
     def wallets(self, sql: SqlBuilder) -> Tree:
         """Return the whole segment: its complements are taken from the wallets that it sees itself."""
         return self.segment.wallets(sql)

@@ -50,6 +50,10 @@ class HoldingCondition(Condition):
         now = self.at is None and self.since is None
         return (describe.contract_name(self.contract),) if held > 0 and fits and now else ()
 
+    def most(self) -> int | None:
+        """Return how many hold the contract now, where that is asked."""
+        return None if self.within.none_too or self.at is not None else self.contract.holders
+
     def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
         """Yield the lower bound, where there is one."""
         if self.within.low > 0:

@@ -60,6 +60,12 @@ class WalletCondition(Condition):
             return None
         return cls(among and tuple(sorted(set(among))), asked.values.get("contract"), stored)
 
+    def most(self) -> int | None:
+        """Return how many are in the list, where there is one."""
+        if self.stored is not None:
+            return self.stored.wallets
+        return None if self.among is None else len(self.among)
+
     def wallets(self, sql: SqlBuilder) -> Tree:
         """Return the wallets that are among a list, and contracts or not. Some of them may not be seen."""
         # Loose: these are wallets of every chain, also those that the segment's chains never saw.

@@ -176,7 +176,10 @@ signups = _table(
     Column("address", Text, primary_key=True),
     _needed("email", Text),
     _needed("consented_at", Real),
+    # The key that recorded it, which may record so many a day.
+    _needed("key_id", Text, server_default=text("''")),
 )
+Index("signups_by_key", signups.c.key_id, signups.c.consented_at)
 
 # How many requests a key was allowed in the window that began then.
 rates = _table(

@@ -40,8 +40,8 @@ def at_least_zero(text: str) -> float:
     return 0.0 if text == "0" else above_zero(text)
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add ``--data`` and ``--registry``."""
+def add_data(parser: argparse.ArgumentParser, *, notebook: bool = False) -> None:
+    """Add ``--data`` and ``--registry``; or, in its place, ``--notebook`` for a notebook's own service on that data."""
     parser.add_argument(
         "--data",
         metavar="DIR",
@@ -49,13 +49,20 @@ def add_data(parser: argparse.ArgumentParser) -> None:
         help="the data folder (default: NBEXT_DATA_DIR, or the user's data folder), or the URL that an ingest on Spark "
         "filled",
     )
-    parser.add_argument(
+    registry = parser.add_mutually_exclusive_group()
+    registry.add_argument(
         "--registry",
         metavar="URL",
         default=os.environ.get("NBEXT_REGISTRY"),
         help="the PostgreSQL database that many services share, postgresql://user@host/database (default:"
         " NBEXT_REGISTRY, which keeps a password off the command line; without, a SQLite file in the data folder)",
     )
+    if notebook:
+        registry.add_argument(
+            "--notebook",
+            action="store_true",
+            help="a notebook's own service on that data, in place of the one that nbext serve runs",
+        )
 
 
 def data_dir(args: argparse.Namespace) -> Path | str:
@@ -65,14 +72,18 @@ def data_dir(args: argparse.Namespace) -> Path | str:
 
 
 def state_dir(args: argparse.Namespace) -> Path:
-    """Return the service's own folder."""
-    return service_folder(data_dir(args))
+    """Return the folder of the service that the arguments name."""
+    return service_folder(data_dir(args), notebook=_of_notebook(args))
 
 
 def registry_of(args: argparse.Namespace) -> Path | str:
     """Return the path or the URL of the registry that the arguments name."""
-    url: str | None = args.registry
+    url: str | None = None if _of_notebook(args) else args.registry
     return url or state_dir(args) / REGISTRY_FILE
+
+
+def _of_notebook(args: argparse.Namespace) -> bool:
+    return getattr(args, "notebook", False)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from nbext.service.segments.store import SegmentStore
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
     parser.add_argument("target", type=Path, help="a new folder for the copy")
-    commands.add_data(parser)
+    commands.add_data(parser, notebook=True)
 
 
 def run(args: argparse.Namespace) -> int:

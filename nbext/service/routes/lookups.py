@@ -112,6 +112,7 @@ def _chain(text: str) -> Chain:
     *BODY,
     "storage",
     "disk-full",
+    "quota",
     status_code=202,
     tags=["newsletter"],
 )
@@ -122,6 +123,6 @@ async def sign_up(
     container: FromContainer,
 ) -> Response:
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
-    email = await container.wait_for(container.signups.record, body["email"])
+    email = await container.wait_for(container.signups.record, body["email"], key.id)
     container.note(request, "signup.record", None)
     return json_answer({"email": email, "status": "recorded", "delivered": False}, 202)

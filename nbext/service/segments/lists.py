@@ -27,6 +27,8 @@ FOLDER = "lists"
 _BLOCK = 1_000_000
 # A use is noted at most this often (seconds): each makes the other services of the folder hash the list again.
 _NOTED = 3600.0
+# What ends the name of a private key's list.
+_PRIVATE = ".private"
 
 
 class Lists(StoredFiles):
@@ -62,7 +64,7 @@ class Lists(StoredFiles):
         name, wallets = list_id(_blocks(part)), part.stat().st_size // WIDTH
         path = self._path(name, key)
         if not path.exists():
-            self.trim(arrived=part.stat().st_size)
+            self.trim(arrived=part.stat().st_size, key=key)
         part.replace(path)
         sync(self.folder)
         self.trust(path.name)
@@ -73,10 +75,7 @@ class Lists(StoredFiles):
 
         ``key`` sees the lists that it may see; without one, all. Unavailable: it cannot be read now.
         """
-        paths = (
-            [self._path(name, key)] if key else [self.folder / name, *self.folder.glob(f"{name}.*")]
-        )
-        for path in paths:
+        for path in self._paths(name, key):
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < time.time() - _NOTED:
                     os.utime(path)
@@ -89,33 +88,61 @@ class Lists(StoredFiles):
         return None
 
     def _path(self, name: str, key: Key | None) -> Path:
-        # Ids travel in shared notebooks: a private key's lists are its own, and it sees no others.
-        return self.folder / (f"{name}.{key.id}" if key and key.private else name)
+        # The owner's have no share, so that nobody counts them.
+        if key is None or key.id == "owner":
+            return self.folder / name
+        return self.folder / f"{name}.{key.id}{_PRIVATE * key.private}"
 
-    def trim(self, *, arrived: int = 0, aged: bool = False) -> None:
+    def _paths(self, name: str, key: Key | None) -> Iterator[Path]:
+        """Yield where a list may be that the key sees, its own first."""
+        yield self._path(name, key)
+        # Ids travel in shared notebooks: a private key's lists are its own, and it sees no others.
+        if key is None or not key.private:
+            for path in (self.folder / name, *self.folder.glob(f"{name}.*")):
+                if key is None or path.suffix != _PRIVATE:
+                    yield path
+
+    def trim(self, *, arrived: int = 0, key: Key | None = None, aged: bool = False) -> None:
         """Delete the lists that are too old, if ``aged``, then the least recently used until the rest fits.
 
-        None that was used within the hour gives way, whoever's it is: the problem is 507 where one has ``arrived``, of
-        so many bytes, and does not fit then.
+        None that was used within the hour gives way, whoever's it is: the problem is 507 where one of a key has
+        ``arrived``, of so many bytes, and does not fit then. A key may take a quarter of the room, as of results.
         """
-        stored, policy = [], self._database.policy
+        policy, now = self._database.policy, time.time()
+        stored = self._stored()
+        shares = [("The lists of wallets that are in use", "", policy.list_bytes, 0)]
+        if key is not None and key.id != "owner":
+            shares.append(
+                ("This key's lists that are in use", f".{key.id}", policy.list_bytes // 4, arrived)
+            )
+        for whose, mark, most, more in shares:
+            named = [each for each in stored if mark in each[2].name]
+            total = sum(size for _, size, _ in named) + more
+            for each in named:
+                used_at, size, path = each
+                # What was being received for an hour when its service ended is nobody's.
+                kept = _NOTED if path.suffix == PART else policy.keep_days * 86400
+                # A use within the hour may have been noted an hour before.
+                gives_way = path.suffix != PART and abs(now - used_at) > 2 * _NOTED
+                if (aged and now - used_at > kept) or (gives_way and total > most):
+                    self.remove(path.name)
+                    stored.remove(each)
+                    total -= size
+            if arrived and total > most:
+                detail = (
+                    f"{whose} take {total - arrived:,} of {most:,} bytes. Try again in an hour."
+                )
+                raise Problem("quota", detail)
+
+    def _stored(self) -> list[tuple[float, int, Path]]:
+        """Return when each file was last used, with its size, the least recently used first."""
+        stored = []
         for path in (*self.folder.glob("ls_*"), *self.folder.glob(f".*{PART}")):
             # Another round of this, or another service, may delete it meanwhile.
             with contextlib.suppress(FileNotFoundError):
                 stat = path.stat()
                 stored.append((stat.st_mtime, stat.st_size, path))
-        total, now = sum(size for _, size, _ in stored), time.time()
-        for used_at, size, path in sorted(stored):
-            # What was being received for an hour when its service ended is nobody's.
-            kept = _NOTED if path.suffix == PART else policy.keep_days * 86400
-            # A use within the hour may have been noted an hour before.
-            gives_way = path.suffix != PART and abs(now - used_at) > 2 * _NOTED
-            if (aged and now - used_at > kept) or (gives_way and total > policy.list_bytes):
-                self.remove(path.name)
-                total -= size
-        if arrived and total > policy.list_bytes:
-            detail = f"The lists of wallets that are in use take {total - arrived:,} of {policy.list_bytes:,} bytes."
-            raise Problem("quota", f"{detail} Try again in an hour.")
+        return sorted(stored)
 
 
 def verified_lists(folder: Path) -> Iterator[tuple[str, bool]]:

@@ -78,6 +78,9 @@ class Maintenance:
         while not self._stop.wait(_LOOK):
             self._do("audit", self._audit.flush)
             self._do("cancel", scheduler.reconcile)
+            if self._segments.grown.is_set():
+                self._segments.grown.clear()
+                self._do("room", self._make_room)
             if time.monotonic() >= next_visit:
                 self._do("policy", self._learn)
                 self._do("adopt", scheduler.adopt)
@@ -134,6 +137,10 @@ class Maintenance:
         epoch = time.time() - time.monotonic()
         before, self._epoch = self._epoch, epoch
         return before is not None and abs(epoch - before) < _JUMP
+
+    def _make_room(self) -> None:
+        if self._segments.store.stored_bytes() > self._segments.database.policy.keep_bytes:
+            self.trim_results(aged=False)
 
     def trim_results(self, *, aged: bool = True) -> None:
         """Delete the results that are too old, then the least recently used until the rest fits ``keep_bytes``.

@@ -7,6 +7,7 @@ first segment comes, which keeps the start of a service quick.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -78,6 +79,8 @@ class SegmentService:
         self.lists = Lists(folder, database)
         self.results.claim(expected=self.store.has_results())
         self.lists.claim(expected=False)
+        # Set when a result was stored: others may have to give way.
+        self.grown = threading.Event()
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
         lease = self.lease = ProcessLock(folder / "leases")
         self.scheduler = Scheduler(
@@ -181,6 +184,7 @@ class SegmentService:
                     fingerprint,
                     key=key,
                     limits=self.limits,
+                    most=plan.whole.most(),
                     claim=claim,
                     lost=segment.result if segment and segment.status == "expired" else None,
                 )
@@ -310,6 +314,7 @@ class SegmentService:
         )
         if job.ended is None:
             self.results.remove(result.file)
+        self.grown.set()
 
     def planned(
         self,

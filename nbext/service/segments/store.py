@@ -148,6 +148,7 @@ _QUEUE = select(
     .label("last"),
     func.min(segments.c.turn).filter(_IN_QUEUE).label("head"),
     func.max(segments.c.turn).filter(segments.c.status == "running").label("served"),
+    func.sum(segments.c.stored).label("reserved"),
 ).where(_UNFINISHED)
 _NEXT = (
     select(segments)
@@ -254,15 +255,16 @@ def _check_quota(db: Connection, key_id: str, policy: Policy) -> None:
         )
 
 
-def _reserved(request: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
+def _reserved(request: Mapping[str, Any], facts: Mapping[str, Any], most: int | None) -> int:
     """Return how many bytes a result may take, which are the segment's until it is written or ends without one."""
     columns = len(facts.get("columns", ()))
     # A segment of more values is refused, and so is never written.
     rows = min(int(request["limit"]), MOST_VALUES // max(1, columns))
+    rows = rows if most is None else min(rows, most)
     return rows * (_ROW_BYTES + _COLUMN_BYTES * columns)
 
 
-def _turn(db: Connection, key_id: str, priority: int, limits: Limits) -> int:
+def _turn(db: Connection, key_id: str, priority: int, limits: Limits, policy: Policy) -> int:
     """Return a place in the queue: after the key's own last one, and not before those that are served now.
 
     So the keys take turns however many segments each has, and a key's counts do not wait for its other segments.
@@ -271,6 +273,10 @@ def _turn(db: Connection, key_id: str, priority: int, limits: Limits) -> int:
     if queue.waiting >= limits.queue:
         detail = f"{queue.waiting} segments are waiting. Try again soon."
         raise Problem("busy", detail, headers=RETRY_SOON)
+    # Results give way to newer ones once these are written; what all may write at once has to fit.
+    if (queue.reserved or 0) >= policy.keep_bytes:
+        detail = f"Unfinished segments may take {queue.reserved:,} bytes, of {policy.keep_bytes:,} in all."
+        raise Problem("busy", f"{detail} Try again soon.", headers=RETRY_SOON)
     # A loop around execute fills the share of its own key, and not the queue of all.
     if queue.of_key >= limits.per_key:
         detail = f"This key has {limits.per_key} unfinished segments. Wait for one to finish, or cancel one."
@@ -299,14 +305,16 @@ class SegmentStore:
         *,
         key: Key,
         limits: Limits,
+        most: int | None = None,
         claim: IdempotencyKey | None = None,
         lost: ResultFile | None = None,
     ) -> tuple[SegmentRecord, bool]:
-        """Queue a segment for a key, unless it is there, running or completed.
+        """Queue a segment for a key, unless it is there, running or completed; it has ``most`` wallets, if known.
 
         One that failed, expired or was cancelled, or whose result is ``lost``, starts anew. ``claim`` is stored in the
         same transaction: after a crash a repeat finds both or neither. The problem is 503 where the queue of all
-        services is full, 429 where the key's share of it is.
+        services is full, or all that may be stored is reserved; 429 where the key's share of the queue is full, 507
+        where that of the disk is.
 
         Returns
         -------
@@ -349,9 +357,9 @@ class SegmentStore:
                     "used_at": now,
                     "key_id": key.id,
                     "private": int(key.private),
-                    "stored": len(asked) + len(said) + _reserved(request, facts),
+                    "stored": len(asked) + len(said) + _reserved(request, facts, most),
                     "priority": priority,
-                    "turn": _turn(db, key.id, priority, limits),
+                    "turn": _turn(db, key.id, priority, limits, self._database.policy),
                 }
                 if former is not None:
                     db.execute(delete(segments).where(segments.c.id == segment_id))

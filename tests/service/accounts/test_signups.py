@@ -88,3 +88,19 @@ def test_a_repeat_looks_the_same_and_keeps_the_first_consent(service):
     again = service.post("/v1/signup/newsletter", {"email": "TWICE@example.com".lower()})
     assert (first.status_code, first.json()) == (again.status_code, again.json())
     assert {each.email: each.consented_at for each in service.container.signups.all()} == kept
+
+
+def test_a_key_records_so_many_addresses_a_day_and_learns_of_none(service, monkeypatch):
+    monkeypatch.setattr("nbext.service.accounts.signups._MOST", 2)
+    add = service.container.keys.add
+    ada, bob = ({"x-api-key": add(name)[1].reveal()} for name in ("ada", "bob"))
+
+    def asked(number, key):
+        body = {"email": f"reader{number}@example.org"}
+        answer = service.post("/v1/signup/newsletter", body, headers=key)
+        return answer.status_code, answer.json().get("code")
+
+    assert [asked(number, ada) for number in (1, 1, 2)] == [(202, None)] * 3
+    # One that is there and one that is not look the same.
+    assert [asked(number, ada) for number in (1, 3)] == [(507, "quota")] * 2
+    assert asked(3, bob) == (202, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import stat
 import time
@@ -210,7 +211,7 @@ def test_sign_ups_of_a_notebooks_own_service_on_the_data_are_exported_and_forgot
         with contextlib.closing(Database(place / REGISTRY_FILE, make=True)) as database:
             signups = SignUps(database)
             for email in ("both@example.com", f"notebook-{notebook}@example.com"):
-                signups.record(email)
+                signups.record(email, "owner")
     both = ["both@example.com", "notebook-False@example.com"]
     both += ["both@example.com", "notebook-True@example.com"]
     exported = run(capsys, "signups", "export", *data)[1].splitlines()[1:]
@@ -218,6 +219,33 @@ def test_sign_ups_of_a_notebooks_own_service_on_the_data_are_exported_and_forgot
     assert run(capsys, "signups", "delete", "both@example.com", *data)[0] == 0
     exported = run(capsys, "signups", "export", *data)[1].splitlines()[1:]
     assert [line.partition(",")[0] for line in exported] == both[1::2]
+
+
+def test_each_command_reaches_a_notebooks_own_service(tmp_path, data_dir, capsys):
+    own = ["--data", str(tmp_path), "--notebook"]
+    place = service_folder(tmp_path, notebook=True)
+    running = Running(data_dir, place)
+    try:
+        segment = running.execute()
+        running.get(segment["links"]["csv"])
+        running.container.audit.flush()
+        assert run(capsys, "keys", "list", *own)[1].startswith("There are no keys.")
+        told = [json.loads(line) for line in run(capsys, "audit", *own)[1].splitlines()]
+        assert [line["action"] for line in told] == ["segment.execute", "segment.export"]
+        assert run(capsys, "policy", "--keep-days", "3", *own)[1].startswith("--keep-days 3\n")
+        copy = tmp_path / "copy"
+        assert run(capsys, "backup", str(copy), *own)[1].startswith("1 result and the registry")
+    finally:
+        running.stop()
+    assert run(capsys, "check", *own)[:2] == (
+        0,
+        f"Checked {place / REGISTRY_FILE} and no chain data, because none was ingested.\n"
+        "1 results and 0 lists checked: all intact.\n",
+    )
+    with pytest.raises(SystemExit):
+        run(capsys, "audit", *own, "--registry", "postgresql://x/y")
+    assert "not allowed with argument --notebook" in capsys.readouterr().err
+    assert not (tmp_path / "service").exists()
 
 
 def test_a_backup_taken_while_the_service_runs_serves_the_same(folder, capsys, data_dir, tmp_path):

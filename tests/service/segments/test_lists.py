@@ -11,6 +11,7 @@ from base64 import urlsafe_b64encode
 import pytest
 
 from nbext.service.accounts.database import Database
+from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
 from nbext.service.segments.lists import Lists
@@ -204,6 +205,28 @@ def test_lists_are_deleted_when_unused_or_without_room_and_changed_ones_are_not_
     (lists.folder / second).write_bytes(b"x" * 40)
     assert lists_of(tmp_path).find(second) is None
     assert (stored_in(lists), [path.name for path in lists.aside.iterdir()]) == ([], [second])
+
+
+def test_a_key_has_a_share_and_no_list_of_the_hour_gives_way_to_another_keys(tmp_path):
+    lists = lists_of(tmp_path, list_bytes=400)
+    ada, bob, eve = (Key(name * 12, name, private=name == "e") for name in "abe")
+
+    def stored(key):
+        with lists.room() as part:
+            part.write_bytes(os.urandom(40))
+            return lists.store(part, key).id
+
+    first, second = stored(ada), stored(ada)
+    with pytest.raises(Problem, match="This key's lists that are in use take 80 of 100 bytes"):
+        stored(ada)
+    others = [stored(bob), stored(eve)]
+    assert [bool(lists.find(name, ada)) for name in (first, second, *others)] == [1, 1, 1, 0]
+    assert [bool(lists.find(name, eve)) for name in (first, *others)] == [0, 0, 1]
+    # After a while its own oldest gives way, and nobody else's.
+    for path in lists.folder.glob(f"{first}.*"):
+        os.utime(path, (time.time() - 86_400,) * 2)
+    third = stored(ada)
+    assert [bool(lists.find(name)) for name in (first, second, third, *others)] == [0, 1, 1, 1, 1]
 
 
 def test_sorting_in_blocks_loses_nothing(tmp_path, monkeypatch):

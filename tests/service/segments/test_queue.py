@@ -229,6 +229,28 @@ def test_room_is_reserved_for_accepted_segments_and_settled_when_they_end(store)
     assert store.stored_bytes() < 1_000
 
 
+def test_room_is_reserved_of_what_all_keys_may_store_together_and_no_more_than_holders_take(store):
+    store._database.set_policy(Policy(keep_bytes=100_000))
+    facts = {"columns": ["address", "balance"]}
+
+    def accepted(name: str, **options: int) -> bool:
+        with contextlib.suppress(Problem):
+            key, limits = Key(name, name), Limits()
+            return store.enqueue(
+                name, {"limit": 500}, facts, DATA, key=key, limits=limits, **options
+            )[1]
+        return False
+
+    # 500 rows of two columns may take 42,000 bytes: each of these is of another key.
+    assert [accepted(f"{number}") for number in range(24)] == [True] * 3 + [False] * 21
+    with pytest.raises(Problem, match=r"may take 126,\d{3} bytes, of 100,000 in all") as caught:
+        store.enqueue("more", {"limit": 0}, {}, DATA, key=Key("owner", "owner"), limits=Limits())
+    assert (caught.value.status, caught.value.headers) == (503, {"Retry-After": "2"})
+    for name in order(store):
+        store.end(name, "a-lease", "failed", None)
+    assert [accepted(f"few {number}", most=3) for number in range(24)] == [True] * 24
+
+
 def test_a_keys_idempotency_keys_of_a_day_are_bounded(store, monkeypatch):
     monkeypatch.setattr("nbext.service.segments.store._MOST_CLAIMS", 3)
     told = []

@@ -430,6 +430,46 @@ def test_the_least_recently_used_results_go_when_all_together_are_too_big(data_d
         running.stop()
 
 
+def test_results_give_way_as_soon_as_newer_ones_are_stored(data_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr("nbext.service.segments.maintenance._FIRST_ROUND", 3600.0)
+    running = Running(data_dir, tmp_path, policy={"keep_bytes": 30_000, "key_bytes": 30_000})
+    try:
+        for number in range(12):
+            assert running.execute(body(100 + number))["status"] == "completed"
+        eventually(lambda: running.container.store.stored_bytes() <= 30_000)
+        files = sum(path.stat().st_size for path in (tmp_path / "results").glob("*.arrow"))
+        assert 0 < files <= 30_000
+    finally:
+        running.stop()
+
+
+def test_no_segment_has_more_wallets_than_its_plan_says_at_most(service):
+    few = service.execute({**HOLDERS, "limit": 3})
+    rows = service.get(few["links"]["json"]).json()["data"]
+    some = {"wallet": {"in": [row["address"] for row in rows]}}
+    held, nft = HOLDERS["filters"], {"nft": {"nft": "BAYC"}}
+    active = {"activity": {"transfers": {"min": 1}}}
+    for filters, known in (
+        (held, True),
+        ({**held, **nft}, True),
+        ({"any": [held, nft, some]}, True),
+        ({"segment": {"id": few["id"]}}, True),
+        (some, True),
+        ({**active, **nft}, True),
+        (active, False),
+        ({"not": held}, False),
+        ({"any": [held, active]}, False),
+        ({"token": {"token": "USDC", "balance": {"min": "0"}}}, False),
+        ({**held, "asOf": "2025-06-01"}, False),
+    ):
+        asked = {"filters": filters, "limit": 0}
+        with service.container.generations.acquire() as data:
+            most = service.container.segments.plan(data, asked).whole.most()
+        assert (most is not None) == known, filters
+        matched = service.execute(asked)["counts"]["matched"]
+        assert most is None or 0 < matched <= most, filters
+
+
 @pytest.mark.slow
 def test_a_service_that_ends_tells_its_waiting_callers_where_to_ask(data_dir, tmp_path):
     running = Running(data_dir, tmp_path, dataset=Slow(open_dataset(data_dir)))
