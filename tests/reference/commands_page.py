@@ -68,7 +68,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "examples": ("nbext examples", "nbext examples --overwrite", "nbext examples my-notebooks"),
     "schema": ("nbext schema activity",),
 }
-# These need a cluster, a database or a node.
+# These need a cluster, a database, a node, or a notebook that has run.
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     "ingest": (
         "nbext ingest chain-data/ethereum/*.csv --chain ethereum --engine spark://10.0.0.5:7077 "
@@ -78,9 +78,10 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "nbext serve --engine spark://10.0.0.5:7077 --spark-conf spark.executor.memory=4g --data s3a://BUCKET/nbext",
     ),
     "keys": ("nbext keys list --registry postgresql://nbext@10.0.0.7/nbext",),
+    "check": ("nbext check --notebook",),
 }
 # Options that mean the same wherever they are.
-SHARED = ("--data", "--registry", "--memory", "--quiet", "--spark-conf")
+SHARED = ("--data", "--registry", "--notebook", "--memory", "--quiet", "--spark-conf")
 # What is another one in each run: a key, an id, a time, a generation, a duration.
 _CHANCE = (
     (r"nbx_[\w-]+", "nbx_..."),
