@@ -143,6 +143,36 @@ def test_an_erc1155_that_is_sent_to_oneself_moves_nothing_wherever_it_is_counted
     dataset.close()
 
 
+def test_who_sends_an_erc1155s_id_to_oneself_that_did_not_come_before_owned_it_from_the_beginning(
+    tmp_path,
+):
+    dataset = open_data(
+        tmp_path / "w",
+        [
+            (1, 0, 5, ERC1155, 7, 3),
+            (3, 5, 5, ERC1155, 7, 4),
+            (9, 6, 6, ERC1155, 1, 1),
+            (9, 6, 6, ERC1155, 1, 2),
+            (9, 6, 8, ERC1155, 1, 1),
+        ],
+    )
+    owns, counts = {"nft": {"nft": wallet(ERC1155)}}, {}
+    for scope in ({}, {"asOf": LAST}, {"asOf": 8}, {"asOf": 0}):
+        found = answer(dataset, {**owns, **scope})
+        counts[scope.get("asOf")] = {int(one["address"], 16): one["D_count"] for one in found}
+        assert wallets(dataset, {**owns, "nft": of_ids(ERC1155, 1, 7), **scope}) == list(
+            counts[scope.get("asOf")]
+        )
+    assert counts == {
+        None: {5: 4, 6: 1, 8: 1},
+        LAST: {5: 4, 6: 1, 8: 1},
+        8: {5: 4, 6: 2},
+        0: {5: 1, 6: 2},
+    }
+    assert wallets(dataset, {"not": {"wallet": {"in": [wallet(9)]}}, "asOf": 0}) == [5, 6]
+    dataset.close()
+
+
 def test_counts_that_no_float_holds_are_compared_ordered_and_returned_exactly(tmp_path):
     most = 2**63 - 1
     dataset = open_data(

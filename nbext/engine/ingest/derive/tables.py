@@ -163,30 +163,31 @@ def derive_changes(stage: Stage, rows: str, zero: int) -> None:
 
     A token id of an ERC721 leaves whoever owned it before, also where a log is missing and another wallet sends it on.
     Whoever sends an id first, or more of an ERC1155's id than came to them, had it since before the data begins: a
-    count below zero exists on no chain. Minting takes from nobody. Sent to oneself, an ERC1155's id moves nothing.
+    count below zero exists on no chain. Minting takes from nobody. An ERC1155's id that is sent to oneself moves
+    nothing, and was there to send.
     """
     token, known = "contract, hi, mid, lo", f"sender NOT IN ({zero}, {NOBODY})"
     stage.run(f"""
         CREATE OR REPLACE TEMP TABLE moves AS
-        SELECT {token}, block, log_index, recipient, 1::HUGEINT AS count, multi, prior, first_block,
+        SELECT {token}, block, log_index, recipient, 1::HUGEINT AS count, multi, prior, first_block, 0 AS passed,
             coalesce(prior, CASE WHEN {known} THEN sender END) AS loser
         FROM (SELECT *, lag(recipient) OVER (PARTITION BY {token} ORDER BY block, log_index) AS prior
               FROM {rows} WHERE nft AND NOT multi)
         UNION ALL SELECT {token}, block, log_index, recipient, count::HUGEINT, multi, NULL, first_block,
-            CASE WHEN {known} THEN sender END
-        FROM {rows} WHERE multi AND sender <> recipient""")
+            CASE WHEN sender = recipient THEN count ELSE 0 END, CASE WHEN {known} THEN sender END
+        FROM {rows} WHERE multi AND (sender <> recipient OR {known})""")
     sides = f"""
-        SELECT {token}, recipient AS wallet, block, log_index, count AS change, multi, first_block FROM moves
-        UNION ALL SELECT {token}, loser, block, log_index, -count, multi, first_block FROM moves
+        SELECT {token}, recipient AS wallet, block, log_index, count AS change, passed, multi, first_block FROM moves
+        UNION ALL SELECT {token}, loser, block, log_index, -count, passed, multi, first_block FROM moves
         WHERE loser IS NOT NULL"""
     stage.run(f"""
         CREATE OR REPLACE TEMP TABLE held_before AS
         SELECT {token}, loser AS wallet, first_block AS block, count AS change FROM moves
         WHERE NOT multi AND prior IS NULL AND loser IS NOT NULL
-        UNION ALL SELECT {token}, wallet, any_value(first_block), -min(so_far) FROM (
-            SELECT *, sum(change) OVER (PARTITION BY {token}, wallet ORDER BY block, log_index) AS so_far
+        UNION ALL SELECT {token}, wallet, any_value(first_block), -min(lowest) FROM (
+            SELECT *, sum(change) OVER (PARTITION BY {token}, wallet ORDER BY block, log_index) - passed AS lowest
             FROM ({sides}) WHERE multi)
-        GROUP BY {token}, wallet HAVING min(so_far) < 0""")
+        GROUP BY {token}, wallet HAVING min(lowest) < 0""")
     stage.run(f"""
         CREATE OR REPLACE TEMP TABLE token_changes AS
         SELECT {token}, wallet, block, sum(change)::{DECIMAL} AS change
