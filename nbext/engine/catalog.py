@@ -66,6 +66,10 @@ class TableCatalog:
         """Return the symbols known on that chain, each once, in alphabetical order."""
         return self._chain(chain_id).symbols[nft]
 
+    def below_zero(self, chain_id: int) -> int:
+        """Return how many of the chain's contracts have balances below zero at some block."""
+        return self._chain(chain_id).below_zero
+
     def search(
         self, chain_id: int, term: str, *, standards: Sequence[str], limit: int, offset: int
     ) -> tuple[int, Sequence[CatalogHit]]:
@@ -152,6 +156,10 @@ class _ChainIndex:
         return {nft: sorted(symbols) for nft, symbols in found.items()}
 
     @cached_property
+    def below_zero(self) -> int:
+        return sum(number > 0 for number in self._column("below_zero"))
+
+    @cached_property
     def _texts(self) -> list[tuple[str, str, str, int]]:
         columns = (self._column(name) for name in ("symbol", "name", "standard"))
         return [
@@ -233,7 +241,11 @@ def _without_spaces(text: str) -> str:
 
 def _all_contracts(sql: SqlBuilder) -> str:
     zero, dead = (sql.wallets_at([address]) for address in BURN_ADDRESSES)
-    balances, large = sql.table("balances"), sql.value(sort_key(10**28))
+    balances, history, large = (
+        sql.table("balances"),
+        sql.table("history"),
+        sql.value(sort_key(10**28)),
+    )
     columns = ", ".join(f"c.{name}" for name in _COLUMNS if name in CONTRACTS)
     # Read with the contracts, once: no row of them says it, and each generation's balances do. The zero address pays
     # for every mint. What has no balance of 29 digits has no sum of 39: that would take 10 billion wallets.
@@ -241,8 +253,9 @@ def _all_contracts(sql: SqlBuilder) -> str:
         SELECT {columns}, coalesce(below_zero, 0) AS below_zero, coalesce(burned, 0) AS burned,
             coalesce(near, 0) AS size
         FROM contracts AS c
-        LEFT JOIN (SELECT contract, count(*) AS below_zero FROM {balances}
-            WHERE size < 0 AND wallet NOT IN {zero} GROUP BY contract) AS b ON b.contract = c.contract
+        LEFT JOIN (SELECT contract, count(DISTINCT wallet) AS below_zero FROM {history}
+            WHERE size < 0 AND from_block < to_block AND wallet NOT IN {zero} GROUP BY contract
+            ) AS b ON b.contract = c.contract
         LEFT JOIN (SELECT contract, size AS burned FROM {balances}
             WHERE wallet IN {dead}) AS d ON d.contract = c.contract
         LEFT JOIN (SELECT contract, sum({amount_near("size")}) AS near FROM {balances}

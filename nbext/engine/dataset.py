@@ -116,9 +116,10 @@ class DataAbout:
 class Contract:
     """What is known of one contract; None where nothing is.
 
-    ``below_zero`` is how many wallets have a balance below zero, because transfers are missing; ``burned`` is the sort
-    key (`nbext.engine.query.amounts`) of what the address 0x...dEaD holds. ``size`` is about the sum of the balances
-    without their signs, where one of them has more than 28 digits, else 0.
+    ``below_zero`` is how many wallets have a balance below zero at the end of some block, because transfers are
+    missing, also where later ones hide it; ``burned`` is the sort key (`nbext.engine.query.amounts`) of what the
+    address 0x...dEaD holds. ``size`` is about the sum of the balances without their signs, where one of them has more
+    than 28 digits, else 0.
     """
 
     contract: int
@@ -186,6 +187,9 @@ class Catalog(Protocol):
 
     def symbols(self, chain_id: int, *, nft: bool) -> Sequence[str]:
         """Return the symbols known on that chain, for suggestions."""
+
+    def below_zero(self, chain_id: int) -> int:
+        """Return how many of the chain's contracts have balances below zero, as `Contract.below_zero` counts them."""
 
     def search(
         self, chain_id: int, term: str, *, standards: Sequence[str], limit: int, offset: int

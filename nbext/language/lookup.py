@@ -224,7 +224,7 @@ class Context(ABC):
         if contract.below_zero:
             wallets = f"{contract.below_zero:,} wallet{'s' * (contract.below_zero != 1)}"
             lacks.append(
-                f"{wallets} with a balance below zero, which no wallet can have, are left out"
+                f"balances of {wallets} are below zero at some block, which no wallet can have, and are left out there"
             )
         if lacks:
             self.warn(f"{who}: transfers are missing: {'; '.join(lacks)}.")

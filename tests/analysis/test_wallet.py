@@ -55,8 +55,15 @@ def test_each_row_is_the_oracles_balance_of_that_wallet(client, oracle, wallets,
     }
     assert found == {key: amount for key, amount in expected.items() if amount > 0}
     assert len(found) == len(table)
-    lacking = any("below zero" in one for one in table.attrs["nbext"]["warnings"])
-    assert lacking == any(amount < 0 for amount in expected.values())
+    said = table.attrs["nbext"]["warnings"]
+    assert any("balances are below zero, because" in one for one in said) == any(
+        amount < 0 for amount in expected.values()
+    )
+    for chain_id in on:
+        number = sum(asked.ever_below_zero(one) for one in CONTRACTS if one.chain_id == chain_id)
+        name = {1: "ethereum", 10: "optimism"}[chain_id]
+        line = f"{name}: transfers of {number} contract{'s' * (number != 1)} are missing: "
+        assert any(one.startswith(line) for one in said) == bool(number)
     holders = {}
     for row, one in enumerate(table.itertuples()):
         contract = next(each for each in CONTRACTS if each.symbol == one.symbol)

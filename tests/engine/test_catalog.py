@@ -9,6 +9,7 @@ import pytest
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.engine.dataset import Contract
 from nbext.engine.open import open_dataset
+from nbext.engine.schema import FOREVER
 from tests.engine.hand_made import ADDRESSES, balance, contract, generation
 
 CONTRACTS = [
@@ -71,15 +72,24 @@ def test_a_contract_is_found_at_its_address_on_its_chain(catalog):
     assert catalog.contract(99, address) is None
 
 
-def test_a_contract_says_who_is_below_zero_and_what_the_burn_address_holds(tmp_path):
+def test_a_contract_says_who_was_ever_below_zero_and_what_the_burn_address_holds(tmp_path):
     dead = int(BURN_ADDRESSES[1], 16)
-    # Wallet 0 is the zero address, whose balance is below zero wherever something was minted.
-    balances = [
-        balance(1, 0, -7),
-        balance(1, 3, -1),
-        balance(1, 4, -(10**30)),
-        balance(1, 5, 7),
-        balance(2, 0, -3),
+    # Contract, wallet, amount, and the blocks between which it stood.
+    stood = [
+        # Wallet 0 is the zero address, whose balance is below zero wherever something was minted.
+        (1, 0, -7, 1, FOREVER),
+        (1, 3, -1, 2, 5),
+        (1, 3, 4, 5, FOREVER),
+        (1, 4, -(10**30), 3, 4),
+        (1, 4, -(10**31), 4, FOREVER),
+        # Within a block only: never the balance at the end of one.
+        (1, 5, -7, 4, 4),
+        (1, 5, 7, 4, FOREVER),
+        (2, 0, -3, 1, FOREVER),
+    ]
+    history = [
+        {**balance(contract, wallet, amount), "from_block": begun, "to_block": ended}
+        for contract, wallet, amount, begun, ended in stood
     ]
     wallets = [
         {"wallet": n, "address": address, "is_contract": False}
@@ -89,11 +99,13 @@ def test_a_contract_says_who_is_below_zero_and_what_the_burn_address_holds(tmp_p
     rows = {
         "contracts": CONTRACTS[:3],
         "wallets": wallets,
-        "balances": [*balances, balance(2, 100, 4)],
+        "balances": [balance(2, 100, 4)],
+        "history": history,
     }
     generation(tmp_path, rows)
     dataset = open_dataset(tmp_path)
     known = [dataset.catalog.contract(1, one["address"]) for one in CONTRACTS[:3]]
+    assert [dataset.catalog.below_zero(chain) for chain in (1, 10)] == [1, 0]
     dataset.close()
     assert [(one.below_zero, one.burned) for one in known] == [(2, 0), (0, 4), (0, 0)]
 

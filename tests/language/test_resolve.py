@@ -459,7 +459,8 @@ def test_an_answer_says_in_one_line_what_its_contracts_lack(dataset):
     gaps = "the data has no row of blocks 40 to 79 and of 1 more range"
     line = (
         "UNI on ethereum: transfers are missing: the data starts at block 10, and the contract at 3; "
-        f"{gaps}; 1,742 wallets with a balance below zero, which no wallet can have, are left out."
+        f"{gaps}; balances of 1,742 wallets are below zero at some block, which no wallet can have, and are left out "
+        "there."
     )
     named_twice = {"token": [{"token": "UNI"}, {"token": "UNI", "balance": {"min": "5"}}]}
     assert resolved(known, named_twice).warnings == [line]
@@ -473,8 +474,8 @@ def test_an_answer_says_in_one_line_what_its_contracts_lack(dataset):
     )
     known.about = replace(known.about, chains=(extent, *known.about.chains[1:]))
     assert resolved(known, token()).warnings == [
-        "UNI on ethereum: transfers are missing: the data has no row of blocks 20 to 29; 1,742 wallets with a balance "
-        "below zero, which no wallet can have, are left out."
+        "UNI on ethereum: transfers are missing: the data has no row of blocks 20 to 29; balances of 1,742 wallets are "
+        "below zero at some block, which no wallet can have, and are left out there."
     ]
 
 

@@ -7,6 +7,5 @@ plain Python over the transfers in `world`, written from the language's referenc
 
 A condition: its meaning in `meaning`, a `draw_NAME` in `asking`. A format: an entry of ``FORMATS``, or a rule. A number
 at which integers change their width: ``EDGES``. `test_front_door` fails where a field, a standard of it or a format was
-never drawn in its long run. ``TESTS_SEED`` repeats a run, ``ORACLE_EXAMPLES=300`` takes half an hour, and
-``ORACLE_ALL=1`` draws also what shows the faults that are known and open (``FrontDoor.avoids``).
+never drawn in its long run. ``TESTS_SEED`` repeats a run, ``ORACLE_EXAMPLES=300`` takes half an hour.
 """

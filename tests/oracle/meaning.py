@@ -57,8 +57,6 @@ class One:
     def __init__(self, oracle: Oracle, request: Mapping[str, Any], as_of: Any = None) -> None:
         self.oracle, self.world, self.request = oracle, oracle.world, request
         self.filters = request["filters"]
-        # Whether the answer has to say that something before a snapshot is not known.
-        self.partial = False
         self.default = chain_of(self.filters.get("chain", "ethereum")).id
         if "asOf" in self.filters:
             as_of = self.moment(self.filters["asOf"], self.default, ends=True)
@@ -175,17 +173,11 @@ class One:
     def collections(self, asked: Mapping[str, Any], wallet: str) -> bool:
         chain = self.chain(asked)
         bounds = asked.get("distinct", {"min": asked.get("atLeast", 1)})
-        every = [one for one in self.of_chain(chain) if is_nft(one)]
-        # Those that begin later are not counted among all that there are, and the answer has to say so.
-        some = [one for one in every if not self.begins_later(one)]
-        self.partial |= "of" not in asked and len(some) < len(every)
         if "of" in asked:
             some = [self.contract(one, chain) for one in asked["of"]]
+        else:
+            some = [one for one in self.of_chain(chain) if is_nft(one)]
         return within(sum(self.owned(one, wallet, self.end(chain)) > 0 for one in some), bounds)
-
-    def begins_later(self, contract: Any) -> bool:
-        begun = self.world.snapshots.get(contract.contract)
-        return begun is not None and self.end(contract.chain_id) < begun.block
 
     def transfer(self, asked: Mapping[str, Any], wallet: str) -> bool:
         chain = self.chain(asked)
@@ -289,6 +281,13 @@ class One:
         begun, moves = self.since_begun(contract, block)
         return sum(one.amount for one in begun if one.wallet == wallet) + sum(
             one.amount * ((one.recipient == wallet) - (one.sender == wallet)) for one in moves
+        )
+
+    def ever_below_zero(self, contract: Any) -> bool:
+        """Say whether a wallet has less than nothing of a contract at the end of some block, as none can."""
+        moves = [] if is_nft(contract) else self.moves(contract)
+        return any(
+            self.balance(contract, one.sender, one.block) < 0 for one in moves if one.sender != ZERO
         )
 
     def owned(

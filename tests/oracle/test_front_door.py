@@ -35,9 +35,6 @@ EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES") or 12)
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="who is seen before an NFT moves, or after a snapshot, is open", strict=False
-)
 def test_every_answer_after_any_steps_through_the_front_door_is_the_oracles():
     # Shrinking takes minutes, and the steps are printed as they are.
     walk = get_state_machine_test(

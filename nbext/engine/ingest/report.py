@@ -53,8 +53,8 @@ ODDITIES = {
         "amounts or token ids of 2**127 or more",
     ),
     "below_zero": (
-        "balance below zero, because transfers are missing: its wallet is left out of answers",
-        "balances below zero, because transfers are missing: their wallets are left out of answers",
+        "balance below zero at some block, because transfers are missing: its wallet is left out of answers there",
+        "balances below zero at some block, because transfers are missing: their wallets are left out of answers there",
     ),
     "unknown_decimals": (
         "ERC20 contract with unknown decimals (query it with `unit: raw`)",
@@ -371,7 +371,8 @@ def count_oddities(stage: Stage, report: Report) -> None:
     # Of what was removed, any contract may have lost transfers.
     which = "SEMI JOIN read USING (contract)" if report.new else ""
     report.odd["below_zero"] = stage.value(
-        f"SELECT count(*) FROM {stage.now}.balances b {which} WHERE hi < 0 AND wallet <> {zero_rank(stage)}"
+        f"SELECT count(DISTINCT (contract, wallet)) FROM {stage.now}.history h {which} "
+        f"WHERE size < 0 AND from_block < to_block AND wallet <> {zero_rank(stage)}"
     )
     report.odd["unknown_decimals"] = stage.value("""
         SELECT count(*) FROM out.contracts SEMI JOIN read USING (contract)

@@ -161,7 +161,7 @@ def wallet_holdings(
         ],
         "warnings": [
             *plan.warnings,
-            *dataset.about.unknown_at(asked),
+            *_of_all_balances(asked, dataset),
             *([lacking] if below else []),
         ],
         "holdings": [
@@ -216,11 +216,23 @@ def _times(plan: Any, dataset: Dataset) -> tuple[dict[int, int | None], dict[int
     return asked, ends, all(at is None for at in asked.values())
 
 
+def _of_all_balances(asked: Mapping[int, int | None], dataset: Dataset) -> list[str]:
+    """Return what an answer lacks that looks at the balances of all contracts, in lines."""
+    lines = dataset.about.unknown_at(asked)
+    for chain in asked:
+        if number := dataset.catalog.below_zero(chain):
+            lines.append(
+                f"{chain_of(chain).name}: transfers of {number:,} contract{'s' * (number != 1)} are missing: some of "
+                "their balances are below zero at some block, which no wallet can have, and are left out there."
+            )
+    return lines
+
+
 def profile_plan(plan: Any, base: Any | None, least: int, dataset: Dataset) -> Any:
     """Return the plan of a segment's profile: another question than the segment's, with an id of its own."""
     profile = {"base": None if base is None else base.canonical["filters"], "least": least}
     operator = {} if base is None else {"operator": base.canonical["operator"]}
-    unknown = dataset.about.unknown_at(_times(plan, dataset)[0])
+    unknown = _of_all_balances(_times(plan, dataset)[0], dataset)
     return replace(
         plan,
         canonical={**plan.canonical, "profile": {**profile, **operator}},
