@@ -61,6 +61,7 @@ __all__ = [
     "balance",
     "changes_plan",
     "compile",
+    "count_none",
     "funnel_steps",
     "json_schema",
     "learn_times",
@@ -216,21 +217,38 @@ def _wallets(plan: Plan, node: PlanNode) -> Question:
     return compile(replace(plan, whole=whole, shown=(), columns=[], order=None))
 
 
-def why_none(plan: Plan, count: Count) -> list[str]:
-    """Return which of the conditions that must all hold leave no wallet, in two lines."""
-    nodes = plan.whole.node.children[:MAX_EXPLAINED] if isinstance(plan.whole.node, AllOf) else ()
-    # Of one condition, or of some of which any would do, the answer says it all.
+def count_none(plan: Plan, count: Count) -> list[list[int]]:
+    """Return how many wallets match each condition that must hold: alone, and together with those before it.
+
+    Of one condition, or of some of which any would do, the answer says it all: no numbers.
+    """
+    nodes = _explained(plan)
     if len(nodes) < 2:
         return []
     steps = funnel_steps(replace(plan, whole=replace(plan.whole, node=AllOf(nodes))), count)
-    end = next((number for number, step in enumerate(steps) if not step.remaining), len(steps))
-    each = "; ".join(f"{step.alone:,} {visible(step.words, 120)}" for step in steps)
-    left = ", then ".join(f"{step.remaining:,}" for step in steps[: end + 1])
-    last = f': nobody is left with "{visible(steps[end].words, 120)}"' if end < len(steps) else ""
+    return [[step.alone, step.remaining] for step in steps]
+
+
+def why_none(plan: Plan, counted: Sequence[Sequence[int]]) -> list[str]:
+    """Return which of the conditions of a plan leave no wallet, in two lines; ``counted`` is of `count_none`."""
+    words = [visible(node.words(), 120) for node in _explained(plan)]
+    # Two plans of one canonical form may group their conditions in two ways.
+    if not counted or len(words) != len(counted):
+        return []
+    remaining = [both for _, both in counted]
+    end = next((number for number, both in enumerate(remaining) if not both), len(words))
+    each = "; ".join(f"{alone:,} {one}" for one, (alone, _) in zip(words, counted, strict=True))
+    left = ", then ".join(f"{both:,}" for both in remaining[: end + 1])
+    last = f': nobody is left with "{words[end]}"' if end < len(words) else ""
     return [
         f"No wallet matches. Each condition alone: {each}.",
         f"Together, in this order: {left}{last}.",
     ]
+
+
+def _explained(plan: Plan) -> tuple[PlanNode, ...]:
+    node = plan.whole.node
+    return node.children[:MAX_EXPLAINED] if isinstance(node, AllOf) else ()
 
 
 @dataclass(frozen=True)

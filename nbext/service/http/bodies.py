@@ -214,7 +214,7 @@ def describe(caller: Request, segment: SegmentRecord, *, cached: bool = False) -
         if ran
         else None,
         "cached": cached,
-        "warnings": [*facts["warnings"], *facts.get("notes", ())],
+        "warnings": facts["warnings"],
         "error": segment.error,
     }
     if "profile" in facts:

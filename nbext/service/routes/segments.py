@@ -10,7 +10,6 @@ import contextlib
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
@@ -199,6 +198,8 @@ async def _executed(
     container.note(request, "segment.execute", found.segment.id)
     wait = _patience(prefer, container.limits.wait_seconds, container.limits)
     segment = await _finished(segments, found.segment, wait, request, found.job)
+    # The caller's own words, not those of whoever asked for the same segment first.
+    segment = found.in_words(segment)
     return segment_answer(
         request, segment, cached=found.cached, replayed=found.replayed, strict=True
     )
@@ -514,8 +515,7 @@ async def _finished(
             if now is None or now.created_at < segment.created_at:
                 now = await run_in_threadpool(segments.now, segment.id)
             job = None
-            # The caller's own words, not those of whoever asked for the same segment first.
-            segment = replace(now, request=segment.request)
+            segment = now
     job = segments.scheduler.find(segment.id)
     # Now the caller has the id with a 202, and may ask again at any time.
     if job:

@@ -53,13 +53,15 @@ _TOUCH_SECONDS = 3600.0
 class Executed:
     """What execute found or began: the segment, whether its result was there, whether the call was a repeat.
 
-    ``job`` is what to wait for where it runs here: by the time that the caller looks, it may have ended.
+    ``job`` is what to wait for where it runs here: by the time that the caller looks, it may have ended. ``in_words``
+    puts a segment that others asked for before, in other words, into the caller's own.
     """
 
     segment: SegmentRecord
     cached: bool = False
     replayed: bool = False
     job: SegmentJob | None = None
+    in_words: Callable[[SegmentRecord], SegmentRecord] = lambda segment: segment
 
 
 class SegmentService:
@@ -180,7 +182,7 @@ class SegmentService:
                 segment, begins = self.store.enqueue(
                     segment_id,
                     request,
-                    _facts(plan),
+                    self._facts(plan),
                     fingerprint,
                     key=key,
                     limits=self.limits,
@@ -188,10 +190,23 @@ class SegmentService:
                     claim=claim,
                     lost=segment.result if segment and segment.status == "expired" else None,
                 )
-        found = replace(
-            segment, request=request, facts={**segment.facts, "warnings": plan.warnings}
-        )
-        return Executed(found, cached=not begins and found.status == "completed", job=job)
+        cached = not begins and segment.status == "completed"
+        return Executed(segment, cached, job=job, in_words=partial(self._worded, request, plan))
+
+    def _worded(self, request: dict[str, Any], plan: Any, segment: SegmentRecord) -> SegmentRecord:
+        said = self._facts(plan, segment.facts.get("counted", ()))
+        return replace(segment, request=request, facts={**segment.facts, **said})
+
+    def _facts(self, plan: Any, counted: Sequence[Sequence[int]] = ()) -> dict[str, Any]:
+        return {
+            "chain": plan.chain.name,
+            "chainId": plan.chain.id,
+            "asOf": plan.as_of,
+            "columns": list(plan.columns),
+            "warnings": [*plan.warnings, *self.language.why_none(plan, counted)],
+            "counted": counted,
+            **({"since": plan.canonical["since"]} if "since" in plan.canonical else {}),
+        }
 
     def read(self, segment_id: str, key: Key) -> SegmentRecord:
         """Return the segment as it is now, or the problem 404 where there is none that the key may see."""
@@ -288,12 +303,12 @@ class SegmentService:
     def _answer(self, job: SegmentJob, dataset: Dataset) -> None:
         if job.plan is None:
             job.plan = self.planned(dataset, job.request, cancel=job.cancel)
-        plan, notes, more = job.plan, list[str](), dict[str, Any]()
+        plan, counted, more = job.plan, list[list[int]](), dict[str, Any]()
         answer = dataset.ask(self.language.compile(plan), limit=plan.limit, cancel=job.cancel)
         if not answer.matched:
             # The answer itself is there: it must not be lost over its explanation.
             with contextlib.suppress(QueryTimeout, ResourceLimit):
-                notes = self.language.why_none(plan, partial(dataset.count, cancel=job.cancel))
+                counted = self.language.count_none(plan, partial(dataset.count, cancel=job.cancel))
         if asked := job.request.get("profile"):
             plan_of = partial(self.plan, dataset, cancel=job.cancel)
             more["profile"] = analysis.profile_of(
@@ -310,7 +325,7 @@ class SegmentService:
             returned=rows.num_rows,
             preview=first,
             result=result,
-            facts={**_facts(plan, notes), **more},
+            facts={**self._facts(plan, counted), **more},
         )
         if job.ended is None:
             self.results.remove(result.file)
@@ -393,15 +408,3 @@ def _heeding(cancel: Cancel, batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         cancel.check()
         yield batch
-
-
-def _facts(plan: Any, notes: Sequence[str] = ()) -> dict[str, Any]:
-    return {
-        "chain": plan.chain.name,
-        "chainId": plan.chain.id,
-        "asOf": plan.as_of,
-        "columns": list(plan.columns),
-        "warnings": list(plan.warnings),
-        "notes": list(notes),
-        **({"since": plan.canonical["since"]} if "since" in plan.canonical else {}),
-    }

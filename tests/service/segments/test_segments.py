@@ -536,3 +536,36 @@ def test_a_stored_answer_is_given_with_the_warnings_of_its_callers_own_words(ser
         "/filters/all/0/token/balance/min",
         "/filters/token/balance/min",
     ]
+
+
+def test_an_answer_of_nobody_explains_itself_in_its_callers_own_words(service, slow):
+    nobody = {"token": {"token": "USDC", "balance": {"min": "1000000000000"}}}
+    dated = {"filters": {**nobody, "activity": {"last": {"after": "1d"}}}}
+    explained = service.post("/explain", dated).json()
+    activity = explained["canonical"]["filters"]["activity"]
+    numbered = {"filters": {**nobody, "activity": activity}}
+    said = {}
+    for written in ("1d", "number"):
+        words = service.post("/explain", dated if written == "1d" else numbered).json()
+        said[written] = words["words"].removeprefix("wallets that ").partition(" and ")[2]
+    assert said["1d"] != said["number"]
+
+    def last_words(answer):
+        lines = answer.json()["warnings"]
+        assert [line.partition(".")[0] for line in lines] == [
+            "No wallet matches",
+            "Together, in this order: 0: nobody is left with "
+            '"hold at least 1,000,000,000,000 USDC on ethereum"',
+        ]
+        return lines[0].removesuffix(".").partition("; ")[2].partition(" ")[2]
+
+    for first, second in ((dated, numbered), (numbered, dated)):
+        answers = [service.post("/v1/segment/execute", one) for one in (first, second)]
+        expected = [said["1d" if one is dated else "number"] for one in (first, second)]
+        assert [last_words(one) for one in answers] == expected
+        assert answers[1].json()["cached"]
+    # Also who joins one that is under way.
+    waiting = {"Prefer": "wait=0"}
+    assert slow.post("/v1/segment/execute", dated, headers=waiting).status_code == 202
+    slow.dataset.go.set()
+    assert last_words(slow.post("/v1/segment/execute", numbered)) == said["number"]
