@@ -3,8 +3,10 @@
 A base is what one run made of everything: its wallets are numbered in the order of their addresses. A delta holds what
 later runs added, in the same tables, and which rows of the base it overrides:
 
-    stale.holdings   balances that changed, and the block at which the last interval of their history ended; ``held``
-                     where the base has a balance that is not zero
+    stale.holdings   balances that changed, and the block at which the last interval of their history ended, or `WHOLE`
+                     where the delta has all of their history; ``held`` where the base has a balance that is not zero
+    stale.contracts  contracts of which the delta has every row
+    stale.blocks     blocks of contracts of which the delta has every change of an NFT
     stale.activity   wallets that were active again
     stale.wallets    wallets that have become known as contracts
     stale.untimed    chains of which there is a block without a time by now
@@ -18,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from nbext.engine.query.sql import NEEDED, Layers
+from nbext.engine.query.sql import ENDED, NEEDED, Layers
 from nbext.engine.schema import FOREVER, TABLES, sql_literal
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 STALE = {
     "holdings": {"contract": "INTEGER", "wallet": "INTEGER", "until": "BIGINT", "held": "BOOLEAN"},
+    "contracts": {"contract": "INTEGER"},
+    "blocks": {"contract": "INTEGER", "block": "BIGINT"},
     "activity": {"chain_id": "BIGINT", "wallet": "INTEGER"},
     "wallets": {"wallet": "INTEGER"},
     "untimed": {"chain_id": "BIGINT"},
@@ -33,7 +37,9 @@ STALE = {
 Run = Callable[[str], Any]
 
 
-# Tables of which no row of the base is ever overridden.
+# Where the end of a holding's last interval stands: its history is whole in the delta.
+WHOLE = -1
+# Tables of which no row of the base is overridden but with its contract.
 _GROWING = ("transfers", "nft_changes", "snapshot_wallets")
 
 
@@ -51,11 +57,20 @@ def attach(run: Run, generation: Generation, name: str) -> Layers | None:
 def overlay(run: Run, name: str, base: str, delta: str) -> Layers:
     """Create in a database the tables of a base and a delta that are attached, as views."""
     run(f"CREATE SCHEMA {name}.ingest")
-    stale = {
-        table: run(f"SELECT count(*) > 0 FROM {delta}.stale.{table}").fetchone()[0]
-        for table in STALE
+
+    def some(relation: str) -> bool:
+        return bool(run(f"SELECT count(*) > 0 FROM {relation}").fetchone()[0])
+
+    stale = {table: some(f"{delta}.stale.{table}") for table in STALE}
+    gone = {
+        table: " ".join(
+            _joined("ANTI", f"SELECT {key} FROM {rows}", *key.split(", "), name=f"gone_{place}")
+            for place, (rows, key) in enumerate(hidden(table, delta))
+            if some(rows)
+        )
+        for table in TABLES
     }
-    views = {table: _view(table, base, delta, stale) for table in TABLES}
+    views = {table: _view(table, base, delta, stale, gone[table]) for table in TABLES}
     for table, sql in views.items():
         run(f"CREATE VIEW {name}.main.{table} AS {sql.replace(NEEDED, 'true')}")
     for table in ("keys", "repeats", "blocks"):
@@ -65,14 +80,29 @@ def overlay(run: Run, name: str, base: str, delta: str) -> Layers:
     run(f"CREATE VIEW {name}.ingest.facts AS FROM {delta}.ingest.facts")
     run(f"CREATE VIEW {name}.ingest.openings AS FROM {base}.ingest.openings")
     layered = {table: sql for table, sql in views.items() if NEEDED in sql}
-    return Layers(base, delta, layered, _lasting(base, delta))
+    return Layers(base, delta, layered, _lasting(base, delta, gone["history"]))
 
 
-def _view(table: str, base: str, delta: str, stale: dict[str, bool]) -> str:
+def hidden(table: str, delta: str) -> list[tuple[str, str]]:
+    """Return which rows of a table of the base the delta has in another form: SQL of their keys, and the columns."""
+    of_contracts = (f"{delta}.stale.contracts", "contract")
+    of_holdings = (f"(FROM {delta}.stale.holdings WHERE until = {WHOLE})", "contract, wallet")
+    return {
+        "transfers": [of_contracts],
+        "nft_changes": [of_contracts, (f"{delta}.stale.blocks", "contract, block")],
+        "balances": [of_contracts],
+        "history": [of_contracts, of_holdings],
+    }.get(table, [])
+
+
+def _view(table: str, base: str, delta: str, stale: dict[str, bool], gone: str) -> str:
     if table == "contracts":
         return f"SELECT * FROM {delta}.main.contracts"
     if table in _GROWING:  # with all columns: ingest has more of transfers
-        return f"SELECT * FROM {base}.main.{table} UNION ALL SELECT * FROM {delta}.main.{table}"
+        return (
+            f"SELECT b.* FROM {base}.main.{table} AS b {gone} "
+            f"UNION ALL SELECT * FROM {delta}.main.{table}"
+        )
     changed = {column: f"b.{column}" for column in TABLES[table]}
     added = {column: f"d.{column}" for column in TABLES[table]}
     join = ""
@@ -100,25 +130,27 @@ def _view(table: str, base: str, delta: str, stale: dict[str, bool]) -> str:
             untimed = f"{alias}.chain_id IN (SELECT chain_id FROM {delta}.stale.untimed)"
             columns["active_days"] = f"CASE WHEN {untimed} THEN NULL ELSE {alias}.active_days END"
     return (
-        f"SELECT {_listed(changed)} FROM {base}.main.{table} AS b {join} "
+        f"SELECT {_listed(changed)} FROM {base}.main.{table} AS b {join} {gone} "
         f"UNION ALL SELECT {_listed(added)} FROM {delta}.main.{table} AS d"
     )
 
 
-def _lasting(base: str, delta: str) -> str:
+def _lasting(base: str, delta: str, gone: str) -> str:
     # Not as they ended, but left out: then DuckDB compares ``to_block`` where it reads it, which takes half as long.
     stale = f"SELECT contract, wallet, {FOREVER} AS to_block FROM {delta}.stale.holdings"
-    join = _joined("ANTI", stale, "contract", "wallet", "to_block")
+    join = _joined(
+        "ANTI", stale, "contract", "wallet", "to_block", needed=f"{NEEDED} AND until <= {ENDED}"
+    )
     columns = ", ".join(TABLES["history"])
     return (
-        f"SELECT {columns} FROM {base}.main.history AS b {join} "
+        f"SELECT {columns} FROM {base}.main.history AS b {join} {gone} "
         f"UNION ALL SELECT {columns} FROM {delta}.main.history AS d"
     )
 
 
-def _joined(how: str, stale: str, *keys: str, needed: str = NEEDED) -> str:
-    matching = " AND ".join(f"s.{key} = b.{key}" for key in keys)
-    return f"{how} JOIN ({stale} WHERE {needed}) AS s ON {matching}"
+def _joined(how: str, stale: str, *keys: str, needed: str = NEEDED, name: str = "s") -> str:
+    matching = " AND ".join(f"{name}.{key} = b.{key}" for key in keys)
+    return f"{how} JOIN ({stale} WHERE {needed}) AS {name} ON {matching}"
 
 
 def _listed(columns: dict[str, str]) -> str:

@@ -78,8 +78,6 @@ def test_real_days_are_answered_as_if_all_had_come_at_once(month):
     assert month.found == month.expected
 
 
-# Every day sells NFTs that were minted before the data begins: issue 37.
-@pytest.mark.xfail(strict=False)
 @pytest.mark.slow
 def test_no_real_day_is_a_reason_to_build_everything_again(month):
     assert month.rebuilt == [None] * 3

@@ -85,14 +85,12 @@ def locked_down(
             "python_enable_replacements": False,
         },
     )
-    files = ("generation_base", "generation_delta") if generation.delta else ("generation",)
     try:
         layers = attach(connection.execute, generation, "generation")
         ranks = _ranks(connection) if generation.delta else None
-        found = sum(
-            connection.execute(f"SELECT count(*) FROM {file}.main.transfers").fetchall()[0][0]
-            for file in files
-        )
+        found = connection.execute("SELECT count(*) FROM generation.main.transfers").fetchall()[0][
+            0
+        ]
     except duckdb.Error as error:
         connection.close()
         spill.release()

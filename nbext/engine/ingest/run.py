@@ -422,7 +422,10 @@ def _take(
                         if source != without.source
                     }
                 except Rebuild as reason:
+                    assert previous is not None
                     appending, why = False, str(reason)
+                    stored = previous.manifest["tables"]["transfers"]
+                    job.advance(f"all {stored:,} transfers again ({why})", 0)
                 except duckdb.OutOfMemoryException:
                     if not appending:
                         raise

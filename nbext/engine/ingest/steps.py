@@ -123,7 +123,7 @@ def take(run: IngestRun, fresh: dict[Source, int | None]) -> Report:
             number for number, replaced in enumerate(fresh.values(), stage.first) if not replaced
         ]
         report.odd["beside_replaced"] = taken.check_replaced(stage, job.replace_from, anew)
-    rows_of = append.merge_rows(stage, rows.zero_rank(stage)) if stage.appending else _build(run)
+    rows_of = _append(run) if stage.appending else _build(run)
     if not stage.appending:
         report.snapshots = counts.snapshots_taken(stage)
     report.files = [FileTaken.of(file) for file in run.opened]
@@ -281,6 +281,15 @@ def _build(run: IngestRun) -> Mapping[str, int]:
         tables.save_activity(stage)
         contracts.save_contracts(stage, zero)
     return counts.rows_of_tables(stage)
+
+
+def _append(run: IngestRun) -> Mapping[str, int]:
+    """Add the new rows to the generation before."""
+    found = append.merge_rows(
+        run.stage, rows.zero_rank(run.stage), lambda done: run.job.advance("balances", done)
+    )
+    run.report.restated = contracts.restated(run.stage)
+    return found
 
 
 def _publish(run: IngestRun, rows_of: Mapping[str, int]) -> None:

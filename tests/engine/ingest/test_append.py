@@ -379,27 +379,53 @@ def test_what_lies_in_a_delta_can_be_listed_and_removed(grown, tmp_path):
     assert contents(data) == contents(tmp_path / "rest")
 
 
-@pytest.mark.parametrize(
-    ("row", "why"),
-    [
-        ({"block": 99}, "blocks before the first one are new"),
-        ({"block": 101}, "rows are older than stored ones of the same contract"),
-        (
-            {"block": 109, "contract": ERC721, "sender": 6, "value": 77},
-            "tokens are sent that their sender had before the data begins",
-        ),
-        (
-            {"block": 109, "contract": ERC1155, "sender": 6, "value": 7},
-            "tokens are sent that their sender had before the data begins",
-        ),
+# Of a base of four rows and two days on it (`grown`): what reaches back into these.
+REACHING_BACK = {
+    "a row that is older than stored ones of its contract": [{"block": 101}],
+    "an ERC721's id that its sender had before": [
+        {"block": 109, "contract": ERC721, "sender": 6, "value": 77}
     ],
-)
-def test_rows_that_change_the_past_are_derived_with_all_others_and_the_report_says_so(
-    grown, tmp_path, log, row, why
+    "ERC1155's ids that their sender had before, more of them later, and within the first block": [
+        {"block": 100, "contract": ERC1155, "sender": 6, "value": 7},
+        {"block": 109, "contract": ERC1155, "sender": 6, "value": 7},
+        {"block": 109, "contract": ERC1155, "sender": 8, "value": 7},
+    ],
+    "a block that goes on": [
+        {"block": 104, "contract": 901, "sender": 1, "recipient": 8},
+        {"block": 104, "contract": 1000, "sender": 4, "recipient": 8},
+    ],
+    "a block of NFTs that goes on": [{"block": 103, "contract": ERC721, "sender": 4, "value": 3}],
+    "a contract that is taken for another": [
+        {"block": block, "contract": 901, "sender": block % 3, "recipient": 6}
+        for block in (106, 108)
+    ],
+}
+
+
+@pytest.mark.parametrize("rows", slow.but_the_first(list(REACHING_BACK.values())), ids=str)
+def test_rows_that_change_the_past_of_a_contract_are_added_and_all_others_stay_as_they_are(
+    grown, tmp_path, log, rows
 ):
     data, _ = grown
-    path = write_csv(tmp_path / "more.csv", [log(**row)])
+    base = storage.current_generation(data).tables.stat().st_ino
+    files = [write_csv(tmp_path / f"more-{n}.csv", [log(**row)]) for n, row in enumerate(rows)]
+    for path in files:
+        assert take(data, path).rebuilt is None
+    assert storage.current_generation(data).tables.stat().st_ino == base
+    days = (tmp_path / f"{n}.csv" for n in range(3))
+    take(tmp_path / "all", *days, tmp_path / "tokens.csv", *files)
+    assert contents(data) == contents(tmp_path / "all")
+    assert answers(data) == answers(tmp_path / "all")
+    assert list(storage.damage_of(data)) == []
+
+
+def test_blocks_before_the_first_are_built_with_all_others_and_the_report_says_so(
+    grown, tmp_path, log
+):
+    data, _ = grown
+    path = write_csv(tmp_path / "more.csv", [log(block=99)])
     report = take(data, path)
+    why = "blocks before the first one are new"
     assert report.rebuilt == why
     assert f"Everything was built again: {why}." in str(report)
     assert storage.current_generation(data).delta is None

@@ -67,7 +67,11 @@ def test_base_and_delta_are_read_apart_where_a_table_has_one_row_for_each_wallet
     layers = Layers("base", "delta", {"balances": "both"}, "lasting")
     found = SqlBuilder(layers).wallets_of("balances", "size > 0", contract=7)
     assert [leaf.wallets for leaf in leaves(found)] == [
-        Sql("SELECT wallet FROM base.main.balances WHERE contract = $v0 AND size > 0", {"v0": 7}),
+        Sql(
+            "SELECT wallet FROM base.main.balances WHERE contract = $v0 AND size > 0 AND NOT EXISTS "
+            "(SELECT 1 FROM delta.stale.contracts WHERE contract = $v0)",
+            {"v0": 7},
+        ),
         Sql("SELECT wallet FROM delta.stale.holdings WHERE contract = $v0", {"v0": 7}),
         Sql("SELECT wallet FROM delta.main.balances WHERE contract = $v0 AND size > 0", {"v0": 7}),
     ]

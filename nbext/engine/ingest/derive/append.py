@@ -1,9 +1,10 @@
 """Append new rows to a generation: what they change is derived from what is stored, and written to its delta.
 
 A balance goes on from the stored balance, a token id from its stored owner, a wallet's activity from its stored row.
-That holds where a contract's new rows are all later than its stored ones. Whatever reaches back, such as rows of the
-past, a snapshot, an id whose first sender had it before the data begins, or a contract that turns out to be of another
-standard, raises `Rebuild`: then everything is derived again.
+That holds where a contract's new rows are all later than its stored ones. What reaches back is derived again alone, and
+is whole in the delta: the holding of a wallet that sends an ERC721's id which it had before the data begins; or a whole
+contract, where rows are older than stored ones, or where it turns out to be of another standard. Whatever reaches
+further, such as a snapshot, raises `Rebuild`: then everything is derived again.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from nbext.core.addresses import ZERO_ADDRESS
+from nbext.engine import layers
 from nbext.engine.duckdb.files import texts_joined
 from nbext.engine.ingest.derive import contracts, duplicates, holdings, rows, tables
 from nbext.engine.ingest.derive.facts import ADDRESS
 from nbext.engine.ingest.derive.holdings import NOBODY
 from nbext.engine.ingest.derive.rows import map_contracts, map_wallets
 from nbext.engine.ingest.stage import Stage
-from nbext.engine.layers import STALE, overlay
+from nbext.engine.layers import STALE, WHOLE, overlay
 from nbext.engine.schema import FOREVER, TABLES
 from nbext.engine.storage import Generation
 
@@ -34,7 +36,7 @@ FOLDED = 0.03
 _BATCH = 1_000_000
 _WIDTH = "S42"
 _EVERYBODY = range(2**31 - 1)
-_LARGE = 2**62
+_PAIR, _BLOCK = "contract, wallet", "contract, block"
 
 
 class Rebuild(Exception):
@@ -148,7 +150,7 @@ def check_bad_rows(stage: Stage) -> None:
         raise Rebuild("bad rows name addresses that no other row does")
 
 
-def merge_rows(stage: Stage, zero: int) -> Mapping[str, int]:
+def merge_rows(stage: Stage, zero: int, advance: Callable[[float], None]) -> Mapping[str, int]:
     """Write what the new rows change into the delta; return how many rows each table has by now."""
     stored = stage.value("SELECT count(*) FROM prev.main.transfers")
     if stage.value("SELECT count(*) FROM incoming") > SHARE * stored:
@@ -158,11 +160,12 @@ def merge_rows(stage: Stage, zero: int) -> Mapping[str, int]:
     )
     _blocks(stage)
     _classify(stage)
-    _check_order(stage)
+    _find_changed(stage, stored)
     flows = _flows(stage, zero)
-    counts = {"balances": _holdings(stage, flows), "activity": _activity(stage)}
     _grow(stage)
+    counts = {"balances": _holdings(stage, flows) + _derive_again(stage, zero, advance)}
     overlay(stage.run, "now", stage.base, "out")
+    counts["activity"] = _activity(stage)
     counts["contracts"] = _contracts(stage, zero)
     return {table: _count(stage, table, counts) for table in TABLES}
 
@@ -215,11 +218,14 @@ def _count(stage: Stage, table: str, counts: Mapping[str, int]) -> int:
     assert stage.previous is not None
     if table in counts:
         return int(stage.previous.manifest["tables"][table]) + counts[table]
-    return int(
-        stage.value(
-            f"SELECT (SELECT count(*) FROM {stage.base}.main.{table}) + count(*) FROM out.main.{table}"
-        )
-    )
+    rows = f"SELECT count(*) FROM {stage.base}.main.{table}"
+    hidden = [
+        f"({rows} SEMI JOIN {stale} USING ({key}))"
+        for stale, key in layers.hidden(table, "out")
+        if stage.value(f"SELECT count(*) FROM {stale}")
+    ]
+    both = [f"({rows})", f"(SELECT count(*) FROM out.main.{table})"]
+    return int(stage.value(f"SELECT {' - '.join([' + '.join(both), *hidden])}"))
 
 
 def _blocks(stage: Stage) -> None:
@@ -252,132 +258,191 @@ def _blocks(stage: Stage) -> None:
 
 def _classify(stage: Stage) -> None:
     """Create ``standards`` of all contracts; of the new rows' contracts without metadata by all of their rows."""
-    stage.run(f"""
-        CREATE VIEW arrived AS SELECT {tables.ROW}, coalesce(count, 1) AS count FROM incoming
-        UNION ALL SELECT {tables.ROW}, coalesce(count, 1) FROM prev.main.transfers
-        SEMI JOIN (SELECT contract FROM incoming EXCEPT SELECT contract FROM (
+    duplicates.join_previous(
+        stage,
+        """SEMI JOIN (SELECT contract FROM incoming EXCEPT SELECT contract FROM (
             SELECT c.rowid::INTEGER AS contract FROM contract_ranks c JOIN known k USING (chain_id, address)
-            WHERE k.standard IS NOT NULL)) USING (contract)""")
+            WHERE k.standard IS NOT NULL)) USING (contract)""",
+    )
     stage.run(
-        "CREATE TABLE opened (contract INTEGER, block BIGINT, wallet INTEGER, has_id BOOLEAN)"
+        "CREATE TABLE opened (contract INTEGER, block BIGINT, wallet INTEGER, hi DECIMAL(38,0), "
+        "mid DECIMAL(38,0), lo DECIMAL(38,0), has_id BOOLEAN)"
     )
     contracts.classify(stage)
     stage.run(
         "INSERT INTO standards SELECT contract, standard, false FROM prev.main.contracts "
         "ANTI JOIN standards USING (contract) WHERE transfers IS NOT NULL"
     )
-    if stage.value(
-        "SELECT count(*) FROM standards s JOIN prev.main.contracts p USING (contract) "
-        "WHERE p.transfers IS NOT NULL AND p.standard <> s.standard"
-    ):
-        raise Rebuild("a contract's standard is another than before")
 
 
-def _check_order(stage: Stage) -> None:
-    """Create ``profile``, of the new rows' contracts."""
+def _find_changed(stage: Stage, stored: int) -> None:
+    """Create ``changed``: the stored contracts whose past is another now, which are derived again from all their rows.
+
+    And ``reopened``: the block of a contract that its new rows go on in.
+    """
+    place = "{'block': block, 'log_index': log_index}"
+    stage.run(f"""
+        CREATE TABLE reached AS
+        SELECT contract, since, last FROM (SELECT contract, min({place}) AS since FROM incoming GROUP BY 1)
+        JOIN (SELECT contract, max({place}) AS last FROM prev.main.transfers
+              WHERE block >= (SELECT min(block) FROM incoming) GROUP BY 1) USING (contract)""")
     stage.run("""
-        CREATE TABLE profile AS
-        SELECT contract, count(*) AS n, min(block) AS since, any_value(standard) <> 'ERC20' AS nft,
-            any_value(standard) = 'ERC1155' AS multi, any_value(first_block) AS first_block
-        FROM incoming JOIN standards USING (contract) LEFT JOIN extents USING (chain_id) GROUP BY contract""")
-    late = stage.value("""
-        SELECT count(*) FROM profile JOIN (
-            SELECT contract, max(block) AS last FROM prev.main.transfers GROUP BY 1 UNION ALL
-            SELECT r.rowid::INTEGER, max(o.block) FROM prev.ingest.openings o JOIN contract_ranks r
-                ON r.chain_id = o.chain_id AND r.address = o.contract GROUP BY 1) USING (contract)
-        WHERE since <= last""")
-    if late:
-        raise Rebuild("rows are older than stored ones of the same contract")
+        CREATE TABLE changed AS
+        SELECT contract FROM standards s JOIN prev.main.contracts p USING (contract)
+        WHERE p.transfers IS NOT NULL AND p.standard <> s.standard
+        UNION SELECT contract FROM reached WHERE since <= last""")
+    stage.run("""
+        CREATE TABLE reopened AS SELECT contract, since.block AS block FROM reached
+        ANTI JOIN changed USING (contract) WHERE since.block = last.block""")
+    again = "SELECT count(*) FROM prev.main.transfers SEMI JOIN changed USING (contract)"
+    if stage.value(again) > SHARE * stored:
+        raise Rebuild("most of what is stored changes")
+    if stage.value("""
+        SELECT count(*) FROM prev.ingest.openings o JOIN contract_ranks r
+            ON r.chain_id = o.chain_id AND r.address = o.contract
+        WHERE r.rowid IN (FROM changed)
+            OR o.block >= (SELECT min(block) FROM incoming i WHERE i.contract = r.rowid)"""):
+        raise Rebuild("rows are older than a snapshot of the same contract")
 
 
 def _flows(stage: Stage, zero: int) -> pa.Table:
-    """Return what moved from whom to whom, and save the changes of NFTs."""
+    """Return what moved from whom to whom, and save the changes of NFTs; of contracts that go on from what is stored.
+
+    Creates ``earlier``: the holdings of NFTs that are derived again, from all changes of theirs that there are. Who
+    sends an id first held one more since the data begins, and what is stored of a block may not be its end.
+    """
     ids = "contract, hi, mid, lo"
-    met = f"SELECT {ids}, sender, recipient FROM incoming JOIN profile USING (contract) WHERE"
-    # Of an ERC721's id whoever owns it, of an ERC1155's those who took part: what they had goes on from there.
+    tables.create_profile(
+        stage,
+        "SEMI JOIN (SELECT contract FROM incoming EXCEPT FROM changed) USING (contract)",
+        "incoming",
+    )
+    # Of an ERC721's id whoever owns it, of an ERC1155's all owners: what they had goes on from there.
     stage.run(f"""
         CREATE TABLE owned AS
         SELECT {ids}, wallet, sum(change) AS count FROM (
             SELECT contract, id_hi AS hi, id_mid AS mid, id_lo AS lo, wallet, change FROM prev.main.nft_changes)
-        SEMI JOIN (SELECT DISTINCT {ids} FROM ({met} nft)) USING ({ids})
+        SEMI JOIN (SELECT DISTINCT {ids} FROM incoming JOIN profile USING (contract) WHERE nft) USING ({ids})
         GROUP BY ALL HAVING sum(change) > 0""")
-    if stage.value(f"SELECT max(count) > {_LARGE} FROM owned"):
-        raise Rebuild("a wallet owns more of a token id than a transfer can move")
     rows = (
         f"(SELECT * FROM (SELECT {tables.ROW}, coalesce(count, 1) AS count FROM incoming UNION ALL "
-        f"SELECT contract, -1, {tables.OPENING}, {NOBODY}, wallet, hi, mid, lo, count::BIGINT FROM owned) "
+        f"SELECT contract, -1, {tables.OPENING}, {NOBODY}, wallet, hi, mid, lo, count FROM owned) "
         "JOIN profile USING (contract))"
     )
     tables.derive_changes(stage, rows, zero)
-    if stage.value("SELECT count(*) FROM held_before"):
-        raise Rebuild("tokens are sent that their sender had before the data begins")
-    tables.save_changes(stage)
+    # Of an ERC1155's id a wallet may have had some before already: of both together there is one row.
+    stage.run(
+        "INSERT INTO reopened SELECT DISTINCT contract, block FROM held_before "
+        "JOIN profile USING (contract) WHERE multi"
+    )
+    stage.run(
+        f"CREATE TABLE again AS FROM prev.main.nft_changes SEMI JOIN reopened USING ({_BLOCK})"
+    )
+    stage.run(f"""
+        CREATE TABLE earlier AS SELECT {_PAIR} FROM held_before
+        UNION SELECT {_PAIR} FROM again SEMI JOIN token_changes USING ({_PAIR}, block)""")
+    stage.run(
+        f"INSERT INTO out.stale.blocks FROM reopened ANTI JOIN out.stale.blocks USING ({_BLOCK})"
+    )
+    _replace(
+        stage,
+        "nft_changes",
+        "reopened",
+        _BLOCK,
+        f"""
+        SELECT {ids}, wallet, block, sum(change) FROM (FROM token_changes WHERE block >= 0 UNION ALL FROM again)
+        GROUP BY ALL HAVING sum(change) <> 0""",
+    )
+    stage.run(
+        f"INSERT INTO token_changes FROM prev.main.nft_changes SEMI JOIN earlier USING ({_PAIR})"
+    )
     return stage.arrow(
         f"SELECT * FROM ({tables.flowing(rows, wide=True, wallets=_EVERYBODY)}) WHERE block >= 0"
     )
 
 
-def _replace(stage: Stage, table: str, which: str, key: str, came: str) -> None:
+def _replace(stage: Stage, table: str, which: str, key: str, came: str = "") -> None:
     """Write a table of the delta again: without rows that have a key, with those that came, sorted by it."""
     # A table from which single rows were deleted is read ten times as slowly.
     stage.run(
         f"CREATE TABLE kept AS SELECT t.* FROM out.main.{table} t ANTI JOIN {which} USING ({key})"
     )
     stage.run(f"DELETE FROM out.main.{table}")
-    stage.run(
-        f"INSERT INTO out.main.{table} SELECT * FROM (FROM kept UNION ALL ({came})) ORDER BY {key}"
-    )
+    more = f"UNION ALL ({came})" if came else ""
+    stage.run(f"INSERT INTO out.main.{table} SELECT * FROM (FROM kept {more}) ORDER BY {key}")
     stage.drop("kept")
 
 
 def _holdings(stage: Stage, flows: pa.Table) -> int:
     """Save the balances and their history from stored balances on; return how many balances came."""
-    key = "contract, wallet"
     stage.connection.register("flowing", flows)
     stage.run(
-        "CREATE TABLE pairs AS SELECT DISTINCT contract, unnest([sender, recipient]) AS wallet FROM flowing"
+        "CREATE TABLE pairs AS SELECT DISTINCT contract, unnest([sender, recipient]) AS wallet FROM flowing "
+        "UNION FROM earlier"
     )
     stage.connection.unregister("flowing")
     stage.run(f"DELETE FROM pairs WHERE wallet = {NOBODY}")
     stage.run(f"""
         CREATE TABLE held AS
-        SELECT *, true AS base FROM {stage.base}.main.balances SEMI JOIN pairs USING ({key})
-        ANTI JOIN out.stale.holdings USING ({key})
-        UNION ALL SELECT *, false FROM out.main.balances SEMI JOIN pairs USING ({key})""")
+        SELECT *, true AS base FROM {stage.base}.main.balances SEMI JOIN pairs USING ({_PAIR})
+        ANTI JOIN out.stale.holdings USING ({_PAIR}) ANTI JOIN out.stale.contracts USING (contract)
+        UNION ALL SELECT *, false FROM out.main.balances SEMI JOIN pairs USING ({_PAIR})""")
     opening = stage.arrow(
         f"SELECT contract, (-1)::BIGINT AS block, {tables.OPENING}::BIGINT AS log_index, "
-        f"{NOBODY}::INTEGER AS sender, wallet AS recipient, hi, mid, lo FROM held"
+        f"{NOBODY}::INTEGER AS sender, wallet AS recipient, hi, mid, lo FROM held ANTI JOIN earlier USING ({_PAIR})"
     )
     found, stands = holdings.history(
         pa.concat_tables([opening, flows.cast(opening.schema)]), _EVERYBODY
     )
     stage.insert("standing", found.append_column("stands", pa.array(stands)), create=True)
-    stage.run(
-        f"CREATE TABLE ended AS SELECT {key}, min(from_block) FILTER (from_block >= 0) AS until "
-        f"FROM standing GROUP BY {key}"
-    )
+    stage.run(f"""
+        CREATE TABLE ended AS SELECT {_PAIR}, min(from_block) FILTER (from_block >= 0) AS until
+        FROM standing ANTI JOIN earlier USING ({_PAIR}) GROUP BY {_PAIR}
+        UNION ALL SELECT {_PAIR}, {WHOLE} FROM earlier""")
     stage.run(
         f"UPDATE out.main.history h SET to_block = until FROM ended e "
         f"WHERE e.contract = h.contract AND e.wallet = h.wallet AND h.to_block = {FOREVER}"
     )
+    stage.run(
+        f"UPDATE out.stale.holdings s SET until = {WHOLE} FROM earlier e "
+        "WHERE e.contract = s.contract AND e.wallet = s.wallet"
+    )
     # Also pairs that the base may not have: where one has no balance, only a scan of all its history could tell.
     stage.run(f"""
         INSERT INTO out.stale.holdings SELECT contract, wallet, until, coalesce(base, false)
-        FROM ended LEFT JOIN held USING ({key}) ANTI JOIN out.stale.holdings USING ({key})
+        FROM ended LEFT JOIN held USING ({_PAIR}) ANTI JOIN out.stale.holdings USING ({_PAIR})
+        ANTI JOIN out.stale.contracts USING (contract)
         WHERE contract < (SELECT count(*) FROM {stage.base}.main.contracts)
             AND wallet < (SELECT count(*) FROM {stage.base}.main.wallets)""")
-    stage.run(
-        f"INSERT INTO out.main.history SELECT {', '.join(TABLES['history'])} FROM standing WHERE from_block >= 0"
-    )
+    came = f"SELECT {', '.join(TABLES['history'])} FROM standing WHERE from_block >= 0"
+    if stage.value("SELECT count(*) FROM earlier"):
+        _replace(stage, "history", "earlier", _PAIR, came)
+    else:
+        stage.run(f"INSERT INTO out.main.history {came}")
     _replace(
         stage,
         "balances",
         "pairs",
-        key,
+        _PAIR,
         f"SELECT {', '.join(TABLES['balances'])} FROM standing WHERE stands",
     )
     return int(
         stage.value("SELECT count(*) FILTER (stands) - (SELECT count(*) FROM held) FROM standing")
+    )
+
+
+def _derive_again(stage: Stage, zero: int, advance: Callable[[float], None]) -> int:
+    """Derive the changed contracts from all their rows, which the delta has; return how many balances came."""
+    if not stage.value("SELECT count(*) FROM changed"):
+        return 0
+    for table in ("history", "balances", "nft_changes"):
+        _replace(stage, table, "changed", "contract")
+    stage.run("DELETE FROM out.stale.holdings WHERE contract IN (FROM changed)")
+    tables.derive_holdings(stage, zero, advance, "SEMI JOIN changed USING (contract)")
+    return int(
+        stage.value("""
+        SELECT (SELECT count(*) FROM out.main.balances SEMI JOIN changed USING (contract))
+            - (SELECT count(*) FROM prev.main.balances SEMI JOIN changed USING (contract))""")
     )
 
 
@@ -390,10 +455,22 @@ def _activity(stage: Stage) -> int:
             UNION ALL SELECT chain_id, recipient, block FROM incoming WHERE sender <> recipient)
         JOIN (FROM prev.main.blocks SEMI JOIN met_blocks USING (chain_id, block) UNION ALL FROM fresh_blocks)
             USING (chain_id, block) GROUP BY ALL""")
+    # Whoever had an NFT before the data begins was seen from then on: that changes with the past of a contract.
+    had = f"""
+        SELECT DISTINCT {key} FROM {{}} JOIN contract_chain USING (contract) JOIN extents USING (chain_id)
+        {{}} WHERE block = first_block"""
+    of_changed = "SEMI JOIN changed USING (contract)"
     stage.run(f"""
-        CREATE TABLE were AS SELECT *, true AS base FROM {stage.base}.main.activity SEMI JOIN sides USING ({key})
+        CREATE TABLE met AS SELECT DISTINCT {key} FROM sides
+        UNION {had.format("prev.main.nft_changes", of_changed)}
+        UNION {had.format("now.main.nft_changes", of_changed)}""")
+    stage.run(
+        f"CREATE TABLE had AS {had.format('now.main.nft_changes', f'SEMI JOIN met USING ({key})')}"
+    )
+    stage.run(f"""
+        CREATE TABLE were AS SELECT *, true AS base FROM {stage.base}.main.activity SEMI JOIN met USING ({key})
             ANTI JOIN out.stale.activity USING ({key})
-        UNION ALL SELECT *, false FROM out.main.activity SEMI JOIN sides USING ({key})""")
+        UNION ALL SELECT *, false FROM out.main.activity SEMI JOIN met USING ({key})""")
     _new_days(stage)
     stage.run(f"INSERT INTO out.stale.activity SELECT {key} FROM were WHERE base")
     _replace(
@@ -402,17 +479,17 @@ def _activity(stage: Stage) -> int:
         "were",
         key,
         f"""
-        SELECT {key}, least(first, seen_block), least(first, first_block),
-            greatest(last, last_block), (n + coalesce(transfers, 0))::BIGINT,
+        SELECT {key}, CASE WHEN had.wallet IS NULL THEN least(first, w.first_block) ELSE e.first_block END,
+            least(first, w.first_block), greatest(last, w.last_block),
+            (coalesce(n, 0) + coalesce(transfers, 0))::BIGINT,
             CASE WHEN timed THEN coalesce(new_days, 0) + coalesce(active_days, 0) END
-        FROM (SELECT {key}, min(block) AS first, max(block) AS last, sum(n) AS n FROM sides GROUP BY ALL)
-        JOIN (SELECT chain_id, timed FROM extents) USING (chain_id)
-        LEFT JOIN were USING ({key})
+        FROM met JOIN extents e USING (chain_id)
+        LEFT JOIN (SELECT {key}, min(block) AS first, max(block) AS last, sum(n) AS n FROM sides GROUP BY ALL)
+            USING ({key})
+        LEFT JOIN were w USING ({key}) LEFT JOIN had USING ({key})
         LEFT JOIN (SELECT {key}, count(*) AS new_days FROM days GROUP BY ALL) USING ({key})""",
     )
-    return int(
-        stage.value(f"SELECT count(DISTINCT ({key})) - (SELECT count(*) FROM were) FROM sides")
-    )
+    return int(stage.value("SELECT count(*) - (SELECT count(*) FROM were) FROM met"))
 
 
 def _new_days(stage: Stage) -> None:
@@ -445,13 +522,14 @@ def _new_days(stage: Stage) -> None:
 
 
 def _grow(stage: Stage) -> None:
-    """Save the transfers, their keys, new blocks and new wallets."""
-    stage.run(f"""
-        INSERT INTO out.main.transfers
-        SELECT {tables.ROW}, CASE standard WHEN 'ERC721' THEN 1 WHEN 'ERC1155' THEN coalesce(count, 1) END,
-            file, row, count
-        FROM incoming JOIN standards USING (contract)
-        ORDER BY contract, block, log_index, {rows.pair("sender", "recipient")}""")
+    """Save the transfers, those of changed contracts all, and their keys, new blocks and new wallets."""
+    if stage.value("SELECT count(*) FROM changed"):
+        _replace(stage, "transfers", "changed", "contract")
+        stage.run(f"""
+            INSERT INTO out.stale.contracts FROM changed ANTI JOIN out.stale.contracts USING (contract)
+            WHERE contract < (SELECT count(*) FROM {stage.base}.main.contracts)""")
+    duplicates.join_previous(stage, "SEMI JOIN changed USING (contract)")
+    rows.save_transfers(stage)
     stage.run(f"INSERT INTO out.ingest.keys SELECT {duplicates.KEY}, file, row FROM incoming")
     stage.run("INSERT INTO out.ingest.repeats FROM repeats")
     stage.run("INSERT INTO out.ingest.blocks SELECT source, chain_id, block, seconds FROM times")
@@ -474,16 +552,20 @@ def _contracts(stage: Stage, zero: int) -> int:
     """Save the contracts with what is counted of each; return how many are new."""
     positive = f"hi >= 0 AND wallet <> {zero}"
     stage.run(f"""
-        CREATE TABLE changes AS SELECT contract, any_value(n) AS n, coalesce(sum(holders), 0)::BIGINT AS holders
-        FROM profile LEFT JOIN (
-            SELECT contract, count(*) AS holders FROM standing WHERE stands AND {positive} GROUP BY 1 UNION ALL
-            SELECT contract, -count(*) FROM held WHERE {positive} GROUP BY 1) USING (contract) GROUP BY contract""")
+        CREATE TABLE changes AS SELECT contract, sum(n)::BIGINT AS n, sum(holders)::BIGINT AS holders FROM (
+            SELECT contract, count(*) AS n, 0 AS holders FROM incoming GROUP BY 1 UNION ALL
+            SELECT contract, 0, count(*) FROM standing WHERE stands AND {positive} GROUP BY 1 UNION ALL
+            SELECT contract, 0, -count(*) FROM held WHERE {positive} GROUP BY 1 UNION ALL
+            SELECT contract, 0, count(*) FROM out.main.balances SEMI JOIN changed USING (contract)
+                WHERE {positive} GROUP BY 1 UNION ALL
+            SELECT contract, 0, -coalesce(holders, 0) FROM prev.main.contracts SEMI JOIN changed USING (contract))
+        GROUP BY contract""")
     # A supply is what was minted, where the data reaches back to the deployment.
     stage.run("""
         CREATE TABLE resupplied AS SELECT r.rowid::INTEGER AS contract, k.deployed_block >= e.first_block AS known
         FROM contract_ranks r JOIN known k USING (chain_id, address) JOIN extents e USING (chain_id)
         LEFT JOIN prev.main.contracts p ON p.contract = r.rowid
-        WHERE r.rowid IN (SELECT contract FROM profile) OR p.deployed_block IS DISTINCT FROM k.deployed_block""")
+        WHERE r.rowid IN (SELECT contract FROM changes) OR p.deployed_block IS DISTINCT FROM k.deployed_block""")
     contracts.sum_supplies(
         stage,
         zero,

@@ -214,16 +214,19 @@ def take_again(stage: Stage) -> None:
     stage.run(f"INSERT INTO incoming ({names}) {in_todays_ranks(stage, 'prev.ingest.again')}")
 
 
-def join_previous(stage: Stage) -> None:
-    """Create ``arrived``: the new transfers and those of the generation before, by this run's ranks."""
+def join_previous(stage: Stage, of: str = "") -> None:
+    """Create ``arrived``: the new transfers and those of the generation before, by this run's ranks.
+
+    ``of`` is the SQL of a join that says which of those before.
+    """
     columns = f"{CONTENT}, log_index, source, row, given"
     before = (
-        f"UNION ALL {in_todays_ranks(stage, 'prev.main.transfers', columns)}"
+        f"UNION ALL {in_todays_ranks(stage, f'(FROM prev.main.transfers {of})', columns)}"
         if stage.previous
         else ""
     )
     stage.run(
-        f"CREATE VIEW arrived AS SELECT {CONTENT}, log_index, file AS source, row, count AS given "
+        f"CREATE OR REPLACE VIEW arrived AS SELECT {CONTENT}, log_index, file AS source, row, count AS given "
         f"FROM incoming {before}"
     )
 

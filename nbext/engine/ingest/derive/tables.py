@@ -82,9 +82,14 @@ def _packed(table: str, column: str) -> str:
     return " USING COMPRESSION BITPACKING" if TABLES[table][column] in ("int32", "int64") else ""
 
 
-def derive_holdings(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
-    """Fill history, balances and changes of NFTs from ``out.transfers`` and the openings."""
-    create_profile(stage)
+def derive_holdings(
+    stage: Stage, zero: int, advance: Callable[[float], None], of: str = ""
+) -> None:
+    """Fill history, balances and changes of NFTs from ``out.transfers`` and the openings.
+
+    ``of`` is the SQL of a join that says of which contracts.
+    """
+    create_profile(stage, of)
     buckets = _buckets(stage)
     tasks = sum(len(_shares(stage, bucket)) for bucket in buckets)
     for done, (rows, stands) in enumerate(ahead(_histories(stage, zero, buckets)), 1):
@@ -108,15 +113,15 @@ def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Call
             yield partial(holdings.history, found, wallets)
 
 
-def create_profile(stage: Stage) -> None:
+def create_profile(stage: Stage, of: str = "", rows: str = "out.transfers") -> None:
     """Create ``profile``: how many rows each contract has, whether it is an NFT, and whether one limb is enough."""
-    stage.run("""
-        CREATE TABLE profile AS
+    stage.run(f"""
+        CREATE OR REPLACE TABLE profile AS
         SELECT contract, sum(n)::BIGINT AS n, standard <> 'ERC20' AS nft, standard = 'ERC1155' AS multi,
             standard = 'ERC20' AND (max(hi) > 0 OR max(mid) > 0) AS wide, any_value(first_block) AS first_block
-        FROM (SELECT contract, count(*) AS n, max(hi) AS hi, max(mid) AS mid FROM out.transfers GROUP BY 1
+        FROM (SELECT contract, count(*) AS n, max(hi) AS hi, max(mid) AS mid FROM {rows} GROUP BY 1
               UNION ALL SELECT contract, count(*), max(hi), max(mid) FROM opened GROUP BY 1)
-        JOIN standards USING (contract) JOIN contract_chain USING (contract) LEFT JOIN extents USING (chain_id)
+        JOIN standards USING (contract) JOIN contract_chain USING (contract) LEFT JOIN extents USING (chain_id) {of}
         GROUP BY contract, standard ORDER BY contract""")
 
 
