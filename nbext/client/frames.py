@@ -15,11 +15,13 @@ Whole numbers without a stated type are int64 where every value of the column fi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.rules import is_whole
 from nbext.core.times import TIMESTAMP
 from nbext.core.uint256 import as_texts, digits_of_column
 from nbext.core.untrusted_text import quoted
@@ -112,6 +114,85 @@ def text_dtype() -> Any:
 
     # Named in full: "str" alone is another dtype where pyarrow is not installed, and in pandas 2.
     return pd.StringDtype("pyarrow", na_value=np.nan)
+
+
+@cache
+def exact_array() -> Any:
+    """Return the class of arrays of exact integers: Arrow's decimals, computed with as Python computes with integers.
+
+    Arrow itself refuses every sum and product of decimals whose digits might pass its 38 or 76. What is no whole
+    number, such as a quotient, is the nearest float64. A million rows take two seconds.
+    """
+    import pandas as pd
+
+    # Its stubs leave out the methods that pandas' arrays are made of.
+    arrow: Any = pd.arrays.ArrowExtensionArray
+
+    class ExactArray(arrow):  # type: ignore[misc]  # as above
+        def __reduce__(self) -> tuple[Any, ...]:
+            # A pickle opens where nbext is not installed.
+            return arrow, (self._pa_array,)
+
+        def _cmp_method(self, other: Any, op: Any) -> Any:
+            # Arrow takes integers of 64 bits alone for a number.
+            return super()._cmp_method(Decimal(other) if _is_int(other) else other, op)
+
+        def _arith_method(self, other: Any, op: Any) -> Any:
+            many = hasattr(other, "__len__") and not isinstance(other, str)
+            others = _exactly(other) if many else _exactly([other]) * len(self)
+            return _whole_or_float(
+                [_computed(op, *pair) for pair in zip(_exactly(self), others, strict=True)]
+            )
+
+        def _accumulate(self, name: str, *, skipna: bool = True, **options: Any) -> Any:
+            steps: dict[str, Any] = {"cumsum": None, "cummax": max, "cummin": min}
+            if name not in steps or self._pa_array.null_count:
+                return super()._accumulate(name, skipna=skipna, **options)
+            return _whole_or_float(list(accumulate(_exactly(self), steps[name])))
+
+        def isin(self, values: Any) -> Any:
+            return super().isin([Decimal(one) if _is_int(one) else one for one in values])
+
+        def astype(self, dtype: Any, copy: bool = True) -> Any:
+            try:
+                return super().astype(dtype, copy=copy)
+            except OverflowError:
+                raise OverflowError(
+                    "A value has more than 64 bits. .map(int) makes Python's integers of all."
+                ) from None
+
+    return ExactArray
+
+
+def _exactly(values: Iterable[Any]) -> list[Any]:
+    """Return numbers as Python computes with them exactly: whole ones as integers."""
+    import pandas as pd
+
+    return [
+        None
+        if pd.isna(one)
+        else int(one)
+        if is_whole(one) or (isinstance(one, Decimal) and one == int(one))
+        else one
+        for one in values
+    ]
+
+
+def _computed(op: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return None
+    try:
+        return op(one, other)
+    except ZeroDivisionError:
+        return float("nan")
+
+
+def _whole_or_float(values: list[Any]) -> Any:
+    present = [one for one in values if one is not None]
+    if not all(map(_is_int, present)):
+        return typed_column(values, "float64")
+    # Of more digits than Arrow's decimals have, they stay Python's.
+    return typed_column(values, "uint256" if sum(map(abs, present)) < 10**76 else "object")
 
 
 def exact_part(texts: pa.Array) -> pa.Array:
@@ -252,7 +333,7 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
         # As they came, where only text holds them: a stranger may write 007.
         values = exact if pa.types.is_decimal(exact.type) else values
     if pa.types.is_decimal(values.type) and kind == "uint256":
-        return pd.arrays.ArrowExtensionArray(values)
+        return exact_array()(values)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return text_dtype().__from_arrow__(values)
     if pa.types.is_floating(values.type):

@@ -90,11 +90,12 @@ READERS = {
 }
 _READING = (
     "\n## Exact amounts\n\n"
-    "`UNI_balance_raw` is a decimal column. In pandas `sum`, `min`, `max`, `groupby(...).sum()` and `sort_values` are "
-    "exact, and it compares with a `Decimal`. `nlargest`, `cumsum`, `describe`, `/ 10**18` and a comparison with an "
-    "integer beyond 64 bits fail, and `median` is a float: sort, take `UNI_balance`, or take Python's integers with "
-    "`.map(int)`. Where a value or the sum has more than 76 "
-    "digits it is text, with a warning, and `.map(int)` comes first.\n\n"
+    "`UNI_balance_raw` is a column of exact integers. `+`, `-`, `*`, `//`, `%`, every comparison, `cumsum`, "
+    "`diff`, `sum`, `min`, `max`, `groupby(...).sum()` and `sort_values` are exact in pandas, with integers of "
+    "any size; a quotient, such as `/ 10**18`, and `median` are floats. pandas' `nlargest` and `describe` know no "
+    "decimals, and `astype(int)` ends at 64 bits: sort, take `UNI_balance`, or take Python's integers with "
+    "`.map(int)`, as for a column that pandas itself has read from a file. Where a value or the sum has more than "
+    "76 digits it is text, with a warning, and `.map(int)` comes first.\n\n"
     "A file that `--to` wrote is read back exactly as below. Without its type, the column is a float in DuckDB "
     "over CSV and in `pd.read_json`; DuckDB's `.df()` makes it float64 even with it: take `.pl()` or `.arrow()`. "
     "JSON has it as text. For more than 38 digits, read CSV with the type `str` (DuckDB: `VARCHAR`, polars: "
