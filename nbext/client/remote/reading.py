@@ -475,8 +475,8 @@ def _check_state(page: ForeignPage, rows: int, profile: ForeignProfile) -> None:
 def _with_last_row(found: tables.FoundTable, document: Any, key: Secret | None) -> Any:
     """Return the document with what a first or last row says of it, which is no row: {"remaining": 15}.
 
-    Such a row shares no field with the others, or has a field that they do not have and not their address. It is taken
-    out of the rows.
+    Such a row has no address and shares no field with the others, or has a field that they do not have and not their
+    address. It is taken out of the rows.
     """
     rows, said_last = found.records, dict[str, Any]()
     for place, other in ((-1, 0), (0, -1)):
@@ -489,7 +489,8 @@ def _with_last_row(found: tables.FoundTable, document: Any, key: Secret | None) 
         alone = not row.keys() & others
         about = place == -1 and names <= _OF_ROWS and alone
         odd = len(rows) > 2 and (alone or (addressed and row.keys() - others))
-        if 0 < len(names) <= 8 and (odd or about):
+        wallet = any(map(is_address, row.values()))
+        if 0 < len(names) <= 8 and (about or (odd and not wallet)):
             said_last |= rows.pop(place)
     if not said_last:
         return document

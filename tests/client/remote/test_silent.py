@@ -502,3 +502,21 @@ def test_pages_may_be_of_another_format_than_what_says_where_they_are(server, cl
     )
     server.script("GET /v1/rows", reply(csv_of(ROWS), content_type="text/csv"))
     assert client.export_csv("abc")["address"].tolist() == [row["address"] for row in ROWS]
+
+
+def test_a_row_with_an_address_is_no_remark_on_the_others_whatever_its_fields(server, client):
+    other = {"wallet": f"0x{99:040x}", "m": 3}
+    for rows in ([*ROWS, other], [other, *ROWS]):
+        server.scripts.clear()
+        server.script("GET /v1/segment/abc", reply({}, 404))
+        server.script("*", reply({"rows": rows}))
+        table = client.export_json("abc")
+        found = [row.get("address", row.get("wallet")) for row in rows]
+        assert table["address"].fillna(table["wallet"]).tolist() == found
+        assert table["m"].count() == 1
+    for remark in ({"remaining": 15}, {"next_cursor": other["wallet"]}):
+        server.scripts.clear()
+        server.script("GET /v1/segment/abc", reply({}, 404))
+        server.script("*", reply({"rows": [*ROWS, remark]}))
+        with pytest.raises(ProtocolError):
+            client.export_json("abc")

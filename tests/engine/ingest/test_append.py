@@ -270,6 +270,31 @@ def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_eit
     assert len(set(map(str, found))) > 20
 
 
+def test_a_token_id_that_moves_in_two_days_has_one_owner_then_and_now(tmp_path, appending, log):
+    # Also bought and sold within a day, and back to who had it.
+    days = [
+        [(0, 7, 101)],
+        [(7, 4, 103), (4, 6, 105)],
+        [(6, 8, 106), (8, 9, 106)],
+        [(9, 6, 107)],
+    ]
+    logs = [[log(*move[:2], 3, contract=ERC721, block=move[2]) for move in day] for day in days]
+    files = [write_csv(tmp_path / f"{n}.csv", made) for n, made in enumerate(logs)]
+    facts = tmp_path / "tokens.csv"
+    facts.write_text(FACTS)
+    take(tmp_path / "whole", *files, facts)
+    take(tmp_path / "data", files[0], facts)
+    for path in files[1:]:
+        assert take(tmp_path / "data", path).rebuilt is None
+    owned = {"nft": {"nft": wallet(ERC721), "tokenIds": [3]}}
+    with closing(open_dataset(tmp_path / "data")) as dataset:
+        for block, owner in {101: 7, 103: 4, 105: 6, 106: 9, 107: 6}.items():
+            matched, rows = segment(dataset, owned, 10, asOf=block)
+            assert (matched, [row["address"] for row in rows]) == (1, [wallet(owner)]), block
+        assert segment(dataset, owned, 10) == (matched, rows)
+    assert contents(tmp_path / "data") == contents(tmp_path / "whole")
+
+
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(
     tmp_path, appending, log, snapshot

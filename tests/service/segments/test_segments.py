@@ -326,6 +326,26 @@ def test_a_damaged_result_is_set_aside_and_the_others_are_served(data_dir, tmp_p
         second.stop()
 
 
+def test_a_damaged_result_is_set_aside_by_the_service_itself_before_anybody_reads_it(
+    data_dir, tmp_path, monkeypatch
+):
+    first = Running(data_dir, tmp_path)
+    kept = [first.execute(body(number)) for number in (1, 2)]
+    files = [first.container.store.get(segment["id"]).result.file for segment in kept]
+    first.stop()
+    cut = tmp_path / "results" / files[0]
+    cut.write_bytes(cut.read_bytes()[:-1])
+    monkeypatch.setattr("nbext.service.segments.maintenance._FIRST_ROUND", 0)
+    second = Running(data_dir, tmp_path)
+    try:
+        eventually(lambda: not cut.exists(), 60)
+        assert [path.name for path in (tmp_path / "aside").iterdir()] == files[:1]
+        statuses = [second.get(f"/v1/segment/{one['id']}").json()["status"] for one in kept]
+        assert statuses == ["expired", "completed"]
+    finally:
+        second.stop()
+
+
 def test_a_result_past_its_keeping_is_410_and_is_made_anew_when_asked_for(service):
     segment = service.execute(body(41))
     with service.container.database.write() as db:
