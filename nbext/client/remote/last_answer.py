@@ -242,8 +242,8 @@ def _read_as(
     """Yield a line for each thing that was found, with the setting or the field that it is from."""
 
     def at(role: str, value: object) -> str:
-        if profile.path(role):
-            return f"  (remote.paths.{role} = {profile.path(role)})"
+        if role in profile.paths:
+            return f"  (remote.paths.{role} = {profile.paths[role]})"
         same = [
             one.path
             for one in fields
@@ -253,7 +253,7 @@ def _read_as(
 
     if reading.rows is not None:
         paths = [one.path for one in fields if one.is_rows and one.size == reading.rows]
-        where = "" if profile.path("rows") or len(paths) != 1 else f"  ({paths[0]})"
+        where = "" if "rows" in profile.paths or len(paths) != 1 else f"  ({paths[0]})"
         yield f"rows    {reading.rows:,}{at('rows', None)}{where}"
     if reading.id is not None:
         yield f"id      {quoted(reading.id)}{at('id', reading.id)}"

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from nbext.client.decode import State
 from nbext.client.remote.field_names import bare, state_of
@@ -55,15 +55,6 @@ _EXAMPLES = {
 }
 
 
-class _Path(NamedTuple):
-    """A path: its text, and compiled; whether it is for one operation alone, and of the user's own settings."""
-
-    text: str
-    compiled: Any
-    own: bool
-    users: bool
-
-
 class ForeignProfile:
     """How the answers of one operation are read. What it leaves out, the decoder finds by itself.
 
@@ -72,6 +63,11 @@ class ForeignProfile:
 
     Attributes
     ----------
+    paths
+        The paths that are stated, by name, as they are written.
+    own, users
+        The names of those that are stated for this operation alone, and of those that are the user's, and not of a
+        profile that comes with nbext.
     states
         The state of each status word that is stated, in lower case; `state_of` knows the others.
     style, parameter
@@ -92,77 +88,64 @@ class ForeignProfile:
         _check(remote)
         builtin = builtins().get(remote.get("profile", ""), {})
         self.operation = operation
-        self._paths: dict[str, _Path] = {}
+        self.paths: dict[str, str] = {}
+        self.own: set[str] = set()
+        self.users: set[str] = set()
         self.states: dict[str, State] = {}
         self.columns: dict[str, str] = {}
         self.types: dict[str, str] = {}
         self.known: set[str] = set()
         self.silent: set[str] = set()
-        self.id_template: str | None = None
-        self.idempotent = False
         paging: dict[str, str] = {}
+        values: dict[str, Any] = {}
         layers = [
             layer for table in (builtin, remote) for layer in (table, table.get(operation, {}))
         ]
         for number, layer in enumerate(layers):
-            own, is_users = number in (1, 3), number > 1
-            stated = {**layer.get("paths", {})}
+            is_own = number in (1, 3)
+            paging |= layer.get("paging", {})
+            stated = {name: str(path) for name, path in layer.get("paths", {}).items()}
             if header := layer.get("paging", {}).get("header"):
                 stated["next"] = _HEADER + header
-            for name, text in stated.items():
-                compiled = _compiled(f"remote.paths.{name}", text)
-                self._paths[name] = _Path(text, compiled, own, is_users)
+            self.paths |= stated
+            self.own = self.own | stated.keys() if is_own else self.own - stated.keys()
+            self.users |= {
+                name for name, path in stated.items() if number > 1 and path not in _NOWHERE
+            }
             for name, words in layer.get("states", {}).items():
                 self.states |= dict.fromkeys(_words(words), STATES[name])
-            paging |= layer.get("paging", {})
             self.columns |= _flat(layer.get("columns", {}))
             self.types |= _flat(layer.get("types", {}))
             known = {bare(word) for word in _words(layer.get("known", ()))}
             self.known |= known
-            self.silent |= known if own else set()
-            self.id_template = layer.get("id_template", self.id_template)
-            # `%nbext set` knows only texts.
-            self.idempotent = str(layer.get("idempotent", self.idempotent)).lower() == "true"
+            self.silent |= known if is_own else set()
+            values |= layer
         self.style, self.parameter = paging.get("style"), paging.get("parameter")
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._paths
-
-    def is_own(self, name: str) -> bool:
-        """Say whether the path is stated for this operation, and not for all of them."""
-        return name in self._paths and self._paths[name].own
-
-    def is_users(self, name: str) -> bool:
-        """Say whether the user's settings, and not a profile that comes with nbext, have a path of that name."""
-        return name in self._paths and self._paths[name].users and not self.is_absent(name)
+        self.id_template: str | None = values.get("id_template")
+        # `%nbext set` knows only texts.
+        self.idempotent = str(values.get("idempotent")).lower() == "true"
 
     def is_absent(self, name: str) -> bool:
         """Say whether the settings say that no answer has such a thing: paths.url = "null"."""
-        return self.path(name) in _NOWHERE
+        return self.paths.get(name) in _NOWHERE
 
     def silences(self, path: str) -> bool:
         """Say whether the settings say, for this operation, that a field speaks of no rows that are missing."""
         return bool(self.silent) and bool({bare(path), bare(path.rpartition(".")[2])} & self.silent)
 
-    def path(self, name: str) -> str | None:
-        """Return the path of that name as it is written, if one is stated."""
-        return self._paths[name].text if name in self._paths else None
-
     def is_known(self, path: str, value: Any) -> bool:
         """Say whether the settings read a field beside the rows, or say that it does not matter."""
         name = path.rpartition(".")[2].strip('"')
-        read = any(name in re.findall(r"\w+", one.text) for one in self._paths.values())
+        read = any(name in re.findall(r"\w+", text) for text in self.paths.values())
         is_word = isinstance(value, str) and value.casefold() in self.states
         return read or is_word or bool({bare(path), bare(name)} & self.known)
 
     def find(self, name: str, document: Any, headers: Mapping[str, str] | None = None) -> Any:
         """Return what the path of that name leads to; None without such a path, or where it leads to nothing."""
-        if name not in self._paths:
-            return None
-        path = self._paths[name]
-        if path.compiled is None:
-            return (headers or {}).get(path.text.removeprefix(_HEADER)) or None
-        return _searched(path.compiled, document, f"remote.paths.{name}")
+        path = self.paths.get(name, "")
+        if path.startswith(_HEADER):
+            return (headers or {}).get(path.removeprefix(_HEADER)) or None
+        return _searched(f"remote.paths.{name}", path, document) if path else None
 
     @property
     def types_by_theirs(self) -> dict[str, str]:
@@ -183,9 +166,7 @@ class ForeignProfile:
         def part(match: re.Match[str]) -> str:
             if match[1] == "id":
                 return found
-            value = _searched(
-                _compiled("remote.id_template", match[1]), document, "remote.id_template"
-            )
+            value = _searched("remote.id_template", match[1], document)
             if value is None or isinstance(value, list | dict):
                 raise ProtocolError(
                     f"remote.id_template: {quoted(match[1])} leads to no text or number in the answer."
@@ -209,13 +190,6 @@ class ForeignProfile:
                 raise self._clash([path, *record])
             if value is not None:
                 found[ours] = value
-        return found
-
-    def names(self, columns: Sequence[str]) -> list[str]:
-        """Return our names of a table's columns."""
-        found = [self.columns.get(name, name) for name in columns]
-        if len(set(found)) < len(found):
-            raise self._clash(columns)
         return found
 
     def _clash(self, columns: Iterable[str]) -> ProtocolError:
@@ -293,27 +267,26 @@ def _check_table(place: str, kind: str, table: Any) -> None:
                 f"{place}.style: {quoted(value, 40)} is not a style.", str(value), STYLES
             )
         if kind == "paths":
-            _compiled(f"{place}.{name}", value)
+            _check_path(f"{place}.{name}", str(value))
 
 
-def _compiled(place: str, path: Any) -> Any:
+def _check_path(place: str, path: str) -> None:
     import jmespath
     from jmespath.exceptions import JMESPathError
 
-    if str(path).startswith(_HEADER):
-        return None
     try:
-        return jmespath.compile(str(path))
+        jmespath.compile("@" if path.startswith(_HEADER) else path)
     except JMESPathError as error:
         # The first line says what; the others draw it for a terminal.
         raise ConfigError(f"{place}: {str(error).splitlines()[0].rstrip(':')}.") from None
 
 
-def _searched(compiled: Any, document: Any, place: str) -> Any:
+def _searched(place: str, path: str, document: Any) -> Any:
+    from jmespath import search
     from jmespath.exceptions import JMESPathError
 
     try:
-        return compiled.search(document)
+        return search(path, document)
     except JMESPathError as error:
         raise ConfigError(f"{place} cannot be used on this answer: {error}") from None
 

@@ -38,8 +38,6 @@ from nbext.client.remote.signs import signs_of
 from nbext.client.remote.status import (
     error_in,
     error_in_rows,
-    id_in_location,
-    monitor,
     prose_in,
     read_job,
     said,
@@ -112,7 +110,7 @@ class Stranger:
         if page.records is not None and (profile.columns or fields):
             page.records = [to_ours(profile.renamed(record), fields) for record in page.records]
         elif page.table is not None and (profile.columns or fields):
-            names = dict.fromkeys(profile.names(page.table.column_names))
+            names = profile.renamed(dict.fromkeys(page.table.column_names))
             page.table = page.table.rename_columns(list(to_ours(names, fields)))
         # Text of CSV becomes integers as a uint256 does: where every value fits.
         of_csv = page.table is not None
@@ -224,30 +222,27 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         return _receipt(came.whole(source.most), profile, key)
     page = content.opened(source, profile.types_by_theirs, of_job=want is Want.SEGMENT)
     page.retry_after = retry_after(came.headers)
-    if page.table is not None or (page.state is State.RUNNING and page.document is None):
+    answer = came.answer
+    if answer is None:
         if page.table is not None:
             _refuse_text(page.table, {**profile.columns, **source.types}, key)
         page.signs = signs_of(None, came.headers, None, profile)
         page.warnings += page.signs.notes
         return page
-    answer = came.answer
-    assert answer is not None
-    if page.empty:
-        return _of_nothing(answer, want, page, profile)
     if want is Want.SEGMENT:
         page.document = tables.unlisted(page.document, of_job=profile.operation == "segment")
         read_job(page, answer, profile, key)
     elif want is Want.TABLE:
         page.document = tables.unlisted(page.document)
     _raise_error(page, answer.status, want, profile, key)
-    if want is Want.RECORD:
+    if want is Want.RECORD and not page.empty:
         record = tables.the_record(page.document, profile.find("rows", page.document))
         if answer.status == 202 or _KNOWN_FIELDS.isdisjoint(map(bare, record)):
             raise ProtocolError(
                 f"Expected one record, but the answer is {tables.kind_of(record, key)}, with no field of a contract."
             )
         page.records = [record]
-    else:
+    elif want is not Want.RECORD:
         _read_table(page, answer, profile, key)
     # A JSON document ends by itself; lines of JSON do not.
     page.unproven = page.unproven and page.rows is not None
@@ -256,9 +251,9 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
     again = page.id or page.url or page.poll or (page.state and page.word is not None)
     runs = want is Want.SEGMENT and (again or page.state is State.RUNNING)
     if page.rows is None and not runs:
-        raise ProtocolError(
-            f"Expected {want.value}, but the answer is {tables.kind_of(page.document, key)}."
-        )
+        expected = f"Expected {want.value}, but the answer is {tables.kind_of(page.document, key)}."
+        empty = f"The service answered {answer.status} without a body instead of {want.value}."
+        raise ProtocolError(empty if page.empty else expected)
     return page
 
 
@@ -332,26 +327,6 @@ def _is_refused(name: str, value: Any) -> bool:
     return (value is False and name in _REFUSED) or (name == "rejected" and bool(value))
 
 
-def _of_nothing(
-    answer: Answer, want: Want, page: ForeignPage, profile: ForeignProfile
-) -> ForeignPage:
-    page.id, page.poll = (
-        id_in_location(answer),
-        profile.find("poll", None, answer.headers) or monitor(answer),
-    )
-    # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
-    if (
-        want is Want.SEGMENT
-        and (page.id or page.poll or answer.status == 202)
-        and answer.status in (201, 202)
-    ):
-        page.state = State.RUNNING
-        return page
-    raise ProtocolError(
-        f"The service answered {answer.status} without a body instead of {want.value}."
-    )
-
-
 def _raise_error(
     page: ForeignPage, status: int, want: Want, profile: ForeignProfile, key: Secret | None
 ) -> None:
@@ -359,7 +334,7 @@ def _raise_error(
     if (
         page.id is not None
         and page.state not in (None, State.RUNNING, State.COMPLETED)
-        and "error" not in profile
+        and "error" not in profile.paths
     ):
         return
     document = page.document
@@ -388,11 +363,11 @@ def _read_table(
     found = _chosen_rows(profile, document)
     # A path of all operations leads to the rows of segments: where it leads to nothing, a search has its own.
     if found is None and (
-        "rows" not in profile or (profile.operation == "search" and not profile.is_own("rows"))
+        "rows" not in profile.paths or (profile.operation == "search" and "rows" not in profile.own)
     ):
         found = _parts(page, profile) or _found_rows(page, profile)
     if found is not None:
-        if "rows" not in profile:
+        if "rows" not in profile.paths:
             _refuse_groups(found, profile)
         document = _with_last_row(found, document, key)
         _refuse_error_rows(found.records, key)
@@ -549,7 +524,7 @@ def _chosen_rows(profile: ForeignProfile, document: Any) -> tables.FoundTable | 
     rows = profile.find("rows", document)
     if rows is None:
         # protobuf's JSON leaves out a list without rows.
-        is_left_out = document == {} and profile.is_own("rows")
+        is_left_out = document == {} and "rows" in profile.own
         return tables.FoundTable("", []) if is_left_out else None
     columns = tables.columns_beside(document) if isinstance(document, dict) else []
     table = tables.table_in(rows, "", columns, document) if isinstance(rows, list) else None

@@ -77,27 +77,27 @@ def signs_of(
     found = reader.found
     reader.headers(headers)
     for path, place, about in _places(document, rows):
-        reader.enter(place)
-        for name, value in place.items():
-            if value is not rows:
-                reader.field(path, name, place, about)
+        reader.place(path, {name: one for name, one in place.items() if one is not rows}, about)
     found.unknown = {
         path: value for path, value in found.unknown.items() if not profile.is_known(path, value)
     }
     total = number_of(profile.find("total", document, headers))
-    found.totals |= {} if total is None else {"remote.paths.total": total}
-    ways = _ways_of(profile.find("next", document, headers), profile)
-    if ways:
-        found.ways, found.chosen = ways, True
+    chosen = _chosen_ways(profile.find("next", document, headers), profile.style)
+    if total is not None:
+        found.totals["remote.paths.total"] = total
+    if chosen:
+        found.ways, found.chosen = chosen, True
         found.hints.append("remote.paths.next")
-    elif profile.parameter:
+    if profile.parameter:
         # The settings name the parameter: none is guessed.
         found.ways = [
-            way if isinstance(way, str) else {profile.parameter: next(iter(way.values()))}
+            way
+            if isinstance(way, str) or (len(way) > 1 and chosen)
+            else {profile.parameter: next(iter(way.values()))}
             for way in found.ways
         ]
-    nothing = {"total": total is None, "next": not ways}
-    found.nowhere = [name for name, is_so in nothing.items() if is_so and profile.is_users(name)]
+    nothing = {"total": total is None, "next": not chosen}
+    found.nowhere = [name for name, is_so in nothing.items() if is_so and name in profile.users]
     return found
 
 
@@ -122,140 +122,101 @@ def _places(document: Any, rows: Any) -> Iterator[tuple[str, Mapping[str, Any], 
 
 
 class _Reader:
-    """Takes what the fields of an answer say, one by one, into ``found``."""
+    """Takes what the fields of an answer say, object by object, into ``found``."""
 
     def __init__(self, profile: ForeignProfile) -> None:
         self.found = Signs()
         self._profile = profile
-        self._beside: set[str] = set()
 
-    def enter(self, place: Mapping[str, Any]) -> None:
-        """Begin with an object: what the numbers in it say decides what others say."""
-        self._beside = {
+    def place(self, path: str, place: Mapping[str, Any], about: bool) -> None:
+        """Take what the fields of one object say; what no rule understands may say anything, and is unknown."""
+        # What the numbers in it say decides what others say.
+        numbers = {
             _kind(bare(name)) for name, value in place.items() if number_of(value) is not None
         }
-
-    def field(self, path: str, name: str, place: Mapping[str, Any], about: bool) -> None:
-        """Take what one field says; what no rule understands may say anything, and is unknown."""
-        value, plain, here = place[name], bare(name), path_to(path, name)
-        if self._profile.silences(here):
-            return
-        if plain in STATUSES and (path or isinstance(value, list)):
-            self._states(here, value)
-        if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
-            # A next that is null says that there is none.
-            self.found.ended |= about and _kind(plain) in ("next", "cursor", "parameters")
-        elif isinstance(value, list):
-            self._list(here, plain, value, about)
-        elif not self._understood(path, name, place, about) and isinstance(value, _PLAIN):
+        holder = bare(path.rpartition(".")[2])
+        for name, value in place.items():
+            plain, here = bare(name), path_to(path, name)
+            if self._profile.silences(here):
+                continue
+            if plain in STATUSES and (path or isinstance(value, list)):
+                self._states(here, value)
+            if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
+                # A next that is null says that there is none.
+                self.found.ended |= about and _kind(plain) in _LEADING
+                continue
+            if isinstance(value, list):
+                self._list(here, plain, value, about)
+                continue
+            kind = _kind_beside(plain, value, holder, place, numbers)
+            if kind in _LEADING:
+                is_read = self._next(here, name, value, holder, about)
+            elif about:
+                is_read = self._about(kind, here, name, value)
+            else:
+                # Elasticsearch: what these parts of the index hold is missing.
+                lost = plain == "failed" and holder.endswith("shards") and bool(number_of(value))
+                is_read = lost and self._say(here, True)
             says_something = (value or value is False) and value != "0"
-            harmless = _is_harmless(path, plain) or says_whole(plain, value)
-            if says_something and (not harmless or _A_PART.search(str(value)[:1000])):
-                self.found.unknown[here] = value
+            if not is_read and isinstance(value, _PLAIN) and says_something:
+                harmless = _is_harmless(path, plain) or says_whole(plain, value)
+                if not harmless or _A_PART.search(str(value)[:1000]):
+                    self.found.unknown[here] = value
 
-    def _kind_here(self, path: str, name: str, place: Mapping[str, Any]) -> str:
-        """Return what a field says where it is: some names do so beside certain others alone."""
-        value, plain, holder = place[name], bare(name), bare(path.rpartition(".")[2])
-        kind, is_number = _kind(plain), number_of(value) is not None
-        if kind == "cursor":
-            # "after" is a cursor where "before" is another, or among what is said of pages: elsewhere it is a date.
-            of_pages = plain != "after" or "before" in place or holder in _OF_PAGES
-            kind = "cursor" if of_pages and not _BACK.fullmatch(plain) else ""
-            kind = kind or ("next" if plain == "after" and _is_link(value) else "")
-        elif kind == "more" and _is_link(value):
-            kind = "next"
-        elif kind == "offset" and isinstance(value, str) and not is_number:
-            # A number of rows, or whatever is to be sent back under that name.
-            kind = "cursor"
-        elif plain in ("of", "last") and is_number and "page" in self._beside:
-            # {"page": 1, "of": 3}: these are pages, and no rows.
-            kind = "pages"
-        elif plain in _OF_TOTAL and (
-            _kind(holder) == "total" or (kind == "count" and "total" in self._beside)
-        ):
-            # A part of a total; and a count beside a total, which is the page's: {"count": 10, "total": 25}.
-            kind = "of total"
-        return kind
-
-    def _understood(self, path: str, name: str, place: Mapping[str, Any], about: bool) -> bool:
-        value, plain, here = place[name], bare(name), path_to(path, name)
-        kind, holder, truth = (
-            self._kind_here(path, name, place),
-            bare(path.rpartition(".")[2]),
-            truth_of(value),
-        )
-        if kind in ("next", "cursor", "parameters"):
-            if truth is not None:
-                return "next" in plain and self._say(here, truth)
-            return self._next(here, name, value, holder, about)
-        if about and plain.startswith("next") and kind != "no_page":
+    def _about(self, kind: str, here: str, name: str, value: Any) -> bool:
+        """Take what a field about the answer says, and say whether that is understood."""
+        found, plain, truth = self.found, bare(name), truth_of(value)
+        text = value if isinstance(value, str) else ""
+        ranged, paged = _OF.fullmatch(text), _PAGE_OF.fullmatch(text.strip())
+        if plain.startswith("next") and kind != "no_page":
             # Nobody knows this one, but it says that something follows.
             return self._say(here, True)
-        if not about:
-            # Elasticsearch: what these parts of the index hold is missing.
-            lost = plain == "failed" and holder.endswith("shards") and bool(number_of(value))
-            return lost and self._say(here, True)
         if truth is not None:
-            return self._truth(kind, here, truth)
-        is_text = isinstance(value, str) and self._text(kind, here, name, value)
-        return kind == "of total" or is_text or self._number(kind, here, name, value)
-
-    def _truth(self, kind: str, here: str, truth: bool) -> bool:
-        # That an answer is not cut says nothing of pages.
-        if kind in ("more", "last") or (kind == "cut" and truth):
-            self._say(here, truth is (kind != "last"))
-        return kind in ("more", "cut", "last") or (kind == "stale" and not truth)
-
-    def _text(self, kind: str, here: str, name: str, text: str) -> bool:
-        found, ranged, paged = self.found, _OF.fullmatch(text), _PAGE_OF.fullmatch(text.strip())
-        if kind == "warning" or (kind == "remark" and _CUT.search(text)):
+            # That an answer is not cut says nothing of pages.
+            if kind in ("more", "last") or (kind == "cut" and truth):
+                self._say(here, truth is (kind != "last"))
+            return kind in ("more", "cut", "last") or (kind == "stale" and not truth)
+        if text and (kind == "warning" or (kind == "remark" and _CUT.search(text))):
             found.notes.append(text)
         elif ranged:
             found.totals[here] = int(ranged[1].replace(",", ""))
         elif kind == "page" and paged:
             found.page, found.pages = (name, int(paged[1])), int(paged[2])
-        elif kind == "stale":
-            found.notes.append(f"The data may be old: {here} = {value_shown(text)}.")
+        elif kind == "stale" and value:
+            found.notes.append(f"The data may be old: {here} = {value_shown(value)}.")
         else:
-            return False
+            return kind in ("of total", "stale") or self._number(kind, here, name, value)
         return True
 
     def _number(self, kind: str, here: str, name: str, value: Any) -> bool:
+        """Take a number of rows or of pages, or a share of them."""
+        found = self.found
         number, is_least = _total(value) if kind == "total" else (number_of(value), False)
         is_share = kind == "share" and isinstance(value, int | Decimal) and 0 <= value <= 1
         # HTTP's own number for a part.
         is_part = number == 206 and bare(name) in ("status", "statuscode", "code", "httpstatus")
         if is_part or (is_share and value != 1) or (kind in ("rest", "cut") and number):
             return self._say(here, True)
-        if is_share or (kind == "rest" and number == 0):
-            return True
-        if number is None or number < 0:
-            return False
-        if kind == "stale" and number:
-            self.found.notes.append(f"The data may be old: {here} = {number}.")
+        if number is None or number < 0 or kind in ("share", "rest"):
+            return is_share or (kind == "rest" and number == 0)
         if is_least:
-            self.found.least = number
-            self.found.hints.append(here)
-        return kind == "stale" or is_least or self._count(kind, here, name, number)
+            found.least = number
+            found.hints.append(here)
+        elif kind == "total":
+            # No rows at all is said by who did not count, too.
+            found.totals |= {here: number} if number else {}
+        elif kind == "count":
+            found.counts[here] = number
+        elif kind in ("page", "offset", "pages", "size") and getattr(found, kind) is None:
+            # The first that says it: the outermost.
+            setattr(found, kind, (name, number) if kind in ("page", "offset") else number)
+            found.hints += [here] if kind == "pages" else []
+        return kind in ("total", "count", "pages", "page", "offset", "size")
 
     def _states(self, here: str, value: Any) -> None:
         for one in value[:20] if isinstance(value, list) else [value]:
             if word := status_text(one):
                 self.found.states[here] = word
-
-    def _count(self, kind: str, here: str, name: str, number: int) -> bool:
-        # The first that says it: the outermost. No rows at all is said by who did not count, too.
-        found = self.found
-        if kind == "total":
-            found.totals |= {here: number} if number else {}
-        elif kind == "count":
-            found.counts[here] = number
-        elif kind in ("pages", "size") and getattr(found, kind) is None:
-            setattr(found, kind, number)
-            found.hints += [here] if kind == "pages" else []
-        elif kind in ("page", "offset") and getattr(found, kind) is None:
-            setattr(found, kind, (name, number))
-        return kind in ("total", "count", "pages", "page", "offset", "size")
 
     def _say(self, path: str, more: bool) -> bool:
         self.found.go_on = more or bool(self.found.go_on)
@@ -263,7 +224,9 @@ class _Reader:
         return True
 
     def _next(self, path: str, name: str, value: Any, holder: str, about: bool) -> bool:
-        plain = bare(name)
+        plain, truth = bare(name), truth_of(value)
+        if truth is not None:
+            return "next" in plain and self._say(path, truth)
         ways = _ways(plain, name, value, holder)
         if ways and (about or "next" in plain):
             self.found.ways += ways
@@ -282,7 +245,7 @@ class _Reader:
         if about and plain in ("links", "link"):
             for link in objects:
                 relation = link.get("rel", link.get("relation"))
-                if relation == "next" or (isinstance(relation, list) and "next" in relation):
+                if "next" in (relation if isinstance(relation, list) else [relation]):
                     found.ways += (ways := _in_an_object(link))
                     self._say(here, True) if not ways else found.hints.append(here)
         elif about and kind == "division" and items:
@@ -327,25 +290,48 @@ class _Reader:
         for name, value in list(headers.items())[:200]:
             plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
             if value.startswith("{") and "pagination" in plain:
-                inner = _json(value)
-                self.enter(inner)
-                for one in inner:
-                    self.field(name, one, inner, True)
+                self.place(name, _json(value), True)
             elif not _NO_HEADER.fullmatch(plain):
                 # A vendor's name may come first: Sforce-Locator, X-Aptos-Cursor, X-Pagination-Total-Count.
                 ends = [plain, *(plain.split("-", n)[n] for n in (1, 2) if plain.count("-") >= n)]
                 own = plain if name.lower() != plain else ""
                 known = next((end for end in ends if _is_sign(bare(end))), own)
-                if known:
-                    self.enter({})
-                    self.field("", known, {known: value}, True)
+                self.place("", {known: value} if known else {}, True)
                 # Headers speak of much else: only one that says yes or no may be of the rows.
-                if known and truth_of(value) is None:
+                if truth_of(value) is None:
                     found.unknown.pop(path_to("", known), None)
+
+
+def _kind_beside(
+    plain: str, value: Any, holder: str, place: Mapping[str, Any], numbers: set[str]
+) -> str:
+    """Return what a field says where it is: some names do so beside certain others alone."""
+    kind, is_number = _kind(plain), number_of(value) is not None
+    if kind == "cursor":
+        # "after" is a cursor where "before" is another, or among what is said of pages: elsewhere it is a date.
+        of_pages = plain != "after" or "before" in place or holder in _OF_PAGES
+        kind = "cursor" if of_pages and not _BACK.fullmatch(plain) else ""
+        kind = kind or ("next" if plain == "after" and _is_link(value) else "")
+    elif kind == "more" and _is_link(value):
+        kind = "next"
+    elif kind == "offset" and isinstance(value, str) and not is_number:
+        # A number of rows, or whatever is to be sent back under that name.
+        kind = "cursor"
+    elif plain in ("of", "last") and is_number and "page" in numbers:
+        # {"page": 1, "of": 3}: these are pages, and no rows.
+        kind = "pages"
+    elif plain in _OF_TOTAL and (
+        _kind(holder) == "total" or (kind == "count" and "total" in numbers)
+    ):
+        # A part of a total; and a count beside a total, which is the page's: {"count": 10, "total": 25}.
+        kind = "of total"
+    return kind
 
 
 _PLAIN = (str, int, Decimal, float)
 _OF_PAGES = ("pagination", "paging", "cursors")
+# Kinds of what leads to the next page.
+_LEADING = ("next", "cursor", "parameters")
 
 
 def _is_harmless(path: str, plain: str) -> bool:
@@ -429,16 +415,13 @@ def _asked_with(name: str, value: str, holder: str = "") -> list[Way]:
     return [{candidate: value} for candidate in every if candidate]
 
 
-def _ways_of(value: Any, profile: ForeignProfile) -> list[Way]:
+def _chosen_ways(value: Any, style: str | None) -> list[Way]:
     """Return the ways that the value at paths.next, or in the header that is set, means."""
     if value in (None, "", False):
         return []
-    if not isinstance(value, str | int):
-        return _ways("next", "next", value)
-    text = str(value)
-    if profile.style == "url" or (profile.style != "cursor" and _is_link(value)):
-        return [text]
-    return [{profile.parameter: text}] if profile.parameter else _asked_with("cursor", text)
+    if isinstance(value, str | int) and style in ("url", "cursor"):
+        return [str(value)] if style == "url" else _asked_with("cursor", str(value))
+    return _ways("cursor", "cursor", value)
 
 
 def _total(value: Any) -> tuple[int | None, bool]:

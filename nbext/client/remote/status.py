@@ -57,11 +57,9 @@ def read_job(
         # A word alone: Allium answers "running". Any other text may be an id.
         chosen = document
     page.word, page.state = status_of(document, chosen, profile.state_of)
-    if page.state is None and answer.status == 202:
-        page.state = State.RUNNING
     # Without an id a number may be the call's own.
     of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
-    if of_job and page.state is None:
+    if of_job and page.state is None and answer.status != 202:
         page.doubt = _unknown(page.word or "", key)
     page.url = _url_of(document, answer.headers, profile)
     polled = profile.find("poll", document, answer.headers)
@@ -69,6 +67,9 @@ def read_job(
     found = polled or monitor(answer) or next(iter(named.values()), None)
     found = None if profile.is_absent("poll") else found
     page.poll = None if found is None or (polled is None and page.id) else str(found)
+    # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
+    begun = answer.status == 202 or (page.empty and (page.id or page.poll))
+    page.state = page.state or (State.RUNNING if begun else None)
     plain = _addresses(document, PLAIN_URLS.__contains__)
     if page.state is State.RUNNING and page.url in plain.values():
         # The rows are not there yet, if ever: beside an id it is the address of the job itself.
