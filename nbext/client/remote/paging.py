@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -34,40 +34,50 @@ _FULL = "The limit of {:,} rows is reached; the service has more."
 _NOT_SO = (400, 404, 405, 410, 415, 422)
 
 
+@dataclass
 class Walk:
-    """The pages of one answer. ``ask`` reads a request's answer, ``follow`` says where a link may lead."""
+    """The pages of one answer. ``ask`` reads a request's answer, ``follow`` says where a link may lead.
 
-    def __init__(
-        self,
-        ask: Callable[[Call], Any],
-        follow: Callable[[str, str], str],
-        root: str,
-        profile: ForeignProfile,
-        *,
-        limit: int | None,
-        counts: Mapping[str, int],
-        cap: int | None,
-    ) -> None:
-        self._ask, self._follow, self._root = ask, follow, root
-        # As the settings have them.
-        self._style, self._parameter = profile.style, profile.parameter
-        self._place, self._limit, self._cap = f"remote.{profile.operation}", limit, cap
-        # Rows that are stated, by where; those of the description come first.
-        self._stated = {path: n for path, n in counts.items() if not profile.silences(path)}
-        self._came = self._bytes = self._empty = self._seen = self._most = 0
-        self._number: int | None = None
-        self._unproven = self._cut = self._by_link = self._led = self._chosen = self._ended = False
-        self._notes: list[str] = []
-        # Which kinds of tables came, and the rows of the pages before.
-        self._kinds: set[str] = set()
-        self._rows: set[int] = set()
-        self._columns: list[str] = []
-        self._base = 1
-        self._unknown: dict[str, Any] = {}
-        self._address_column: str | None = None
-        self._asked: set[tuple[str, bytes | None]] = set()
-        self._prints: set[int] = set()
-        self._parameters: tuple[str, ...] | None = None
+    ``counts`` are the rows that the description states, by where. ``cap`` bounds the bytes of all pages.
+    """
+
+    ask: Callable[[Call], Any]
+    follow: Callable[[str, str], str]
+    root: str
+    profile: ForeignProfile
+    limit: int | None
+    counts: InitVar[Mapping[str, int]]
+    cap: int | None
+    # What came: rows, bytes, pages, the rows of the largest page, and the empty pages since the last one with rows.
+    _came: int = 0
+    _bytes: int = 0
+    _seen: int = 0
+    _most: int = 0
+    _empty: int = 0
+    _unproven: bool = False
+    _cut: bool = False
+    _ended: bool = False
+    # The number of the page, and of the first.
+    _number: int | None = None
+    _base: int = 1
+    # What led to this page, and what the page before said.
+    _way: Way | None = None
+    _before: Signs = field(default_factory=Signs)
+    _stated: dict[str, int] = field(default_factory=dict)
+    _unknown: dict[str, Any] = field(default_factory=dict)
+    _notes: list[str] = field(default_factory=list)
+    # Which kinds of tables came, the columns of the first, and which of them has addresses.
+    _kinds: set[str] = field(default_factory=set)
+    _columns: list[str] = field(default_factory=list)
+    _address_column: str | None = None
+    # What was asked for, and the pages and rows that came, to know one that comes again.
+    _asked: set[tuple[str, bytes | None]] = field(default_factory=set)
+    _prints: set[int] = field(default_factory=set)
+    _rows: set[int] = field(default_factory=set)
+
+    def __post_init__(self, counts: Mapping[str, int]) -> None:
+        self._place = f"remote.{self.profile.operation}"
+        self._stated = {path: n for path, n in counts.items() if not self.profile.silences(path)}
 
     def pages(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         """Yield the pages, the first one being read already; the next is asked for when it is wanted."""
@@ -85,7 +95,7 @@ class Walk:
         self._notes += check_end(
             self._stated,
             self._came,
-            self._limit,
+            self.limit,
             self._place,
             unproven=self._unproven,
             cut=self._cut,
@@ -107,18 +117,18 @@ class Walk:
 
     def _part(self, link: str, call: Call) -> tuple[ForeignPage, Call]:
         """Return what a file holds that is a part of the rows."""
-        target = self._follow(link, self._address(call))
+        target = self.follow(link, self._address(call))
         asked = replace(call, method="GET", target=target, body=None)
         if len(self._asked) > MAX_PAGES or (target, None) in self._asked:
             raise self._circle()
         self._asked.add((target, None))
-        found = self._ask(asked)
+        found = self.ask(asked)
         if self._repeats(found):
             raise self._repeated([link])
         return found, asked
 
     def _address(self, call: Call) -> str:
-        return call.target if "://" in call.target else self._root + call.target
+        return call.target if "://" in call.target else self.root + call.target
 
     # -------------------------------------------------------------- one page
 
@@ -136,12 +146,12 @@ class Walk:
         self._bytes += page.size
         self._seen, self._most = self._seen + 1, max(self._most, rows)
         self._empty = 0 if rows else self._empty + 1
-        if self._cap is not None and self._bytes > self._cap:
+        if self.cap is not None and self._bytes > self.cap:
             raise ResponseTooLarge(
-                f"The pages of the answer are larger than {self._cap / 1e6:,.0f} MB in all. "
+                f"The pages of the answer are larger than {self.cap / 1e6:,.0f} MB in all. "
                 "Raise the setting max_body_mb, or export to a file with to=."
             )
-        if self._cap is not None and self._came + rows > MAX_ROWS:
+        if self.cap is not None and self._came + rows > MAX_ROWS:
             raise ResponseTooLarge(
                 f"The answer has more than {MAX_ROWS:,} rows. Export CSV to a file with to=."
             )
@@ -157,11 +167,11 @@ class Walk:
             self._number += 1
         elif signs.page:
             self._number = signs.page[1]
-        if before and self._limit and self._came > self._limit:
-            keep, self._came = self._limit - before, self._limit
+        if before and self.limit and self._came > self.limit:
+            keep, self._came = self.limit - before, self.limit
             page.records = None if page.records is None else page.records[:keep]
             page.table = None if page.table is None else page.table.slice(0, keep)
-            self._notes.append(_FULL.format(self._limit))
+            self._notes.append(_FULL.format(self.limit))
             return False
         return True
 
@@ -228,10 +238,10 @@ class Walk:
 
     def _is_full(self, page: ForeignPage) -> bool:
         """Say whether the caller's limit is reached; a note says so where the service has more and no total."""
-        if not self._limit or self._came < self._limit:
+        if not self.limit or self._came < self.limit:
             return False
         if self._says_more(page) and (page.signs.ways or page.signs.go_on or self._is_reached()):
-            self._notes.append(_FULL.format(self._limit))
+            self._notes.append(_FULL.format(self.limit))
         return True
 
     # -------------------------------------------------------------- the next page
@@ -244,41 +254,51 @@ class Walk:
         signs, rows = page.signs, page.rows or 0
         is_counted, is_reached = bool(self._stated), self._is_reached()
         # A total that is the page's own size proves nothing where pages can be asked for.
-        is_numbered = signs.page or signs.offset or signs.size == rows or self._style
+        is_numbered = signs.page or signs.offset or signs.size == rows or self.profile.style
         is_short = rows < (signs.size or 0) or (self._seen > 1 and rows < self._most)
         more: bool | None = None
         if not is_reached or (signs.least is not None and self._came <= signs.least):
             more = True
         elif signs.go_on is not None:
             more = signs.go_on
-        elif any(isinstance(way, str) or not self._by_link for way in signs.ways):
+        elif any(isinstance(way, str) or not isinstance(self._way, str) for way in signs.ways):
             # Where links lead, a cursor without one is no next page. One that leads on from an empty page has no end,
             # where all rows that there are came.
             leads = bool(rows) or not is_counted or self._seen < 2
             # What the settings say led here, and leads no further: another sign may.
-            more = None if leads and self._chosen and not signs.chosen else leads
+            more = None if leads and self._before.chosen and not signs.chosen else leads
         elif is_counted and self._seen > 1:
             more = False
         elif signs.pages is not None and (signs.page or not is_counted):
             number = signs.page[1] - self._base + 1 if signs.page else self._seen
             more = number < signs.pages
-        elif not rows or signs.ended or self._led or is_short or (is_counted and not is_numbered):
+        elif (
+            not rows
+            or signs.ended
+            or self._before.ways
+            or is_short
+            or (is_counted and not is_numbered)
+        ):
             more = False
         return more
 
     def _ways(self, page: ForeignPage) -> list[Way]:
         """Return the ways to the next page, the likeliest first."""
         signs, rows = page.signs, page.rows or 0
-        if self._style in ("page", "offset") and rows:
-            numbers = [self._came] if self._style == "offset" else self._page_numbers()
-            chosen: list[Way] = [{self._parameter or self._style: str(n)} for n in numbers]
+        if self.profile.style in ("page", "offset") and rows:
+            numbers = [self._came] if self.profile.style == "offset" else self._page_numbers()
+            chosen: list[Way] = [
+                {self.profile.parameter or self.profile.style: str(n)} for n in numbers
+            ]
             return [*chosen, *signs.ways]
         links: list[Way] = [way for way in signs.ways if isinstance(way, str)]
-        queries = [way for way in signs.ways if not isinstance(way, str) and not self._by_link]
+        queries = [
+            way for way in signs.ways if not isinstance(way, str) and not isinstance(self._way, str)
+        ]
         if not links and not queries and rows:
             queries = self._counted(signs, rows)
         # What worked for the last page comes first.
-        queries.sort(key=lambda way: tuple(way) != self._parameters)
+        queries.sort(key=lambda way: tuple(way) != tuple(self._way or ()))
         return [*links[:2], *queries][:MAX_WAYS]
 
     def _page_numbers(self) -> list[int]:
@@ -327,7 +347,7 @@ class Walk:
         for way, asked in new:
             self._asked.add((self._address(asked), asked.body))
             try:
-                found = self._ask(asked)
+                found = self.ask(asked)
             except ApiError as error:
                 if error.status not in _NOT_SO:
                     raise
@@ -338,19 +358,17 @@ class Walk:
                 continue
             self._check_number(page, found, way)
             asked_for = "" if isinstance(way, str) else next(iter(way.values()))
-            if self._style == "page" and asked_for.isdecimal():
+            if self.profile.style == "page" and asked_for.isdecimal():
                 # The number that was asked for: an answer may count its pages otherwise.
                 self._number = int(asked_for) - 1
-            self._by_link, self._led = isinstance(way, str), bool(page.signs.ways)
-            self._chosen = page.signs.chosen
-            self._parameters = None if isinstance(way, str) else tuple(way)
+            self._way, self._before = way, page.signs
             return found, asked
         self._refuse(ways, more, refusal)
         return None
 
     def _refuse(self, ways: list[Way], more: bool | None, refusal: ApiError | None) -> None:
         """Raise the error of a next page that is not to be had, unless nothing says that there is one."""
-        counted = self._style in ("page", "offset")
+        counted = self.profile.style in ("page", "offset")
         if more is None and (self._stated or (counted and isinstance(refusal, NotFound))):
             # Some services have no page after the last one, and say so with a 404.
             last = next((way for way in ways[::-1] if not isinstance(way, str)), {})
@@ -394,7 +412,7 @@ class Walk:
         # Another page is another question: under the same key it would get the same answer.
         headers = {name: text for name, text in call.headers.items() if name != IDEMPOTENCY_HEADER}
         if isinstance(way, str):
-            target = self._follow(way, url)
+            target = self.follow(way, url)
             posted = [replace(call, target=target, headers=headers)] if again else []
             return [replace(call, method="GET", target=target, body=None), *posted]
         in_query = replace(call, target=with_query(url, way), headers=headers)
@@ -417,7 +435,7 @@ class Walk:
         pairs = [(before.page, now.page, 1), (before.offset, now.offset, page.rows or 0)]
         for one, other, step in pairs:
             # What does not change is no number of a page to who has set how pages are asked for.
-            constant = self._style and one and other and one[1] == other[1]
+            constant = self.profile.style and one and other and one[1] == other[1]
             if one and other and other[1] != one[1] + step and not constant:
                 raise ProtocolError(
                     f"After {one_line(one[0], length=40)} {one[1]:,} the service sent {other[1]:,}: "
