@@ -63,78 +63,68 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
     ``beside_id``: the answer names a job, so that only what is named as a result is one. A list of rules is no result.
     """
     if isinstance(document, list):
-        found = table_in(document, "", [], document)
-        return [found] if found else []
-    if not isinstance(document, Mapping):
-        return []
-    left = iter(range(MOST_HOLDERS))
+        whole = table_in(document, "", [], document)
+        return [whole] if whole else []
+    found = list[FoundTable]()
 
-    # The document is handed on: a function that calls itself would keep it, page for page, until the next collection.
-    def below(holder: Mapping[str, Any], path: str, depth: int, root: Any) -> list[FoundTable]:
-        is_job = beside_id and depth == 0
-        if not is_job and (whole := keyed(holder, path)):
-            return [whole]
-        if len(holder) > MOST_NAMES:
-            return []
-        if next(left, None) is None:
+    def is_whole(path: str, holder: Mapping[str, Any]) -> bool:
+        table = keyed(holder, path) or _columnar(holder, path)
+        found.extend([table] if table else [])
+        return table is not None
+
+    def may_hold(plain: str, holder: Mapping[str, Any]) -> bool:
+        # A query beside an id is what was asked, and not the wrapper of the job itself.
+        is_echo = plain in ECHOES and bool(IDS & {bare(name) for name in holder})
+        is_result = not beside_id or (plain in RESULTS | WRAPPERS and not is_echo)
+        return plain not in NOT_ROWS and is_result
+
+    def enter(path: str, name: str, value: Any) -> bool:
+        plain = bare(name)
+        is_about = plain in ECHOES - WRAPPERS or plain.endswith(("metadata", "manifest"))
+        return may_hold(plain, holder) and not is_about and not is_whole(path_to(path, name), value)
+
+    if isinstance(document, Mapping) and not beside_id and is_whole("", document):
+        return found
+    holders = places(document, enter, deep=MAX_DEPTH, most=MOST_HOLDERS + 1)
+    for number, (path, holder) in enumerate(holders):
+        if number == MOST_HOLDERS:
             raise ProtocolError(
                 "The answer has too many objects to look for its rows. Set remote.paths.rows."
             )
-        if not is_job and (columnar := _columnar(holder, path)):
-            return [columnar]
-        found: list[FoundTable] = []
         columns = columns_beside(holder)
-        # A query beside an id is what was asked, and not the wrapper of the job itself.
-        echoes = ECHOES if beside_id and IDS & {bare(name) for name in holder} else ()
         for name, value in holder.items():
-            if not isinstance(value, list | Mapping):
-                continue
-            here, plain = path_to(path, name), bare(name)
-            if plain in NOT_ROWS or (
-                beside_id and (plain not in RESULTS | WRAPPERS or plain in echoes)
-            ):
-                continue
-            if isinstance(value, list):
-                table = (
-                    table_in(value, here, columns, root)
-                    if plain in ROWS or _is_records(value)
-                    else None
-                )
+            plain = bare(name)
+            is_rows = isinstance(value, list) and (plain in ROWS or _is_records(value))
+            if is_rows and may_hold(plain, holder):
+                table = table_in(value, path_to(path, name), columns, document)
                 found += [table] if table else []
-            elif (
-                depth < MAX_DEPTH
-                and plain not in ECHOES - WRAPPERS
-                and not plain.endswith(("metadata", "manifest"))
-            ):
-                found += below(value, here, depth + 1, root)
-        return _without_twins(found)
-
-    return below(document, "", 0, document)
+    return _without_twins(found)
 
 
 def _without_twins(found: list[FoundTable]) -> list[FoundTable]:
     """GraphQL services send the same records as edges and as nodes: the nodes are taken."""
-
-    def place(table: FoundTable) -> tuple[str, str, int]:
-        above, _, name = table.path.rpartition(".")
-        return above, bare(name), len(table.records)
-
-    nodes = {(above, "edges", rows) for above, name, rows in map(place, found) if name == "nodes"}
-    return [table for table in found if place(table) not in nodes]
+    rows = {table.path.lower(): len(table.records) for table in found}
+    return [
+        table
+        for table in found
+        if not table.path.lower().endswith("edges")
+        or rows.get(f"{table.path.lower()[:-5]}nodes") != len(table.records)
+    ]
 
 
 def keyed(holder: Mapping[str, Any], path: str) -> FoundTable | None:
     """Return an object whose names are addresses or numbers as a table, with the names as its first column."""
-    if not holder or not all(_HEX_KEY.fullmatch(name) for name in holder):
+    if not holder or not all(map(_HEX_KEY.fullmatch, holder)):
         return None
-    column = "address" if all(looks_like_address(name) for name in holder) else "key"
-    if all(isinstance(value, Mapping) for value in holder.values()):
-        # A record that has the column itself says it in its own way.
-        records = [{column: name, **record_of(value)} for name, value in holder.items()]
-    elif any(isinstance(value, Mapping | list) for value in holder.values()):
+    column = "address" if all(map(looks_like_address, holder)) else "key"
+    are_objects = _is_records(list(holder.values()))
+    if not are_objects and any(isinstance(value, Mapping | list) for value in holder.values()):
         return None
-    else:
-        records = [{column: name, "value": value} for name, value in holder.items()]
+    # A record that has the column itself says it in its own way.
+    records = [
+        {column: name, **(record_of(value) if are_objects else {"value": value})}
+        for name, value in holder.items()
+    ]
     return FoundTable(path, records, source=holder)
 
 
@@ -162,26 +152,17 @@ def _is_records(value: Sequence[Any]) -> bool:
 
 def _cells(value: Sequence[Any]) -> list[list[Any]] | None:
     """Return the rows of BigQuery, Athena and Neo4j as lists: {"f": [{"v": 1}]}, {"Data": [{"VarCharValue": "1"}]}."""
-    first = value[0]
-    name = next(iter(first), "") if isinstance(first, Mapping) else ""
-    if (
-        not name
-        or not isinstance(first[name], list)
-        or any(bare(other) != "meta" for other in list(first)[1:])
+    name, *others = value[0] if isinstance(value[0], Mapping) and value[0] else [""]
+    lists = [row.get(name) if isinstance(row, Mapping) else None for row in value]
+    if any(bare(other) != "meta" for other in others) or not all(
+        isinstance(row, list) for row in lists
     ):
         return None
-    if len(first) == 1 and not all(
-        isinstance(cell, Mapping) and len(cell) <= 1 for cell in first[name]
-    ):
-        return None
-    rows = [
-        row[name] for row in value if isinstance(row, Mapping) and isinstance(row.get(name), list)
-    ]
-    if len(rows) < len(value):
+    if not others and not all(isinstance(cell, Mapping) and len(cell) <= 1 for cell in lists[0]):
         return None
     return [
         [next(iter(cell.values()), None) if isinstance(cell, Mapping) else cell for cell in row]
-        for row in rows
+        for row in lists
     ]
 
 
@@ -220,17 +201,12 @@ def _of_lists(value: Sequence[list[Any]], path: str, columns: list[Any], source:
 
 def _is_header(value: Sequence[list[Any]]) -> bool:
     """Say whether the first of some lists has the names of columns: one column has an address in all the others."""
-    first = value[0]
-    if (
-        len(value) < 2
-        or len(set(map(str, first))) < len(first)
-        or not all(isinstance(item, str) for item in first)
-    ):
-        return False
-    if any(looks_like_address(item) or not re.match("[A-Za-z_]", item) for item in first):
+    first, *others = value
+    are_names = all(isinstance(item, str) and re.match("[A-Za-z_]", item) for item in first)
+    if not others or not are_names or len(set(first)) < len(first) or any(map(is_address, first)):
         return False
     return any(
-        all(i < len(row) and is_address(row[i]) for row in value[1:]) for i in range(len(first))
+        all(i < len(row) and is_address(row[i]) for row in others) for i in range(len(first))
     )
 
 
@@ -238,7 +214,7 @@ def _is_by_column(value: Sequence[list[Any]], path: str) -> bool:
     """Say whether lists as many as they are long are columns: the addresses in it tell, as far as they can."""
     if len(value) < 2 or len(value) != len(value[0]):
         return False
-    are = [[isinstance(item, str) and looks_like_address(item) for item in row] for row in value]
+    are = [[is_address(item) for item in row] for row in value]
     # Rows that the settings point to have no path here.
     if path and all(map(all, are)):
         line = pasteable("rows", path)
@@ -248,8 +224,7 @@ def _is_by_column(value: Sequence[list[Any]], path: str) -> bool:
             candidates=[path],
             setting=line,
         )
-    by_row = all(len(set(column)) == 1 for column in zip(*are, strict=True))
-    return not by_row and all(len(set(row)) == 1 for row in are)
+    return any(row != are[0] for row in are) and all(len(set(row)) == 1 for row in are)
 
 
 def columns_beside(holder: Mapping[str, Any]) -> list[Any]:
@@ -285,21 +260,15 @@ def _types(columns: list[Any]) -> dict[str, str]:
 
 def _columnar(holder: Mapping[str, Any], path: str) -> FoundTable | None:
     """Return an object of equally long lists of values as a table; several lists of rows are not one."""
-    lists = {name: value for name, value in holder.items() if isinstance(value, list)}
-    if (
-        len(lists) < 2
-        or len(lists) < len(holder)
-        or any(bare(name) in ROWS | NOT_ROWS for name in lists)
-    ):
+    lists = list(holder.values())
+    if not 1 < len(lists) <= MOST_NAMES or not all(isinstance(value, list) for value in lists):
         return None
-    if len({len(value) for value in lists.values()}) != 1 or any(
-        isinstance(item, list | Mapping) for value in lists.values() for item in value
-    ):
+    if len(set(map(len, lists))) > 1 or any(bare(name) in ROWS | NOT_ROWS for name in holder):
         return None
-    rows = zip(*lists.values(), strict=True)
-    return FoundTable(
-        path, [dict(zip(lists, row, strict=True)) for row in rows], dict.fromkeys(lists, ""), holder
-    )
+    if any(isinstance(item, list | Mapping) for value in lists for item in value):
+        return None
+    records = [dict(zip(holder, row, strict=True)) for row in zip(*lists, strict=True)]
+    return FoundTable(path, records, dict.fromkeys(holder, ""), holder)
 
 
 def only_empty(document: Any) -> FoundTable | None:
@@ -404,12 +373,10 @@ def the_record(document: Any, chosen: Any) -> dict[str, Any]:
         if inner is None:
             break
         document = inner
-    nothing = not document or (
-        isinstance(document, dict) and not any(document.values()) and len(document) == 1
-    )
-    if not isinstance(document, dict) or nothing or len(document) > MOST_NAMES:
+    values = list(document.values()) if isinstance(document, dict) else []
+    if not 0 < len(values) <= MOST_NAMES or (len(values) == 1 and not values[0]):
         raise ProtocolError(f"Expected one record, but the answer is {kind_of(document)}.")
-    return document
+    return dict(document)
 
 
 _RECORD_WRAPPERS = WRAPPERS | name_set(
@@ -423,24 +390,26 @@ _RECORD_FIELDS = name_set(
 
 
 def _wrapped(document: Any) -> Any:
-    if not isinstance(document, dict) or len(document) > MOST_NAMES:
-        return None
-    if any(bare(name) in _RECORD_FIELDS for name in document):
+    if not isinstance(document, dict) or len(document) > MOST_NAMES or _record_fields(document):
         return None
     by_key = keyed(document, "")
-    if by_key and isinstance(next(iter(document.values())), dict):
+    if by_key and _is_records(list(document.values())):
         return by_key.records
-    inner = {
-        name: value
-        for name, value in document.items()
-        if bare(name) in _RECORD_WRAPPERS and isinstance(value, dict | list)
+    inner = {name: value for name, value in document.items() if isinstance(value, dict | list)}
+    # One that nobody knows wraps something that has a contract's fields.
+    found = {name: value for name, value in inner.items() if bare(name) in _RECORD_WRAPPERS} or {
+        name: value for name, value in inner.items() if len(_record_fields(value)) > 1
     }
-    if not inner:
-        # A wrapper that nobody knows, around something that has a contract's fields.
-        inner = {name: value for name, value in document.items() if _has_record_fields(value)}
-    if len(inner) > 1:
-        raise ambiguous("rows", [path_to("", name) for name in inner])
-    return next(iter(inner.values()), None)
+    if len(found) > 1:
+        raise ambiguous("rows", [path_to("", name) for name in found])
+    return next(iter(found.values()), None)
+
+
+def _record_fields(value: Any) -> frozenset[str]:
+    """Return the names of a contract's fields that an object, or a list of one, has."""
+    one = value[0] if isinstance(value, list) and len(value) == 1 else value
+    names = list(one)[:MOST_NAMES] if isinstance(one, Mapping) else []
+    return _RECORD_FIELDS & set(map(bare, names))
 
 
 def kind_of(value: Any, key: Secret | None = None) -> str:
@@ -451,11 +420,3 @@ def kind_of(value: Any, key: Secret | None = None) -> str:
     if isinstance(value, list):
         return f"a list of {len(value):,} values"
     return "null" if value is None else f"{one_line(repr(value), key, 60)}"
-
-
-def _has_record_fields(value: Any) -> bool:
-    one = value[0] if isinstance(value, list) and len(value) == 1 else value
-    return (
-        isinstance(one, Mapping)
-        and len(_RECORD_FIELDS & {bare(name) for name in list(one)[:100]}) > 1
-    )
