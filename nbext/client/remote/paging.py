@@ -92,15 +92,8 @@ class Walk:
             raise ProtocolError(
                 f"The service was asked for rows, and none of its {self._seen:,} pages has any."
             )
-        self._notes += check_end(
-            self._stated,
-            self._came,
-            self.limit,
-            self._place,
-            unproven=self._unproven,
-            cut=self._cut,
-        )
-        self._notes += unknown_notes(self._unknown, self._place)
+        self._check_end()
+        self._notes += unknown_notes(self._unknown, self.profile)
 
     def _walk(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         while True:
@@ -392,7 +385,7 @@ class Walk:
             hints = ", ".join(one_line(path, length=60) for path in signs.hints[:3])
             raise ProtocolError(
                 f"Only the first {self._came:,} rows came: {hints or 'its page, which is full'} says that they are not "
-                f"all, but not how to ask for the others. {_lines(self._place, signs.hints[:3])}"
+                f"all, but not how to ask for the others. {self._lines(signs.hints[:3])}"
             )
         if more is None and signs.size == page.rows:
             self._notes.append(
@@ -439,20 +432,50 @@ class Walk:
             if one and other and other[1] != one[1] + step and not constant:
                 raise ProtocolError(
                     f"After {one_line(one[0], length=40)} {one[1]:,} the service sent {other[1]:,}: "
-                    f"rows between would be missing. {_lines(self._place)}"
+                    f"rows between would be missing. {self._lines()}"
                 )
 
     # -------------------------------------------------------------- errors
 
+    def _check_end(self) -> None:
+        """Refuse other rows than were stated; note where nothing proves that they are all.
+
+        TruncatedResponse where the body may have ended early, and looks so.
+        """
+        for path, expected in self._stated.items():
+            by_limit = self.limit is not None and self._came == min(self.limit, expected)
+            if self._came != expected and (path == "returned" or not by_limit):
+                raise ProtocolError(
+                    f"The service states {expected:,} rows, but {self._came:,} came ({one_line(path, length=60)}). "
+                    f"{self._lines([path], more=expected > self._came)}"
+                )
+        if self._cut and not self._stated:
+            raise TruncatedResponse(
+                f"The answer ends in the middle of a line, after {self._came:,} rows, and states neither its length "
+                "nor a count."
+            )
+        if self._unproven and (self._cut or not self._stated):
+            self._notes.append(HALF if self._cut else UNPROVEN)
+
+    def _lines(self, fields: Sequence[str] = (), *, more: bool = True) -> str:
+        """Return the lines of settings that ask for the other pages, or say that a field does not speak of any."""
+        paged = (
+            f'Say how with `%nbext set {self._place}.paging.style = "page"` or "offset" '
+            f"({self._place}.paging.parameter is its name), or where the next one begins with "
+            f"{self._place}.paths.next. "
+        )
+        known = f"{_known(self.profile, fields)} says that it does not matter." if fields else ""
+        return f"{paged if more else ''}{known}".strip()
+
     def _circle(self) -> ProtocolError:
         return ProtocolError(
-            f"The pages of the answer lead in a circle after {self._came:,} rows. {_lines(self._place)}"
+            f"The pages of the answer lead in a circle after {self._came:,} rows. {self._lines()}"
         )
 
     def _unasked(self) -> ProtocolError:
         return ProtocolError(
             f"Only the first {self._came:,} rows came, and the others have no address. If the query may run again for "
-            f"each page, say it with `%nbext set remote.idempotent true`. {_lines(self._place)}"
+            f"each page, say it with `%nbext set remote.idempotent true`. {self._lines()}"
         )
 
     def _repeated(self, ways: list[Way]) -> ProtocolError:
@@ -462,9 +485,7 @@ class Walk:
         named = " or ".join(repr(one_line(name, length=40)) for name in first)
         asked = f" The service may not read {named}." if named else ""
         # Who sends a cursor counts no pages.
-        others = (
-            "" if first and not any(map(str.isdigit, first.values())) else f" {_lines(self._place)}"
-        )
+        others = "" if first and not any(map(str.isdigit, first.values())) else f" {self._lines()}"
         return ProtocolError(
             f"The same page came twice, after {self._came:,} rows.{asked} Set the name that it reads: "
             f'`%nbext set {self._place}.paging.parameter = "..."`.{others}'
@@ -480,63 +501,27 @@ def _ends(page: ForeignPage) -> list[list[dict[str, Any]]]:
     return [page.table.slice(0, 500).to_pylist(), last.to_pylist()]
 
 
-def check_end(
-    stated: Mapping[str, int],
-    came: int,
-    limit: int | None,
-    place: str = "remote.export",
-    *,
-    unproven: bool,
-    cut: bool,
+def unknown_notes(
+    unknown: Mapping[str, Any], profile: ForeignProfile, holder: str = "answer"
 ) -> list[str]:
-    """Compare the rows that came with all that was stated; return a note where nothing proves that they are all.
-
-    TruncatedResponse where the body may have ended early, and looks so.
-    """
-    for path, expected in stated.items():
-        by_limit = path != "returned" and limit is not None and came == min(limit, expected)
-        if came != expected and not by_limit:
-            raise ProtocolError(
-                f"The service states {expected:,} rows, but {came:,} came ({one_line(path, length=60)}). "
-                f"{_lines(place, [path], more=expected > came)}"
-            )
-    if not unproven or (stated and not cut):
-        return []
-    if cut and not stated:
-        raise TruncatedResponse(
-            f"The answer ends in the middle of a line, after {came:,} rows, and states neither its length nor a count."
-        )
-    return [HALF if cut else UNPROVEN]
-
-
-def unknown_notes(unknown: Mapping[str, Any], place: str, holder: str = "answer") -> list[str]:
     """Return the note on fields that no rule understands, where there are any."""
     if not unknown:
         return []
-    few = list(unknown.items())[:6]
+    few, place = list(unknown.items())[:6], f"remote.{profile.operation}"
     values = ", ".join(f"{one_line(path, length=60)} = {value_shown(value)}" for path, value in few)
     more = f" and {len(unknown) - len(few):,} more" if len(unknown) > len(few) else ""
     they = "it does" if len(few) == 1 else "they do"
     return [
         f"Beside the rows the {holder} has fields that nbext does not understand: {values}{more}. If one of them "
         f"says that rows are missing, say how the others are asked for ({place}.paging, {place}.paths.next); "
-        f"{_known(place, [path for path, _ in few])} says that {they} not matter."
+        f"{_known(profile, [path for path, _ in few])} says that {they} not matter."
     ]
 
 
-def _lines(place: str, fields: Sequence[str] = (), *, more: bool = True) -> str:
-    """Return the lines of settings that ask for the other pages, or say that a field does not speak of any."""
-    paged = (
-        f'Say how with `%nbext set {place}.paging.style = "page"` or "offset" '
-        f"({place}.paging.parameter is its name), or where the next one begins with {place}.paths.next"
-    )
-    known = f"{_known(place, fields)} says that it does not matter" if fields else ""
-    return f"{'. '.join(filter(None, (paged if more else '', known)))}."
-
-
-def _known(place: str, fields: Sequence[str]) -> str:
-    last = ", ".join(one_line(path.rpartition(".")[2].strip('"'), length=60) for path in fields)
-    return f'`%nbext set {place}.known = "{last.replace(chr(34), "")}"`'
+def _known(profile: ForeignProfile, fields: Sequence[str]) -> str:
+    names = [one_line(path.rpartition(".")[2].strip('"'), length=60) for path in fields]
+    line = profile.adding(f"{profile.operation}.known", [name.replace('"', "") for name in names])
+    return f"`%nbext set {line}`"
 
 
 def with_query(url: str, changes: Mapping[str, str]) -> str:

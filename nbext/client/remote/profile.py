@@ -15,6 +15,7 @@ A path is JMESPath into the answer's body, or ``header:NAME``.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -87,7 +88,7 @@ class ForeignProfile:
     def __init__(self, remote: Mapping[str, Any], operation: str = "segment") -> None:
         _check(remote)
         builtin = builtins().get(remote.get("profile", ""), {})
-        self.operation = operation
+        self.operation, self._remote = operation, remote
         self.paths: dict[str, str] = {}
         self.own: set[str] = set()
         self.users: set[str] = set()
@@ -116,7 +117,7 @@ class ForeignProfile:
                 self.states |= dict.fromkeys(_words(words), STATES[name])
             self.columns |= _flat(layer.get("columns", {}))
             self.types |= _flat(layer.get("types", {}))
-            known = {bare(word) for word in _words(layer.get("known", ()))}
+            known = {bare(word) for word in _words(layer.get("known", []))}
             self.known |= known
             self.silent |= known if is_own else set()
             values |= layer
@@ -124,6 +125,14 @@ class ForeignProfile:
         self.id_template: str | None = values.get("id_template")
         # `%nbext set` knows only texts.
         self.idempotent = str(values.get("idempotent")).lower() == "true"
+
+    def adding(self, place: str, words: Iterable[str]) -> str:
+        """Return the line of settings that adds words to those that are there: a line takes the place of another."""
+        value: Any = self._remote
+        for name in place.split("."):
+            value = value.get(name, []) if isinstance(value, Mapping) else []
+        every = ", ".join(dict.fromkeys([*_listed(value), *words]))
+        return f"remote.{place} = {json.dumps(every, ensure_ascii=False)}"
 
     def is_absent(self, name: str) -> bool:
         """Say whether the settings say that no answer has such a thing: paths.url = "null"."""
@@ -302,9 +311,13 @@ def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def _words(given: Any) -> Iterator[str]:
-    """Yield status words: a list, or a text of several with commas between; a service may use numbers or booleans."""
-    for word in given if isinstance(given, list) else str(given).split(","):
-        yield str(word).strip().casefold()
+    return (word.casefold() for word in _listed(given))
+
+
+def _listed(given: Any) -> list[str]:
+    """Return words: a list, or a text of several with commas between; a service may use numbers or booleans."""
+    words = given if isinstance(given, list) else str(given).split(",")
+    return [str(word).strip() for word in words]
 
 
 def _unknown(words: str, got: str, allowed: tuple[str, ...]) -> ConfigError:

@@ -389,15 +389,13 @@ def _read_table(
         return
     page.warnings += [one_line(note, key, 300) for note in page.signs.notes]
     if found is None:
-        # What it says of the segment; the note on the rows' own answer comes with its last page.
-        if page.id or page.word:
-            page.warnings += unknown_notes(
-                page.signs.unknown, "remote.segment", "segment's description"
-            )
         # Trino: an answer without rows, and the address of the next one.
         page.bare = profile.operation == "export" and any(
             isinstance(way, str) for way in page.signs.ways
         )
+        if (page.id or page.word) and not page.bare:
+            # What it says of the segment; the note on the rows' own answer comes with its last page.
+            page.warnings += unknown_notes(page.signs.unknown, profile, "segment's description")
         page.records = [] if page.bare else None
         return
     if page.doubt is not None:

@@ -5,7 +5,6 @@ Also where the job's state and its rows are asked for.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
@@ -60,7 +59,7 @@ def read_job(
     # Without an id a number may be the call's own.
     of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
     if of_job and page.state is None and answer.status != 202:
-        page.doubt = _unknown(page.word or "", key)
+        page.doubt = _unknown(page.word or "", profile, key)
     page.url = _url_of(document, answer.headers, profile)
     polled = profile.find("poll", document, answer.headers)
     named = _addresses(document, lambda plain: POLLED_AT.fullmatch(plain) is not None)
@@ -80,11 +79,10 @@ def read_job(
     page.reason = _reason(document)
 
 
-def _unknown(word: str, key: Secret | None) -> AmbiguousAnswer:
+def _unknown(word: str, profile: ForeignProfile, key: Secret | None) -> AmbiguousAnswer:
     """Return the error that asks what a status word means."""
     plain = one_line(word, key, 60)
-    written = json.dumps(plain, ensure_ascii=False)
-    lines = [f"remote.states.{state} = {written}" for state in ("done", "running", "failed")]
+    lines = [profile.adding(f"states.{state}", [plain]) for state in ("done", "running", "failed")]
     return AmbiguousAnswer(
         f"nbext does not know what the service's status {plain!r} means. If it means done: `%nbext set {lines[0]}`. "
         f"Otherwise write states.running or states.failed in its place.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from itertools import product
 from typing import Any
 
@@ -379,6 +380,43 @@ def test_an_empty_object_is_no_rows_where_the_settings_say_where_they_would_be(s
     assert len(Client(server.url, KEY, settings=settings(remote=remote)).search_nfts("ape")) == 0
     with pytest.raises(ProtocolError):
         Client(server.url, KEY, settings=settings()).search_nfts("ape")
+
+
+def test_a_line_that_an_error_advises_undoes_none_that_was_set_before(server, settings):
+    def advised(remote: dict[str, Any], call: Any) -> str:
+        client = Client(server.url, KEY, settings=settings(remote=remote))
+        with pytest.raises(ProtocolError) as caught:
+            call(client)
+        return re.findall(r'%nbext set remote\.[a-z.]+ = "([^"]*)"', str(caught.value))[-1]
+
+    def export(client: Client) -> Any:
+        return client.export_json("abc")
+
+    server.handler = serve(simply({"rows": FIRST, "has_more": True, "total": 25}))
+    first = advised({}, export)
+    second = advised({"export": {"known": first}}, export)
+    assert {first, second} == {"total", "total, has_more"}
+    client = Client(server.url, KEY, settings=settings(remote={"export": {"known": second}}))
+    assert len(export(client)) == 10
+
+    words = iter(("half done", "quite done"))
+    server.handler = lambda _request: reply({"id": "r", "status": word, "rows": ROWS})
+    word, done = next(words), {}
+    done = {"states": {"done": advised({}, lambda client: client.execute_segment({"a": 1}))}}
+    word = next(words)
+    both = advised(done, lambda client: client.execute_segment({"a": 1}))
+    assert both == "half done, quite done"
+    client = Client(server.url, KEY, settings=settings(remote={"states": {"done": both}}))
+    assert len(client.execute_segment({"a": 1})) == 25
+
+
+def test_a_note_comes_once_and_its_line_names_the_operation_that_read_the_answer(server, client):
+    server.script("GET /v1/segment/abc", reply({"id": "abc", "status": "done"}))
+    server.script("GET /v1/segment/abc/json", reply({"id": "abc", "odd": 7, "nextUri": "/v1/x"}))
+    server.script("GET /v1/x", reply({"rows": ROWS}))
+    (note,) = client.export_json("abc").attrs["nbext"]["warnings"]
+    assert "odd = 7" in note
+    assert '%nbext set remote.export.known = "odd"' in note
 
 
 # ------------------------------------------------------------------ records and receipts
