@@ -153,10 +153,9 @@ def _is_records(value: Sequence[Any]) -> bool:
 def _cells(value: Sequence[Any]) -> list[list[Any]] | None:
     """Return the rows of BigQuery, Athena and Neo4j as lists: {"f": [{"v": 1}]}, {"Data": [{"VarCharValue": "1"}]}."""
     name, *others = value[0] if isinstance(value[0], Mapping) and value[0] else [""]
-    lists = [row.get(name) if isinstance(row, Mapping) else None for row in value]
-    if any(bare(other) != "meta" for other in others) or not all(
-        isinstance(row, list) for row in lists
-    ):
+    found = [row.get(name) for row in value if isinstance(row, Mapping)]
+    lists = [cells for cells in found if isinstance(cells, list)]
+    if len(lists) < len(value) or any(bare(other) != "meta" for other in others):
         return None
     if not others and not all(isinstance(cell, Mapping) and len(cell) <= 1 for cell in lists[0]):
         return None
