@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
-from nbext.core.atomic_files import whole_folder
+from nbext.core.atomic_files import PART, whole_folder
+from nbext.core.locks import exclusive
 from nbext.errors import ConfigError
 from nbext.service import commands
+from nbext.service.accounts.database import Database
 from nbext.service.container import REGISTRY_FILE
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import ResultFolder
 from nbext.service.segments.store import SegmentStore
+
+# Held while a backup is written: what lies beside one that nobody holds was left by one that was killed.
+_HELD = "backup.lock"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,25 +40,52 @@ def run(args: argparse.Namespace) -> int:
     target, state = args.target.absolute(), commands.state_dir(args)
     with commands.database(args) as database:
         target.parent.mkdir(parents=True, exist_ok=True)
+        _take_away_what_is_left(target.parent)
         # Where the disk is full, half a backup with the name of one would be found on the day that it is needed.
-        with whole_folder(target) as building:
-            made = building / commands.STATE
-            copy, lists = ResultFolder(made, database.id), Lists(made, database)
-            for folder in (copy, lists):
-                folder.claim(expected=False)
-            # The registry first: results that are written from here on are in neither.
-            database.backup(made / REGISTRY_FILE)
-            batches = SegmentStore(database).results()
-            names = [result.file for batch in batches for _, result in batch]
-            copied = sum(_copy(name, state / copy.folder.name, copy.folder) for name in names)
-            # Saved segments name them, by their hash.
-            for path in (state / lists.folder.name).glob("ls_*"):
-                _copy(path.name, path.parent, lists.folder)
-            for made_here in (building, made):
-                made_here.chmod(0o700)
+        with _ends_at_sigterm(), whole_folder(target) as building:
+            with exclusive(building / _HELD):
+                copied = _fill(building, database, state)
+            (building / _HELD).unlink()
     results = f"{copied} result{'s' * (copied != 1)}"
     print(f"{results} and the registry were copied to {args.target}. For chain data, run ingest.")
     return 0
+
+
+@contextlib.contextmanager
+def _ends_at_sigterm() -> Iterator[None]:
+    """Have SIGTERM end this as Ctrl-C does, which takes away what is half written."""
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def _take_away_what_is_left(folder: Path) -> None:
+    for held in folder.glob(f".*{PART}/{_HELD}"):
+        with contextlib.suppress(BlockingIOError):  # another backup writes it now
+            with exclusive(held):
+                pass
+            shutil.rmtree(held.parent)
+
+
+def _fill(building: Path, database: Database, state: Path) -> int:
+    """Copy all into a folder; return how many results there are."""
+    made = building / commands.STATE
+    copy, lists = ResultFolder(made, database.id), Lists(made, database)
+    for folder in (copy, lists):
+        folder.claim(expected=False)
+    # The registry first: results that are written from here on are in neither.
+    database.backup(made / REGISTRY_FILE)
+    batches = SegmentStore(database).results()
+    names = [result.file for batch in batches for _, result in batch]
+    copied = sum(_copy(name, state / copy.folder.name, copy.folder) for name in names)
+    # Saved segments name them, by their hash.
+    for path in (state / lists.folder.name).glob("ls_*"):
+        _copy(path.name, path.parent, lists.folder)
+    for made_here in (building, made):
+        made_here.chmod(0o700)
+    return copied
 
 
 def _copy(name: str, source: Path, target: Path) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import signal
 import stat
+import subprocess
+import sys
 import time
 
 import pytest
@@ -436,3 +439,26 @@ def test_a_backup_that_fails_leaves_nothing(folder, capsys, tmp_path):
     target = tmp_path / "backups" / "copy"
     assert run(capsys, "backup", str(target), "--data", str(folder.folder))[0] == 2
     assert list(target.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("ends", [signal.SIGTERM, signal.SIGKILL])
+def test_a_backup_that_is_killed_leaves_nothing_that_the_next_one_does_not_take_away(
+    folder, capsys, tmp_path, ends
+):
+    folder.execute()
+    copies = tmp_path / "backups"
+    # It has begun to copy results, and never comes to an end by itself.
+    waits = "import shutil, sys, time; from nbext.cli import main; "
+    waits += "shutil.copy2 = lambda *_: (print(flush=True), time.sleep(60)); sys.exit(main(sys.argv[1:]))"
+    words = ["backup", str(copies / "first"), "--data", str(folder.folder)]
+    process = subprocess.Popen([sys.executable, "-c", waits, *words], stdout=subprocess.PIPE)
+    with process:
+        assert process.stdout.readline() == b"\n"
+        process.send_signal(ends)
+        assert process.wait(30) != 0
+    left = [each.name for each in copies.iterdir()]
+    assert len(left) == (ends is signal.SIGKILL), left
+    target = str(copies / "second")
+    assert run(capsys, "backup", target, "--data", str(folder.folder))[0] == 0
+    assert sorted(each.name for each in copies.iterdir()) == ["second"]
+    assert sorted(each.name for each in (copies / "second").iterdir()) == ["service"]
