@@ -238,7 +238,7 @@ class SegmentNode(PlanNode):
 
 
 # A count as it is: from some point on, its size is another number.
-_COUNT = f"CASE WHEN size < {10**KEY_DIGITS} THEN size ELSE CAST(lo AS BIGINT) END AS number"
+_COUNT = f"CASE WHEN size < {10**KEY_DIGITS} THEN size ELSE lo END AS number"
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,20 @@ def test_each_contract_is_held_by_as_many_as_the_oracle_says(client, oracle, ask
         assert (part["wallets"], part["base"]) == (len(wallets & inside), len(others & inside))
 
 
+def test_a_segment_of_two_chains_that_runs_is_profiled_whenever_one_of_them_ends(client):
+    held = {"any": [{"token": {"token": "USDC"}}, {"nft": {"nft": "QUEST", "chain": "optimism"}}]}
+    ran = 0
+    for moment in (*range(13), "2023-11-14", "2023-11-15", "2023-11-16", "0h", "9h", "40h"):
+        try:
+            segment = {**held, "asOf": moment}
+            client.execute_segment(segment, limit=0)
+        except ValidationError:
+            continue
+        nbext.profile(segment, least=1, client=client)
+        ran += 1
+    assert ran > 6
+
+
 def test_a_cell_is_the_segments_wallets_that_hold_the_contract_and_the_chart_has_its_lifts(client):
     table = nbext.profile("USDC", least=1, client=client)
     assert dict(table.dtypes.astype(str))["wallets"] == "int64"

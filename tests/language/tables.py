@@ -17,7 +17,7 @@ from nbext.core.addresses import list_id
 from nbext.core.uint256 import split
 from nbext.engine.dataset import Cancel, ChainExtent, Contract, DataAbout
 from nbext.engine.duckdb.dataset import CursorEngine
-from nbext.engine.query.amounts import stored_amount
+from nbext.engine.query.amounts import sort_key
 from nbext.engine.query.answers import Engine, SqlDataset
 from nbext.engine.query.set_tree import WalletList
 from nbext.engine.schema import FOREVER, TABLES
@@ -109,10 +109,13 @@ def _contract_rows(
     for wallet, changes in sided(contract.standard, own).items():
         stood = steps(changes)
         rows["history"] += [
-            (cid, number[wallet], a, b, *stored_amount(balance)) for a, b, balance in stood
+            (cid, number[wallet], a, b, *split(balance), sort_key(balance))
+            for a, b, balance in stood
         ]
         if stood and stood[-1][2]:
-            rows["balances"].append((cid, number[wallet], *stored_amount(stood[-1][2])))
+            rows["balances"].append(
+                (cid, number[wallet], *split(stood[-1][2]), sort_key(stood[-1][2]))
+            )
     if contract.standard in ("ERC721", "ERC1155"):
         for token_id in {one.amount for one in own}:
             moves = [one for one in own if one.amount == token_id]

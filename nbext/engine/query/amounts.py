@@ -77,11 +77,6 @@ def sort_key(amount: int) -> int:
     return amount if more <= 0 else more * _STEP + int(digits[:KEY_DIGITS])
 
 
-def stored_amount(amount: int) -> tuple[int, int, int, int]:
-    """Return the columns that hold an amount and its sort key: ``hi mid lo size``."""
-    return (*split(amount), sort_key(amount))
-
-
 def amount_near(size: str) -> str:
     """Return about the amount of a sort key, without its sign."""
     first = f"abs({size}) % {_STEP}"

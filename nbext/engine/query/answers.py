@@ -59,7 +59,7 @@ from nbext.engine.query.set_tree import (
     spelled_out,
 )
 from nbext.engine.query.sql import SqlBuilder
-from nbext.errors import ResourceLimit
+from nbext.errors import ResourceLimit, SegmentFailed
 
 if TYPE_CHECKING:
     from nbext.engine.query.bitmaps import Throughout, Wallets
@@ -446,6 +446,8 @@ class Answers:
         assert order.column is not None
         sql, column = self._builder(), question.columns[order.column]
         keys = self._engine.fetch(sql.statement(order.keys(sql)))
+        if column.kind != "amount":
+            keys = valued(keys, column)
         keys = keys.set_column(0, "wallet", pa.array(self._by_address(keys["wallet"].to_numpy())))
         found, ranks = first_by(
             self._by_address(wallets),
@@ -569,7 +571,13 @@ def valued(rows: Any, column: ExactColumn) -> Any:
         ]
         value = pa.StructArray.from_arrays(limbs, fields=list(AMOUNT))
     else:
-        value = parts[0].cast(pa.int64())
+        try:
+            value = parts[0].cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise SegmentFailed(
+                f"{column.name}: a wallet owns {2**63:,} or more, and a column of counts has no larger numbers. "
+                "Count the wallets alone."
+            ) from None
     return rows.select(marks).append_column(column.name, value)
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nbext.core.uint256 import split
 from nbext.engine.query.amounts import (
     AmountRange,
     row_at_least,
     sort_key,
     sort_key_sql,
-    stored_amount,
 )
 from nbext.engine.query.sql import SqlBuilder
 from tests.engine.query.test_amounts import AMOUNTS, limbs_table, run
@@ -53,7 +53,7 @@ def test_a_least_amount_with_few_digits_is_decided_by_size(amount):
 def test_the_sql_of_a_size_is_pythons(amounts):
     values = ", ".join(
         f"({n}, {hi}::DECIMAL(38,0), {mid}::DECIMAL(38,0), {lo}::DECIMAL(38,0))"
-        for n, (hi, mid, lo, _) in enumerate(map(stored_amount, amounts))
+        for n, (hi, mid, lo) in enumerate(map(split, amounts))
     )
     keys = sort_key_sql("hi", "mid", "lo")
     found = duckdb.sql(f"SELECT {keys} FROM (VALUES {values}) AS t(n, hi, mid, lo) ORDER BY n")
