@@ -23,6 +23,7 @@ from nbext.engine.storage import ADVICE, about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
+    from nbext.engine.query.bitmaps import Wallets
     from nbext.engine.query.set_tree import Sql
     from nbext.engine.storage import Generation
 
@@ -59,7 +60,7 @@ class DuckDataset(SqlDataset):
         )
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
         self._closing = threading.Event()
-        self.addresses = self._addresses = Addresses(generation.folder, generation.fingerprint)
+        self._addresses = Addresses(generation.folder, generation.fingerprint)
         self.catalog: Catalog = TableCatalog(self.read)
         self.clock: Clock = TableClock(self.read, self.about.chains)
         self._preparing = self._workers.submit(self._prepare)
@@ -96,6 +97,10 @@ class DuckDataset(SqlDataset):
                 return
             seen += len(numbers)
             yield batch.column(1)
+
+    def addresses_of(self, wallets: Wallets) -> pa.Array | None:
+        """Return the addresses of wallets from their file, once it is made."""
+        return self._addresses.of(wallets) if self._addresses.ready else None
 
     def aside(self) -> Path:
         """Return the folder for rows that do not fit into memory."""

@@ -13,9 +13,11 @@ rows of that very key. Engines scan these integers some 50 times as fast as limb
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, split
+from nbext.core.uint256 import LIMB_BASE, split
 from nbext.engine.query.sql import LIMB, SqlBuilder
 
 KEY_DIGITS = 17
@@ -27,12 +29,6 @@ def limbs_at_least(sql: SqlBuilder, amount: int) -> str:
     """Return the test that limbs in normal form are at least an amount."""
     hi, mid, lo = map(sql.value, split(amount))
     return f"(hi > {hi} OR (hi = {hi} AND (mid > {mid} OR (mid = {mid} AND lo >= {lo}))))"
-
-
-def limbs_at_most(sql: SqlBuilder, amount: int) -> str:
-    """Return the test that limbs in normal form are at most an amount."""
-    hi, mid, lo = map(sql.value, split(amount))
-    return f"(hi < {hi} OR (hi = {hi} AND (mid < {mid} OR (mid = {mid} AND lo <= {lo}))))"
 
 
 def carried(sums: str, others: str) -> str:
@@ -95,15 +91,6 @@ def row_at_least(sql: SqlBuilder, amount: int) -> str:
     return f"(size > {size} OR (size = {size} AND {limbs_at_least(sql, amount)}))"
 
 
-def row_at_most(sql: SqlBuilder, amount: int) -> str:
-    """Return the test that the amount of a table's row is at most a bound."""
-    key = sort_key(amount)
-    size = sql.value(key)
-    if key < sort_key(amount + 1):
-        return f"size <= {size}"
-    return f"(size < {size} OR (size = {size} AND {limbs_at_most(sql, amount)}))"
-
-
 @dataclass(frozen=True)
 class Range:
     """Bounds of a count. ``low`` is always set; ``none_too`` also takes wallets with nothing."""
@@ -124,13 +111,15 @@ class AmountRange(Range):
 
     def holds_row(self, sql: SqlBuilder) -> str:
         """Return the test of a row that has a sort key: it decides nearly all rows by one comparison of 64 bits."""
-        low = row_at_least(sql, self.low)
-        return low if self.high is None else f"{low} AND {row_at_most(sql, self.high)}"
+        return self._within(partial(row_at_least, sql))
 
     def holds_limbs(self, sql: SqlBuilder) -> str:
         """Return the test of an amount that has no sort key, as a sum has none."""
-        low = limbs_at_least(sql, self.low)
-        return low if self.high is None else f"{low} AND {limbs_at_most(sql, self.high)}"
+        return self._within(partial(limbs_at_least, sql))
+
+    def _within(self, at_least: Callable[[int], str]) -> str:
+        low = at_least(self.low)
+        return low if self.high is None else f"{low} AND NOT {at_least(self.high + 1)}"
 
 
 class Block(int):
@@ -160,35 +149,3 @@ class Blocks:
 
 # No data reaches this block, and every reader of JSON leaves it the number that it is.
 NO_BLOCKS = Blocks(first=2**53 - 1)
-
-
-def sort_key_sql(hi: str, mid: str, lo: str) -> str:
-    """Return DuckDB's SQL of the sort key of limbs in normal form: for the writers of tables."""
-    short = " ".join(
-        f"WHEN {lo} < {10 ** (KEY_DIGITS + more)} THEN {more * _STEP} + ({lo}::HUGEINT // {10**more}::HUGEINT)::BIGINT"
-        for more in range(LIMB_DIGITS - KEY_DIGITS + 1)
-    )
-    digits = _digits_sql(hi, mid, lo)
-    long = (
-        f"CASE WHEN length({digits}) <= {KEY_DIGITS} THEN ({digits})::BIGINT "
-        f"ELSE (length({digits}) - {KEY_DIGITS}) * {_STEP} + left({digits}, {KEY_DIGITS})::BIGINT END"
-    )
-    return (
-        f"CASE WHEN {hi} = 0 AND {mid} = 0 THEN CASE {short} END "
-        f"WHEN {hi} < 0 THEN -({long}) ELSE {long} END::BIGINT"
-    )
-
-
-def _digits_sql(hi: str, mid: str, lo: str) -> str:
-    """Return the SQL of the decimal digits of the magnitude, without leading zeros where it is not zero."""
-    base, rest = f"{LIMB_BASE}::HUGEINT", f"({mid}::HUGEINT + ({lo} <> 0)::HUGEINT)"
-    limbs = (
-        f"CASE WHEN {hi} < 0 THEN -({hi}::HUGEINT) - ({rest} <> 0)::HUGEINT ELSE {hi}::HUGEINT END",
-        f"CASE WHEN {hi} >= 0 THEN {mid}::HUGEINT WHEN {rest} = 0 THEN 0 ELSE {base} - {rest} END",
-        f"CASE WHEN {hi} >= 0 OR {lo} = 0 THEN {lo}::HUGEINT ELSE {base} - {lo}::HUGEINT END",
-    )
-    return (
-        "ltrim("
-        + " || ".join(f"lpad(({limb})::VARCHAR, {LIMB_DIGITS}, '0')" for limb in limbs)
-        + ", '0')"
-    )

@@ -35,6 +35,7 @@ from nbext.engine.query.bitmaps import (
     Series,
     always,
     apart,
+    bitmap,
     bits_of,
     combined,
     first_by,
@@ -103,17 +104,6 @@ class Engine(Protocol):
         """Return how the engine would run a statement."""
 
 
-class Lookup(Protocol):
-    """Addresses of wallets that need no statement, where they are ready."""
-
-    @property
-    def ready(self) -> bool:
-        """Say whether addresses can be looked up."""
-
-    def of(self, wallets: Wallets) -> pa.Array:
-        """Return the address of each wallet."""
-
-
 class SqlDataset(ABC):
     """What `nbext.engine.dataset.Dataset` says, for an engine of SQL.
 
@@ -130,7 +120,6 @@ class SqlDataset(ABC):
     clock: Clock
     layers: Layers | None = None
     ranks: tuple[Wallets, Wallets] | None = None
-    addresses: Lookup | None = None
 
     def __init__(self) -> None:
         self.few: dict[str, Wallets] = {}
@@ -146,6 +135,10 @@ class SqlDataset(ABC):
 
     def aside(self) -> Path | None:
         """Return the folder for rows that do not fit into memory; None: the system's."""
+        return None
+
+    def addresses_of(self, wallets: Wallets) -> pa.Array | None:
+        """Return the addresses of wallets where they need no statement; None where one is needed."""
         return None
 
     def _answers(self, task: Callable[[Answers], Result], cancel: Cancel | None) -> Result:
@@ -305,7 +298,9 @@ class Answers:
         self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool
     ) -> list[np.ndarray[tuple[int], Any]]:
         """Return how many wallets of a segment, and of a base, hold each contract, by its number."""
-        sets = [_bitmap(self.wallets(question)) for question in (segment, base)]
+        found = [self.wallets(question) for question in (segment, base)]
+        # One more than the last: no wallet beyond it is in the set.
+        sets = [bitmap(one, int(one.max(initial=-1)) + 1) for one in found]
         counts = [np.zeros(0, np.int64) for _ in sets]
         for chain, end in ends.items():
             sql = self._builder()
@@ -345,7 +340,7 @@ class Answers:
         if limit and order is not None and order.keys is not None and order.column is not None:
             by = question.columns[order.column].name
             columns[f"order by {by}"] = sql.statement(order.keys(sql))
-        if limit and not (self._data.addresses and self._data.addresses.ready):
+        if limit and self._data.addresses_of(returned) is None:
             columns["address"] = _addresses(returned)
         sets_read = {str(number): leaf.wallets for number, leaf in enumerate(numbered, 1)}
         answered = f"the first {limit:,} by {by} are returned" if limit else "they are only counted"
@@ -491,7 +486,10 @@ class Answers:
         try:
             for start, end in rows.chunks(CHUNK):
                 self._cancel.check()
-                addresses = self._addresses_of(wallets[start:end])
+                some = wallets[start:end]
+                addresses = self._data.addresses_of(some)
+                if addresses is None:
+                    addresses = placed(some, self._engine.fetch(_addresses(some)))
                 rows.add("address", pa.chunked_array([addresses]), "address")
             for column in columns:
                 for start, end in rows.chunks(CHUNK):
@@ -553,12 +551,6 @@ class Answers:
             return False
         return bool((np.diff(ranks) > 0).all())
 
-    def _addresses_of(self, wallets: Wallets) -> pa.Array:
-        addresses = self._data.addresses
-        if addresses is not None and addresses.ready:
-            return addresses.of(wallets)
-        return placed(wallets, self._engine.fetch(_addresses(wallets)))
-
 
 def valued(rows: Any, column: ExactColumn) -> Any:
     """Return fetched rows, a table or a batch, with the value of a column as one: an `AMOUNT`, or an integer."""
@@ -584,13 +576,6 @@ def valued(rows: Any, column: ExactColumn) -> Any:
 def _addresses(wallets: Wallets) -> Sql:
     text = f"SELECT wallet, address FROM wallets WHERE wallet IN (SELECT wallet FROM {RETURNED})"
     return Sql(text, tables={RETURNED: pa.table({"wallet": wallets})})
-
-
-def _bitmap(wallets: Wallets) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    # One more than the last: no wallet beyond it is in the set.
-    bits = np.zeros(int(wallets.max(initial=-1)) + 2, bool)
-    bits[wallets] = True
-    return bits
 
 
 def _rows_of(question: Question, number: int, aside: Path | None = None) -> Rows:

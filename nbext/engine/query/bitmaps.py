@@ -13,9 +13,9 @@ answered one by one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     # A bit for each block.
     BlockBits = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
+Found = TypeVar("Found", bound=Sized)
 # Why there are bitmaps: of 10 million transfers, "at least X of A, and B, and not C" of the largest contracts takes
 # 29 ms with them, 59 ms as one statement of joins, and 11 ms on arrays of ids in memory. Bitmaps stay while joins take
 # more than 1.3 times the arrays and 40 ms. "Not C" alone takes 42 ms with them, and 237 ms as joins.
@@ -50,20 +51,51 @@ _LAST = np.iinfo(np.int64).max
 
 def combined(node: Settled, fetch: Callable[[Leaf], Wallets]) -> Wallets:
     """Return the wallets of a tree, in no order; statements that cannot matter are not fetched."""
-    if isinstance(node, Leaf):
-        return fetch(node)
-    if isinstance(node, Union):
-        parts = (combined(part, fetch) for part in node.parts)
-        return np.concatenate(list(parts)) if node.disjoint else _union(parts)
-    wallets = combined(node.first, fetch)
-    for kept, others in ((True, node.inside), (False, node.outside)):
-        for other in others:
-            # Nothing is left to narrow: the rest would be fetched for nothing.
-            if not len(wallets):
-                return wallets
-            inside = _among(wallets, combined(other, fetch))
-            wallets = wallets[inside if kept else ~inside]
-    return wallets
+
+    def union(parts: Iterable[Wallets], disjoint: bool) -> Wallets:
+        return np.concatenate(list(parts)) if disjoint else _union(parts)
+
+    def keep(wallets: Wallets, others: Wallets, inside: bool) -> Wallets:
+        kept: Wallets = wallets[_among(wallets, others) == inside]
+        return kept
+
+    return _walked(node, fetch, union, keep)
+
+
+def throughout(node: Settled, fetch: Callable[[Leaf], Throughout]) -> Throughout:
+    """Return the wallets of a tree at each block."""
+
+    def union(parts: Iterable[Throughout], _: bool) -> Throughout:
+        return merged((one.wallets, one.bits) for one in parts)
+
+    def keep(found: Throughout, others: Throughout, inside: bool) -> Throughout:
+        bits = others.of(found.wallets)
+        return found.kept(bits if inside else ~bits)
+
+    return _walked(node, fetch, union, keep)
+
+
+def _walked(
+    node: Settled,
+    fetch: Callable[[Leaf], Found],
+    union: Callable[[Iterable[Found], bool], Found],
+    keep: Callable[[Found, Found, bool], Found],
+) -> Found:
+    def walk(node: Settled) -> Found:
+        if isinstance(node, Leaf):
+            return fetch(node)
+        if isinstance(node, Union):
+            return union(map(walk, node.parts), node.disjoint)
+        found = walk(node.first)
+        for inside, others in ((True, node.inside), (False, node.outside)):
+            for other in others:
+                # Nothing is left to narrow: the rest would be fetched for nothing.
+                if not len(found):
+                    return found
+                found = keep(found, walk(other), inside)
+        return found
+
+    return walk(node)
 
 
 class Bits:
@@ -85,9 +117,7 @@ class Bits:
     def add(self, place: int, wallets: Wallets) -> None:
         """Add a set under a number of its own."""
         size = -(-(int(wallets.max(initial=-1)) + 1) // 64) * 64
-        bits = np.zeros(size, bool)
-        bits[wallets] = True
-        self._sets[place] = np.packbits(bits).view(np.uint64)
+        self._sets[place] = np.packbits(bitmap(wallets, size - 1)).view(np.uint64)
 
     def common(self, places: Sequence[int]) -> int:
         """Return how many wallets are in each of some sets; after the first, ``~place`` leaves out those of a set."""
@@ -180,7 +210,7 @@ def _among(wallets: Wallets, others: Wallets) -> np.ndarray[tuple[int], np.dtype
             others[np.searchsorted(others, wallets).clip(max=len(others) - 1)] == wallets
         )
         return inside
-    return _bitmap(others, int(wallets.max(initial=0)))[wallets]
+    return bitmap(others, int(wallets.max(initial=0)))[wallets]
 
 
 def _union(parts: Iterable[Wallets]) -> Wallets:
@@ -199,11 +229,12 @@ def _union(parts: Iterable[Wallets]) -> Wallets:
 def _each_once(wallets: Wallets) -> Wallets:
     if len(wallets) < _FEW:
         return np.unique(wallets)
-    return np.flatnonzero(_bitmap(wallets, 0)).astype(np.int32)
+    return np.flatnonzero(bitmap(wallets)).astype(np.int32)
 
 
-def _bitmap(wallets: Wallets, at_least: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    bits = np.zeros(max(int(wallets.max()), at_least) + 1, bool)
+def bitmap(wallets: Wallets, last: int = -1) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return a byte for each wallet up to ``last`` and those of a set: whether it is in the set."""
+    bits = np.zeros(max(int(wallets.max(initial=-1)), last) + 1, bool)
     bits[wallets] = True
     return bits
 
@@ -214,6 +245,9 @@ class Throughout:
 
     wallets: Wallets
     bits: BlockBits
+
+    def __len__(self) -> int:
+        return len(self.wallets)
 
     def at(self, point: int) -> Wallets:
         """Return the wallets at one block, by its number."""
@@ -235,25 +269,6 @@ class Throughout:
         """Return the wallets at those of these blocks at which they are already in the set."""
         both = self.bits & bits
         return Throughout(self.wallets[both != _NONE], both[both != _NONE])
-
-
-def throughout(node: Settled, fetch: Callable[[Leaf], Throughout]) -> Throughout:
-    """Return the wallets of a tree at each block."""
-    if isinstance(node, Leaf):
-        return fetch(node)
-    if isinstance(node, Union):
-        return merged(
-            (one.wallets, one.bits) for one in (throughout(part, fetch) for part in node.parts)
-        )
-    found = throughout(node.first, fetch)
-    for kept, others in ((True, node.inside), (False, node.outside)):
-        for other in others:
-            # Nothing is left to narrow: the rest would be fetched for nothing.
-            if not len(found.wallets):
-                return found
-            bits = throughout(other, fetch).of(found.wallets)
-            found = found.kept(bits if kept else ~bits)
-    return found
 
 
 def merged(parts: Iterable[tuple[Wallets, BlockBits]]) -> Throughout:

@@ -9,13 +9,15 @@ from pathlib import Path
 import platformdirs
 
 from nbext.core.atomic_files import is_intact, made_folder
-from nbext.engine.query.amounts import sort_key_sql
+from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS
+from nbext.engine.query.amounts import KEY_DIGITS
 from nbext.engine.schema import TABLES, sql_literal
 from nbext.engine.storage import MANIFEST
 from nbext.errors import StorageError
 
 PREPARED = Path(__file__).parent / "prepared"
 _DATABASE = "tables.duckdb"
+_STEP = 10**KEY_DIGITS
 
 
 def ensure_sample(data_dir: Path) -> Path:
@@ -69,3 +71,35 @@ def _fill(building: Path) -> None:
             columns = ", ".join(size if column == "size" else column for column in TABLES[name])
             connection.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet({path})")
     shutil.copyfile(PREPARED / MANIFEST, building / MANIFEST)
+
+
+def sort_key_sql(hi: str, mid: str, lo: str) -> str:
+    """Return DuckDB's SQL of the sort key of limbs in normal form: each table comes without it."""
+    short = " ".join(
+        f"WHEN {lo} < {10 ** (KEY_DIGITS + more)} THEN {more * _STEP} + ({lo}::HUGEINT // {10**more}::HUGEINT)::BIGINT"
+        for more in range(LIMB_DIGITS - KEY_DIGITS + 1)
+    )
+    digits = _digits_sql(hi, mid, lo)
+    long = (
+        f"CASE WHEN length({digits}) <= {KEY_DIGITS} THEN ({digits})::BIGINT "
+        f"ELSE (length({digits}) - {KEY_DIGITS}) * {_STEP} + left({digits}, {KEY_DIGITS})::BIGINT END"
+    )
+    return (
+        f"CASE WHEN {hi} = 0 AND {mid} = 0 THEN CASE {short} END "
+        f"WHEN {hi} < 0 THEN -({long}) ELSE {long} END::BIGINT"
+    )
+
+
+def _digits_sql(hi: str, mid: str, lo: str) -> str:
+    """Return the SQL of the decimal digits of the magnitude, without leading zeros where it is not zero."""
+    base, rest = f"{LIMB_BASE}::HUGEINT", f"({mid}::HUGEINT + ({lo} <> 0)::HUGEINT)"
+    limbs = (
+        f"CASE WHEN {hi} < 0 THEN -({hi}::HUGEINT) - ({rest} <> 0)::HUGEINT ELSE {hi}::HUGEINT END",
+        f"CASE WHEN {hi} >= 0 THEN {mid}::HUGEINT WHEN {rest} = 0 THEN 0 ELSE {base} - {rest} END",
+        f"CASE WHEN {hi} >= 0 OR {lo} = 0 THEN {lo}::HUGEINT ELSE {base} - {lo}::HUGEINT END",
+    )
+    return (
+        "ltrim("
+        + " || ".join(f"lpad(({limb})::VARCHAR, {LIMB_DIGITS}, '0')" for limb in limbs)
+        + ", '0')"
+    )

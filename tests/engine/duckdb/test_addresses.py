@@ -65,7 +65,7 @@ def test_an_address_that_changed_on_the_disk_is_found_by_the_check_and_never_ans
     def answered():
         dataset = open_dataset(tmp_path)
         dataset._preparing.result()
-        assert dataset.addresses.ready
+        assert dataset._addresses.ready
         found = dataset.ask(forms.question("token", dataset), limit=100)
         dataset.close()
         return found
@@ -100,11 +100,11 @@ def test_answers_are_the_same_with_the_file_and_without(tmp_path, monkeypatch):
     forms.generation(tmp_path)
     without = open_dataset(tmp_path)
     expected = without.ask(forms.question("token", without), limit=100)
-    assert not without.addresses.ready
+    assert not without._addresses.ready
     without.close()
     monkeypatch.setattr(duck, "MANY_WALLETS", 1)
     dataset = open_dataset(tmp_path)
     dataset._preparing.result()
-    assert dataset.addresses.ready
+    assert dataset._addresses.ready
     assert dataset.ask(forms.question("token", dataset), limit=100) == expected
     dataset.close()

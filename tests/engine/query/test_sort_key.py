@@ -13,9 +13,9 @@ from nbext.engine.query.amounts import (
     AmountRange,
     row_at_least,
     sort_key,
-    sort_key_sql,
 )
 from nbext.engine.query.sql import SqlBuilder
+from nbext.engine.sample.unpack import sort_key_sql
 from tests.engine.query.test_amounts import AMOUNTS, limbs_table, run
 from tests.engine.query.test_amounts import engine as engine  # noqa: PLC0414  a fixture, shared
 
