@@ -260,6 +260,14 @@ def wide_columns(stated: Mapping[str, str], found: Any) -> list[str]:
     return notes
 
 
+def wide_values(records: Sequence[Record], table: pd.DataFrame) -> list[str]:
+    """Return such notes for the columns of whole numbers in records without stated types."""
+    texts = [str(name) for name, dtype in table.dtypes.items() if dtype == text_dtype()]
+    values = {name: [one[name] for one in records if one.get(name) is not None] for name in texts}
+    whole = {name: "uint256" for name in texts if inferred(values[name]) == "whole"}
+    return wide_columns(whole, table.dtypes)
+
+
 def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 

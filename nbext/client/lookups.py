@@ -204,7 +204,9 @@ def search(
             # A stranger's columns stay in its own order.
             types, configured = {}, {**types, **configured}
         types = types or ({} if reading.records else op.SEARCH_FIELDS)
-        table = frames.frame(reading.records or [], types, configured)
+        records = reading.records or []
+        table = frames.frame(records, types, configured)
+        reading.warnings += frames.wide_values(records, table)
     matched = reading.stated.get("total")
     return Provenance(
         operation="search_nfts",

@@ -344,7 +344,9 @@ class SegmentRun:
             return frames.arrow_frame(frames.joined_pages(tables), {**configured, **types})
         # A table of a million rows and their records at once would take twice the memory.
         reading.records, reading.document = None, None if reading.id is None else reading.document
-        return frames.frame(records, types, configured)
+        found = frames.frame(records, types, configured)
+        self._notes += frames.wide_values(records, found)
+        return found
 
     def _describe(self) -> None:
         """Ask what the service says of the segment, before its rows; learn from that whose service it is."""

@@ -184,44 +184,53 @@ def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path)
 
 def _checked(batches: Iterator[pa.RecordBatch], key: Secret | None) -> Iterator[pa.RecordBatch]:
     """Yield the batches, and refuse what came with them instead of a row."""
-    wallets, values = None, list[Any]()
+    import pyarrow.compute as pc
+
+    wallets, ends = None, list[dict[str, Any]]()
     for batch in batches:
         if not batch.num_rows:
             continue
-        if not values:
-            wallets, values = _addresses(batch), batch.column(0)[:2].to_pylist()
+        if not ends:
+            first = batch.slice(0, 20).to_pylist()
+            wallets, ends = _address_column(first), first[:2]
         _refuse_header(batch)
-        if wallets is not None:
-            _refuse_odd(batch.column(wallets), key)
-        # Of the first column the first values and the last one.
-        values[2:] = batch.column(0)[-1:].to_pylist() if len(values) == 2 else []
+        if wallets is not None and _is_text(batch.column(wallets)):
+            column = batch.column(wallets)
+            rows = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
+            _refuse_odd(column.filter(pc.invert(pc.fill_null(rows, False))).to_pylist(), key)
+        ends[2:] = batch.slice(batch.num_rows - 1).to_pylist() if len(ends) == 2 else []
         yield batch
-    refuse_footer(values, key)
+    _refuse_footer(ends, key)
 
 
-def _addresses(batch: pa.RecordBatch) -> int | None:
-    """Return the number of the first column of texts where more than half of the first values are addresses."""
-    for number, column in enumerate(batch.columns):
-        values = column[:20].to_pylist() if _is_text(column) else []
-        if len(values) > 2 and 2 * sum(map(is_address, values)) > len(values):
-            return number
+def refuse_other_rows(records: Sequence[Mapping[str, Any]], key: Secret | None) -> None:
+    """Refuse what came among records instead of one, as it is refused in a table."""
+    wallets = _address_column(records[:20])
+    if wallets is not None:
+        # Of records each may have its address under its own name.
+        odd = [record for record in records if not any(map(is_address, record.values()))]
+        _refuse_odd([record.get(wallets) for record in odd], key)
+    _refuse_footer([*records[:2], *records[-1:]], key)
+
+
+def _address_column(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the first column where more than half of the first values are addresses."""
+    for name in rows[0] if len(rows) > 2 else ():
+        if 2 * sum(is_address(row.get(name)) for row in rows) > len(rows):
+            return name
     return None
 
 
-def _refuse_odd(column: pa.Array, key: Secret | None) -> None:
+def _refuse_odd(values: Sequence[Any], key: Secret | None) -> None:
     """Refuse a row without an address where the others have one: a second header, an error or a remark."""
-    import pyarrow.compute as pc
-
-    rows = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
-    rest = column.filter(pc.invert(pc.fill_null(rows, False))).to_pylist()
-    # A name with a dot is an address to those who resolve it.
-    odd = [text for text in rest if text is None or "." not in text.strip(".")]
-    odd += [text for text in rest if text is not None and re.search(_REMARK, text)]
-    if odd:
-        raise ProtocolError(
-            f"The other rows have an address where a row has {one_line(odd[0], key, 60)!r}: it may be a second "
-            "table, an error or a remark, and rows may be missing."
-        )
+    for value in values:
+        # A name with a dot is an address to those who resolve it.
+        is_name = isinstance(value, str) and "." in value.strip(".")
+        if not is_name or re.search(_REMARK, value):
+            raise ProtocolError(
+                f"The other rows have an address where a row has {one_line(value, key, 60)!r}: it may be a second "
+                "table, an error or a remark, and rows may be missing."
+            )
 
 
 def _refuse_header(batch: pa.RecordBatch) -> None:
@@ -247,14 +256,22 @@ def _is_text(column: pa.Array) -> bool:
 _REMARK = r"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$"
 
 
-def refuse_footer(values: Sequence[Any], key: Secret | None) -> None:
-    """Refuse a last row that is a sum or a remark, by the first two and the last value of the first column."""
-    *first, last = values if len(values) == 3 else [None, None, None]
-    rows = all(map(is_address, first)) or all(re.fullmatch(r"-?\d+", str(one)) for one in first)
-    if rows and isinstance(last, str) and re.search(_REMARK, last.strip()):
+def _refuse_footer(rows: Sequence[Mapping[str, Any]], key: Secret | None) -> None:
+    """Refuse a last row that is a sum or a remark, by the first two and the last."""
+    cells = [list(row.values()) for row in rows if row]
+    *first, last = [row[0] for row in cells] if len(cells) == 3 else [None]
+    is_remark = isinstance(last, str) and re.search(_REMARK, last.strip())
+    # All of the others may have texts in front, but only a remark has nothing beside it.
+    nothing = [all(cell in (None, "") for cell in row[1:]) for row in cells]
+    kinds = {
+        "address": all(map(is_address, first)),
+        "number": all(re.fullmatch(r"-?\d+", str(one)) for one in first),
+        "other value": nothing == [False, False, True],
+    }
+    found = next((kind for kind, is_so in kinds.items() if is_so), None)
+    if found and is_remark:
         raise ProtocolError(
-            f"The last row has no {'address' if is_address(first[0]) else 'number'}, but {one_line(last, key, 60)!r}: "
-            "rows may be missing."
+            f"The last row has no {found}, but {one_line(last, key, 60)!r}: rows may be missing."
         )
 
 

@@ -224,7 +224,11 @@ class Walk:
         """Say whether a page came before: its first and last rows are the same."""
         if not page.rows:
             return False
-        mark = hash((page.rows, repr(_ends(page))))
+        rows = [row for end in _ends(page) for row in end]
+        addresses = [tuple(filter(is_address, row.values())) for row in rows]
+        # Its wallets are as many as its rows, and so it is them: balances change from one request to the next.
+        are_wallets = len(set(addresses)) == min(page.rows, len(rows)) > 1
+        mark = hash((page.rows, repr(addresses if are_wallets else rows)))
         seen = mark in self._prints
         self._prints.add(mark)
         return seen
@@ -253,7 +257,9 @@ class Walk:
         if not is_reached or (signs.least is not None and self._came <= signs.least):
             more = True
         elif signs.go_on is not None:
-            more = signs.go_on
+            # A link to a next page outranks a field that says that there is none, until all rows came.
+            is_link = any(isinstance(way, str) for way in signs.ways)
+            more = None if is_link and not is_counted and rows else signs.go_on
         elif any(isinstance(way, str) or not isinstance(self._way, str) for way in signs.ways):
             # Where links lead, a cursor without one is no next page. One that leads on from an empty page has no end,
             # where all rows that there are came.
@@ -386,6 +392,11 @@ class Walk:
             raise ProtocolError(
                 f"Only the first {self._came:,} rows came: {hints or 'its page, which is full'} says that they are not "
                 f"all, but not how to ask for the others. {self._lines(signs.hints[:3])}"
+            )
+        number = self._seen if signs.page is None else signs.page[1] - self._base + 1
+        if not self._stated and number < (signs.pages or 0):
+            self._notes.append(
+                f"The service states {signs.pages:,} pages, and says after {number:,} that there are no more."
             )
         if more is None and signs.size == page.rows:
             self._notes.append(

@@ -371,10 +371,9 @@ def _read_table(
             _refuse_groups(found, profile)
         document = _with_last_row(found, document, key)
         _refuse_error_rows(found.records, key)
-        content.refuse_footer(
-            [next(iter(row.values()), None) for row in (*found.records[:2], *found.records[-1:])],
-            key,
-        )
+        if profile.operation != "search":
+            # A hit may be of a chain whose addresses look otherwise.
+            content.refuse_other_rows(found.records, key)
         page.unnamed = found.unnamed
     source = None if found is None else found.source
     page.signs = signs_of(document, answer.headers, source, profile)

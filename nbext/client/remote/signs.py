@@ -139,6 +139,9 @@ class _Reader:
             plain, here = bare(name), path_to(path, name)
             if self._profile.silences(here):
                 continue
+            if isinstance(value, list) and len(value) == 1 and _kind(plain) in _LEADING:
+                # HAL's link may be a list of one.
+                value = value[0]  # noqa: PLW2901
             if plain in STATUSES and (path or isinstance(value, list)):
                 self._states(here, value)
             if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
@@ -252,6 +255,8 @@ class _Reader:
             counts = [number_of(one.get("rowcount", one.get("rows"))) for one in objects]
             if len(counts) == len(items) and None not in counts:
                 found.totals[here] = sum(filter(None, counts))
+        elif about and len(items) == 1 == len(objects) and plain in _ABOUT:
+            self.place(here, items[0], about)
         elif about and kind in ("warning", "remark"):
             texts = [one for one in items[:20] if isinstance(one, str | dict)]
             said = [text for text in map(words, texts) if text]

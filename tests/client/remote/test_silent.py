@@ -185,6 +185,37 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
         [{}],
         "page 2",
     ),
+    "what is about the answer, as a list of one": (
+        simply({"rows": FIRST, "meta": [{"total": 25}]}),
+        [{}],
+        ERROR,
+    ),
+    "a link that is a list of one": (
+        link(lambda rows, url: {"rows": rows, "links": {"next": [{"href": url}] if url else []}}),
+        [{}],
+        WHOLE,
+    ),
+    "has_more is false, and a link leads on": (
+        link(lambda rows, url: {"rows": rows, "has_more": False, "next": url}),
+        [{}],
+        WHOLE,
+    ),
+    "has_more is false on the first of three pages": (
+        simply({"rows": FIRST, "has_more": False, "next": None, "total_pages": 3}),
+        [{}],
+        "states 3 pages",
+    ),
+    "a page that comes again with other values": (
+        lambda query, _request: reply(
+            {
+                "rows": [{**row, "n": int(query.get("page", 1))} for row in FIRST],
+                "page": int(query.get("page", 1)),
+                "pages": 2,
+            }
+        ),
+        [{}],
+        "came twice",
+    ),
     # A word that says that it is a part, wherever it stands.
     **{
         f"{name}: {value}": (simply({"rows": FIRST, name: value}), [{}], f"{name} = {value!r}")
@@ -320,6 +351,39 @@ def test_every_status_word_must_be_known_for_a_job_to_be_done(server, settings):
                 Client(server.url, KEY, settings=settings()).execute_segment({"a": 1})
 
 
+def test_what_is_no_row_is_refused_in_every_format_and_wherever_rows_go(server, tmp_path):
+    address = [row["address"] for row in FIRST]
+    tables: dict[str, list[tuple[Any, Any]]] = {
+        "a sum above the rows": [("TOTAL", "300"), *((one, "1") for one in address)],
+        "a sum among the rows": [
+            *((one, "1") for one in address),
+            ("TOTAL", "9"),
+            (address[0], "1"),
+        ],
+        "a remark below the rows": [*((one, "1") for one in address), ("and 15 more", "")],
+        "a row without its address": [*((one, "1") for one in address), ("", "1")],
+        "a remark below rows of names": [*((f"w{at}", "1") for at in range(9)), ("(9 more)", "")],
+    }
+    wrong = []
+    for (name, rows), kind, to in product(
+        tables.items(), ("csv", "json", "x-ndjson"), (None, "rows.csv", "rows.json", "rows.parquet")
+    ):
+        records = [{"wallet": str(one), "n": two} for one, two in rows]
+        lines = "".join(f"{json.dumps(record)}\n" for record in records)
+        table = "".join(f"{record['wallet']},{record['n']}\n" for record in records)
+        bodies = {"csv": f"wallet,n\n{table}", "json": json.dumps(records), "x-ndjson": lines}
+        answer = simply(
+            bodies[kind].encode(),
+            content_type="text/csv" if kind == "csv" else f"application/{kind}",
+        )
+        target = None if to is None else tmp_path / to
+        found = outcome(
+            server, {}, answer, lambda client, target=target: client.export_csv("abc", to=target)
+        )
+        wrong += [] if "rows may be missing" in found else [f"{name} {kind} {to}: {found}"]
+    assert "\n".join(wrong) == ""
+
+
 # ------------------------------------------------------------------ settings reach, and silence one name at a time
 
 
@@ -417,6 +481,21 @@ def test_a_note_comes_once_and_its_line_names_the_operation_that_read_the_answer
     (note,) = client.export_json("abc").attrs["nbext"]["warnings"]
     assert "odd = 7" in note
     assert '%nbext set remote.export.known = "odd"' in note
+
+
+def test_whole_numbers_that_only_text_holds_are_noted(server, client):
+    for digits, noted in ((76, False), (77, True)):
+        rows = [{"address": row["address"], "n": 10 ** (digits - 1)} for row in FIRST[:3]]
+        server.handler = serve(simply({"rows": rows}))
+        for table in (
+            client.export_json("abc"),
+            client.execute_segment({"a": 1}),
+            client.search_nfts("ape"),
+        ):
+            assert [str(value) for value in table["n"]] == [f"1{'0' * (digits - 1)}"] * 3
+            notes = table.attrs["nbext"]["warnings"]
+            assert len(notes) == noted
+            assert all("more than 76 digits" in note for note in notes)
 
 
 # ------------------------------------------------------------------ records and receipts
