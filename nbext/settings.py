@@ -242,7 +242,8 @@ class Settings:
     arguments: dict[str, Any] = field(default_factory=dict)
     ipython: Mapping[str, Any] = field(default_factory=dict)
     environ: InitVar[Mapping[str, str] | None] = None
-    folder: Path | None = None
+    # Of the start: os.chdir in a cell moves neither the project's file nor a data folder.
+    folder: Path = field(default_factory=Path.cwd)
 
     def __post_init__(self, environ: Mapping[str, str] | None) -> None:
         # Only our variables, and never the key's: repr() and vars() show attributes. The process's own environment is
@@ -274,7 +275,10 @@ class Settings:
 
     def set(self, name: str, value: Any) -> None:
         """Set a value for this session, or raise ConfigError where it is not allowed."""
-        self.arguments[name] = setting_named(name).read(value, "argument")
+        read = setting_named(name).read(value, "argument")
+        if name == "data_dir" and read and isinstance(place := data_place(read), Path):
+            read = str(place.absolute())
+        self.arguments[name] = read
 
     def unset(self, name: str) -> None:
         """Drop the value set for this session, so that the next source counts again."""
@@ -283,7 +287,7 @@ class Settings:
 
     def reread(self) -> None:
         """Read the nearest pyproject.toml again, or raise ConfigError and go on with what was read before."""
-        self._pyproject, self._pyproject_path = _nearest_pyproject(self.folder or Path.cwd())
+        self._pyproject, self._pyproject_path = _nearest_pyproject(self.folder)
 
     def all(self) -> dict[str, tuple[Any, str]]:
         """Return every setting's value and source, in the order of the table above."""
@@ -343,7 +347,7 @@ def default_data_dir(settings: Settings) -> Path:
         The setting is a URL.
     """
     if settings["data_dir"]:
-        return data_folder(settings["data_dir"])
+        return settings.folder / data_folder(settings["data_dir"])
     import platformdirs
 
     return Path(platformdirs.user_data_dir("nbext", appauthor=False))

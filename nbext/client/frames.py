@@ -25,7 +25,7 @@ from nbext.core.rules import is_whole
 from nbext.core.times import TIMESTAMP
 from nbext.core.uint256 import as_texts, digits_of_column
 from nbext.core.untrusted_text import quoted
-from nbext.errors import ConfigError, ProtocolError
+from nbext.errors import ProtocolError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -373,11 +373,14 @@ def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
     """Return a DataFrame as an Arrow table; its provenance goes along, as metadata of the schema.
 
     A column of objects that have no one type becomes their texts (`text_or_json`); so does, where ``flat``, every
-    column of objects.
+    column of objects. Labels of rows become the first column.
     """
+    import pandas as pd
     import pyarrow as pa
 
-    table = table.copy(deep=False)
+    # An analysis has its rows' names as its index.
+    named = isinstance(table.index, pd.RangeIndex)
+    table = table.copy(deep=False) if named else table.reset_index(names=table.index.name or "name")
     objects = [name for name, dtype in table.dtypes.items() if str(dtype) == "object"]
     for name in objects:
         if flat or not _has_one_type(table[name]):
@@ -386,13 +389,9 @@ def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
 
 
 def to_polars(table: pd.DataFrame) -> Any:
-    """Return a DataFrame as a polars one; `ConfigError` where polars is not installed."""
-    try:
-        import polars
-    except ImportError:
-        raise ConfigError(
-            "--as polars: polars is not installed. Run `%pip install polars`."
-        ) from None
+    """Return a DataFrame as a polars one."""
+    import polars
+
     return polars.from_arrow(as_texts(to_arrow(table), wide=True))
 
 

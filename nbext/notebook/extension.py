@@ -8,7 +8,7 @@ import linecache
 import re
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
@@ -212,12 +212,14 @@ def _magic(grammar: Grammar, run: Callable[[Session, Args], Any]) -> Any:
                 f"{grammar.magic} {visible(' '.join([*line.split(), *cell.split()]))}"
             )
         args = grammar.parse(line, names_at_the_call(self.session.names))
-        # Before the options are checked: who asks for help may have written them wrong.
         if args["help"]:
-            print(grammar.help())
+            print(root.help_of(args))
             return None
         args.cell = cell
-        prepare(args)
+        # A file that cannot be read changes nothing; `%nbext connect` says so.
+        with suppress(ConfigError):
+            self.session.settings.reread()
+        prepare(args, self.session.settings)
         return run(self.session, args)
 
     magic.__name__, magic.__doc__ = grammar.magic.lstrip("%"), grammar.help()

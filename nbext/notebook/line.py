@@ -150,12 +150,18 @@ class Grammar:
     def parse(self, line: str, names: Mapping[str, Any] = MappingProxyType({})) -> Args:
         """Read a line into words and options; `UsageError` for an option that is unknown or has a wrong value."""
         args = Args(self, line, names=names)
-        rest = iter(split_line(line, self.magic))
+        words = split_line(line, self.magic)
+        own = bool(words) and words[0].text in self.own
+        # Wherever it stands: who asks for help may have written the rest wrong.
+        if not own and any(one.kind == "word" and one.text in HELP.flags for one in words):
+            words = [one for one in words[:1] if not one.text.startswith("-")]
+            args.options["help"] = True
+        rest = iter(words)
         for word in rest:
             # First of all, so that no other error repeats what may be a key.
             if word.kind == "word" and _KEY.match(word.text):
                 raise UsageError(f"{self.magic}: {KEY_REFUSED}")
-            if args.words and args.words[0].text in self.own:
+            if own:
                 args.words.append(word)
             elif word.kind == "word" and word.text == "--":
                 args.words.extend(rest)

@@ -65,6 +65,11 @@ _CALL_SECONDS = 1.0
 _COLUMNS_IN_A_NOTEBOOK = 20
 # Any condition does: what takes time is the language, the engine and their first statement.
 _A_SEGMENT = {"wallet": {"contract": False}}
+# A client reads these when it is made: where one has changed, wherever it is set, the next call makes another.
+_OF_THE_CONNECTION = (
+    *("base_url", "data_dir", "engine", "connect_timeout", "read_timeout"),
+    *("insecure", "ca_bundle", "max_body_mb", "attempts", "remote"),
+)
 _under_way: set[Future[None]] = set()
 _QUERY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
@@ -232,8 +237,8 @@ class Session:
     def __init__(self, shell: InteractiveShell, settings: Settings | None = None) -> None:
         self.shell = shell
         self.settings = settings or Settings()
-        # None before the first call: `connected` makes one.
-        self.client: Client | None = None
+        self._client: Client | None = None
+        self._made_with: list[Any] = []
         # Of the last answer of a client that was dropped, for `%nbext last-answer`.
         self.outline: Outline | None = None
         self.history = History()
@@ -256,6 +261,16 @@ class Session:
         return names
 
     @property
+    def client(self) -> Client | None:
+        """The client; None before the first call, and once a setting of its connection has changed."""
+        if self._client is not None and self._made_with != self._connection():
+            self.disconnect()
+        return self._client
+
+    def _connection(self) -> list[Any]:
+        return [self.settings[name] for name in _OF_THE_CONNECTION]
+
+    @property
     def data_dir(self) -> Path:
         """The folder of saved queries and of the embedded service's data."""
         return default_data_dir(self.settings)
@@ -271,18 +286,20 @@ class Session:
         """
         # Two threads that make the first call connect once, and say so once.
         with self._connecting:
-            if self.client is None:
+            client = self.client
+            if client is None:
                 return self.connect()
             if self._other_data():
-                self.ask_about(self.client)
-            return self.client
+                self.ask_about(client)
+            return client
 
     def _other_data(self) -> bool:
         """Say whether our own service serves other data than it said last, as far as is known without asking it."""
-        if self.client is None or self.about is None:
+        client = self.client
+        if client is None or self.about is None:
             return False
         # Not imported where no embedded service ever ran: it loads what only a service needs.
-        embedded, served = sys.modules.get("nbext.embedded"), self.client.data
+        embedded, served = sys.modules.get("nbext.embedded"), client.data
         if embedded is not None and not self.settings["base_url"]:
             served = embedded.refresh(self.data_dir, self.settings["engine"])
         return served not in (None, _data_of(self.about).get("fingerprint"))
@@ -308,10 +325,12 @@ class Session:
             self.settings.set("base_url", base_url)
         try:
             self.settings.reread()
+            # Before the bar, which would be drawn over a prompt for it.
+            key = self._key()
             with self.bar("connecting"):
                 if self._warm_up is not None:
                     self._warm_up.wait()
-                client = self.unasked_client()
+                client = self.unasked_client(key)
                 self.about, trouble = None, None
                 try:
                     if client.is_ours:
@@ -328,7 +347,7 @@ class Session:
             if isinstance(error, KeyboardInterrupt):
                 raise QueryCancelled("Interrupted while connecting.") from None
             raise
-        self.client = client
+        self._client = client
         if announce:
             print(connected_line(self.about, client.base_url, trouble))
         return client
@@ -350,13 +369,13 @@ class Session:
         """Print which data is new since the last cell."""
         # A service elsewhere says with an answer that it is of other data: with that cell, and not with the next.
         with suppress(NbextError):
-            if self.client is not None and self.settings["base_url"] and self._other_data():
-                self.ask_about(self.client)
+            if (client := self.client) and self.settings["base_url"] and self._other_data():
+                self.ask_about(client)
 
     def disconnect(self) -> None:
         """Drop the client; the next call connects again."""
-        self.outline = self.client.outline if self.client is not None else self.outline
-        self.client = self.vocabulary.client = None
+        self.outline = self._client.outline if self._client is not None else self.outline
+        self._client = self.vocabulary.client = None
 
     def end(self) -> None:
         """Make the session before this one current; drop the client, and what is being prepared for it."""
@@ -390,10 +409,15 @@ class Session:
             "nbext: key removed from this session and the keyring. NBEXT_API_KEY is used as long as it is set."
         )
 
-    def unasked_client(self) -> Client:
+    def unasked_client(self, key: Secret | None = None) -> Client:
         """Return a new client of the service that is set; a remote service is not asked anything for it."""
         from nbext.connect import connect
 
+        self._made_with = self._connection()
+        return connect(self.settings["base_url"], key or self._key(), settings=self.settings)
+
+    def _key(self) -> Secret | None:
+        """Return the key of the service that is set, asking for it at last; None of the embedded one."""
         url = self.settings["base_url"]
         key, source = None, "made for this session"
         if url:
@@ -406,7 +430,7 @@ class Session:
                 if source == "prompt":
                     self._typed_keys[url] = key
         self.key_source = source
-        return connect(url, key, settings=self.settings)
+        return key
 
 
 def check_address(url: str, *, insecure: bool) -> None:

@@ -365,14 +365,11 @@ def test_what_was_set_is_taken_back_and_what_holds_then_is_said(asked, monkeypat
     )
 
 
-def test_a_place_inside_of_a_setting_is_taken_back_to_what_the_file_says(
-    shell, tmp_path, monkeypatch
-):
+def test_a_place_inside_of_a_setting_is_taken_back_to_what_the_file_says(shell, tmp_path):
     file = tmp_path / "pyproject.toml"
     file.write_text('[tool.nbext.remote.paths]\nid = "job.id"\n')
-    monkeypatch.chdir(tmp_path)
     settings = current_session().settings
-    settings.reread()
+    settings.folder = tmp_path
     shell.run("%nbext set remote.paths.id job.handle")
     shell.run("%nbext set remote.types.n integer")
     shell.run("%nbext unset remote.types.n")
@@ -382,10 +379,11 @@ def test_a_place_inside_of_a_setting_is_taken_back_to_what_the_file_says(
     assert settings.arguments == {}
 
 
-def test_connect_reads_the_file_of_settings_again(asked, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_file_of_settings_is_read_before_each_magic_and_a_broken_one_changes_nothing(
+    asked, tmp_path
+):
+    current_session().settings.folder = tmp_path
     (tmp_path / "pyproject.toml").write_text("[tool.nbext]\nlimit = 2\n")
-    asked.run("%nbext connect")
     assert len(asked.value(f"%%segment_query\n{HOLDERS}")) == 2
     (tmp_path / "pyproject.toml").write_text("[tool.nbext]\nlimits = 2\n")
     assert asked.error("%nbext connect").startswith(
@@ -515,14 +513,24 @@ def test_a_query_in_the_background_is_looked_at_waited_for_and_awaited(asked):
     assert handle.status == "failed"
 
 
-HANDLE = "has no effect with --bg, which returns a handle; its .result() is a DataFrame. Use one of them."
+HANDLE = (
+    "has no effect with --bg, which returns a handle; its .result() is the table. Use one of them."
+)
+REQUEST = "has no effect with --dry-run, which returns the request. Use one of them."
 
 
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
         ("--bg --to {}/x.csv", f"--to {HANDLE}"),
-        ("--bg --as polars", f"--as {HANDLE}"),
+        ("--dry-run --card", f"--card {REQUEST}"),
+        ("--dry-run --to {}/x.csv", f"--to {REQUEST}"),
+        ("--dry-run --bg", f"--bg {REQUEST}"),
+        ("-o few --dry-run", "few: nothing is stored, because nothing runs. Leave the name out."),
+        (
+            "--explain --explore",
+            "--explore has no effect with --explain, which returns words and SQL. Use one of them.",
+        ),
         ("--bg --count", f"--count {HANDLE}"),
         (
             "--card --to {}/x.csv",
@@ -546,6 +554,10 @@ def test_an_option_that_another_leaves_nothing_to_do_is_refused_before_anything_
     assert asked.error(line).splitlines()[0] == f"UsageError: %segment: {message}"
     assert asked.error(f"%segment {HOLDERS} --limit 0 --to {tmp_path}/x.csv") == (
         "UsageError: --to has no rows to write: a limit of 0 only counts."
+    )
+    long = f"{tmp_path}/{'x' * 300}.csv"
+    assert asked.error(f"%segment {HOLDERS} --to {long}").endswith(
+        "the file's name is longer than 255 bytes."
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -703,7 +703,7 @@ SELECT address FROM holders""",
     ),
     "an explanation in the background": (
         """%segment {"token": {"token": "UNI"}} --bg --count""",
-        "UsageError: %segment: --count has no effect with --bg, which returns a handle; its .result() is a DataFrame. Use one of them.",
+        "UsageError: %segment: --count has no effect with --bg, which returns a handle; its .result() is the table. Use one of them.",
     ),
     "an unclosed expression on the line": (
         "%token ethereum {{wallets",

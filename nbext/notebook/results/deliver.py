@@ -7,6 +7,7 @@ import keyword
 import unicodedata
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from nbext.core.provenance import Provenance
 from nbext.core.rules import FILES, FRAMES
 from nbext.core.untrusted_text import visible
-from nbext.errors import UsageError
+from nbext.errors import ConfigError, UsageError
 from nbext.notebook.line import Args, Option
+from nbext.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 # IPython uses these names itself: a result under one of them would break the shell.
 _TAKEN = {"In", "Out", "exit", "quit", "get_ipython", "ip", "display"}
+# What file systems take.
+_LONGEST_NAME = 255
 _FILES = " or ".join((", ".join(FILES[:-1]), FILES[-1]))
 OUT = Option(
     ("--out", "-o"),
@@ -52,23 +56,25 @@ _CODE = {
     FunctionType: "function",
     BuiltinFunctionType: "function",
 }
-# What an option returns instead of a table.
+# What an option returns instead of a table, and which others then have nothing to do.
 _NO_TABLE = {
-    "bg": "a handle; its .result() is a DataFrame",
-    "card": "a card",
-    "count": "a number",
-    "explore": "a view of the table",
+    "bg": ("a handle; its .result() is the table", ("to", "card", "count", "explore")),
+    "card": ("a card", ("to", "as", "bg", "count", "explore")),
+    "count": ("a number", ("to", "as", "bg", "card", "explore")),
+    "explore": ("a view of the table", ("to", "as", "bg", "card", "count")),
+    "dry_run": ("the request", ("to", "as", "bg", "card", "explain", "explore")),
+    "explain": ("words and SQL", ("to", "as", "bg", "card", "dry_run", "explore")),
 }
 
 
-def prepare(args: Args) -> None:
+def prepare(args: Args, settings: Settings) -> None:
     """Put Python values into the options, and check where the result is to go, before anything runs."""
-    for option, what in _NO_TABLE.items():
-        if args[option]:
-            for other in ("to", "as", *_NO_TABLE):
-                if args[other] is not None and other != option:
-                    message = f"--{other} has no effect with --{option}, which returns {what}. Use one of them."
-                    raise args.error(message)
+    for option, (what, others) in _NO_TABLE.items():
+        for flag in args.given(*others) if args[option] else ():
+            this = f"--{option.replace('_', '-')}"
+            raise args.error(
+                f"{flag} has no effect with {this}, which returns {what}. Use one of them."
+            )
     # A query may take minutes: a name or a file that cannot be used is refused before it.
     args.grammar.settle(args)
     if args["out"] is not None:
@@ -77,6 +83,9 @@ def prepare(args: Args) -> None:
         checked_file(args["to"], overwrite=bool(args["overwrite"]))
     elif "--to" in args.grammar.flags and (args["overwrite"] or args["raw"]):
         raise args.error(f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE.")
+    wanted = (args["as"] or settings["frame"]) if "--as" in args.grammar.flags else ""
+    if wanted == "polars" and find_spec("polars") is None:
+        raise ConfigError("--as polars: polars is not installed. Run `%pip install polars`.")
 
 
 def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
@@ -101,16 +110,17 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         )
         print(f"{args['to']}: {size_in_words(frame)}")
     # Converted last: files and provenance are made from the DataFrame.
-    kind = args["as"] or session.settings["frame"]
-    maker = FRAMES[kind]
-    value = frame
-    if maker is not None:
-        module, _, name = maker.partition(":")
-        value = getattr(import_module(module), name)(frame)
+    value = converted(frame, args, session.settings)
     if args["explore"]:
         put(session, args, value)
         return forms().explore(frame, client=session.client)
     return None if args["to"] is not None and args["out"] is None else put(session, args, value)
+
+
+def converted(frame: pd.DataFrame, args: Args, settings: Settings) -> Any:
+    """Return a table as the type that the line or the setting ``frame`` names."""
+    module, _, name = (FRAMES[args["as"] or settings["frame"]] or "").partition(":")
+    return getattr(import_module(module), name)(frame) if name else frame
 
 
 def file_of(args: Args) -> dict[str, Any]:
@@ -209,6 +219,10 @@ def checked_file(to: str, *, overwrite: bool) -> Path:
     path = Path(to).expanduser()
     if path.suffix.lower() not in FILES:
         raise UsageError(f"--to {visible(to)}: unknown file format. Use {_FILES}.")
+    if len(path.name.encode()) > _LONGEST_NAME:
+        raise UsageError(
+            f"--to {visible(to)}: the file's name is longer than {_LONGEST_NAME} bytes."
+        )
     # A link could lead the result out of the folder that the user sees.
     if path.is_dir() or path.is_symlink():
         raise UsageError(

@@ -12,7 +12,7 @@ from nbext.core.provenance import Provenance
 from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.line import Args
-from nbext.notebook.results.deliver import cut_in_words, print_notes
+from nbext.notebook.results.deliver import converted, cut_in_words, print_notes
 from nbext.notebook.results.progress import in_background
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class BackgroundSegment:
 
     def __init__(self, client: Client, query: SegmentQuery, args: Args) -> None:
         self._client, self._query, self._args = client, query, args
-        self._has_told = False
+        self._table: Any = None
         self._cancelled = threading.Event()
         self.segment_id: str | None = None
         # A daemon: a kernel that is shut down does not wait for the segment.
@@ -48,7 +48,7 @@ class BackgroundSegment:
             return "completed"
         return "cancelled" if isinstance(error, QueryCancelled) else "failed"
 
-    def result(self, timeout: float | None = None) -> pd.DataFrame:
+    def result(self, timeout: float | None = None) -> Any:
         """Return the table, waiting for it.
 
         Raises
@@ -73,15 +73,16 @@ class BackgroundSegment:
         if self.segment_id is not None and not self._future.done():
             self._client.cancel(self.segment_id)
 
-    def __await__(self) -> Generator[Any, None, pd.DataFrame]:
+    def __await__(self) -> Generator[Any, None, Any]:
         return self._told((yield from asyncio.wrap_future(self._future).__await__()))
 
-    def _told(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _told(self, frame: pd.DataFrame) -> Any:
         """Return the table, whose notes are printed the first time: nobody reads what the thread prints."""
-        if not self._has_told:
-            self._has_told, about = True, Provenance.of(frame)
+        if self._table is None:
+            about = Provenance.of(frame)
+            self._table = converted(frame, self._args, self._client.settings)
             print_notes(about, cut_in_words(about, self._args))
-        return frame
+        return self._table
 
     def __repr__(self) -> str:
         return f"<segment in the background: {self.status}>"

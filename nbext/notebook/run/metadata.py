@@ -95,13 +95,15 @@ def read_or_search(session: Session, args: Args) -> Any:
         raise UsageError(
             "--card shows one contract: give its chain and address, such as %nft ethereum BAYC --card"
         )
+    if given := args.given("strict", "refresh", *([] if is_search else ["chain"])):
+        raise args.error(f"{given[0]} has no effect on a search. Leave it out.")
     if is_search:
         term = " ".join(str(value_of(word, args)) for word in args.words[1:])
-        chain, kind = args["chain"] or session.settings["chain"], args["type"] or "nft"
-        limit = 20 if args["limit"] is None else args["limit"]
+        chain = args["chain"] or session.settings["chain"]
     else:
-        term, chain, limit = "", args.words[0].text, _LISTED
-        kind = "token" if args.grammar is TOKEN else "nft"
+        term, chain = "", args.words[0].text
+    kind = args["type"] or ("token" if args.grammar is TOKEN else "nft")
+    limit = (20 if is_search else _LISTED) if args["limit"] is None else args["limit"]
     client, offset = session.connected(), args["offset"] or 0
     with session.bar("search"):
         frame = client.search_nfts(term, chain, type=kind, limit=limit, offset=offset)
@@ -115,6 +117,8 @@ def read_or_search(session: Session, args: Args) -> Any:
 def _read(session: Session, args: Args) -> Any:
     chain, addresses = chain_and_addresses(args, session.settings["chain"])
     is_one, is_nft = len(addresses) == 1, args.grammar is NFT
+    if given := args.given("chain", "type", "limit", "offset"):
+        raise args.error(f"{given[0]} is for a search: %nft search TERM {given[0]} ...")
     if args["card"] and not is_one:
         raise args.error(f"--card shows one contract, and {len(addresses):,} are asked for.")
     client = session.connected()

@@ -242,6 +242,10 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
                 session, args, {"operator": query.operator, "filters": query.filters}
             )
     if args["dry_run"] or args["explain"]:
+        if args["out"] is not None:
+            raise args.error(
+                f"{visible(args['out'])}: nothing is stored, because nothing runs. Leave the name out."
+            )
         show = print_request if args["dry_run"] else print_explanation
         return show(session.connected(), query)
     if args["bg"]:
@@ -269,7 +273,9 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
 def _read(session: Session, args: Args, segment_id: str) -> Any:
     """Read a segment by its id, or export its rows."""
     # These change how a query runs, and mean nothing for a segment that has run.
-    if given := args.given("operator", *analysis.OF_ROWS, "from", "chain", "as_of", "columns"):
+    if given := args.given(
+        "operator", *analysis.OF_ROWS, "from", "run_corrected", "chain", "as_of", "columns"
+    ):
         raise args.error(
             f"{given[0]} has no effect on a segment that has run. Use it with filters."
             f"{_taken_for_an_id(args, segment_id)}"

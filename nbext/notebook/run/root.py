@@ -341,6 +341,16 @@ def _help(session: Session, args: Args, *words: str) -> None:
     print(NBEXT.help())
 
 
+def help_of(args: Args) -> str:
+    """Return the help of a line's magic, or of the command of ``%nbext`` that it names."""
+    command = COMMANDS.get(args.words[0].text) if args.grammar is NBEXT and args.words else None
+    if command is None:
+        return args.grammar.help()
+    name = f"%nbext {command.name}"
+    usage = f"{name} {command.usage}".rstrip()
+    return Grammar(name, command.help, usage, command.options, command.examples).help()
+
+
 # In the order of the help.
 COMMANDS = {
     command.name: command

@@ -15,20 +15,6 @@ from nbext.settings import SETTINGS, setting_named
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
-# A client reads these when it is made: a change of one needs another client.
-_OF_THE_CONNECTION = {
-    "base_url",
-    "data_dir",
-    "engine",
-    "connect_timeout",
-    "read_timeout",
-    "insecure",
-    "ca_bundle",
-    "max_body_mb",
-    "attempts",
-    "remote",
-}
-
 
 def _completes(session: Session, done: list[str], typed: str) -> Iterable[str]:
     """Return the names of settings, and after `set NAME` the values that it may have."""
@@ -103,8 +89,6 @@ def _change(session: Session, place: str, value: Any) -> None:
 
         check_remote(read)
     session.settings.set(name, value)
-    if name in _OF_THE_CONNECTION:
-        session.disconnect()
 
 
 @Command("unset", "NAME", "remove a setting from this session", completes=_completes)
@@ -130,8 +114,6 @@ def _unset(session: Session, args: Args, *words: str) -> None:
         # What equals the file's own table need not be set here: the file's next change then takes effect.
         if left != below:
             session.settings.set(name, table_of(left))
-    if name in _OF_THE_CONNECTION:
-        session.disconnect()
     value, source = session.settings.where(name)
     print(f"{name} = {visible('none' if value in (None, {}) else value)} ({visible(source)})")
 
