@@ -73,12 +73,11 @@ def overlay(run: Run, name: str, base: str, delta: str) -> Layers:
     views = {table: _view(table, base, delta, stale, gone[table]) for table in TABLES}
     for table, sql in views.items():
         run(f"CREATE VIEW {name}.main.{table} AS {sql.replace(NEEDED, 'true')}")
-    for table in ("keys", "repeats", "blocks"):
+    for table in ("keys", "repeats", "blocks", "openings"):
         run(
             f"CREATE VIEW {name}.ingest.{table} AS FROM {base}.ingest.{table} UNION ALL FROM {delta}.ingest.{table}"
         )
     run(f"CREATE VIEW {name}.ingest.facts AS FROM {delta}.ingest.facts")
-    run(f"CREATE VIEW {name}.ingest.openings AS FROM {base}.ingest.openings")
     layered = {table: sql for table, sql in views.items() if NEEDED in sql}
     return Layers(base, delta, layered, _lasting(base, delta, gone["history"]))
 

@@ -377,11 +377,11 @@ def count_oddities(stage: Stage, report: Report) -> None:
     report.odd["unknown_decimals"] = stage.value("""
         SELECT count(*) FROM out.contracts SEMI JOIN read USING (contract)
         WHERE standard = 'ERC20' AND decimals IS NULL""")
-    if not stage.appending and stage.value("SELECT count(*) FROM opened"):
+    if stage.value("SELECT count(*) FROM opened"):
         touched = [one.contract for one in report.snapshots]
         report.odd["before_snapshot"] = stage.value(
-            """
-            SELECT count(*) FROM out.transfers t
+            f"""
+            SELECT count(*) FROM {stage.now}.transfers t
             JOIN (SELECT contract, max(block) AS until FROM opened GROUP BY 1) o
                 ON o.contract = t.contract AND t.block <= o.until
             WHERE t.contract IN (SELECT contract FROM read UNION SELECT rowid FROM contract_ranks
@@ -480,7 +480,10 @@ def fingerprint(stage: Stage) -> str:
         listed = _hashed(stage, "FROM out.main.contracts")
         came = [
             _hashed(stage, f"FROM {table}")
-            for table in ("incoming", "fresh_blocks", "fresh_wallets")
+            for table in (
+                *("incoming", "fresh_blocks", "fresh_wallets"),
+                f"out.ingest.openings WHERE source >= {stage.first}",
+            )
         ]
         same = listed == _hashed(stage, "FROM prev.main.contracts")
         if same and not any(count for count, *_ in came):

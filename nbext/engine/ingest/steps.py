@@ -28,7 +28,6 @@ from nbext.engine.ingest.derive import (
     snapshots,
     tables,
 )
-from nbext.engine.ingest.derive.append import Rebuild
 from nbext.engine.ingest.derive.duplicates import Conflict
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.files import Source
@@ -106,8 +105,6 @@ def take(run: IngestRun, fresh: dict[Source, int | None]) -> Report:
     if not run.opened and not job.removed and not job.compacting:
         return report
     if stage.appending:
-        if run.holding("holders"):
-            raise Rebuild("a snapshot of holders is new")
         append.create_delta(stage)
     _read_facts(run)
     _read_transfers(run)
@@ -124,8 +121,7 @@ def take(run: IngestRun, fresh: dict[Source, int | None]) -> Report:
         ]
         report.odd["beside_replaced"] = taken.check_replaced(stage, job.replace_from, anew)
     rows_of = _append(run) if stage.appending else _build(run)
-    if not stage.appending:
-        report.snapshots = counts.snapshots_taken(stage)
+    report.snapshots = counts.snapshots_taken(stage)
     report.files = [FileTaken.of(file) for file in run.opened]
     counts.count_oddities(stage, report)
     report.removed = taken.removed(stage, run.out)
@@ -285,10 +281,11 @@ def _build(run: IngestRun) -> Mapping[str, int]:
 
 def _append(run: IngestRun) -> Mapping[str, int]:
     """Add the new rows to the generation before."""
-    found = append.merge_rows(
-        run.stage, rows.zero_rank(run.stage), lambda done: run.job.advance("balances", done)
-    )
-    run.report.restated = contracts.restated(run.stage)
+    stage, progress = run.stage, run.job.advance
+    _check(run, snapshots.place_snapshots(stage))
+    found = append.merge_rows(stage, rows.zero_rank(stage), lambda done: progress("balances", done))
+    _check(run, contracts.mistaken_snapshot(stage))
+    run.report.restated = contracts.restated(stage)
     return found
 
 
@@ -388,8 +385,6 @@ def _manifest(run: IngestRun, fingerprint: str, rows_of: Mapping[str, int]) -> d
 
 def _snapshots(stage: Stage) -> dict[int, dict[str, int]]:
     """Return by chain the contracts whose balances begin with a snapshot, and its block."""
-    if stage.appending and stage.previous:  # a snapshot is never added to what is stored
-        return {chain.chain_id: dict(chain.snapshots) for chain in stage.previous.chains}
     found: dict[int, dict[str, int]] = {}
     for chain, contract, block in stage.rows(
         "SELECT chain_id, contract, block FROM newest ORDER BY ALL"

@@ -107,8 +107,17 @@ def histories(draw):
             [log for log, place in zip(logs, places, strict=True) if place == n] for n in range(5)
         ]
     runs = [run + draw(st.lists(st.sampled_from(logs), max_size=2)) for run in runs if run]
+    # Each replaces what was before its block, wherever that is among the runs.
+    holders = st.lists(
+        st.tuples(st.integers(1, 5), st.integers(1, 4)), min_size=1, unique_by=lambda one: one[0]
+    )
+    snapshot = st.tuples(
+        st.sampled_from([ERC20, WIDE, ERC721, UNKNOWN]), st.integers(99, 113), holders
+    )
     return SimpleNamespace(
         runs=runs,
+        snapshots=draw(st.dictionaries(st.integers(0, len(runs) - 1), snapshot, max_size=2)),
+        removed=draw(st.none() | st.integers(0, len(runs) - 1)),
         facts=draw(st.integers(0, len(runs) - 1)),
         compacted=draw(st.sets(st.integers(0, 4))),
         timed=draw(st.sampled_from(["all", "none", "some"])),
@@ -170,6 +179,24 @@ def times(folder, history):
     return [] if history.timed == "none" else [path]
 
 
+def snapshots(folder, history, n):
+    """The file of holders that comes with a run, if one does."""
+    if n not in history.snapshots:
+        return []
+    contract, block, holders = history.snapshots[n]
+    what = "token_id" if contract == ERC721 else "balance"
+    path = folder / f"holders-{n}.csv"
+    path.write_text(
+        f"address,{what},block_number,token_address\n"
+        + "".join(
+            f"{wallet(held if what == 'token_id' else holder)},"
+            f"{holder if what == 'token_id' else held},{block},{wallet(contract)}\n"
+            for holder, held in holders
+        )
+    )
+    return [path]
+
+
 @pytest.mark.parametrize("part", slow.but_the_first(range(2)))
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=histories())
@@ -191,20 +218,31 @@ def compare(history):
     try:
         facts = folder / "tokens.csv"
         facts.write_text(FACTS)
-        files = [write_csv(folder / f"{n}.csv", run) for n, run in enumerate(history.runs)]
+        days = [
+            [write_csv(folder / f"{n}.csv", run), *snapshots(folder, history, n)]
+            for n, run in enumerate(history.runs)
+        ]
         also = times(folder, history)
-        take(folder / "whole", *files, facts, *also)
-        for n, path in enumerate(files):
+        # Decimals stand beside a snapshot's balances, and a standard beside its ids: both are known from the start.
+        early = 0 if history.snapshots else history.facts
+        files = [path for day in days for path in day]
+        if refusal(folder / "whole", *files, facts, *also, chain="ethereum"):
+            return
+        for n, day in enumerate(days):
             take(
                 folder / "runs",
-                path,
-                *([facts] if n == history.facts else []),
+                *day,
+                *([facts] if n == early else []),
                 *(also if n == 0 else []),
             )
             if n in history.compacted:
                 compact(folder / "runs")
         assert contents(folder / "runs") == contents(folder / "whole")
         assert answers(folder / "runs") == answers(folder / "whole")
+        if history.removed is not None and len(files) > 1:
+            for data in ("runs", "whole"):
+                remove(f"{history.removed}.csv", folder / data)
+            assert contents(folder / "runs") == contents(folder / "whole")
         compact(folder / "runs")
         assert storage.current_generation(folder / "runs").delta is None
         assert contents(folder / "runs") == contents(folder / "whole")
@@ -530,11 +568,11 @@ def test_a_damaged_delta_is_found_by_the_check_and_not_added_to(grown, tmp_path,
     assert sorted(data.rglob("*")) == before
 
 
-def refusal(data, path):
-    """What ingesting a file is refused with; None where it is not."""
+def refusal(data, *paths, **options):
+    """What ingesting files is refused with; None where it is not."""
     try:
-        take(data, path)
-    except StorageError as error:
+        take(data, *paths, **options)
+    except NbextError as error:
         return str(error)
     return None
 

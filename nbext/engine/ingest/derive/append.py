@@ -62,7 +62,7 @@ def create_delta(stage: Stage) -> None:
     stage.run("CREATE SCHEMA out.ingest")
     stage.run("CREATE TABLE out.ingest.places (wallet INTEGER, address VARCHAR, place BIGINT)")
     duplicates.create_keys(stage)
-    for table in ("repeats", "blocks"):
+    for table in ("repeats", "blocks", "openings"):
         stage.run(f"CREATE TABLE out.ingest.{table} AS FROM prev.ingest.{table} LIMIT 0")
 
 
@@ -75,7 +75,7 @@ def number_addresses(stage: Stage) -> None:
     stage.run(f"""
         CREATE TABLE fresh_contracts AS SELECT chain_id, address FROM (
             SELECT chain_id, lower(address) AS address FROM spelled_contracts WHERE {valid}
-            UNION SELECT chain_id, address FROM known)
+            UNION SELECT chain_id, contract FROM openings UNION SELECT chain_id, address FROM known)
         ANTI JOIN prev.main.contracts USING (chain_id, address) ORDER BY 1, 2""")
     stage.run(
         "CREATE TABLE contract_ranks AS SELECT chain_id, address FROM prev.main.contracts ORDER BY contract"
@@ -85,6 +85,7 @@ def number_addresses(stage: Stage) -> None:
     stage.run(f"""
         CREATE TABLE sought AS SELECT address, bool_or(met) AS met FROM (
             SELECT lower(address) AS address, true AS met FROM spelled WHERE {valid}
+            UNION ALL SELECT address, true FROM openings WHERE source >= {stage.first}
             UNION ALL SELECT address, false FROM fresh_contracts) GROUP BY 1 ORDER BY 1""")
     stage.insert("places", _places(stage), create=True)
     stage.run(
@@ -142,10 +143,11 @@ def check_bad_rows(stage: Stage) -> None:
     """Refuse to go on where only bad rows name an address: nothing of them may be left."""
     unused = stage.value("""
         SELECT (SELECT count(*) FROM fresh_wallets ANTI JOIN (SELECT sender AS wallet FROM incoming UNION ALL
-                    SELECT recipient FROM incoming) USING (wallet))
+                    SELECT recipient FROM incoming) USING (wallet) ANTI JOIN openings USING (address))
             + (SELECT count(*) FROM fresh_contracts f JOIN contract_ranks r USING (chain_id, address)
                ANTI JOIN known USING (chain_id, address)
-               WHERE r.rowid NOT IN (SELECT contract FROM incoming))""")
+               WHERE r.rowid NOT IN (SELECT contract FROM incoming)
+                   AND address NOT IN (SELECT contract FROM openings))""")
     if unused:
         raise Rebuild("bad rows name addresses that no other row does")
 
@@ -155,10 +157,8 @@ def merge_rows(stage: Stage, zero: int, advance: Callable[[float], None]) -> Map
     stored = stage.value("SELECT count(*) FROM prev.main.transfers")
     if stage.value("SELECT count(*) FROM incoming") > SHARE * stored:
         raise Rebuild("there are many new rows")
-    stage.run(
-        "CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks"
-    )
     _blocks(stage)
+    rows.open_snapshots(stage)
     _classify(stage)
     _find_changed(stage, stored)
     flows = _flows(stage, zero)
@@ -177,7 +177,6 @@ _SORTED = {
     "balances": "{held}",
     "nft_changes": "contract, id_hi, id_mid, id_lo, block, wallet",
     "activity": "chain_id, wallet",
-    "snapshot_wallets": "chain_id, block, wallet",
     "contracts": "contract",
 }
 
@@ -234,9 +233,9 @@ def _blocks(stage: Stage) -> None:
     stage.run("""
         CREATE TABLE met_blocks AS
         SELECT chain_id, block, first(seconds ORDER BY source, seconds) FILTER (seconds IS NOT NULL) AS timestamp
-        FROM times GROUP BY 1, 2""")
-    if stage.value("SELECT count(*) FROM prev.ingest.openings WHERE seconds IS NOT NULL"):
-        raise Rebuild("a stored snapshot is placed by its time")
+        FROM (FROM times UNION ALL SELECT DISTINCT NULL, chain_id, block, NULL FROM placed) GROUP BY 1, 2""")
+    if stage.value("SELECT count(*) FROM openings WHERE seconds IS NOT NULL"):
+        raise Rebuild("a snapshot is placed by its time")
     stage.run(
         "CREATE TABLE fresh_blocks AS FROM met_blocks ANTI JOIN prev.main.blocks USING (chain_id, block)"
     )
@@ -264,10 +263,6 @@ def _classify(stage: Stage) -> None:
             SELECT c.rowid::INTEGER AS contract FROM contract_ranks c JOIN known k USING (chain_id, address)
             WHERE k.standard IS NOT NULL)) USING (contract)""",
     )
-    stage.run(
-        "CREATE TABLE opened (contract INTEGER, block BIGINT, wallet INTEGER, hi DECIMAL(38,0), "
-        "mid DECIMAL(38,0), lo DECIMAL(38,0), has_id BOOLEAN)"
-    )
     contracts.classify(stage)
     stage.run(
         "INSERT INTO standards SELECT contract, standard, false FROM prev.main.contracts "
@@ -276,7 +271,7 @@ def _classify(stage: Stage) -> None:
 
 
 def _find_changed(stage: Stage, stored: int) -> None:
-    """Create ``changed``: the stored contracts whose past is another now, which are derived again from all their rows.
+    """Create ``changed``: the contracts whose past is another now, which are derived again from all their rows.
 
     And ``reopened``: the block of a contract that its new rows go on in.
     """
@@ -286,23 +281,22 @@ def _find_changed(stage: Stage, stored: int) -> None:
         SELECT contract, since, last FROM (SELECT contract, min({place}) AS since FROM incoming GROUP BY 1)
         JOIN (SELECT contract, max({place}) AS last FROM prev.main.transfers
               WHERE block >= (SELECT min(block) FROM incoming) GROUP BY 1) USING (contract)""")
-    stage.run("""
+    # A snapshot changes what is stored up to its block; rows up to there change who sent what, and to whom.
+    stage.run(f"""
         CREATE TABLE changed AS
         SELECT contract FROM standards s JOIN prev.main.contracts p USING (contract)
         WHERE p.transfers IS NOT NULL AND p.standard <> s.standard
-        UNION SELECT contract FROM reached WHERE since <= last""")
+        UNION SELECT contract FROM reached WHERE since <= last
+        UNION SELECT r.rowid::INTEGER FROM newest n JOIN contract_ranks r
+            ON r.chain_id = n.chain_id AND r.address = n.contract
+        LEFT JOIN (SELECT contract, min(block) AS since FROM incoming GROUP BY 1) i ON i.contract = r.rowid
+        WHERE n.source >= {stage.first} OR since <= n.block""")
     stage.run("""
         CREATE TABLE reopened AS SELECT contract, since.block AS block FROM reached
         ANTI JOIN changed USING (contract) WHERE since.block = last.block""")
     again = "SELECT count(*) FROM prev.main.transfers SEMI JOIN changed USING (contract)"
     if stage.value(again) > SHARE * stored:
         raise Rebuild("most of what is stored changes")
-    if stage.value("""
-        SELECT count(*) FROM prev.ingest.openings o JOIN contract_ranks r
-            ON r.chain_id = o.chain_id AND r.address = o.contract
-        WHERE r.rowid IN (FROM changed)
-            OR o.block >= (SELECT min(block) FROM incoming i WHERE i.contract = r.rowid)"""):
-        raise Rebuild("rows are older than a snapshot of the same contract")
 
 
 def _flows(stage: Stage, zero: int) -> pa.Table:
@@ -450,9 +444,10 @@ def _activity(stage: Stage) -> int:
     """Save the activity of the new rows' wallets; return how many of them are new."""
     key = "chain_id, wallet"
     stage.run(f"""
-        CREATE TABLE sides AS SELECT {key}, block, count(*) AS n, timestamp // {tables.DAY} AS day FROM (
-            SELECT chain_id, sender AS wallet, block FROM incoming
-            UNION ALL SELECT chain_id, recipient, block FROM incoming WHERE sender <> recipient)
+        CREATE TABLE sides AS SELECT {key}, block, sum(n) AS n, timestamp // {tables.DAY} AS day FROM (
+            SELECT chain_id, sender AS wallet, block, 1 AS n FROM incoming
+            UNION ALL SELECT chain_id, recipient, block, 1 FROM incoming WHERE sender <> recipient
+            UNION ALL SELECT {key}, block, 0 FROM shown)
         JOIN (FROM prev.main.blocks SEMI JOIN met_blocks USING (chain_id, block) UNION ALL FROM fresh_blocks)
             USING (chain_id, block) GROUP BY ALL""")
     # Whoever had an NFT before the data begins was seen from then on: that changes with the past of a contract.
@@ -503,7 +498,7 @@ def _new_days(stage: Stage) -> None:
         CREATE TABLE days AS SELECT {key}, day, first, last FROM sides
         LEFT JOIN (SELECT {key}, first, last FROM were {day_of.format("first", tables.DAY)}
                    {day_of.format("last", tables.DAY)}) USING ({key})
-        WHERE day IS NOT NULL GROUP BY ALL""")
+        WHERE day IS NOT NULL AND n > 0 GROUP BY ALL""")
     # Whoever a snapshot names was seen then, without a transfer: that day does not count.
     if not stage.value("SELECT count(*) FROM prev.ingest.openings"):
         stage.run("DELETE FROM days WHERE day IN (first, last)")
@@ -558,7 +553,7 @@ def _contracts(stage: Stage, zero: int) -> int:
             SELECT contract, 0, -count(*) FROM held WHERE {positive} GROUP BY 1 UNION ALL
             SELECT contract, 0, count(*) FROM out.main.balances SEMI JOIN changed USING (contract)
                 WHERE {positive} GROUP BY 1 UNION ALL
-            SELECT contract, 0, -coalesce(holders, 0) FROM prev.main.contracts SEMI JOIN changed USING (contract))
+            SELECT contract, 0, -coalesce(holders, 0) FROM changed LEFT JOIN prev.main.contracts USING (contract))
         GROUP BY contract""")
     # A supply is what was minted, where the data reaches back to the deployment.
     stage.run("""

@@ -451,12 +451,19 @@ def open_snapshots(stage: Stage) -> None:
         FROM openings o JOIN newest n USING (source, chain_id, contract)
         JOIN contract_ranks c ON c.chain_id = o.chain_id AND c.address = o.contract
         JOIN wallets w ON w.address = o.address""")
+    stored, new = "", ""
+    if stage.appending:
+        stored = "ANTI JOIN prev.main.snapshot_wallets USING (chain_id, wallet, block)"
+        new = f"WHERE source >= {stage.first}"
     # Of older snapshots too: a wallet that was seen once stays seen.
-    stage.run("""
-        INSERT INTO out.snapshot_wallets SELECT DISTINCT o.chain_id, w.rowid::INTEGER, p.block
-        FROM openings o JOIN placed p USING (source, chain_id, contract) JOIN wallets w USING (address)
-        ORDER BY 1, 3, 2""")
-    stage.run("CREATE TABLE out.ingest.openings AS SELECT * FROM openings ORDER BY ALL")
+    stage.run(f"""
+        CREATE TABLE shown AS FROM (
+            SELECT DISTINCT o.chain_id, w.rowid::INTEGER AS wallet, p.block
+            FROM openings o JOIN placed p USING (source, chain_id, contract) JOIN wallets w USING (address))
+        {stored}""")
+    stage.run("INSERT INTO out.snapshot_wallets FROM shown ORDER BY chain_id, block, wallet")
+    stage.run("CREATE TABLE IF NOT EXISTS out.ingest.openings AS FROM openings LIMIT 0")
+    stage.run(f"INSERT INTO out.ingest.openings FROM openings {new} ORDER BY ALL")
     stage.run(
         "CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks"
     )
