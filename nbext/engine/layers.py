@@ -59,7 +59,7 @@ def overlay(run: Run, name: str, base: str, delta: str) -> Layers:
     run(f"CREATE SCHEMA {name}.ingest")
 
     def some(relation: str) -> bool:
-        return bool(run(f"SELECT count(*) > 0 FROM {relation}").fetchone()[0])
+        return bool(run(f"SELECT count(*) > 0 FROM {relation}").fetchall()[0][0])
 
     stale = {table: some(f"{delta}.stale.{table}") for table in STALE}
     gone = {

@@ -177,9 +177,9 @@ class Stage:
             if previous.delta:
                 shutil.copyfile(previous.delta, building / DELTA_FILE)
             self.run("ATTACH ':memory:' AS now")
-        self.run(
-            f"ATTACH {sql_literal(building / (DELTA_FILE if appending else TABLES_FILE))} AS out"
-        )
+        file = building / (DELTA_FILE if appending else TABLES_FILE)
+        # What any DuckDB of ours reads, so that a folder outlives an up- or downgrade.
+        self.run(f"ATTACH {sql_literal(file)} AS out (STORAGE_VERSION 'v1.5.0')")
         if previous:
             attach(self.run, previous, previous_as)
         self._shut(sources)
@@ -204,8 +204,9 @@ class Stage:
 
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """Return the first column of a query's only row."""
-        row = self.run(sql, values).fetchone()
-        return None if row is None else row[0]
+        # To its end: DuckDB 2 runs nothing else on a connection that has rows left.
+        rows = self.rows(sql, values)
+        return rows[0][0] if rows else None
 
     def arrow(self, sql: str) -> pa.Table:
         """Return all rows of a query as an Arrow table."""
