@@ -241,11 +241,8 @@ def _without_spaces(text: str) -> str:
 
 def _all_contracts(sql: SqlBuilder) -> str:
     zero, dead = (sql.wallets_at([address]) for address in BURN_ADDRESSES)
-    balances, history, large = (
-        sql.table("balances"),
-        sql.table("history"),
-        sql.value(sort_key(10**28)),
-    )
+    balances, history = sql.table("balances"), sql.table("history")
+    large, wide = (sql.value(sort_key(least)) for least in (10**28, 2**63))
     columns = ", ".join(f"c.{name}" for name in _COLUMNS if name in CONTRACTS)
     # Read with the contracts, once: no row of them says it, and each generation's balances do. The zero address pays
     # for every mint. What has no balance of 29 digits has no sum of 39: that would take 10 billion wallets.
@@ -258,8 +255,11 @@ def _all_contracts(sql: SqlBuilder) -> str:
             ) AS b ON b.contract = c.contract
         LEFT JOIN (SELECT contract, size AS burned FROM {balances}
             WHERE wallet IN {dead}) AS d ON d.contract = c.contract
-        LEFT JOIN (SELECT contract, sum({amount_near("size")}) AS near FROM {balances}
-            WHERE size >= {large} OR size <= -{large} GROUP BY contract) AS l ON l.contract = c.contract
+        LEFT JOIN (SELECT contract, sum({amount_near("size")}) AS near FROM (
+            SELECT contract, size FROM {balances} WHERE size >= {large} OR size <= -{large} UNION ALL
+            SELECT contract, size FROM {history} WHERE size >= {wide} AND contract IN (
+                SELECT contract FROM contracts WHERE standard <> 'ERC20')
+            ) AS s GROUP BY contract) AS l ON l.contract = c.contract
         ORDER BY c.contract"""
 
 

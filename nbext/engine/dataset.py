@@ -119,7 +119,7 @@ class Contract:
     ``below_zero`` is how many wallets have a balance below zero at the end of some block, because transfers are
     missing, also where later ones hide it; ``burned`` is the sort key (`nbext.engine.query.amounts`) of what the
     address 0x...dEaD holds. ``size`` is about the sum of the balances without their signs, where one of them has more
-    than 28 digits, else 0.
+    than 28 digits, or where a wallet ever owned more of a collection than 64 bits hold; else 0.
     """
 
     contract: int
@@ -145,6 +145,11 @@ class Contract:
     def is_nft(self) -> bool:
         """Whether it is a collection of NFTs: its amounts are counts, and its tokens have ids."""
         return self.standard in NFT_STANDARDS
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its amounts are counts that 64 bits hold."""
+        return self.is_nft and not self.size
 
 
 @dataclass(frozen=True)

@@ -255,16 +255,16 @@ class BalanceColumn:
     @property
     def kind(self) -> ColumnKind:
         """Whether it is of counts or of amounts."""
-        return "count" if self.contract.is_nft else "amount"
+        return "count" if self.contract.is_counted else "amount"
 
     def values(self, sql: SqlBuilder) -> str:
         """Return the statement of ``wallet`` and the count, or the limbs of the amount."""
-        value = _COUNT if self.contract.is_nft else "hi, mid, lo"
+        value = _COUNT if self.contract.is_counted else "hi, mid, lo"
         return f"SELECT {sql.wallet(self.at)}, {value} FROM {self._held(sql)}"
 
     def sort_keys(self, sql: SqlBuilder) -> str:
         """Return the statement of ``wallet`` and what orders the balances: sizes, which decide nearly always."""
-        key = _COUNT if self.contract.is_nft else "size"
+        key = _COUNT if self.contract.is_counted else "size"
         return f"SELECT wallet, {key} FROM {self._held(sql)}"
 
     def _held(self, sql: SqlBuilder) -> str:
@@ -364,7 +364,8 @@ def describe_columns(shown: Sequence[ShownColumn]) -> list[Column]:
             "address": contract.address,
         }
         if contract.is_nft:
-            found.append(column)
+            wide: Column = {**column, "type": "uint256", "unit": "raw", "decimals": 0}
+            found.append(column if contract.is_counted else wide)
             continue
         column["decimals"] = decimals = decimals_of(contract)
         if decimals is not None:

@@ -8,7 +8,6 @@ import pytest
 
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.open import open_dataset
-from nbext.errors import SegmentFailed
 from nbext.language import language
 from tests.engine.ingest.conftest import ERC20, ERC721, ERC1155, FACTS, WIDE
 from tests.engine.ingest.reading_back import take, transaction, wallet
@@ -217,23 +216,28 @@ def test_whom_a_snapshot_shows_was_seen_from_its_block_on_whatever_the_time(tmp_
     dataset.close()
 
 
-def test_a_count_that_no_column_holds_is_compared_and_an_error_where_it_would_be_shown(tmp_path):
+def test_counts_beyond_64_bits_are_compared_ordered_summed_and_returned_exactly(tmp_path):
     most = 2**63 - 1
     moved = [
         *((1, 0, 5, ERC1155, token, most) for token in (7, 8, 9)),
-        (1, 0, 6, ERC1155, 7, 2),
+        (2, 0, 6, ERC1155, 7, 2),
+        (3, 5, 6, ERC1155, 8, most),
+        (3, 5, 6, ERC1155, 9, most),
     ]
     dataset = open_data(tmp_path / "w", moved)
-    held = {"nft": wallet(ERC1155)}
-    for scope in ({}, {"asOf": LAST}, {"asOf": 1}, {"orderBy": "-D_count"}):
-        with pytest.raises(
-            SegmentFailed, match=r"^D_count: a wallet owns 9,223,372,036,854,775,808 "
-        ):
-            answer(dataset, {"nft": held, **scope})
-        above = {"nft": {**held, "count": {"min": most}}, **scope}
-        for asked, number in (({"nft": held, **scope}, 2), (above, 1)):
-            plan = language.resolve(language.parse({"filters": asked, "limit": 0}), dataset)
-            assert dataset.ask(language.compile(plan), limit=0).matched == number
+    held = {"nft": {"nft": wallet(ERC1155)}}
+    for scope, five, six in (
+        ({}, most, 2 * most + 2),
+        ({"asOf": LAST}, most, 2 * most + 2),
+        ({"asOf": 2}, 3 * most, 2),
+    ):
+        for order in ("D_count", "-D_count"):
+            rows = answer(dataset, {**held, **scope, "orderBy": order})
+            assert [(int(row["address"], 16), int(row["D_count"])) for row in rows] == sorted(
+                [(5, five), (6, six)], key=lambda one: one[1], reverse=order[0] == "-"
+            )
+        above = {"nft": {**held["nft"], "count": {"min": most}}, **scope}
+        assert wallets(dataset, above) == ([5] if scope == {"asOf": 2} else [5, 6])
     dataset.close()
 
 

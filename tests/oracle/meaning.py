@@ -302,6 +302,8 @@ class One:
             owned[one.wallet, one.token_id] += one.amount
         owner = {token_id: who for (who, token_id), many in owned.items() if many}
         for one in moves:
+            if contract.standard == "ERC1155" and one.sender == one.recipient:
+                continue
             if contract.standard == "ERC1155":
                 # A mint takes from nobody: the zero address has what was burned.
                 owned[one.sender, one.amount] -= one.count * (one.sender != ZERO)

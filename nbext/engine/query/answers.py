@@ -60,7 +60,7 @@ from nbext.engine.query.set_tree import (
     spelled_out,
 )
 from nbext.engine.query.sql import SqlBuilder
-from nbext.errors import ResourceLimit, SegmentFailed
+from nbext.errors import ResourceLimit
 
 if TYPE_CHECKING:
     from nbext.engine.query.bitmaps import Throughout, Wallets
@@ -563,13 +563,7 @@ def valued(rows: Any, column: ExactColumn) -> Any:
         ]
         value = pa.StructArray.from_arrays(limbs, fields=list(AMOUNT))
     else:
-        try:
-            value = parts[0].cast(pa.int64())
-        except pa.ArrowInvalid:
-            raise SegmentFailed(
-                f"{column.name}: a wallet owns {2**63:,} or more, and a column of counts has no larger numbers. "
-                "Count the wallets alone."
-            ) from None
+        value = parts[0].cast(pa.int64())
     return rows.select(marks).append_column(column.name, value)
 
 
