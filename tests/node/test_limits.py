@@ -25,6 +25,10 @@ def test_a_span_shrinks_by_halves_and_grows_again():
     assert span.size == 500
     span.answered(500, 10, 0.1)
     assert span.size == 1000
+    # Many logs, or one answer that took long: less is asked for at once, and no more while it is so.
+    for logs, seconds, size in ((5001, 0.1, 500), (10, 8.1, 250), (2500, 0.1, 250), (10, 4, 250)):
+        span.answered(span.size, logs, seconds)
+        assert span.size == size
 
 
 def test_an_offer_is_taken_and_the_very_range_that_was_asked_is_halved():

@@ -957,6 +957,12 @@ def test_metadata_of_another_address_than_was_asked_for_is_an_error(server, clie
     server.script("*", reply({name: other, "symbol": "USDC"}))
     with pytest.raises(ProtocolError, match=f"asked for {asked}, and answered for {other}"):
         client.tokens("ethereum", asked)
+    deep = {"symbol": "USDC", "token": {"contract": {"asset": {name: other}}}}
+    server.scripts.clear()
+    server.script("*", reply(deep))
+    with pytest.raises(ProtocolError, match=f"asked for {asked}, and answered for {other}"):
+        client.tokens("ethereum", asked)
+    server.scripts.clear()
     server.script("*", reply({name: asked.upper().replace("0X", "0x"), "symbol": "USDC"}))
     assert client.tokens("ethereum", asked)["symbol"].tolist() == ["USDC"]
 
@@ -1000,8 +1006,8 @@ ERRORS: dict[str, tuple[Any, str]] = {
         {"data": {"rows": FIRST}, "errors": [{"message": "no credit"}]},
         "no credit",
     ),
-    "four levels deep": ({"error": {"a": {"b": {"c": {"d": "no credit"}}}}}, "error: no credit$"),
-    "five levels deep": ({"error": {"a": {"b": {"c": {"d": {"e": "x"}}}}}}, "error: {'a': {'b'"),
+    "four levels deep": ({"error": {"a": {"b": {"c": {"d": "no credit"}}}}}, "error: no credit"),
+    "five levels deep": ({"error": {"a": {"b": {"c": {"d": {"e": "x"}}}}}}, "error: {'a': .*}"),
     "errors by field": ({"errors": {"email": ["no credit"]}}, "no credit"),
     "success false": ({"success": False, "message": "no credit"}, "no credit"),
     "success in text": ({"success": "false", "reason": "no credit"}, "no credit"),
@@ -1055,7 +1061,7 @@ def test_an_error_under_status_200_is_one_with_the_vendors_words(server, client)
                 if operation == "sign_up" and name in RECEIPTS:
                     call(client)
                     continue
-                with pytest.raises(ApiError, match=words):
+                with pytest.raises(ApiError, match=f"(?:{words})$"):
                     call(client)
 
 

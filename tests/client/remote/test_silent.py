@@ -637,3 +637,18 @@ def test_a_row_with_an_address_is_no_remark_on_the_others_whatever_its_fields(se
         server.script("*", reply({"rows": [*ROWS, remark]}))
         with pytest.raises(ProtocolError):
             client.export_json("abc")
+
+
+def test_no_rows_beside_a_sign_of_more_that_nobody_can_ask_for_are_an_error(server, client):
+    server.script("GET /v1/segment/abc", reply({}, 404))
+    server.script("*", reply({"rows": [], "has_more": True}))
+    with pytest.raises(ProtocolError, match=r"remote\.export\."):
+        client.export_json("abc")
+
+
+def test_a_job_whose_result_is_not_there_yet_is_no_error_whatever_its_message(server, client):
+    described = {"id": "abc", "result": None, "message": "accepted"}
+    server.script("POST /v1/segment/execute", reply(described, 202))
+    server.script("GET /v1/segment/abc", reply({"id": "abc", "status": "done"}))
+    server.script("GET /v1/segment/abc/json", reply({"rows": ROWS}))
+    assert len(client.execute_segment({"a": 1})) == len(ROWS)

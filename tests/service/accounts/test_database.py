@@ -246,6 +246,27 @@ def test_what_sqlite_finds_wrong_is_told_where_every_row_can_be_read(tmp_path):
         assert database.damage() == "CHECK constraint failed in more"
 
 
+def test_a_key_that_was_looked_up_is_known_without_the_registry_and_no_other(tmp_path):
+    with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
+        ring = KeyRing(database)
+        key, text = ring.add("a")
+        assert ring.known(text.reveal()) is None
+        assert ring.find(text.reveal()) == ring.known(text.reveal()) == key
+        assert ring.find("another") is ring.known("another") is None
+
+
+def test_a_rate_is_granted_in_parts_and_no_request_more_or_less(tmp_path):
+    with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
+        rates, key, taken = Rates(database), Key("a", "a", rate="40/hour"), []
+        for _ in range(40):
+            if not rates.spend(key):
+                rates.take(key)
+                taken.append(1)
+        assert len(taken) == 20
+        with pytest.raises(Problem, match="may send 40/hour"):
+            rates.take(key)
+
+
 def test_a_key_lasts_from_now_on(tmp_path):
     with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
         before = time.time()
