@@ -5,6 +5,7 @@ Look at it after a change of `nbext.analysis.charts`: nothing may overlap, be cu
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from html import escape
@@ -20,7 +21,7 @@ BOTH = {
     "not": {"token": {"token": "USDC", "balance": {"min": "10000"}}},
 }
 _PAGE = """<!doctype html><meta charset="utf-8"><title>Charts of the sample</title>
-<style>section {{ padding: 24px; }} img {{ margin: 8px; vertical-align: top; }}
+<style>section {{ padding: 24px; }} figure {{ margin: 8px; display: inline-block; vertical-align: top; }}
 .light {{ background: #fff; color: #111; }} .dark {{ background: #111; color: #eee; }}</style>
 <section class="light">{charts}</section><section class="dark">{charts}</section>
 """
@@ -54,9 +55,11 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     shown = []
     for name, chart in charts():
-        (folder / f"{name}.png").write_bytes(chart.png())
-        width = int(chart.figure.get_figwidth() * 88)
-        shown.append(f'<img src="{name}.png" width="{width}" alt="{escape(chart.words)}">')
+        (folder / f"{name}.png").write_bytes(chart.picture())
+        chart.save(str(folder / f"{name}.svg"))
+        (folder / f"{name}.json").write_text(json.dumps(chart.spec, allow_nan=False), "utf-8")
+        svg = (folder / f"{name}.svg").read_text("utf-8")
+        shown.append(f"<figure>{svg}<pre>{escape(chart.text)}</pre></figure>")
     (folder / "index.html").write_text(_PAGE.format(charts="\n".join(shown)), "utf-8")
 
 

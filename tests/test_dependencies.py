@@ -24,6 +24,7 @@ DECLARED = PROJECT["dependencies"] + [
 # The import's name where it is not the package's, and what comes with a package that decides its version.
 COMES_WITH = {
     "Crypto": "pycryptodome",
+    "vl_convert": "vl-convert-python",
     "py4j": "pyspark",
     "anyio": "starlette",
     "traitlets": "ipython",

@@ -1,102 +1,144 @@
-"""Charts as static pictures in one style: dark ink on white, so that they read on light and dark pages and in print.
+"""Charts as Vega-Lite 5 descriptions: plain dicts that a notebook draws offline, in the ink of its own theme.
 
-Nothing is told by colour alone: numbers stand in cells, and lines have markers. Names are a stranger's text: they are
-drawn literally, never as mathematics, and cut in the middle.
+Nothing is told by colour alone: numbers stand beside bars and in cells. Names are a stranger's text: they are values of
+the data, cut in the middle. Titles, names of fields and expressions are our own words, since a front end reads more
+into those: a tooltip that is titled ``image`` loads one.
 """
 
 from __future__ import annotations
 
-import base64
-import importlib.util
-import io
+import json
 import math
-import textwrap
 import unicodedata
-import warnings
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from nbext.core.provenance import Provenance
-from nbext.core.untrusted_text import html, visible
+from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, ValidationError
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
-INK, BLUE, GREY = "#222222", "#1f77b4", "#9aa5b1"
-# Behind a number that lines or hatches cross.
-_ON_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+# That of the page, also after a change of theme; black in a PNG.
+INK = "currentColor"
+MIME = "application/vnd.vegalite.v5+json"
+# How each chart looks.
+_LOOKS = Path(__file__).with_name("charts.json").read_text("utf-8")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
-MOST_NUMBERED, MOST_IN_HEATMAP, MOST_BARS = 14, 30, 30
+MOST_NUMBERED, MOST_IN_HEATMAP, MOST_BARS, MOST_SAID = 14, 30, 30, 30
+_FORMATS = {"{:,.0f}": ",.0f", "{:.0%}": ".0%", "{:.3g}": ",.3~g"}
+# Eight bytes that begin every PNG, and the chunk of its size and colours.
+_PNG_HEAD = 8 + 25
+# A name, its number, and the number as it is written.
+Said = tuple[str, float, str]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture, and its words for whoever does not see it. ``figure`` is matplotlib's."""
+    """A Vega-Lite 5 description, and what it shows as text. ``spec`` is a dict of your own to change.
 
-    figure: Figure
-    words: str
+    ``altair.Chart.from_dict(chart.spec)`` goes on in Altair. ``values`` has what the text says, name by name.
+    """
 
-    def png(self) -> bytes:
-        """Return the picture as a PNG."""
-        written = io.BytesIO()
-        with warnings.catch_warnings():
-            # A name may have letters that no font here has: they are boxes then.
-            warnings.filterwarnings("ignore", "Glyph ", UserWarning)
-            self.figure.savefig(written, format="png", dpi=144)
-        return written.getvalue()
+    spec: dict[str, Any]
+    title: str
+    values: Sequence[Said]
+
+    @property
+    def words(self) -> str:
+        """What the chart shows, as a sentence."""
+        said = [f"{name}: {number}" for name, _, number in self.values[:MOST_SAID]]
+        return f"{self.title}: {'; '.join([*said, *self._more()])}"
+
+    @property
+    def text(self) -> str:
+        """What the chart shows, as lines with bars."""
+        said = self.values[:MOST_SAID]
+        wide = max((len(name) for name, *_ in said), default=0)
+        long = max((len(number) for *_, number in said), default=0)
+        most = max((number for _, number, _ in said), default=0) or 1
+        lines = [
+            f"{name:<{wide}}  {shown:>{long}}  {'█' * round(24 * number / most)}".rstrip()
+            for name, number, shown in said
+        ]
+        return "\n".join([self.title, *lines, *self._more()])
+
+    def _more(self) -> list[str]:
+        more = len(self.values) - MOST_SAID
+        return [f"and {more:,} more"] if more > 0 else []
+
+    def picture(self, kind: str = "png") -> bytes:
+        """Return the chart as a PNG, black on white, or as ``svg`` or ``pdf``.
+
+        Raises
+        ------
+        ConfigError
+            vl-convert-python is not installed.
+        """
+        try:
+            import vl_convert
+        except ImportError:
+            raise ConfigError(
+                'A picture of a chart needs vl-convert. Install it: %pip install "nbext[plot]"'
+            ) from None
+        is_png = kind == "png"
+        convert = getattr(vl_convert, f"vegalite_to_{kind}")
+        # As old as JupyterLab's, so that a picture shows what it draws; nothing is loaded from anywhere.
+        made = convert(
+            {**self.spec, "background": "white" if is_png else "transparent"},
+            vl_version="5.8",
+            allowed_base_urls=[],
+            **{"scale": 2} if is_png else {},
+        )
+        return _packed(made) if is_png else made.encode() if kind == "svg" else bytes(made)
 
     def save(self, path: str) -> None:
-        """Write the picture to a file: .png, .svg or .pdf."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph ", UserWarning)
-            self.figure.savefig(path)
+        """Write the chart to a file: .png, .svg or .pdf.
 
-    def html(self) -> str:
-        """Return the picture as HTML, with its words for screen readers."""
-        # Inside the HTML: a picture in a file of its own would be missing from the saved notebook.
-        source = f"data:image/png;base64,{base64.b64encode(self.png()).decode('ascii')}"
-        return f'<img class="nbext-picture" src="{source}" alt="{html(self.words, 400)}" style="width: 560px">'
+        Raises
+        ------
+        ConfigError
+            vl-convert-python is not installed.
+        ValidationError
+            A file of another kind.
+        """
+        kind = Path(path).suffix[1:].lower()
+        if kind not in ("png", "svg", "pdf"):
+            detail = (
+                f"A chart is written to a file that ends in .png, .svg or .pdf, not {quoted(kind)}."
+            )
+            raise ValidationError.of("/path", "choice", detail)
+        Path(path).write_bytes(self.picture(kind))
 
     def _repr_mimebundle_(
         self, include: Any = None, exclude: Any = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        width = int(self.figure.get_figwidth() * 88)
-        return {"image/png": self.png(), "text/plain": self.words}, {
-            "image/png": {"width": width, "alt": self.words}
-        }
+        data: dict[str, Any] = {MIME: self.spec, "text/plain": self.text}
+        try:
+            data["image/png"] = self.picture()
+        except ConfigError:
+            # A notebook draws the description itself: only pages made of it have no picture.
+            return data, {}
+        return data, {"image/png": {"alt": self.words}}
 
 
-def available() -> bool:
-    """Return whether matplotlib is installed."""
-    return importlib.util.find_spec("matplotlib") is not None
-
-
-def blank(width: float, height: float, title: str, about: Provenance) -> Any:
-    """Return empty axes with a title above them, and below the service and block that the numbers are of."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ConfigError(
-            'A chart needs matplotlib. Install it: %pip install "nbext[plot]"'
-        ) from None
-    # Not through pyplot, which keeps every figure, and shows it a second time in notebooks with inline plots.
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    figure.suptitle(
-        _wrapped(shortened(title, 140), width), fontsize=10, color=INK, parse_math=False
+def _packed(png: bytes) -> bytes:
+    """Return a PNG of one picture with its points packed tightly: a notebook has four times the room for it."""
+    points, place = b"", _PNG_HEAD
+    while place < len(png):
+        size, kind = int.from_bytes(png[place : place + 4]), png[place + 4 : place + 8]
+        points += png[place + 8 : place + 8 + size] if kind == b"IDAT" else b""
+        place += size + 12
+    chunks = (b"IDAT" + zlib.compress(zlib.decompress(points), 9), b"IEND")
+    return png[:_PNG_HEAD] + b"".join(
+        (len(one) - 4).to_bytes(4) + one + zlib.crc32(one).to_bytes(4) for one in chunks
     )
-    figure.supxlabel(_source(about), fontsize=7, color="#555555", parse_math=False)
-    axes = figure.add_subplot()
-    axes.tick_params(labelsize=8, colors=INK)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return axes
 
 
 def check_room(number: int, most: int, chart: str, what: str, pointer: str) -> None:
@@ -137,105 +179,125 @@ def _flat(text: str) -> str:
     return "".join(kept)
 
 
-def _wide(text: str) -> int:
-    """Return how many letters wide a text is: an emoji is as wide as two."""
-    return sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
+def _once(names: Sequence[str], most: int = 28) -> list[str]:
+    """Return names cut for an axis, no two alike: rows of one name would be drawn as one row.
+
+    >>> _once(["UNI", "UNI", "UNI (2)"])
+    ['UNI', 'UNI (2)', 'UNI (2) (2)']
+    """
+    taken: list[str] = []
+    for name in names:
+        cut = one = shortened(name, most)
+        again = 1
+        while one in taken:
+            again += 1
+            one = f"{cut} ({again})"
+        taken.append(one)
+    return taken
 
 
-def _wrapped(title: str, width: float) -> str:
-    """Return a title in lines that a figure of so many inches has room for."""
-    letters = max(1, int(8 * width * len(title) / max(1, _wide(title))))
-    return "\n".join(textwrap.wrap(title, letters, break_on_hyphens=False))
+def amount_text(value: float) -> str:
+    """Return an amount with six significant digits; from a million on all digits before the point."""
+    return f"{value:,.0f}" if value >= 1e6 else f"{value:,.6g}"
 
 
-def _room(names: Sequence[str]) -> float:
-    """Return the inches that names take beside an axis, at least those of a short one."""
-    return max(1.0, *(0.075 * _wide(shortened(name)) for name in names))
+def _look(name: str) -> Any:
+    return json.loads(_LOOKS)[name]
 
 
-def names_on(axis: Any, names: Sequence[str], most: int = 28, *, upright: bool = False) -> None:
-    """Write names at the places of an axis, literally, a long one in up to three lines of 44 letters."""
-    texts = [
-        "\n".join(textwrap.wrap(shortened(name, most), 44, max_lines=3, placeholder="…"))
-        for name in names
-    ]
-    if upright:
-        axis.set_ticks(
-            range(len(texts)),
-            texts,
-            rotation=45,
-            ha="right",
-            rotation_mode="anchor",
-            parse_math=False,
-        )
-    else:
-        axis.set_ticks(range(len(texts)), texts, parse_math=False)
+def _described(
+    title: str,
+    subject: str,
+    about: Provenance,
+    *,
+    rows: Sequence[Mapping[str, Any]],
+    panels: Sequence[dict[str, Any]],
+    said: Sequence[Said] | None = None,
+) -> Chart:
+    """Return the chart of panels below each other: our title, and under it the subject and the source as data.
+
+    What is ``said`` of it is by default each row's name and value.
+    """
+    if said is None:
+        said = [(row["name"], row["value"], row["shown"]) for row in rows]
+    subject = shortened(subject, 90)
+    chart = Chart(_look("whole"), f"{title}: {subject}" if subject else title, said)
+    panels[0]["title"] = _look("subject")
+    chart.spec.update(
+        title=title,
+        description=chart.words,
+        params=[{"name": "subject", "value": [one for one in (subject, _source(about)) if one]}],
+        data={"values": rows},
+        vconcat=panels,
+    )
+    return chart
 
 
-def whole_numbers(axis: Any) -> None:
-    """Mark an axis of counts at whole numbers alone: rounded, the marks of a small one would be 0, 0, 1, 2, 2."""
-    if axis.get_scale() == "linear":
-        axis.get_major_locator().set_params(integer=True)
-    axis.set_major_formatter("{x:,.0f}")
+def _room(most: float) -> dict[str, Any]:
+    """Return the scale of numbers from 0, with room for the largest to be written, and the marks of its axis."""
+    # No more marks than whole numbers: rounded, those of a short axis would be 0, 0, 1, 2, 2.
+    marks = max(1, min(5, int(most)))
+    return {
+        "scale": {"domainMax": 1.3 * (most or 1)},
+        "axis": {"format": ",~r", "tickCount": marks},
+    }
 
 
 def heatmap(
     table: pd.DataFrame,
     title: str,
-    unit: str,
+    subject: str,
     about: Provenance,
-    form: str = "{:,.0f}",
     *,
-    diagonal: bool = True,
+    form: str = "{:,.0f}",
+    square: bool = True,
 ) -> Chart:
-    """Draw a table as shaded cells with their numbers; a logarithmic shade where they span decades.
+    """Draw a table as shaded cells with their numbers.
 
-    Without ``diagonal`` its numbers do not set the range of the shades.
+    A ``square`` one has the same names on both axes: its diagonal has no shade, 0 is dark, and where numbers span
+    decades the shade is logarithmic. The shades of another one are from its least to its largest number.
     """
-    from matplotlib.colors import LogNorm, Normalize
-
-    values = table.to_numpy(dtype=float)
-    rows, columns = values.shape
-    index, header = [str(name) for name in table.index], [str(name) for name in table.columns]
-    # The names below are aslant.
-    axes = blank(
-        1.9 + _room(index) + 0.42 * columns, 1.2 + 0.75 * _room(header) + 0.36 * rows, title, about
-    )
-    ranged = (values > 0) & (values < math.inf)
-    if not diagonal and rows > 1:
-        ranged[range(rows), range(rows)] = False
-    known = values[ranged]
-    least, most = (known.min(), known.max()) if len(known) else (1.0, 1.0)
-    norm = LogNorm(least, max(most, least * 1.01)) if most > 50 * least else Normalize(0, most)
-    shaded = axes.imshow(_clipped(values, least), cmap="cividis", norm=norm, aspect="auto")
-    names_on(axes.yaxis, index)
-    names_on(axes.xaxis, header, upright=True)
-    bar = axes.figure.colorbar(shaded, ax=axes, fraction=0.04)
-    bar.set_label(unit, fontsize=8, color=INK)
-    bar.ax.tick_params(labelsize=7)
-    # A logarithmic axis would write powers of ten.
-    bar.ax.yaxis.set_major_formatter(lambda value, _: form.format(value))
-    if max(rows, columns) <= MOST_NUMBERED:
-        for row in range(rows):
-            for column in range(columns):
-                value = values[row, column]
-                dark = not value > 0 or norm(value) < 0.55
-                text = "" if math.isnan(value) else form.format(value)
-                axes.text(
-                    column,
-                    row,
-                    text,
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color="white" if dark else "black",
-                )
-    return Chart(axes.figure, f"{visible(title)}: {rows} by {columns} {unit}")
-
-
-def _clipped(values: Any, least: float) -> Any:
-    # Nothing at all has no logarithm: it is as dark as the least.
-    return values.clip(min=least)
+    rows, columns = (_once(list(map(str, names))) for names in (table.index, table.columns))
+    cells: list[dict[str, Any]] = [
+        {"row": row, "column": column, "value": value, "shown": form.format(value), "ink": INK}
+        if math.isfinite(value)
+        else {"row": row, "column": column, "shown": ""}
+        for row, line in zip(rows, table.to_numpy(dtype=float).tolist(), strict=True)
+        for column, value in zip(columns, line, strict=True)
+    ]
+    square = square and len(rows) > 1
+    shaded = [
+        one for one in cells if "value" in one and not (square and one["row"] == one["column"])
+    ]
+    range_ = [one["value"] for one in shaded if one["value"] > 0 or not square]
+    low, most = min(range_, default=0.0), max(range_, default=1.0)
+    wide = square and most > 50 * low > 0
+    low = low if wide or not square else 0.0
+    for one in shaded:
+        # Nothing at all has no logarithm: it is as dark as the least.
+        one["shade"] = max(one["value"], low)
+        first, here, last = (math.log(end) if wide else end for end in (low, one["shade"], most))
+        one["ink"] = "black" if here - first > 0.55 * (last - first) else "white"
+    numbered = max(len(rows), len(columns)) <= MOST_NUMBERED
+    width, height = (44, 26) if numbered else (20, 20)
+    panel = {**_look("heatmap"), "width": {"step": width}, "height": {"step": height}}
+    for axis, names in (("x", columns), ("y", rows)):
+        panel["encoding"][axis]["scale"] = {"domain": names}
+    color = panel["layer"][0]["encoding"]["color"]
+    color["scale"] |= {"type": "log" if wide else "linear", "domain": [low, most]}
+    if not numbered:
+        color["legend"] = {"format": _FORMATS[form]}
+        del panel["layer"][1]
+    if square:
+        shaded.sort(key=lambda one: -one["value"])
+        if table.equals(table.T):
+            # Both halves say the same.
+            shaded = [one for one in shaded if rows.index(one["row"]) < rows.index(one["column"])]
+    said = [
+        (f"{one['row']}{' and' if square else ','} {one['column']}", one["value"], one["shown"])
+        for one in shaded
+    ]
+    return _described(title, subject, about, rows=cells, panels=[panel], said=said)
 
 
 def upset(
@@ -248,169 +310,148 @@ def upset(
     groups = sorted(
         (group for group in only if only[group]), key=lambda group: (-only[group], group)
     )[:MOST_BARS]
-    title = "Wallets in exactly these segments"
-    axes = blank(
-        1.6 + _room(names) + 0.26 * max(len(groups), 6), 3.2 + 0.3 * len(names), title, about
-    )
-    figure = axes.figure
-    axes.remove()
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 0.3 * len(names)])
-    drawn = above.bar(range(len(groups)), [only[group] for group in groups], color=BLUE, width=0.7)
-    above.bar_label(
-        drawn, [f"{only[group]:,}" for group in groups], fontsize=7, rotation=90, padding=3
-    )
-    above.set_ylabel("wallets", fontsize=8, color=INK)
-    above.margins(y=0.3)
-    whole_numbers(above.yaxis)
-    above.tick_params(labelsize=7, bottom=False, labelbottom=False)
+    labels = [f"{name} ({size:,})" for name, size in zip(_once(names), sizes, strict=True)]
+    rows = []
     for place, group in enumerate(groups):
-        rows = [row for row in range(len(names)) if group >> row & 1]
-        below.plot([place] * len(names), range(len(names)), "o", color="#d9dee3", markersize=6)
-        below.plot([place] * len(rows), rows, "o-", color=INK, markersize=6, linewidth=1.5)
-    labels = [f"{shortened(name)} ({size:,})" for name, size in zip(names, sizes, strict=True)]
-    below.set_yticks(range(len(names)), labels, fontsize=8, parse_math=False)
-    # Half a row below the last, whose dots the axis would cut.
-    below.set_ylim(len(names) - 0.5, -0.5)
-    below.set_xticks([])
-    for one in (above, below):
-        for side in ("top", "right"):
-            one.spines[side].set_visible(False)
-    spoken = [
-        f"{' and '.join(visible(name, 60) for row, name in enumerate(names) if group >> row & 1)}: {only[group]:,}"
-        for group in groups
-    ]
-    return Chart(figure, f"{title}: {'; '.join(spoken)}")
+        inside = [row for row in range(len(names)) if group >> row & 1]
+        rows.append(
+            {
+                "group": place,
+                "name": " and ".join(shortened(names[row]) for row in inside),
+                "value": only[group],
+                "shown": f"{only[group]:,}",
+                "first": labels[inside[0]],
+                "last": labels[inside[-1]],
+                "marks": [
+                    {"segment": label, "inside": row in inside} for row, label in enumerate(labels)
+                ],
+            }
+        )
+    panels = _look("upset")
+    panels[0]["encoding"]["y"] |= _room(max(map(only.__getitem__, groups), default=1))
+    return _described("Wallets in exactly these segments", "", about, rows=rows, panels=panels)
 
 
 def steps(
     names: Sequence[str], alone: Sequence[int], left: Sequence[int], about: Provenance
 ) -> Chart:
-    """Draw a bar for each condition: an outline of what matches it alone, filled with what remains after it."""
-    title = "Wallets that remain, condition by condition"
-    axes = blank(7.2, 1.4 + 0.42 * len(names), title, about)
-    places = range(len(names))
-    axes.barh(
-        places,
-        alone,
-        color="none",
-        edgecolor=GREY,
-        hatch="////",
-        height=0.7,
-        label="this condition alone",
-    )
-    filled = axes.barh(places, left, color=BLUE, height=0.45, label="with those before it")
-    axes.bar_label(
-        filled, [f"{number:,}" for number in left], fontsize=8, padding=4, bbox=_ON_PAPER
-    )
-    names_on(axes.yaxis, names, 112)
-    axes.invert_yaxis()
+    """Draw three bars for each condition: the wallets that match it alone, that it removes, and that remain."""
+    removed = [before - after for before, after in zip([*left[:1], *left], left, strict=False)]
+    rows = [
+        {"name": label, "what": what, "value": number, "shown": f"{number:,} {what}"}
+        for label, *numbers in zip(_once(names, 112), alone, removed, left, strict=True)
+        for what, number in zip(("alone", "removed", "remaining"), numbers, strict=True)
+    ]
     above = [number for number in (*alone, *left) if number]
-    if above and max(above) > 100 * min(above):
-        axes.set_xscale("symlog", linthresh=1)
-    axes.set_xlabel("wallets", fontsize=8, color=INK)
-    axes.margins(x=0.15)
-    whole_numbers(axes.xaxis)
-    axes.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
-    spoken = "; ".join(
-        f"{visible(name, 60)}: {number:,}" for name, number in zip(names, left, strict=True)
-    )
-    return Chart(axes.figure, f"{title}: {spoken}")
+    panel = _bars(rows, "wallets", wide=bool(above) and max(above) > 100 * min(above))
+    panel["height"] = {"step": 18, "for": "offset"}
+    panel["encoding"] |= _look("steps")
+    title = "Wallets that remain, condition by condition"
+    return _described(title, "", about, rows=rows, panels=[panel])
 
 
 def bars(
     names: Sequence[str],
-    counts: Sequence[int],
+    numbers: Sequence[float],
     title: str,
+    subject: str,
     about: Provenance,
+    *,
     unit: str = "wallets",
+    form: Callable[[Any], str] = "{:,}".format,
+    wide: bool = False,
+    begin: float | None = None,
 ) -> Chart:
-    """Draw a bar for each name, with its number."""
-    axes = blank(7.2, 1.4 + 0.42 * len(names), title, about)
-    drawn = axes.barh(range(len(names)), counts, color=BLUE, height=0.6)
-    axes.bar_label(drawn, [f"{number:,}" for number in counts], fontsize=8, padding=4)
-    names_on(axes.yaxis, names, 112)
-    axes.invert_yaxis()
-    axes.set_xlabel(unit, fontsize=8, color=INK)
-    axes.margins(x=0.15)
-    whole_numbers(axes.xaxis)
-    spoken = "; ".join(
-        f"{visible(name, 60)}: {number:,}" for name, number in zip(names, counts, strict=True)
-    )
-    return Chart(axes.figure, f"{visible(title)}: {spoken}")
+    """Draw a bar for each name, with its number; ``wide`` numbers on a logarithmic axis, from ``begin`` if given."""
+    rows = [
+        {"name": label, "value": number, "shown": form(number)}
+        for label, number in zip(_once(names, 40), numbers, strict=True)
+        if math.isfinite(number) and (number > 0 or not wide)
+    ]
+    panel = _bars(rows, unit, wide=wide, begin=begin)
+    return _described(title, subject, about, rows=rows, panels=[panel])
 
 
-def lifts(names: Sequence[str], ratios: Sequence[float], title: str, about: Provenance) -> Chart:
-    """Draw a bar for each name, from 1, where nothing is special, to its ratio, on a logarithmic axis."""
-    axes = blank(7.2, 1.6 + 0.3 * len(names), title, about)
-    known = [(place, ratio) for place, ratio in enumerate(ratios) if 0 < ratio < math.inf]
-    drawn = axes.barh(
-        [place for place, _ in known],
-        [ratio - 1 for _, ratio in known],
-        left=1,
-        color=BLUE,
-        height=0.6,
-    )
-    axes.bar_label(drawn, [f"{ratio:,.3g}" for _, ratio in known], fontsize=8, padding=4)
-    names_on(axes.yaxis, names, 44)
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.axvline(1, color=INK, linewidth=0.8)
-    axes.margins(x=0.15)
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter("")
-    axes.set_xlabel("times as large a share as of the base", fontsize=8, color=INK)
-    spoken = "; ".join(f"{visible(names[place], 60)}: {ratio:,.3g}" for place, ratio in known)
-    return Chart(axes.figure, f"{visible(title)}: {spoken}")
+def _bars(
+    rows: Sequence[dict[str, Any]], unit: str, *, wide: bool, begin: float | None = None
+) -> dict[str, Any]:
+    """Return the panel of a bar for each row: from 0, or on a logarithmic axis from ``begin`` or below the least."""
+    known = [row["value"] for row in rows if row["value"] > 0] or [1]
+    least, most = min(known), max(known)
+    panel: dict[str, Any] = _look("bars")
+    x, low = panel["layer"][0]["encoding"]["x"], 0.0
+    x |= {"title": unit, **_room(most)}
+    if wide:
+        first, last = (math.floor(math.log10(end)) for end in (least, most))
+        low = min(least, begin) if begin else 10.0**first / 2
+        ticks = [10.0**power for power in range(first, last + 1, 1 + (last - first) // 4)]
+        x["title"], x["axis"] = f"{unit} (logarithmic)", {"format": ",~r", "values": ticks}
+        x["scale"] = {"type": "log", "domain": [low, most * (most / low) ** 0.3]}
+    for row in rows:
+        # Nothing at all has no logarithm, and its number stands where the bars begin.
+        row |= {"begin": begin or low, "end": max(row["value"], low)}
+        row["place"] = max(row["begin"], row["end"])
+    return panel
 
 
 def lorenz(largest: Sequence[int], name: str, gini: float, about: Provenance) -> Chart:
     """Draw the Lorenz curve of amounts, given from the largest down, beside the line of equal shares."""
     smallest, total, number = [0, *accumulate(reversed(largest))], sum(largest), len(largest)
     # As many points as the picture has room for, the ends included.
-    places = sorted({round(number * step / 200) for step in range(201)})
-    title = f"Who holds {shortened(name)}: Gini {gini:.3f}"
-    axes = blank(5.2, 4.2, title, about)
-    axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="equal shares")
-    axes.plot(
-        [place / number for place in places],
-        [smallest[place] / total for place in places],
-        color=BLUE,
-        linewidth=2,
-        marker="o",
-        markevery=20,
-        markersize=4,
-        label=f"{number:,} holders",
+    curve = [
+        {
+            "holders": place / number,
+            "share": smallest[place] / total,
+            "smallest": f"{place:,} of {number:,}",
+            "hold": f"{smallest[place] / total:.3%}",
+        }
+        for place in sorted({round(number * step / 200) for step in range(201)})
+    ]
+    said = []
+    for part in (1, 5, 10, 25, 50):
+        many = -(-number * part // 100)
+        share = (total - smallest[number - many]) / total
+        said.append((f"the largest {part} % ({many:,})", share, f"{share:.1%}"))
+    subject = (
+        f"{shortened(name)} · {number:,} holders · Gini {gini:.3f} (dashed: all hold the same)"
     )
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_xlabel("holders, from the smallest", fontsize=8, color=INK)
-    axes.set_ylabel(f"share of all {shortened(name)} held", fontsize=8, color=INK, parse_math=False)
-    axes.legend(fontsize=8, frameon=False, loc="upper left")
-    return Chart(axes.figure, visible(f"{title}, of {number:,} holders"))
+    title, panel = "How much the smallest and the largest hold", _look("lorenz")
+    return _described(title, subject, about, rows=curve, panels=[panel], said=said)
 
 
-def line(table: pd.DataFrame, title: str, about: Provenance) -> Chart:
-    """Draw counts through time: a line with its points, and the first and last number."""
-    axes = blank(7.2, 3.4, title, about)
-    timed = table["at"].notna().all()
-    places = table["at"].dt.tz_localize(None) if timed else table["block"].astype("float64")
-    axes.plot(places, table["count"], color=BLUE, marker="o", markersize=4, linewidth=1.5)
-    for row in {0, len(table) - 1}:
-        axes.annotate(
-            f"{table['count'].iloc[row]:,}",
-            (places.iloc[row], table["count"].iloc[row]),
-            fontsize=8,
-            xytext=(0, 9),
-            textcoords="offset points",
-            ha="center",
-            bbox=_ON_PAPER,
-        )
-    # Room for the number above the highest point.
-    axes.set_ylim(0, max(1, 1.15 * table["count"].max()))
-    whole_numbers(axes.yaxis)
-    axes.set_xlabel("time (UTC)" if timed else "block", fontsize=8, color=INK)
-    axes.set_ylabel("wallets", fontsize=8, color=INK)
-    axes.grid(axis="y", color="#e3e6ea")
-    return Chart(
-        axes.figure, f"{visible(title)}: {table['count'].iloc[0]:,} to {table['count'].iloc[-1]:,}"
-    )
+def line(table: pd.DataFrame, subject: str, about: Provenance) -> Chart:
+    """Draw counts through time, and below them amounts where they are known: lines with points, the ends numbered."""
+    timed = bool(table["at"].notna().all())
+    moments = table["at"].dt.strftime("%Y-%m-%dT%H:%M:%SZ") if timed else table["block"]
+    counts = table["count"].tolist()
+    rows = [
+        {"at": at, "wallets": count, "count": f"{count:,}", "end": place in (0, len(counts) - 1)}
+        for place, (at, count) in enumerate(zip(moments.tolist(), counts, strict=True))
+    ]
+    for row in rows:
+        row["moment"] = row["at"].replace("T", " ").rstrip("Z") if timed else f"block {row['at']:,}"
+    shown = {"wallets": "count"}
+    if "amount" in table and table["amount"].notna().all():
+        shown["held together"] = "amount"
+        for row, amount in zip(rows, table["amount"].tolist(), strict=True):
+            row |= {"held together": amount, "amount": amount_text(amount)}
+    panels: list[dict[str, Any]] = []
+    for field, text in shown.items():
+        panel = _look("line")
+        panel["height"] = 90 if panels else 150
+        panel["encoding"]["y"] |= {"field": field, **_room(max(row[field] for row in rows))}
+        panel["layer"][-1]["encoding"]["text"] = {"field": text}
+        if "held together" in shown:
+            panel["encoding"]["tooltip"].append({"field": "amount", "title": "held together"})
+        if timed:
+            panel["encoding"]["x"] |= {
+                "type": "temporal",
+                "title": "time (UTC)",
+                "scale": {"type": "utc", "padding": 30},
+                "axis": {},
+            }
+        panels.append(panel)
+    # As many moments as are read, the first and the last among them.
+    step = max(1, -(-(len(rows) - 1) // (MOST_SAID - 2)))
+    said = [(row["moment"], row["wallets"], row["count"]) for row in [*rows[:-1:step], rows[-1]]]
+    return _described("Wallets through time", subject, about, rows=rows, panels=panels, said=said)

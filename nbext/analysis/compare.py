@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 # So many have as many groups as one request counts.
 MOST_IN_UPSET = 12
-# Title, unit and form of the numbers.
+# Title, what the numbers are where the title does not say it, and their form.
 _HEATMAPS = {
-    "": ("Wallets that two segments have in common", "wallets", "{:,.0f}"),
+    "": ("Wallets that two segments have in common", "", "{:,.0f}"),
     "share": ("Share of a segment's wallets in another", "share of the row's wallets", "{:.0%}"),
     "lift": (
         "Wallets in two segments, compared with chance",
@@ -112,7 +112,7 @@ def overlap(
         rows = [[_part(rows, row, column, everyones) for column in places] for row in places]
     kind = "float64" if share or lift else "int64"
     table = pd.DataFrame(rows, index=names, columns=names, dtype=kind)
-    title, unit, form = _HEATMAPS["share" if share else "lift" if lift else ""]
+    title, subject, form = _HEATMAPS["share" if share else "lift" if lift else ""]
 
     def cell(row: int, column: Any) -> Segment | None:
         if column is None:
@@ -122,7 +122,7 @@ def overlap(
 
     def heatmap(made: Result) -> charts.Chart:
         charts.check_room(number, charts.MOST_IN_HEATMAP, "A heatmap", "segments", "/segments")
-        return charts.heatmap(made, title, unit, Provenance.of(made), form, diagonal=not lift)
+        return charts.heatmap(made, title, subject, Provenance.of(made), form=form)
 
     def upset(made: Result) -> charts.Chart:
         charts.check_room(number, MOST_IN_UPSET, "An UpSet plot", "segments", "/segments")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,8 @@ from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import NFT_STANDARDS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from nbext.client import Client
     from nbext.client.segment_run import Reporter
 
@@ -83,7 +84,7 @@ def wallet(
         ``amount`` float64 in the token's unit, a count of NFTs, missing where decimals are not known; ``amount_raw``
         exact, in the smallest unit, of the dtype that a segment's amounts have; ``verified``, ``possibleSpam``
         boolean. Nothing held: no rows. ``attrs["nbext"]`` has the block of each chain. ``.segment(row)`` is all
-        holders of that row's contract at that block, ``.chart()`` how many contracts each wallet has.
+        holders of that row's contract at that block, ``.chart()`` the first 30 amounts.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def wallet(
         held = {**_holders(rows[row]), "chain": chain, "asOf": blocks[chain]}
         return Segment(held, client=client)
 
-    return result(table, about, cell, {"bars": _contracts})
+    return result(table, about, cell, {"bars": _amounts})
 
 
 def _holders(row: Mapping[str, Any], **more: str) -> dict[str, Any]:
@@ -132,15 +133,28 @@ def _holders(row: Mapping[str, Any], **more: str) -> dict[str, Any]:
     return {kind: {kind: row["contract"], **more}}
 
 
-def _contracts(made: Result) -> charts.Chart:
-    kinds = Counter(zip(made["address"], made["chain"], made["tokenType"], strict=True))
+def _called(rows: pd.DataFrame) -> list[str]:
+    """Return what each row's contract is called: some have no symbol, and some no name either."""
+    return list(rows["symbol"].fillna(rows["name"]).fillna(rows["contract"]))
+
+
+def _amounts(made: Result) -> charts.Chart:
     wallets = made["address"].unique()
-    names = [f"{charts.shortened(address, 14)} {chain} {kind}" for address, chain, kind in kinds]
-    title = (
-        f"What {wallets[0]} holds" if len(wallets) == 1 else f"What {len(wallets):,} wallets hold"
-    )
+    drawn = made[made["amount"] > 0].head(charts.MOST_BARS)
+    names = _called(drawn)
+    for column in ("chain", "address"):
+        if made[column].nunique() > 1:
+            told = [charts.shortened(one, 14) for one in drawn[column]]
+            names = [f"{name}, {one}" for name, one in zip(names, told, strict=True)]
     return charts.bars(
-        names, list(kinds.values()), title, Provenance.of(made), "tokens and collections"
+        names,
+        drawn["amount"].tolist(),
+        "What wallets hold",
+        wallets[0] if len(wallets) == 1 else f"{len(wallets):,} wallets",
+        Provenance.of(made),
+        unit="amount, each in its own unit",
+        form=charts.amount_text,
+        wide=True,
     )
 
 
@@ -235,9 +249,22 @@ def _row(one: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lifts(made: Result, name: str) -> charts.Chart:
-    drawn = made.head(MOST_DRAWN)
-    # Some contracts have no symbol, and some no name either.
-    known = drawn["symbol"].fillna(drawn["name"]).fillna(drawn["contract"])
-    names = [f"{name} ({share:.0%})" for name, share in zip(known, drawn["share"], strict=True)]
-    title = f"What the wallets of {charts.shortened(name)} hold more than others do"
-    return charts.lifts(names, drawn["lift"].tolist(), title, Provenance.of(made))
+    # What all of them hold is what the segment asks for, most often its own collection.
+    drawn = made[made["share"] < 1].head(MOST_DRAWN)
+    names = [
+        f"{one} ({share:.0%})" for one, share in zip(_called(drawn), drawn["share"], strict=True)
+    ]
+    left_out = _called(made[made["share"] == 1])[:3]
+    subject = f"{charts.shortened(name)}{', without what all of them hold: ' * bool(left_out)}{', '.join(left_out)}"
+    title = "What the wallets of a segment hold more than others do"
+    return charts.bars(
+        names,
+        drawn["lift"].tolist(),
+        title,
+        subject,
+        Provenance.of(made),
+        unit="times as large a share as of the base",
+        form="{:,.3g}".format,
+        wide=True,
+        begin=1,
+    )

@@ -121,12 +121,12 @@ def trend(
         points = [asked.at(before(last, one)) for one in hours]
     if "amount" in table:
         about.amounts = sums[-1]["symbol"]
-    title = f"Wallets that {found.words[-1] or 'match'}"
+    subject = f"those that {found.words[-1] or 'match'}"
     return result(
         table,
         about,
         lambda row, _: points[row],
-        {"line": lambda made: charts.line(made, title, about)},
+        {"line": lambda made: charts.line(made, subject, about)},
     )
 
 
@@ -324,9 +324,21 @@ def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame
 
 def _chart(made: Result, name: str) -> charts.Chart:
     about = Provenance.of(made)
-    blocks = " to ".join(f"{when['block']:,}" for when in (about.then, about.as_of) if when)
-    title = f"{charts.shortened(name)}: wallets that changed, block {blocks}"
-    return charts.bars(STATUSES, [about.joined, about.left, about.stayed], title, about)
+    moments = [
+        str(when.get("timestamp") or f"block {when['block']:,}")
+        for when in (about.then, about.as_of)
+        if when
+    ]
+    subject = f"{charts.shortened(name)} from {' to '.join(moments)}"
+    counts = {
+        "then": about.left + about.stayed,
+        "left": about.left,
+        "joined": about.joined,
+        "now": about.joined + about.stayed,
+    }
+    return charts.bars(
+        list(counts), list(counts.values()), "Who joined and who left", subject, about
+    )
 
 
 @warned
@@ -427,7 +439,7 @@ def retention(
         table[f"{by} {step}"] = pd.array(shares, dtype="float64")
     about = found.about("retention", [asked])
     about.as_of = dict(last)
-    title = f"Share of each cohort that matches: {found.words[-1] or 'the segment'}"
+    subject = f"those that {found.words[-1] or 'match the segment'}"
 
     def cell(row: int, column: Any) -> Segment | None:
         later = row + (list(table.columns).index(column) - 1 if column else 0)
@@ -436,7 +448,7 @@ def retention(
         these = seen[row] if seen else _joined(moments, row)
         return these if column in (None, "wallets") else all_of([these, moments[later]])
 
-    return result(table, about, cell, {"heatmap": lambda made: _heatmap(made, title)})
+    return result(table, about, cell, {"heatmap": lambda made: _heatmap(made, subject)})
 
 
 def _joined(moments: list[Segment], place: int) -> Segment:
@@ -465,12 +477,11 @@ def _seen(asked: Segment, periods: list[pd.Period], block: int) -> list[Segment]
     ]
 
 
-def _heatmap(made: Result, title: str) -> charts.Chart:
+def _heatmap(made: Result, subject: str) -> charts.Chart:
     charts.check_room(len(made), charts.MOST_IN_HEATMAP, "A heatmap", "cohorts", "/since")
     table = made.drop(columns="wallets")
     table.index = [
         f"{name} ({size:,})" for name, size in zip(made.index, made["wallets"], strict=True)
     ]
-    return charts.heatmap(
-        table, title, "share of the cohort's wallets", Provenance.of(made), "{:.0%}"
-    )
+    title, about = "Share of each cohort that matches", Provenance.of(made)
+    return charts.heatmap(table, title, subject, about, form="{:.0%}", square=False)

@@ -100,8 +100,9 @@ def test_a_span_is_counted_back_from_the_last_block_and_both_blocks_are_named(cl
     assert {type(one["filters"]["asOf"]) for one in about["segments"]} == {int, str}
     chart = table.chart()
     assert chart.words == (
-        f"USDC: wallets that changed, block {block} to {LAST[1]}: joined: {about['joined']}; "
-        f"left: {about['left']}; stayed: {about['stayed']}"
+        f"Who joined and who left: USDC from {about['then']['timestamp']} to {about['as_of']['timestamp']}: "
+        f"then: {about['left'] + about['stayed']}; left: {about['left']}; joined: {about['joined']}; "
+        f"now: {about['joined'] + about['stayed']}"
     )
     assert matched(table.segment(0)) == about[table["status"][0]]
 

@@ -84,9 +84,16 @@ def test_a_cell_is_the_segments_wallets_that_hold_the_contract_and_the_chart_has
     table = nbext.profile("USDC", least=1, client=client)
     assert dict(table.dtypes.astype(str))["wallets"] == "int64"
     assert [matched(table.segment(row)) for row in table.index] == table["wallets"].tolist()
-    assert table.chart().words.startswith("What the wallets of USDC hold more than others do: ")
-    table.loc[0, "symbol"] = None
-    assert f": {table['name'].fillna(table['contract'])[0]} (" in table.chart().words
+    chart = table.chart()
+    assert chart.words.startswith(
+        "What the wallets of a segment hold more than others do: USDC, without what all of them hold: USDC: "
+    )
+    others = table[table["share"] < 1]
+    assert 0 < len(others) < len(table)
+    assert [number for _, number, _ in chart.values] == others["lift"].dropna().tolist()
+    table.loc[others.index[0], "symbol"] = None
+    unnamed = table["name"].fillna(table["contract"])[others.index[0]]
+    assert f": {unnamed[:15]}" in table.chart().words
     assert "nan" not in table.chart().words
     assert table.attrs["nbext"]["as_of"]["block"] == 12
 

@@ -66,10 +66,11 @@ def test_a_trend_says_the_block_and_the_time_of_each_point(client, stranger, ora
     pd.testing.assert_frame_equal(
         pd.DataFrame(theirs), pd.DataFrame(table)[["at", "block", "count"]]
     )
-    assert (
-        table.chart().words
-        == f"Wallets that hold USDC on ethereum: {counts[0]:,} to {counts[-1]:,}"
-    )
+    chart = table.chart()
+    assert chart.title == "Wallets through time: those that hold USDC on ethereum"
+    assert [number for _, number, _ in chart.values] == counts
+    # Amounts have a panel of their own, where the service adds them up.
+    assert [len(one.chart().spec["vconcat"]) for one in (table, theirs)] == [2, 1]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 
 import pandas as pd
 import pytest
@@ -86,7 +87,12 @@ def test_a_table_has_its_dtypes_chains_and_chart_and_no_rows_where_nothing_is_he
     ends = [("ethereum", LAST[1]), ("optimism", LAST[10])]
     assert [(one["chain"], one["block"]) for one in about["chains"]] == ends
     assert (about["as_of"]["block"], about["operation"]) == (LAST[1], "wallet")
-    assert table.chart().figure.axes[0].get_xlabel() == "tokens and collections"
+    held = table[table["amount"] > 0]
+    assert len(held) <= 30
+    chart = table.chart()
+    assert [number for _, number, _ in chart.values] == held["amount"].tolist()
+    assert [name.split(",")[0] for name, *_ in chart.values] == held["symbol"].tolist()
+    assert "amount, each in its own unit (logarithmic)" in json.dumps(chart.spec)
     day = datetime.date.fromisoformat(iso(GENESIS)[:10])
     then = nbext.wallet(pd.Series(WALLETS[2:]), as_of=day, client=client)
     assert then.attrs["nbext"]["as_of"]["block"] == 0

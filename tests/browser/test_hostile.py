@@ -208,13 +208,14 @@ count += typed_into(card, name)
 card.export.save("csv")
 settled(card)
 display(card)
+from nbext.notebook.forms.card import ContractCard, HistoryCard
 line = {"number": 1, "operator": "OR", "filters": json.dumps({"token": {"token": name}}), "matched": 7}
-asked = nbext.notebook.forms.show_history([(line, {"filters": {"token": {"token": name}}})], client=client)
+asked = HistoryCard(client, [(line, {"filters": {"token": {"token": name}}})])
 asked.edits[0].open()
 settled(asked.edits[0].builder)
 display(asked)
 found = client.nfts("ethereum", "0x" + "0" * 39 + "1")
-contract = nbext.notebook.forms.show_contract(found, is_nft=True, client=client)
+contract = ContractCard(client, found, is_nft=True)
 count += typed_into(contract, name)
 contract.export.save("json")
 settled(contract)
@@ -256,7 +257,7 @@ SEEN = """([mark, places]) => {
     const bad = "script iframe object embed svg video audio link meta base form math template body mjx-container";
     const alive = one => bad.split(" ").includes(one.localName)
         || [...one.attributes].some(each => /^on/i.test(each.name) || /^\\s*javascript:/i.test(each.value))
-        || one.matches("img:not(.nbext-picture), details, style") && one.outerHTML.includes(mark);
+        || one.matches("img, details, style") && one.outerHTML.includes(mark);
     const attributes = elements.flatMap(one => [...one.attributes].map(each => each.value));
     return {
         texts: [...areas.map(area => area.textContent), ...attributes].filter(text => text.includes(mark)),

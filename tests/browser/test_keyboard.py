@@ -11,6 +11,7 @@ ROLES = {"textbox", "searchbox", "combobox", "checkbox", "button", "spinbutton",
 ALL_FORMS = (
     FULL_BUILDER
     + """
+from nbext.notebook.forms.card import ContractCard, HistoryCard
 search = nbext.search_form("ape")
 assert search.background.join(30)
 search.pick(0)
@@ -21,9 +22,9 @@ card, table = nbext.show(rows.head(3)), nbext.explore(rows)
 table.do({"op": "filter", "at": 1, "value": {"min": "many"}})
 table.do({"op": "segment"})
 assert table.background.join(30)
-token = nbext.notebook.forms.show_contract(nbext.connect().tokens("ethereum", "USDC"), is_nft=False)
+token = ContractCard(nbext.connect(), nbext.connect().tokens("ethereum", "USDC"), is_nft=False)
 line = {"number": 1, "operator": "AND", "filters": '{"token": {"token": "USDC"}}', "matched": 30}
-asked = nbext.notebook.forms.show_history([(line, {"filters": {"token": {"token": "USDC"}}})])
+asked = HistoryCard(nbext.connect(), [(line, {"filters": {"token": {"token": "USDC"}}})])
 display(search, nbext.signup_form(), build, card, table, token, asked)
 """
 )

@@ -23,13 +23,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import pandas as pd
 
     from nbext.client import Client
     from nbext.notebook.forms.builder.form import SegmentForm
-    from nbext.notebook.forms.card import Card, ContractCard, HistoryCard
+    from nbext.notebook.forms.card import Card
     from nbext.notebook.forms.explorer.form import Explorer
     from nbext.notebook.forms.search import SearchForm
     from nbext.notebook.forms.signup import SignUpForm
@@ -138,47 +136,6 @@ def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:
     from nbext.notebook.forms.card import Card
 
     return Card(_client(client), segment)
-
-
-def show_contract(
-    contract: pd.DataFrame, *, is_nft: bool, client: Client | None = None
-) -> ContractCard:
-    """Return the card of a token or a collection: its metadata, and how many wallets hold how much.
-
-    Parameters
-    ----------
-    contract
-        A table of metadata with one row, such as ``%token ethereum UNI`` returns.
-    is_nft
-        It is a collection.
-    client
-        The client to use; by default the notebook's.
-
-    Raises
-    ------
-    UsageError
-        The table has another number of rows.
-    """
-    from nbext.notebook.forms.card import ContractCard
-
-    return ContractCard(_client(client), contract, is_nft=is_nft)
-
-
-def show_history(
-    queries: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], *, client: Client | None = None
-) -> HistoryCard:
-    """Return the card of a session's queries; Edit opens one in a builder below its line.
-
-    Parameters
-    ----------
-    queries
-        Of each its row of `%nbext history`, and its operator, filters and limit.
-    client
-        The client to use; by default the notebook's.
-    """
-    from nbext.notebook.forms.card import HistoryCard
-
-    return HistoryCard(_client(client), queries)
 
 
 def _client(given: Client | None) -> Client:

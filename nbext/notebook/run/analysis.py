@@ -1,4 +1,4 @@
-"""The commands of ``%nbext`` that compare segments: a table, and its chart where matplotlib is installed."""
+"""The commands of ``%nbext`` that compare segments: a table and its chart."""
 
 from __future__ import annotations
 
@@ -228,9 +228,7 @@ def _shown(session: Session, args: Args, name: str, asked: Any, **options: Any) 
         counts = f"{about.joined:,} joined, {about.left:,} left, {about.stayed:,} stayed"
         then, now = (f"{(moment or {})['block']:,}" for moment in (about.then, about.as_of))
         print(f"{counts} from block {then} to {now}")
-    from nbext.analysis import charts
-
-    if args["out"] is None and charts.available() and len(table):
+    if args["out"] is None and len(table):
         from IPython.display import display
 
         display(table.chart())  # type: ignore[no-untyped-call]  # IPython's own

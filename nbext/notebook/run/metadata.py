@@ -13,7 +13,7 @@ from nbext.core.untrusted_text import visible
 from nbext.core.wire import SEARCH_TYPES
 from nbext.errors import NbextError, NotFound, UsageError, ValidationError
 from nbext.notebook.line import Args, Grammar, Option, Word, value_of
-from nbext.notebook.results.deliver import RESULT, deliver, forms, put
+from nbext.notebook.results.deliver import RESULT, deliver, put
 
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
@@ -134,7 +134,10 @@ def _read(session: Session, args: Args) -> Any:
         raise
     if args["card"]:
         put(session, args, frame)
-        return forms().show_contract(frame, is_nft=is_nft, client=client)
+        # Not above: ipywidgets would make %load_ext slow.
+        from nbext.notebook.forms.card import ContractCard
+
+        return ContractCard(client, frame, is_nft=is_nft)
     return deliver(session, frame, args)
 
 

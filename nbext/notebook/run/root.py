@@ -169,7 +169,9 @@ def _history(session: Session, args: Args, number: str | None = None) -> Any:
     if args["card"]:
         put(session, args, table)
         queries = [(one, _request(session, one["number"])) for one in rows]
-        return forms().show_history(queries, client=session.connected())
+        from nbext.notebook.forms.card import HistoryCard
+
+        return HistoryCard(session.connected(), queries)
     if rows:
         last = rows[-1]["number"]
         print(

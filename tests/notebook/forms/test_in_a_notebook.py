@@ -15,6 +15,7 @@ import nbext
 from nbext.client.segment_run import Progress
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder.editing import hits
+from nbext.notebook.forms.card import ContractCard
 from tests.notebook.kernels import running_kernel
 
 CELL = '%%segment_query segment\n{"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}'
@@ -227,7 +228,7 @@ def test_a_card_saves_its_wallets_says_where_and_replaces_a_file_only_when_that_
 def test_the_file_that_a_card_proposes_is_in_this_folder_whatever_a_contract_is_called(shell):
     found = shell.value("%token ethereum USDC")
     found["symbol"] = "../../etc/<b>x\u202e"
-    card = nbext.notebook.forms.show_contract(found, is_nft=False)
+    card = ContractCard(nbext.connect(), found, is_nft=False)
     assert card.export.file.value == "etcbx-holders.csv"
 
 
