@@ -186,6 +186,9 @@ class SegmentRun:
                 if alone:
                     raise
                 failure = error
+                # More than came here is how many there are, wherever they are.
+                stated = {name: n for name, n in reading.stated.items() if n > (reading.rows or 0)}
+                self._counts = self._counts or stated
         try:
             return self.fetch()
         except (BadRequest, NotFound, ProtocolError):

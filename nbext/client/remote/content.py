@@ -205,12 +205,12 @@ def _checked(batches: Iterator[pa.RecordBatch], key: Secret | None) -> Iterator[
 
 def refuse_other_rows(records: Sequence[Mapping[str, Any]], key: Secret | None) -> None:
     """Refuse what came among records instead of one, as it is refused in a table."""
+    _refuse_footer([*records[:2], *records[-1:]], key)
     wallets = _address_column(records[:20])
     if wallets is not None:
         # Of records each may have its address under its own name.
         odd = [record for record in records if not any(map(is_address, record.values()))]
         _refuse_odd([record.get(wallets) for record in odd], key)
-    _refuse_footer([*records[:2], *records[-1:]], key)
 
 
 def _address_column(rows: Sequence[Mapping[str, Any]]) -> str | None:

@@ -175,7 +175,7 @@ def _other(
             if others and all(others):
                 return others[0]
         # {"S": "0x..."}, {"id": 137, "name": "polygon"}.
-        parts = value.values() if isinstance(value, Mapping) else [value]
+        parts = value.values() if isinstance(value, Mapping) else inner
         texts = [str(one).strip().lower() for one in parts if isinstance(one, str | int)]
         is_id, of_contract = plain in _OWN_ID, plain in _OWN_ADDRESS | _OWN_ID
         of_chain = plain in _OWN_CHAIN | _OWN_ID
@@ -242,6 +242,9 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
                 f"Expected one record, but the answer is {tables.kind_of(record, key)}, with no field of a contract."
             )
         page.records = [record]
+        # Of a record only notes are signs: how old it is, which of a hundred is said once, and warnings.
+        notes = signs_of(page.document, {}, None, profile).notes
+        page.warnings += [one_line(note.partition(" = ")[0], key, 300) for note in notes]
     elif want is not Want.RECORD:
         _read_table(page, answer, profile, key)
     # A JSON document ends by itself; lines of JSON do not.
@@ -395,6 +398,11 @@ def _read_table(
         if (page.id or page.word) and not page.bare:
             # What it says of the segment; the note on the rows' own answer comes with its last page.
             page.warnings += unknown_notes(page.signs.unknown, profile, "segment's description")
+            if page.signs.go_on:
+                hints = ", ".join(one_line(path, key, 60) for path in page.signs.hints[:3])
+                page.warnings.append(
+                    f"The segment's description says that its rows are not all: {hints}."
+                )
         page.records = [] if page.bare else None
         return
     if page.doubt is not None:
@@ -497,7 +505,8 @@ def _parts(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | No
             f"The rows are in files such as {one_line(away, length=80)}, which nbext cannot ask for."
         )
     page.parts = links
-    return tables.FoundTable(path, [], source=source)
+    # What objects say beside their links is read as other signs: {"url": ..., "rows": 15}.
+    return tables.FoundTable(path, [], source=None if isinstance(source[0], Mapping) else source)
 
 
 def _found_rows(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | None:

@@ -73,7 +73,7 @@ def signs_of(
     document: Any, headers: Mapping[str, str], rows: Any, profile: ForeignProfile
 ) -> Signs:
     """Return what an answer says; ``rows`` is the list or object in it that holds the rows, which is not searched."""
-    reader = _Reader(profile)
+    reader = _Reader(profile, of_page=rows is not None)
     found = reader.found
     reader.headers(headers)
     for path, place, about in _places(document, rows):
@@ -124,9 +124,9 @@ def _places(document: Any, rows: Any) -> Iterator[tuple[str, Mapping[str, Any], 
 class _Reader:
     """Takes what the fields of an answer say, object by object, into ``found``."""
 
-    def __init__(self, profile: ForeignProfile) -> None:
+    def __init__(self, profile: ForeignProfile, *, of_page: bool) -> None:
         self.found = Signs()
-        self._profile = profile
+        self._profile, self._of_page = profile, of_page
 
     def place(self, path: str, place: Mapping[str, Any], about: bool) -> None:
         """Take what the fields of one object say; what no rule understands may say anything, and is unknown."""
@@ -178,7 +178,9 @@ class _Reader:
             # That an answer is not cut says nothing of pages.
             if kind in ("more", "last") or (kind == "cut" and truth):
                 self._say(here, truth is (kind != "last"))
-            return kind in ("more", "cut", "last") or (kind == "stale" and not truth)
+            if kind == "stale" and truth:
+                found.notes.append(f"The data may be old: {here} = true.")
+            return kind in ("more", "cut", "last", "stale")
         if text and (kind == "warning" or (kind == "remark" and _CUT.search(text))):
             found.notes.append(text)
         elif ranged:
@@ -193,11 +195,11 @@ class _Reader:
 
     def _number(self, kind: str, here: str, name: str, value: Any) -> bool:
         """Take a number of rows or of pages, or a share of them."""
-        found = self.found
+        found, plain = self.found, bare(name)
         number, is_least = _total(value) if kind == "total" else (number_of(value), False)
         is_share = kind == "share" and isinstance(value, int | Decimal) and 0 <= value <= 1
         # HTTP's own number for a part.
-        is_part = number == 206 and bare(name) in ("status", "statuscode", "code", "httpstatus")
+        is_part = number == 206 and plain in ("status", "statuscode", "code", "httpstatus")
         if is_part or (is_share and value != 1) or (kind in ("rest", "cut") and number):
             return self._say(here, True)
         if number is None or number < 0 or kind in ("share", "rest"):
@@ -210,6 +212,9 @@ class _Reader:
             found.totals |= {here: number} if number else {}
         elif kind == "count":
             found.counts[here] = number
+        elif plain == "size" and not self._of_page:
+            # Without rows there is no page: it may be how many wallets a segment has.
+            return False
         elif kind in ("page", "offset", "pages", "size") and getattr(found, kind) is None:
             # The first that says it: the outermost.
             setattr(found, kind, (name, number) if kind in ("page", "offset") else number)

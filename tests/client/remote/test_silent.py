@@ -514,6 +514,12 @@ OTHERS: list[dict[str, Any]] = [
     {"network": "matic-mainnet"},
     {"chain_id": 424242},
     {"asset_contract": {"chain": "polygon"}},
+    {"chains": ["polygon", "base"]},
+    {"asset_platform_id": "polygon-pos"},
+    {"tokenContract": OTHER},
+    {"deployments": [{"chain": "polygon", "address": OTHER}]},
+    {"erc20": {"address": OTHER}},
+    {"info": {"contract_address": OTHER}},
 ]
 SAME: list[dict[str, Any]] = [
     {
@@ -524,6 +530,7 @@ SAME: list[dict[str, Any]] = [
     },
     {"contracts": [{"address": OTHER, "chain": "matic"}, {"address": ASKED, "chain": "ethereum"}]},
     {"address": {"S": ASKED}, "chain": {"id": "0x1", "name": "Ethereum"}},
+    {"address": ASKED, "chains": ["ethereum", "polygon"], "implementation": OTHER},
     {"address": ASKED[2:], "network": "eth-mainnet", "owner": OTHER, "creator": {"address": OTHER}},
 ]
 
@@ -537,6 +544,37 @@ def test_a_record_answers_for_the_contract_that_was_asked_for(server, client):
     for record in SAME:
         server.script("*", reply({"name": "Dai", "symbol": "DAI", **record}))
         assert client.tokens("ethereum", ASKED)["symbol"].tolist() == ["DAI"]
+
+
+def test_a_record_that_says_how_old_it_is_is_noted_once(server, client):
+    ages = iter(range(100))
+    server.handler = lambda request: reply(
+        {"symbol": "DAI", "stale": True, "meta": {"cached_at": f"2024-01-{next(ages)}"}}
+    )
+    table = client.tokens("ethereum", [row["address"] for row in FIRST])
+    assert table.attrs["nbext"]["warnings"] == [
+        "The data may be old: stale",
+        "The data may be old: meta.cached_at",
+    ]
+
+
+def test_what_a_description_says_of_the_rows_is_not_lost_where_they_are_elsewhere(server, client):
+    counted = [{"url": "/f1", "rows": 10}, {"url": "/f2", "rows": 15}]
+    for said, words in (
+        ({"truncated": True}, "says that its rows are not all: truncated"),
+        ({"has_more": True}, "says that its rows are not all: has_more"),
+        ({"size": 25}, "size = 25"),
+        ({"files": counted}, "states 25 rows, but 20 came"),
+    ):
+        server.script("POST /v1/segment/execute", reply({**JOB, **said}))
+        server.script("GET /v1/segment/seg-1/json", reply({"rows": FIRST}))
+        for path, rows in (("/f1", FIRST), ("/f2", ROWS[10:20])):
+            server.script(f"GET {path}", reply(rows))
+        try:
+            found = "; ".join(client.execute_segment({"a": 1}).attrs["nbext"]["warnings"])
+        except ProtocolError as error:
+            found = str(error)
+        assert words in found
 
 
 def test_an_object_without_a_field_of_a_contract_is_no_record(server, client):
