@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from nbext.analysis import charts
@@ -23,6 +23,7 @@ from nbext.analysis.segments import (
     segment_of,
 )
 from nbext.client import frames
+from nbext.core.chains import DEFAULT_CHAIN, chain_of
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import quoted
@@ -59,8 +60,11 @@ def trend(
     ----------
     segment
         Filters without ``asOf``, the table of a segment, its id, or the symbol or address of a contract.
-    every, since
-        The time between two points, and from the first to the last: ``12h``, ``30d``, ``4w``, ``1y`` (365 days).
+    every
+        The time between two points: ``12h``, ``30d``, ``4w``, ``1y`` (365 days).
+    since
+        The time from the first to the last, or, as ``2025-01-31``, when to begin. Data that begins later is taken from
+        there on, with a note.
     amounts
         Also add up what the wallets held, of our own service: of the token or collection of this symbol or address, or
         with ``True`` of the first that the segment names. By default where it has one ``token`` condition and no
@@ -92,7 +96,8 @@ def trend(
     import pandas as pd
 
     asked = _timeless(segment_of(segment, client_of(client)), "A trend")
-    step, length = hours_of(every, "/every"), hours_of(since, "/since")
+    step, (wanted, most, note) = hours_of(every, "/every"), _hours_since(asked, since)
+    length = min(wanted, most)
     if length // step >= MOST_POINTS:
         detail = f"These are more than {MOST_POINTS:,} points. Choose a longer step."
         raise ValidationError.of("/every", "range", detail)
@@ -115,6 +120,7 @@ def trend(
         table["amount"] = frames.typed_column([one["amount"] for one in sums], "float64")
         table["amount_raw"] = frames.typed_column([one["amountRaw"] for one in sums], "uint256")
     about = found.about("trend", [asked])
+    about.warnings = [*about.warnings, *[note] * (wanted // step > most // step)]
     about.as_of = dict(found.as_of[-1])
     if last := about.as_of.get("timestamp"):
         # Opened later, a point is of the same time, whatever has come in meanwhile.
@@ -168,6 +174,31 @@ def before(timestamp: str, hours: int) -> str:
     )
 
 
+def _hours_since(asked: Segment, since: str) -> tuple[int, int, str]:
+    """Return the hours from a time, and from the data's beginning, to its last block, and what to say of a cut."""
+    chain = chain_of(asked.filters.get("chain") or DEFAULT_CHAIN.name).name
+    extents = asked.client.about()["data"]["chains"] if asked.client.is_ours else []
+    extent = next((one for one in extents if one["chain"] == chain and one["lastTimestamp"]), None)
+    if extent is None:
+        wanted = hours_of(since, "/since")
+        return wanted, wanted, ""
+    # Any condition does: what is asked for is the block's time.
+    anybody = {"wallet": {"contract": False}, "chain": chain, "asOf": extent["firstBlock"]}
+    begin = count_common([Segment(anybody, client=asked.client)], [[0]]).as_of[0]["timestamp"]
+    end = datetime.fromisoformat(extent["lastTimestamp"])
+    try:
+        wanted = _hours(datetime.fromisoformat(since), end)
+    except (TypeError, ValueError):
+        wanted = hours_of(since, "/since")
+    most = _hours(datetime.fromisoformat(begin), end)
+    note = f"The data of {chain} begins at {begin}, and {quoted(since)} reaches back further: this is all of it."
+    return wanted, most, note
+
+
+def _hours(begin: datetime, end: datetime) -> int:
+    return (end - (begin if begin.tzinfo else begin.replace(tzinfo=UTC))) // timedelta(hours=1)
+
+
 def hours_of(span: str, pointer: str) -> int:
     """Return the hours of a span such as ``4w``."""
     found = SPAN.fullmatch(span) if isinstance(span, str) else None
@@ -187,7 +218,7 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
         Filters without ``asOf``, the table of a segment, its id, or the symbol or address of a contract.
     since
         A span before the data's last block (``12h``, ``30d``, ``4w``, ``1y``); or, as in ``asOf``, a date, a time or
-        a block.
+        a block. A span before the data begins ends there, with a note.
     client
         The client to ask; by default of the service that is set.
 
@@ -237,10 +268,12 @@ def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Se
     """Return the table, the segment now and then, and what is said of them, by our own service."""
     import pandas as pd
 
-    # `asOf` knows no years.
-    is_years = isinstance(since, str) and since.endswith("y") and SPAN.fullmatch(since)
-    moment = f"{hours_of(str(since), '/since') // 24}d" if is_years else since
-    rows = _whole(asked.client.segment_changes(asked.filters, asked.operator, moment))
+    is_span, cut = isinstance(since, str) and SPAN.fullmatch(since), list[str]()
+    if is_span:
+        # `asOf` knows no years.
+        wanted, most, note = _hours_since(asked, str(since))
+        since, cut = f"{min(wanted, most)}h", [note] * (wanted > most)
+    rows = _whole(asked.client.segment_changes(asked.filters, asked.operator, since))
     said = Provenance.of(rows)
     as_of = said.as_of or {}
     names = pd.Series(("left", "joined", "stayed"), dtype=frames.text_dtype())
@@ -256,7 +289,7 @@ def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Se
     warnings = list(
         dict.fromkeys(line.removeprefix("then_").removeprefix("now_") for line in said.warnings)
     )
-    about = Provenance(as_of=as_of, then=said.since, warnings=warnings)
+    about = Provenance(as_of=as_of, then=said.since, warnings=[*warnings, *cut])
     return pd.DataFrame(columns), *_fixed(asked, since, as_of), about
 
 
@@ -364,7 +397,8 @@ def retention(
         are all that match at its end. ``seen``: the wallets with their first transfer, on the segment's chain, in the
         period.
     since
-        How long before the data's last block the first period lies: ``90d``, ``26w``, ``1y``.
+        How long before the data's last block the first period lies: ``90d``, ``26w``, ``1y``; or a date in it. Data
+        that begins later is taken from there on, with a note.
     client
         The client to ask; by default of the service that is set. It has to be nbext's own.
 
@@ -402,7 +436,8 @@ def retention(
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")
     end = pd.Timestamp(last["timestamp"]).tz_localize(None)
-    begin = end - pd.Timedelta(hours=hours_of(since, "/since"))
+    wanted, most, note = _hours_since(asked, since)
+    begin = end - pd.Timedelta(hours=min(wanted, most))
     # A period of which the data has one instant would be a cohort of nobody.
     periods = list(pd.period_range(begin, end - pd.Timedelta(1, "ns"), freq=PERIODS[by]))
     number = len(periods)
@@ -438,6 +473,8 @@ def retention(
         ]
         table[f"{by} {step}"] = pd.array(shares, dtype="float64")
     about = found.about("retention", [asked])
+    if pd.Period(end - pd.Timedelta(hours=wanted), PERIODS[by]) < periods[0]:
+        about.warnings = [*about.warnings, note]
     about.as_of = dict(last)
     subject = f"those that {found.words[-1] or 'match the segment'}"
 

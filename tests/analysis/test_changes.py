@@ -184,7 +184,6 @@ def test_a_request_for_changes_names_the_field_that_is_wrong(service, asked, poi
             "30d",
             "/segment/asOf: changes sets asOf itself. Leave it out.",
         ),
-        ("USDC", "1y", "/since: '365d'"),
         ("USDC", "soon", "/since: 'soon' is not a time."),
         ({"token": {"token": "NOPE"}}, "1d", "/filters/token/token: "),
     ],

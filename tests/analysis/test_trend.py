@@ -153,17 +153,38 @@ def test_amounts_of_what_the_segment_does_not_name_are_an_error(client, stranger
             '/every: \'week\' is not a span. Write one such as "12h", "30d" or "1y".',
         ),
         ({"since": 5}, "/since: '5' is not a span."),
-        ({"every": "1h", "since": "1y"}, "/every: These are more than 1,000 points."),
-        (
-            {"every": "1w", "since": "1y"},
-            "/since: '1y' reaches back too far. Choose a shorter span. '8736h' is before the",
-        ),
     ],
 )
 def test_a_span_that_cannot_be_asked_for_is_named(client, options, message):
     with pytest.raises(ValidationError) as caught:
         nbext.trend("USDC", client=client, **options)
     assert str(caught.value).startswith(message)
+
+
+def test_data_that_begins_later_is_taken_from_there_on_and_a_date_is_as_good_as_a_span(client):
+    whole = nbext.trend("USDC", every="12h", since="1y", client=client)
+    extent = client.about()["data"]["chains"][0]
+    first = client.execute_segment(
+        {"token": {"token": "USDC"}, "asOf": extent["firstBlock"]}, limit=0
+    )
+    begin = first.attrs["nbext"]["as_of"]["timestamp"]
+    note = (
+        f"The data of ethereum begins at {begin}, and '1y' reaches back further: this is all of it."
+    )
+    assert note in whole.attrs["nbext"]["warnings"]
+    assert pd.Timedelta(0) <= whole["at"].iloc[0] - pd.Timestamp(begin) < pd.Timedelta("12h")
+    for name, asked in (
+        ("retention", nbext.retention("USDC", "day", since="1y", client=client)),
+        ("changes", nbext.changes("USDC", "1y", client=client)),
+    ):
+        assert note in asked.attrs["nbext"]["warnings"], name
+    day = str(whole["at"].iloc[-1].date())
+    dated = nbext.trend("USDC", every="1h", since=day, client=client)
+    assert dated["at"].iloc[0] >= pd.Timestamp(day, tz="UTC")
+    assert dated["at"].iloc[0] - pd.Timestamp(day, tz="UTC") <= pd.Timedelta("1h")
+    assert not any("reaches back" in one for one in dated.attrs["nbext"]["warnings"])
+    cohorts = nbext.retention("USDC", "day", since=day, client=client)
+    assert [name.removeprefix("until ") for name in cohorts.index] == [day]
 
 
 def test_a_segment_with_a_time_of_its_own_has_no_trend(client):
