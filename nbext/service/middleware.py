@@ -9,6 +9,7 @@ statement or body is ever handed to it: callers pass codes, ids and times.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import multiprocessing
 import re
@@ -16,7 +17,6 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
 from traceback import walk_tb
 from typing import Any, TextIO
 from urllib.parse import urlsplit
@@ -37,6 +37,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nbext.core.chains import chain_of
+from nbext.core.times import iso_ms
 from nbext.core.wire import DATA_HEADER, DOCS, HEALTH, KEY_HEADER, READY, REQUEST_ID_HEADER
 from nbext.engine.dataset import DataAbout
 from nbext.errors import NbextError, StorageError
@@ -323,13 +324,12 @@ class Metrics:
 
 
 class Log:
-    """Writes events to a stream by structlog, with processors of its own: a host application has other settings.
-
-    structlog loads a console renderer that takes a third of a second: it is imported when there is a first line.
-    """
+    """Writes events to a stream, a JSON object a line."""
 
     def __init__(self, stream: TextIO, *, level: str = "info") -> None:
         self._stream, self._least = stream, _LEVELS.index(level)
+        # Each line whole, of however many threads.
+        self._writing = threading.Lock()
         # What `once` has reported, until it is done again.
         self._failing: set[tuple[Any, ...]] = set()
 
@@ -379,23 +379,11 @@ class Log:
         if _LEVELS.index(level) < self._least:
             return
         described = _described(cause) if cause else {}
+        line = {"at": iso_ms(time.time()), "event": event, "level": level, **values, **described}
         # A log on a full disk, or to a reader that is gone, is no reason to answer nobody.
-        with contextlib.suppress(OSError):
-            getattr(self._logger, level)(event, **values, **described)
-
-    @cached_property
-    def _logger(self) -> Any:
-        import structlog
-
-        processors = (
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
-            structlog.processors.JSONRenderer(sort_keys=True),
-        )
-        bound = structlog.make_filtering_bound_logger(0)
-        return structlog.wrap_logger(
-            structlog.WriteLogger(self._stream), processors=processors, wrapper_class=bound
-        )
+        with self._writing, contextlib.suppress(OSError):
+            self._stream.write(json.dumps(line, sort_keys=True, default=repr) + "\n")
+            self._stream.flush()
 
 
 class _OfLibraries(logging.Handler):

@@ -13,6 +13,7 @@ notebook    cells beside JupySQL's, each in a new shell
 query       segments beside raw SQL, polars, pandas and arrays in memory
 stories     a data scientist's questions of the sample, as cells
 service     ten thousand requests over 64 connections, with one process and with two; what two gain
+serving     cached and new segments, and look-ups, beside a service of sixty lines
 
 generate    write made-up transfers of any size
 """

@@ -29,6 +29,7 @@ PARTS = (
     "stories",
     "client",
     "service",
+    "serving",
     "fetch",
     "install",
 )

@@ -31,7 +31,7 @@ _ROOMS = ("client/http", "client/remote", "engine/ingest", "service/accounts")
 _LOADED = (
     *("numpy", "pandas", "pyarrow.compute", "pyarrow.parquet", "pyarrow.csv", "pyarrow.dataset"),
     *("duckdb", "sqlalchemy", "fastapi", "uvicorn", "requests", "hypothesis.strategies", "pytest"),
-    *("IPython", "ipywidgets", "jmespath", "pydantic", "cachecontrol", "jsonschema", "structlog"),
+    *("IPython", "ipywidgets", "jmespath", "pydantic", "cachecontrol", "jsonschema"),
     *("limits", "email_validator", "keyring", "polars", "anywidget", "starlette.testclient"),
 )
 # Of one parametrized test so many cases come first: a mutant that these miss is rarely seen by the other hundreds.

@@ -10,10 +10,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, insert, select, tuple_
+from sqlalchemy import Row, delete, insert, select, tuple_
 
 from nbext.service.accounts.database import Database, audit
 
@@ -21,17 +20,6 @@ from nbext.service.accounts.database import Database, audit
 _WAITING = 100_000
 # Rows that one transaction deletes: others write in between.
 _BATCH = 10_000
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of the log; ``at`` is seconds since 1970, ``client`` an IP address or ``command line``."""
-
-    at: float
-    key_id: str | None
-    action: str
-    target: str | None
-    client: str | None
 
 
 class Audit:
@@ -44,8 +32,16 @@ class Audit:
     def note(
         self, action: str, *, key_id: str | None, target: str | None, client: str | None
     ) -> None:
-        """Note an action, to be written at the next `flush`."""
-        self._waiting.append(vars(Entry(time.time(), key_id, action, target, client)))
+        """Note an action, to be written at the next `flush`; ``client`` is an IP address or ``command line``."""
+        self._waiting.append(
+            {
+                "at": time.time(),
+                "key_id": key_id,
+                "action": action,
+                "target": target,
+                "client": client,
+            }
+        )
 
     def flush(self) -> None:
         """Write what was noted since the last call; nothing is lost where the registry cannot be written now."""
@@ -60,8 +56,11 @@ class Audit:
 
     def entries(
         self, *, since: float = 0.0, key_ids: Collection[str] | None = None
-    ) -> Iterator[Entry]:
-        """Yield the log from ``since`` (seconds since 1970) on, the oldest first; of these keys alone, if given."""
+    ) -> Iterator[Row[Any]]:
+        """Yield the log's rows from ``since`` (seconds since 1970) on, the oldest first; of these keys alone, if given.
+
+        Each has what was given to `note`, and ``at``.
+        """
         found = select(audit).order_by(audit.c.at, audit.c.id).limit(_BATCH)
         if key_ids is not None:
             found = found.where(audit.c.key_id.in_(key_ids))
@@ -69,9 +68,7 @@ class Audit:
         # Some at a time: PostgreSQL streams only inside a transaction, which a slow reader would hold open.
         while last is not None:
             rows = self._database.rows(found.where(tuple_(audit.c.at, audit.c.id) > last))
-            yield from (
-                Entry(row.at, row.key_id, row.action, row.target, row.client) for row in rows
-            )
+            yield from rows
             last = (rows[-1].at, rows[-1].id) if rows else None
 
     def prune(self, before: float) -> None:

@@ -87,12 +87,10 @@ registry = _table(
     _needed("id", Text),
     # The lease of the service that cleans up for all.
     Column("leader", Text),
-    # `Policy`.
-    _needed("keep_days", Real),
-    _needed("audit_days", Real),
-    _needed("keep_bytes", Whole),
-    _needed("key_bytes", Whole),
-    _needed("list_bytes", Whole),
+    *(
+        _needed(name, Whole if isinstance(value, int) else Real)
+        for name, value in asdict(Policy()).items()
+    ),
 )
 
 keys = _table(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import Row, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from nbext.core.wire import email_of
@@ -16,14 +17,6 @@ from nbext.service.http.problems import Problem
 _DAY = 86_400
 # New addresses of one key within a day.
 _MOST = 10_000
-
-
-@dataclass(frozen=True)
-class SignUp:
-    """One address and when its owner consented, in seconds since 1970."""
-
-    email: str
-    consented_at: float
 
 
 class SignUps:
@@ -53,10 +46,10 @@ class SignUps:
             self._database.change(insert(signups), row)
         return email
 
-    def all(self) -> list[SignUp]:
-        """Return every sign-up, the oldest first."""
+    def all(self) -> Sequence[Row[Any]]:
+        """Return every sign-up, the oldest first: its ``email``, and ``consented_at`` in seconds since 1970."""
         every = select(signups).order_by(signups.c.consented_at, signups.c.address)
-        return [SignUp(row.email, row.consented_at) for row in self._database.rows(every)]
+        return self._database.rows(every)
 
     def delete(self, email: str) -> bool:
         """Delete an address; False where it was not recorded."""

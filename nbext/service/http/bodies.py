@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator
-from typing import Any, BinaryIO
+import math
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from fastapi import Depends, Request
 from starlette.responses import Response
@@ -41,7 +42,6 @@ def body_of(shape: Any) -> Any:
     """
 
     async def read(request: Request) -> AsyncIterator[Any]:
-        _check_media_type(request, "application/json")
         with contextlib.ExitStack() as held:
             request.state.large_body = held
             raw = await _read(request, held)
@@ -83,29 +83,40 @@ def _invalid(code: str, detail: str) -> Problem:
     return Problem("invalid", detail, errors=[{"pointer": "", "code": code, "detail": detail}])
 
 
-async def receive(request: Request, file: BinaryIO, media_type: str, most: int) -> None:
-    """Write the request's body into a file, piece by piece.
+async def receive(
+    request: Request,
+    take: Callable[[bytes], object],
+    media_type: str,
+    most: int,
+    slowest: float = math.inf,
+) -> None:
+    """Have the request's body taken, piece by piece; whoever sends so many bytes a second may take longer.
 
     The problem is 415 not declared as that type, 413 longer than ``most`` bytes, 408 too slow.
     """
     limits: Limits = request.app.state.container.limits
     _check_media_type(request, media_type)
-    if int(request.headers.get("content-length", "0")) > most:
-        raise _too_large(most)
-    loop, received = asyncio.get_running_loop(), 0
-    until = loop.time() + limits.arrive_seconds
+    # A caller that declares its length is refused before it sends a byte; h11 has checked that it is a number. Others
+    # are refused as soon as they send more: no body takes more room than the limit.
+    received = int(request.headers.get("content-length", "0"))
+    too_large = Problem(
+        "too-large", f"The body is longer than {most:,} bytes.", headers={"Connection": "close"}
+    )
+    if received > most:
+        raise too_large
+    received, until = 0, asyncio.get_running_loop().time() + limits.arrive_seconds
     try:
         async with asyncio.timeout_at(until) as patience:
             async for piece in request.stream():
                 received += len(piece)
                 if received > most:
-                    raise _too_large(most)
-                # Into the system's cache: a write waits for the disk less long than a turn of another thread takes.
-                file.write(piece)
+                    raise too_large
+                take(piece)
                 # Who sends more may take longer; who sends a byte a second may not.
-                patience.reschedule(until + received / limits.slowest)
+                patience.reschedule(until + received / slowest)
     except TimeoutError:
-        raise _too_slow(limits) from None
+        detail = f"The body did not arrive within {limits.arrive_seconds:g} s."
+        raise Problem("slow-request", detail, headers={"Connection": "close"}) from None
 
 
 def _check_media_type(request: Request, wanted: str) -> None:
@@ -121,37 +132,16 @@ def _check_media_type(request: Request, wanted: str) -> None:
 
 
 async def _read(request: Request, held: contextlib.ExitStack) -> bytes:
-    container, key = request.app.state.container, request.scope["nbext.key"]
-    limits: Limits = container.limits
-    # A caller that declares its length is refused before it sends a byte; h11 has checked that it is a number.
-    declared = request.headers.get("content-length", "0")
-    if int(declared) > limits.body_bytes:
-        raise _too_large(limits.body_bytes)
-    # Others are refused as soon as they send more: no body takes more memory than the limit.
-    raw, is_large = bytearray(), False
-    try:
-        async with asyncio.timeout(limits.arrive_seconds):
-            async for piece in request.stream():
-                raw += piece
-                if len(raw) > LARGE_BODY and not is_large:
-                    is_large = True
-                    held.enter_context(container.large_bodies.taken(key.id))
-                if len(raw) > limits.body_bytes:
-                    raise _too_large(limits.body_bytes)
-    except TimeoutError:
-        raise _too_slow(limits) from None
+    container, key, raw = request.app.state.container, request.scope["nbext.key"], bytearray()
+
+    def take(piece: bytes) -> None:
+        was_large = len(raw) > LARGE_BODY
+        raw.extend(piece)
+        if len(raw) > LARGE_BODY and not was_large:
+            held.enter_context(container.large_bodies.taken(key.id))
+
+    await receive(request, take, "application/json", container.limits.body_bytes)
     return bytes(raw)
-
-
-def _too_large(most: int) -> Problem:
-    return Problem(
-        "too-large", f"The body is longer than {most:,} bytes.", headers={"Connection": "close"}
-    )
-
-
-def _too_slow(limits: Limits) -> Problem:
-    detail = f"The body did not arrive within {limits.arrive_seconds:g} s."
-    return Problem("slow-request", detail, headers={"Connection": "close"})
 
 
 def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

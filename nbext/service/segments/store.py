@@ -12,7 +12,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import (
@@ -188,21 +188,8 @@ _MOST_CLAIMS = 10_000
 _ADD = insert(segments).returning(segments)
 _TAKEN = select(func.sum(segments.c.stored)).where(_OF_KEY)
 _OF_FILE = (segments.c.file, segments.c.size, segments.c.sha256)
-# What a segment has as its row has it.
-_AS_STORED = (
-    "id",
-    "status",
-    "fingerprint",
-    "matched",
-    "returned",
-    "created_at",
-    "started_at",
-    "completed_at",
-    "used_at",
-    "lease",
-    "key_id",
-    "attempts",
-)
+# What a row has as text, as it is stored, and is in JSON there.
+_JSON = ("request", "facts", "preview", "error")
 
 
 def _text(value: Any) -> str:
@@ -214,15 +201,13 @@ def _result(row: Row[Any]) -> ResultFile:
 
 
 def _segment(row: Row[Any]) -> SegmentRecord:
+    stored = row._mapping
+    found = {each.name: stored[each.name] for each in fields(SegmentRecord) if each.name in stored}
+    found |= {name: json.loads(stored[name] or "null") for name in _JSON}
+    found |= {name: bool(stored[name]) for name in ("private", "cancel")}
     return SegmentRecord(
-        **{name: getattr(row, name) for name in _AS_STORED},
-        request=json.loads(row.request),
-        facts=json.loads(row.facts),
-        preview=json.loads(row.preview or "[]"),
-        error=json.loads(row.error or "null"),
+        **{**found, "preview": found["preview"] or []},
         result=_result(row) if row.file else None,
-        cancel=bool(row.cancel),
-        private=bool(row.private),
     )
 
 
