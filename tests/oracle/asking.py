@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from random import Random
 from typing import Any
 
@@ -32,7 +33,7 @@ ALIASES = {
 
 
 class Asking:
-    """Draws requests. ``drawn`` counts what of the language was asked: (condition, field, standard)."""
+    """Draws requests. ``drawn`` counts what was asked: (condition, field, standard), and pairs of fields."""
 
     def __init__(
         self,
@@ -67,6 +68,8 @@ class Asking:
     def note(self, name: str, asked: dict[str, Any], contract: Any = None) -> dict[str, Any]:
         for key in asked:
             self.drawn[name, key, "" if contract is None else contract.standard] += 1
+        for one, other in combinations(sorted(asked), 2):
+            self.drawn["pair", name, one, other] += 1
         return asked
 
     # Whole requests

@@ -7,7 +7,7 @@ import io
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -24,12 +24,13 @@ from nbext import Client, cli
 from nbext.core.chains import chain_of
 from nbext.engine.dataset import Contract
 from nbext.engine.open import Newest
-from nbext.errors import InvalidSegment, NbextError
+from nbext.errors import InvalidSegment, NbextError, ValidationError
 from nbext.service.limits import Limits
 from nbext.settings import Settings
+from tests.oracle.analyses import ANALYSES
 from tests.oracle.asking import COUNTS, EDGES, IDS, Asking
 from tests.oracle.files import FORMATS, Format, Sent, write
-from tests.oracle.meaning import NotKnown, One, Oracle, is_nft
+from tests.oracle.meaning import SCOPE, NotKnown, One, Oracle, is_nft
 from tests.oracle.world import DEAD, GENESIS, ZERO, Held, Snapshot, Transfer, World
 from tests.service.conftest import KEY, Running
 
@@ -106,6 +107,7 @@ class FrontDoor(RuleBasedStateMachine):
         self.service: Running | None = None
         self.client: Client | None = None
         self.saved: dict[str, Any] = {}
+        self.lists: dict[str, list[str]] = {}
 
     def teardown(self) -> None:
         if self.client is not None:
@@ -381,20 +383,83 @@ class FrontDoor(RuleBasedStateMachine):
 
     # What is asked of it
 
+    def oracle(self) -> Oracle:
+        return Oracle(self.world, self.saved, self.lists)
+
+    def asking(self, luck: Random) -> Asking:
+        wallets, lists = [*WALLETS, NOBODY], tuple(self.lists)
+        return Asking(luck, self.world, wallets, tuple(self.saved), lists, self.drawn)
+
+    @contextlib.contextmanager
+    def about(self, asked: Any) -> Iterator[None]:
+        """Say with an error what was asked, and what the service's log has of it."""
+        try:
+            yield
+        except NbextError as error:
+            said = [line for line in self.service.lines() if line["level"] != "info"]
+            raise AssertionError(f"{asked}: {error} {said[-1:]}") from error
+
     @precondition(served)
     @rule(luck=LUCK)
     def ask(self, luck: Random) -> None:
-        """Ask for the rows of a segment, and for them in every way that they can be had."""
-        world = self.world
-        oracle = Oracle(world, self.saved)
+        """Ask for the rows of a segment, in their order and in another one."""
         for _ in range(5):
-            asking = Asking(luck, world, [*WALLETS, NOBODY], tuple(self.saved), drawn=self.drawn)
+            oracle, asking = self.oracle(), self.asking(luck)
             request = asking.request()
+            with self.about(request):
+                table = check(self.client, oracle, request, may_refuse=unsure(asking))
+            if table is None or isinstance(table, NotKnown):
+                continue
+            if luck.random() < 0.3:
+                name = luck.choice(list(table.columns))
+                ordered = {**request["filters"], "orderBy": luck.choice(["", "-"]) + name}
+                asking.note("", {"orderBy": name})
+                with self.about(ordered):
+                    check(self.client, oracle, {**request, "filters": ordered}, may_refuse=False)
+            if not {*request["filters"]} & {*SCOPE} and len(self.saved) < 3:
+                self.saved[table.attrs["nbext"]["segment_id"]] = request
+
+    @precondition(served)
+    @rule(luck=LUCK)
+    def analyse(self, luck: Random) -> None:
+        """Ask for an analysis."""
+        asking, name = self.asking(luck), luck.choice(sorted(ANALYSES))
+        self.drawn["analysis", name] += 1
+        with self.about(name):
             try:
-                check(self.client, oracle, request, may_refuse=unsure(asking))
-            except NbextError as error:
-                said = [line for line in self.service.lines() if line["level"] != "info"]
-                raise AssertionError(f"{request}: {error} {said[-1:]}") from error
+                ANALYSES[name](self.client, self.oracle(), asking)
+            except (InvalidSegment, ValidationError, NotKnown) as error:
+                # What is not known at one of its times is refused; so is a time where there are none.
+                if not (asking.world.snapshots or asking.times or name in AT_SEVERAL):
+                    raise
+                note(f"{name} is refused: {error}")
+
+    @precondition(served)
+    @rule(luck=LUCK)
+    def take_out(self, luck: Random) -> None:
+        """Ask for the rows of a segment in every way that they can be had."""
+        from tests.laws.test_answers import every_way_out_has_the_same_rows
+
+        request = self.asking(luck).request()
+        self.drawn["analysis", "export"] += 1
+        with contextlib.suppress(InvalidSegment):
+            every_way_out_has_the_same_rows(self, request)
+
+    @precondition(served)
+    @rule(luck=LUCK)
+    def store_list(self, luck: Random) -> None:
+        """Store some wallets at the service, for questions to name."""
+        some = sorted(luck.sample([*WALLETS, NOBODY], luck.randint(1, 5)))
+        sent = b"".join(bytes.fromhex(one[2:]) for one in some)
+        kind = {"Content-Type": "application/octet-stream"}
+        url = f"{self.service.url}/lists"
+        answer = self.service.session.post(url, data=sent, headers=kind, timeout=60)
+        assert answer.status_code == 201, answer.text
+        self.lists[answer.json()["id"]] = some
+
+
+# These look at times before the last block, which heldSince may lie after.
+AT_SEVERAL = ("changes", "trend", "retention")
 
 
 def unsure(asking: Asking) -> bool:

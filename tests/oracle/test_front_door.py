@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import tomllib
 from importlib import resources
+from itertools import combinations
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import get_state_machine_test
 
 from nbext.language.conditions import CONDITIONS
+from tests.oracle.analyses import ANALYSES
 from tests.oracle.asking import Asking
 from tests.oracle.files import FORMATS
 from tests.oracle.machine import FrontDoor
+from tests.oracle.meaning import GROUPS, SCOPE
 from tests.seed import gate_seed
 
 # Formats whose rows are names and snapshots in other words, which tests/engine/ingest has.
@@ -30,6 +33,12 @@ STANDARDS = {
     "token": {"ERC20"},
     "nft": {"ERC721", "ERC1155"},
     "transfer": {"ERC20", "ERC721", "ERC1155"},
+}
+# Fields of a condition of which only one is given.
+APART = {
+    "collections": [{"of", "distinct"}, {"atLeast", "distinct"}],
+    "transfer": [{"token", "nft"}, {"nft", "unit"}],
+    "wallet": [{"in", "list"}],
 }
 EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES") or 12)
 
@@ -55,7 +64,7 @@ def test_every_answer_after_any_steps_through_the_front_door_is_the_oracles():
 
 
 def never_drawn() -> set[tuple[str, ...]]:
-    """Return each field with each standard that it can be of, and each format, that no step has drawn."""
+    """Return what no step has drawn: fields of each standard that they can be of, pairs of them, formats, analyses."""
     drawn = FrontDoor.drawn
     fields = {
         (name, field.name, standard)
@@ -65,10 +74,16 @@ def never_drawn() -> set[tuple[str, ...]]:
         if not (name == "transfer" and field.name in ("token", "unit") and standard != "ERC20")
         if not (name == "transfer" and field.name == "nft" and standard == "ERC20")
     }
-    formats = {(one.name, container) for one in FORMATS for container in one.containers}
-    return {one for one in fields if not drawn[one]} | {
-        one for one in formats if not drawn[("format", *one)]
+    scope = {("", name, "") for name in (*GROUPS, *SCOPE)}
+    pairs = {
+        ("pair", name, *sorted((one.name, other.name)))
+        for name, condition in CONDITIONS.items()
+        for one, other in combinations(condition.fields, 2)
+        if {one.name, other.name} not in APART.get(name, [])
     }
+    formats = {("format", one.name, container) for one in FORMATS for container in one.containers}
+    asked = {("analysis", name) for name in (*ANALYSES, "export")}
+    return {one for one in (*fields, *scope, *pairs, *formats, *asked) if not drawn[one]}
 
 
 def test_every_format_and_every_condition_has_its_place_in_the_oracle():
