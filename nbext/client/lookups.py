@@ -63,6 +63,10 @@ def _looked_up(
             raise ProtocolError(f"Expected {Want.RECORD.value}, but the answer is a table.")
         if stranger := service.stranger:
             stranger.refuse_other(reading.records[0], chain, address)
+        else:
+            said = dict(reading.records[0])
+            notes = [*reading.warnings, *said.pop("warnings", ())]
+            reading = replace(reading, records=[said], warnings=notes)
     except _OF_ONE as error:
         if strict or isinstance(error, _OF_ALL):
             raise

@@ -515,7 +515,7 @@ class SegmentRows(TypedDict):
 
 
 class TokenAnswer(TypedDict):
-    """The metadata of an ERC20 token."""
+    """The metadata of an ERC20 token; ``warnings`` say what of it may be incomplete, or is inferred."""
 
     chain: str
     chainId: int
@@ -532,10 +532,11 @@ class TokenAnswer(TypedDict):
     holders: int | None
     transfers: int | None
     asOf: AsOf | None
+    warnings: list[str]
 
 
 class CollectionAnswer(TypedDict):
-    """The metadata of an NFT collection."""
+    """The metadata of an NFT collection; ``warnings`` as of a token."""
 
     chain: str
     chainId: int
@@ -554,6 +555,7 @@ class CollectionAnswer(TypedDict):
     deployedBlockNumber: int | None
     transfers: int | None
     asOf: AsOf | None
+    warnings: list[str]
 
 
 class SearchHit(TypedDict):
@@ -768,11 +770,12 @@ def _fields(shape: Any) -> dict[str, str]:
     return {
         name: next((_KINDS[each] for each in (hint, *get_args(hint)) if each in _KINDS), "object")
         for name, hint in shape.__annotations__.items()
+        if name != "warnings"
     }
 
 
-# Each answer's fields, in the order of its table's columns, with the type of their values: string, integer (64 bits),
-# uint256 (digits as text), number, boolean, object.
+# Each answer's fields but its warnings, in the order of its table's columns, with the type of their values: string,
+# integer (64 bits), uint256 (digits as text), number, boolean, object.
 TOKEN_FIELDS, NFT_FIELDS = _fields(TokenAnswer), _fields(CollectionAnswer)
 SEARCH_FIELDS, SIGN_UP_FIELDS = _fields(SearchHit), _fields(SignUpAnswer)
 SEGMENT_FIELDS: dict[str, str] = {

@@ -248,7 +248,7 @@ def _all_contracts(sql: SqlBuilder) -> str:
     # for every mint. What has no balance of 29 digits has no sum of 39: that would take 10 billion wallets.
     return f"""
         SELECT {columns}, coalesce(below_zero, 0) AS below_zero, coalesce(burned, 0) AS burned,
-            coalesce(near, 0) AS size
+            coalesce(near, 0) AS size, coalesce(ids, 0) AS ids
         FROM contracts AS c
         LEFT JOIN (SELECT contract, count(DISTINCT wallet) AS below_zero FROM {history}
             WHERE size < 0 AND from_block < to_block AND wallet NOT IN {zero} GROUP BY contract
@@ -260,6 +260,9 @@ def _all_contracts(sql: SqlBuilder) -> str:
             SELECT contract, size FROM {history} WHERE size >= {wide} AND contract IN (
                 SELECT contract FROM contracts WHERE standard <> 'ERC20')
             ) AS s GROUP BY contract) AS l ON l.contract = c.contract
+        LEFT JOIN (SELECT contract, CAST(sum(lo) AS BIGINT) AS ids FROM {balances} WHERE contract IN (
+                SELECT contract FROM contracts WHERE unseen > 0 AND standard = 'ERC721')
+            GROUP BY contract) AS i ON i.contract = c.contract
         ORDER BY c.contract"""
 
 

@@ -33,14 +33,17 @@ Write = Callable[["SqlBuilder"], str]
 class Compared:
     """How many of some holders' balances the contract itself said to be as in the data, at a block.
 
-    ``cause`` is why the others differ: ``unlogged`` where the contract moves balances without a transfer, ``left out``
-    where the node that the data was fetched from left logs out, ``unknown`` where it is one of these.
+    ``supply`` and ``minted`` are the supply that the contract said and that of the data, where they differ. ``cause``
+    is why: ``unlogged`` where the contract moves balances without a transfer, ``left out`` where the node that the data
+    was fetched from left logs out, ``unknown`` where it is one of these.
     """
 
     block: int
     equal: int
     of: int
     cause: str | None = None
+    supply: int | None = None
+    minted: int | None = None
 
     @property
     def differs(self) -> bool:
@@ -116,6 +119,8 @@ class DataAbout:
 class Contract:
     """What is known of one contract; None where nothing is.
 
+    ``inferred``: its standard is what its transfers look like, for no file states it. ``unseen`` token ids left a
+    wallet that never received them, of ``ids`` in all (0 where that is not counted), because mints are missing.
     ``below_zero`` is how many wallets have a balance below zero at the end of some block, because transfers are
     missing, also where later ones hide it; ``burned`` is the sort key (`nbext.engine.query.amounts`) of what the
     address 0x...dEaD holds. ``size`` is about the sum of the balances without their signs, where one of them has more
@@ -137,6 +142,9 @@ class Contract:
     total_supply: int | None = None
     holders: int | None = None
     transfers: int | None = None
+    inferred: bool | None = None
+    unseen: int | None = None
+    ids: int = 0
     below_zero: int = 0
     burned: int = 0
     size: float = 0.0

@@ -111,7 +111,8 @@ ACTIVITY = {
 # Every block that the data has a transfer or a time of; ``timestamp`` is seconds since 1970, or null.
 BLOCKS = {"chain_id": "int64", "block": "int64", "timestamp": "int64"}
 
-# What is known of each contract; null where nothing is. ``standard``: ERC20, ERC721, ERC1155.
+# What is known of each contract; null where nothing is. ``standard``: ERC20, ERC721, ERC1155; ``inferred`` where only
+# its transfers say which. ``unseen``: token ids that left a wallet which never received them: their mints are missing.
 CONTRACTS = {
     "contract": "int32",
     "chain_id": "int64",
@@ -128,6 +129,8 @@ CONTRACTS = {
     "total_supply": "string",
     "holders": "int64",
     "transfers": "int64",
+    "inferred": "boolean",
+    "unseen": "int64",
 }
 
 TABLES = {

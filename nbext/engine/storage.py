@@ -247,7 +247,7 @@ def _fault(found: Generation) -> str | None:
             number
             for chain in found.chains
             for one in chain.differing.values()
-            for number in (one.block, one.equal, one.of)
+            for number in (one.block, one.equal, one.of, one.supply or 0, one.minted or 0)
         ]
         numbers += [
             number

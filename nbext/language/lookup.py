@@ -27,6 +27,7 @@ from nbext.language.describe import (
     decimals_of,
     find_contract,
     near_symbol,
+    unit_of,
 )
 from nbext.language.fields import Bounds, Time, TimeRange, unix_hint
 from nbext.language.model import (
@@ -40,7 +41,7 @@ from nbext.language.model import (
 
 if TYPE_CHECKING:
     from nbext.core.wire import AsOf
-    from nbext.engine.dataset import Contract, Dataset
+    from nbext.engine.dataset import ChainExtent, Compared, Contract, Dataset
     from nbext.engine.query.set_tree import WalletList
 
 _UNLOGGED = "it changes balances without a transfer, as tokens do that rebase or take a fee"
@@ -187,7 +188,8 @@ class Context(ABC):
             self.warnings.append(f"{pointer}: {who} is marked as spam.")
         if not contract.transfers and not contract.holders:
             self.warnings.append(f"{pointer}: the data has no transfer and no holder of {who}.")
-        self._warn_of_what_is_missing(contract, chain)
+        for note in notes_on(contract, chain, self.extents[chain.id]):
+            self.warn(note)
         return contract
 
     def warn_of_gaps(self, chain: Chain) -> None:
@@ -202,41 +204,6 @@ class Context(ABC):
             self.warn(
                 f"{chain.name}: transfers are missing: the data has no row of {_widest(gaps)}."
             )
-
-    def _warn_of_what_is_missing(self, contract: Contract, chain: Chain) -> None:
-        """Warn, in one line for each contract, where its balances cannot be complete."""
-        who = f"{contract_name(contract)} on {chain.name}"
-        extent, lacks = self.extents[chain.id], list[str]()
-        gaps = [gap for gap in extent.gaps if not extent.covers(contract.address, *gap)]
-        deployed = contract.deployed_block
-        if (
-            deployed is not None
-            and deployed < extent.first_block
-            and not extent.covers(contract.address, deployed, extent.first_block)
-        ):
-            lacks.append(
-                f"the data starts at block {extent.first_block:,}, and the contract at {deployed:,}"
-            )
-        if gaps:
-            lacks.append(f"the data has no row of {_widest(gaps)}")
-        if unread := extent.uncovered(contract.address, deployed or 0):
-            lacks.append(f"{_widest(unread)} were not fetched")
-        if contract.below_zero:
-            wallets = f"{contract.below_zero:,} wallet{'s' * (contract.below_zero != 1)}"
-            lacks.append(
-                f"balances of {wallets} are below zero at some block, which no wallet can have, and are left out there"
-            )
-        if lacks:
-            self.warn(f"{who}: transfers are missing: {'; '.join(lacks)}.")
-        if (compared := extent.differing.get(contract.address)) is not None:
-            differs = (
-                "transfers are missing: the node that they were fetched from left logs out. Fetch it again, from "
-                "another node."
-                if compared.cause == "left out"
-                else f"{compared.of - compared.equal:,} of {compared.of:,} balances differed from the contract's own "
-                f"at block {compared.block:,}: {_CAUSES[compared.cause or 'unlogged']}"
-            )
-            self.warn(f"{who}: {differs}")
 
     def _report_unknown(self, text: str, chain: Chain, pointer: str, *, nft: bool) -> None:
         """Report an address or a symbol that the data does not have on a chain, and where it is instead."""
@@ -559,6 +526,72 @@ def _chains(node: Parsed) -> Iterator[Chain | None]:
             yield from _chains(child)
     elif "chain" in node.kinds:
         yield node.values.get("chain")
+
+
+def notes_on(contract: Contract, chain: Chain, extent: ChainExtent) -> list[str]:
+    """Return a line for each reason why what is said of a contract may be incomplete, or wrong."""
+    who = f"{contract_name(contract)} on {chain.name}"
+    lacks, notes = list[str](), list[str]()
+    gaps = [gap for gap in extent.gaps if not extent.covers(contract.address, *gap)]
+    deployed = contract.deployed_block
+    if (
+        deployed is not None
+        and deployed < extent.first_block
+        and not extent.covers(contract.address, deployed, extent.first_block)
+    ):
+        lacks.append(
+            f"the data starts at block {extent.first_block:,}, and the contract at {deployed:,}"
+        )
+    if gaps:
+        lacks.append(f"the data has no row of {_widest(gaps)}")
+    if unread := extent.uncovered(contract.address, deployed or 0):
+        lacks.append(f"{_widest(unread)} were not fetched")
+    if contract.below_zero:
+        wallets = f"{contract.below_zero:,} wallet{'s' * (contract.below_zero != 1)}"
+        lacks.append(
+            f"balances of {wallets} are below zero at some block, which no wallet can have, and are left out there"
+        )
+    if ids := missing_mints(contract):
+        lacks.append(ids)
+    if lacks:
+        notes.append(f"{who}: transfers are missing: {'; '.join(lacks)}.")
+    if (compared := extent.differing.get(contract.address)) is not None:
+        notes.append(f"{who}: {_difference(compared, unit_of(contract))}")
+    if contract.inferred:
+        kind = "a collection" if contract.is_nft else "a token"
+        notes.append(
+            f"{who}: it is read as {kind} by its transfers, because no file says what it is. If it is not, ingest a "
+            f"file with address, is_erc20, is_erc721: nbext ingest FILE --chain {chain.name}"
+        )
+    return notes
+
+
+def missing_mints(contract: Contract) -> str:
+    """Return how many of a collection's ids left a wallet that never received them; nothing where none did."""
+    if not contract.unseen:
+        return ""
+    of, one = f" of {contract.ids:,}" * bool(contract.ids), contract.unseen == 1
+    ids = "id was" if one and not of else "ids was" if one else "ids were"
+    return f"{contract.unseen:,}{of} {ids} never seen to arrive, so mints are missing"
+
+
+def _difference(compared: Compared, units: Callable[[int], str]) -> str:
+    if compared.cause == "left out":
+        return (
+            "transfers are missing: the node that they were fetched from left logs out. Fetch it again, from another "
+            "node."
+        )
+    found = []
+    if wrong := compared.of - compared.equal:
+        found.append(
+            f"{wrong:,} of {compared.of:,} balances differed from the contract's own at block {compared.block:,}"
+        )
+    if compared.supply is not None and compared.minted is not None:
+        supply, minted = units(compared.supply), units(compared.minted)
+        found.append(
+            f"its totalSupply at block {compared.block:,} was {supply}, and {minted} by its transfers"
+        )
+    return f"{'; '.join(found)}: {_CAUSES[compared.cause or 'unlogged']}"
 
 
 def _widest(ranges: Sequence[tuple[int, int]]) -> str:

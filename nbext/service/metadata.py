@@ -12,6 +12,7 @@ from nbext.core.untrusted_text import quoted
 from nbext.core.wire import DEFAULT_HITS, NFT_FIELDS, TOKEN_FIELDS, AsOf, SearchRequest
 from nbext.engine.dataset import CatalogHit, Contract, Dataset
 from nbext.language.describe import find_contract, near_symbol
+from nbext.language.lookup import notes_on
 from nbext.service.http.problems import Problem
 
 STANDARDS_OF = {
@@ -27,6 +28,7 @@ class Metadata:
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
+        self._extents = {extent.chain_id: extent for extent in dataset.about.chains}
 
     def token(self, chain: Chain, given: str) -> dict[str, Any]:
         """Return the metadata of an ERC20 token, named by address or symbol.
@@ -45,7 +47,7 @@ class Metadata:
                 f"{found.address} on {chain.name} is an NFT collection. Read it under /v1/nfts.",
             )
         values = {**self._base(chain, found), "decimals": found.decimals, "holders": found.holders}
-        return {name: values[name] for name in TOKEN_FIELDS}
+        return self._with_warnings(chain, found, {name: values[name] for name in TOKEN_FIELDS})
 
     def collection(self, chain: Chain, given: str) -> dict[str, Any]:
         """Return the metadata of an NFT collection, named by address or symbol; errors as `token`."""
@@ -63,7 +65,7 @@ class Metadata:
             # A price is not in chain data. The remote service has the field: null says that it is unknown.
             "floorPrice": None,
         }
-        return {name: values[name] for name in NFT_FIELDS}
+        return self._with_warnings(chain, found, {name: values[name] for name in NFT_FIELDS})
 
     def search(self, body: SearchRequest) -> dict[str, Any]:
         """Return one page of the contracts that fit a body's term, best first."""
@@ -86,10 +88,15 @@ class Metadata:
 
     def as_of(self, chain: Chain) -> AsOf | None:
         """Return the last block of a chain's data, or None where the chain is not covered."""
-        for extent in self._dataset.about.chains:
-            if extent.chain_id == chain.id:
-                return {"block": extent.last_block, "timestamp": iso(extent.last_timestamp)}
-        return None
+        if (extent := self._extents.get(chain.id)) is None:
+            return None
+        return {"block": extent.last_block, "timestamp": iso(extent.last_timestamp)}
+
+    def _with_warnings(
+        self, chain: Chain, found: Contract, answer: dict[str, Any]
+    ) -> dict[str, Any]:
+        extent = self._extents.get(chain.id)
+        return {**answer, "warnings": notes_on(found, chain, extent) if extent else []}
 
     def _find(self, chain: Chain, given: str, *, nft: bool) -> Contract:
         self._check_chain(chain)
@@ -108,7 +115,7 @@ class Metadata:
         return found
 
     def _check_chain(self, chain: Chain) -> None:
-        known = [extent.chain_id for extent in self._dataset.about.chains]
+        known = self._extents
         # Metadata may be all that was ingested of a chain: look-ups need no transfers.
         if chain.id not in known and not any(
             self._dataset.catalog.symbols(chain.id, nft=nft) for nft in (False, True)

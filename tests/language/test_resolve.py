@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from nbext.core.chains import chain_of
 from nbext.engine.dataset import ChainExtent, Contract
 from nbext.errors import AmbiguousSymbol, InvalidSegment
 from nbext.language import language
+from nbext.language.lookup import notes_on
 from tests.language.tables import ZERO, Transfer, World, WorldDataset
 
 HOUR = 3600
@@ -468,6 +470,21 @@ def test_an_answer_says_in_one_line_what_its_contracts_lack(dataset):
         f"BAYC on ethereum: transfers are missing: {gaps}."
     ]
     assert resolved(dataset, token()).warnings == []
+    for standard, (missing, kind) in {
+        "ERC721": ("95 of 100 ids were never seen to arrive", "a collection"),
+        "ERC1155": ("1 id was never seen to arrive", "a collection"),
+        "ERC20": (None, "a token"),
+    }.items():
+        ids, unseen = {"ERC721": (100, 95), "ERC1155": (0, 1), "ERC20": (0, 0)}[standard]
+        one = replace(WORLD.contracts[0], standard=standard, inferred=True, ids=ids, unseen=unseen)
+        assert notes_on(one, chain_of("ethereum"), dataset.about.chains[0]) == [
+            *(
+                [f"UNI on ethereum: transfers are missing: {missing}, so mints are missing."]
+                * bool(missing)
+            ),
+            f"UNI on ethereum: it is read as {kind} by its transfers, because no file says what it is. If it is not, "
+            "ingest a file with address, is_erc20, is_erc721: nbext ingest FILE --chain ethereum",
+        ]
     # Of what is known to be complete, only the balances below zero are left to say.
     extent = replace(
         known.about.chains[0], covered={lacking.contracts[0].address: ((0, 25), (26, 100))}

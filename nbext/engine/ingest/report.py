@@ -56,6 +56,10 @@ ODDITIES = {
         "balance below zero at some block, because transfers are missing: its wallet is left out of answers there",
         "balances below zero at some block, because transfers are missing: their wallets are left out of answers there",
     ),
+    "unseen": (
+        "token id left a wallet that never received it: its mint is missing",
+        "token ids left wallets that never received them: their mints are missing",
+    ),
     "unknown_decimals": (
         "ERC20 contract with unknown decimals (query it with `unit: raw`)",
         "ERC20 contracts with unknown decimals (query them with `unit: raw`)",
@@ -373,6 +377,9 @@ def count_oddities(stage: Stage, report: Report) -> None:
     report.odd["below_zero"] = stage.value(
         f"SELECT count(DISTINCT (contract, wallet)) FROM {stage.now}.history h {which} "
         f"WHERE size < 0 AND from_block < to_block AND wallet <> {zero_rank(stage)}"
+    )
+    report.odd["unseen"] = stage.value(
+        f"SELECT coalesce(sum(unseen), 0)::BIGINT FROM out.contracts {which}"
     )
     report.odd["unknown_decimals"] = stage.value("""
         SELECT count(*) FROM out.contracts SEMI JOIN read USING (contract)

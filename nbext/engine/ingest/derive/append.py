@@ -572,10 +572,12 @@ def _contracts(stage: Stage, zero: int) -> int:
             k.name, k.symbol, k.decimals, k.logo, k.verified, k.spam, k.deployer, k.deployed_block,
             coalesce(k.total_supply, CASE WHEN u.contract IS NULL THEN p.total_supply ELSE y.total_supply END),
             CASE WHEN c.contract IS NULL THEN p.holders ELSE coalesce(p.holders, 0) + c.holders END,
-            CASE WHEN c.contract IS NULL THEN p.transfers ELSE coalesce(p.transfers, 0) + c.n END
+            CASE WHEN c.contract IS NULL THEN p.transfers ELSE coalesce(p.transfers, 0) + c.n END,
+            NOT s.declared, coalesce(p.unseen, 0) + coalesce(ids, 0)
         FROM contract_ranks r LEFT JOIN known k USING (chain_id, address) LEFT JOIN standards s ON s.contract = r.rowid
         LEFT JOIN prev.main.contracts p ON p.contract = r.rowid LEFT JOIN changes c ON c.contract = r.rowid
         LEFT JOIN resupplied u ON u.contract = r.rowid LEFT JOIN supplies y ON y.contract = r.rowid
+        LEFT JOIN unseen n ON n.contract = r.rowid
         ORDER BY 1""")
     stage.run("DELETE FROM out.main.contracts")
     stage.run("INSERT INTO out.main.contracts FROM listed")

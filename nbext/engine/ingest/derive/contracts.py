@@ -2,7 +2,8 @@
 
 A standard comes from metadata, else from the contract's whole behaviour. An NFT's rows are chains of custody: each id
 is sent on by whoever received it last. An ERC20's amounts repeat without such an order. No single value decides: a
-uint256 may be an amount or an id.
+uint256 may be an amount or an id. Where the rows could be either, they are a coin's if wallets send values that they
+never received, as the ids of a collection whose mints are missing, and yet no sum of amounts is below zero.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.uint256 import LIMB_BASE
 from nbext.engine.ingest.derive.duplicates import Conflict
+from nbext.engine.ingest.derive.rows import DECIMAL, zero_rank
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.stage import Stage
+from nbext.engine.query.amounts import carried
+from nbext.engine.schema import LIMBS
 from nbext.errors import IngestError
 
 # Rows looked at for each contract, chosen by token id or amount so that whole chains of custody are seen.
@@ -27,21 +31,30 @@ LINKED = 0.9
 COUNTED = 10**6
 # Larger ids, too, if so many were sent on in a later block: a deposit that is forwarded whole looks the same.
 SENT_ON_LATER = 20
+# Values that somebody sent who never received them: of 673 collections none had so many and no sum below zero. Of a
+# contract whose decimals a file states, one is enough.
+NEVER_RECEIVED = 5
 
 
 def classify(stage: Stage) -> None:
-    """Create ``standards``: (contract, standard, declared) for each contract; declared is true if metadata has it."""
+    """Create ``standards``: (contract, standard, declared) for each contract; declared is true if a file says which.
+
+    And ``unseen``, for the token ids that were never seen to arrive.
+    """
+    stage.run("CREATE TABLE unseen (contract INTEGER, ids BIGINT)")
     stage.run("""
         CREATE TABLE declared AS SELECT c.rowid::INTEGER AS contract, k.standard
         FROM contract_ranks c JOIN known k USING (chain_id, address) WHERE k.standard IS NOT NULL""")
     _evidence(stage)
-    stage.run(f"""
+    _find_coins(stage)
+    stage.run("""
         CREATE TABLE standards AS
         SELECT contract, standard, true AS declared FROM declared
-        UNION ALL SELECT contract, CASE WHEN {_is_nft()} THEN 'ERC721' ELSE 'ERC20' END, false FROM evidence
-        UNION ALL SELECT contract, CASE WHEN bool_or(has_id) THEN 'ERC721' ELSE 'ERC20' END, false
+        UNION ALL SELECT contract, 'ERC721', false FROM collections
+        UNION ALL SELECT contract, 'ERC20', false FROM evidence ANTI JOIN collections USING (contract)
+        UNION ALL SELECT contract, CASE WHEN bool_or(has_id) THEN 'ERC721' ELSE 'ERC20' END, true
                   FROM opened ANTI JOIN declared USING (contract) ANTI JOIN evidence USING (contract) GROUP BY 1""")
-    stage.drop("evidence", "declared")
+    stage.drop("evidence", "declared", "collections")
 
 
 def restated(stage: Stage) -> list[tuple[str, str, str, bool]]:
@@ -91,8 +104,8 @@ def _evidence(stage: Stage) -> None:
         SELECT contract, count(*) AS n, count(prior) AS again,
             count(*) FILTER (prior = sender) AS linked,
             count(*) FILTER (prior = sender AND tx <> prior_tx) AS linked_later,
-            count(*) FILTER (sender = recipient AND prior IS NOT NULL) AS still,
             count(*) FILTER (hi = 0 AND mid = 0 AND lo = 0) AS zeros,
+            count(*) FILTER (prior IS NULL AND sender <> {zero_rank(stage)}) AS never_received,
             max(hi) AS hi, max(mid) AS mid, max(lo) AS lo, min(hi) AS least_hi
         FROM (
             SELECT a.*, lag(recipient) OVER w AS prior, lag(block) OVER w AS prior_tx, block AS tx
@@ -101,6 +114,37 @@ def _evidence(stage: Stage) -> None:
             WINDOW w AS (PARTITION BY contract, hi, mid, lo ORDER BY block, log_index))
         GROUP BY 1""")
     stage.drop("weighed")
+
+
+def _find_coins(stage: Stage) -> None:
+    """Create ``collections``: the contracts whose rows are chains of custody, and that are no coins all the same.
+
+    The first blocks are summed up, which are enough: of a collection, an id that is sent soon is more than its sender
+    was sent.
+    """
+    stage.run(f"""
+        CREATE TABLE chains AS SELECT contract,
+            never_received >= CASE WHEN decimals IS NULL THEN {NEVER_RECEIVED} ELSE 1 END AS doubtful
+        FROM evidence JOIN contract_ranks r ON r.rowid = contract LEFT JOIN known USING (chain_id, address)
+        WHERE {_is_nft()}""")
+    stage.run(f"""
+        CREATE TABLE beginnings AS SELECT * FROM (
+            SELECT a.*, rank() OVER (PARTITION BY contract ORDER BY block) AS place
+            FROM arrived a SEMI JOIN (SELECT contract FROM chains WHERE doubtful) USING (contract))
+        WHERE place <= {SAMPLE} AND sender <> recipient""")
+    sides = f"""
+        SELECT contract, block, recipient AS wallet, hi, mid, lo FROM beginnings
+        UNION ALL SELECT contract, block, sender, -hi, -mid, -lo FROM beginnings WHERE sender <> {zero_rank(stage)}"""
+    limbs = ", ".join(f"sum({limb})::{DECIMAL} AS {limb}" for limb in LIMBS)
+    running = ", ".join(f"(sum({limb}) OVER w)::{DECIMAL} AS {limb}" for limb in LIMBS)
+    sums = f"""(
+        SELECT contract, {running} FROM (
+            SELECT contract, block, wallet, {limbs} FROM ({sides}) GROUP BY contract, block, wallet)
+        WINDOW w AS (PARTITION BY contract, wallet ORDER BY block)) AS sums"""
+    stage.run(f"""
+        CREATE TABLE collections AS SELECT contract FROM chains WHERE NOT doubtful
+        UNION ALL SELECT DISTINCT contract FROM ({carried(sums, "contract")}) WHERE hi < 0""")
+    stage.drop("chains", "beginnings")
 
 
 def _is_nft() -> str:
@@ -136,13 +180,14 @@ def save_contracts(stage: Stage, zero: int) -> None:
             decimals, logo, verified, spam, deployer, deployed_block,
             coalesce(k.total_supply, p.total_supply),
             CASE WHEN d.contract IS NOT NULL THEN coalesce(holders, 0) END,
-            CASE WHEN d.contract IS NOT NULL THEN coalesce(transfers, 0) END
+            CASE WHEN d.contract IS NOT NULL THEN coalesce(transfers, 0) END, NOT s.declared, coalesce(ids, 0)
         FROM contract_ranks r LEFT JOIN known k USING (chain_id, address)
         LEFT JOIN standards s ON s.contract = r.rowid LEFT JOIN profile d ON d.contract = r.rowid
         LEFT JOIN held h ON h.contract = r.rowid
         LEFT JOIN moved m ON m.contract = r.rowid LEFT JOIN supplies p ON p.contract = r.rowid
+        LEFT JOIN unseen u ON u.contract = r.rowid
         ORDER BY 1""")
-    stage.drop("held", "moved", "supplies")
+    stage.drop("held", "moved", "supplies", "unseen")
 
 
 def sum_supplies(stage: Stage, zero: int, balances: str = "out.balances") -> None:

@@ -385,14 +385,11 @@ def _standard(file: FileTable) -> str:
             f"CASE WHEN {is_true.format(file.text('is_erc721'))} THEN 'ERC721' "
             f"WHEN {is_true.format(file.text('is_erc20'))} THEN 'ERC20' END"
         )
-    if file.has("standard"):
-        return standard_of(file.text("standard"))
     # A collection has no decimals, so one or more of them make it an ERC20; zero or none prove nothing.
-    return (
-        f"'{file.kind.standard}'"
-        if file.kind.standard
-        else f"CASE WHEN {decimals(file)} > 0 THEN 'ERC20' END"
-    )
+    by_decimals = f"CASE WHEN {decimals(file)} > 0 THEN 'ERC20' END"
+    if file.has("standard"):
+        return f"coalesce({standard_of(file.text('standard'))}, {by_decimals})"
+    return f"'{file.kind.standard}'" if file.kind.standard else by_decimals
 
 
 def _well_known() -> Iterator[Mapping[str, Any]]:
