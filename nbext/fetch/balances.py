@@ -21,6 +21,7 @@ from nbext.engine.ingest.run import record_compared
 from nbext.engine.open import open_dataset
 from nbext.errors import NodeError
 from nbext.language.language import compile, parse, resolve  # noqa: A004  the step's name
+from nbext.language.lookup import missing_mints
 from nbext.node.contracts import read_balances, read_supply
 from nbext.node.coverage import Coverage
 from nbext.node.ranges import InconsistentAnswer, LogFilter, transfers_in
@@ -112,51 +113,65 @@ class Balances:
 
     def _compared(self, dataset: Dataset, address: str, block: int) -> tuple[str, Compared | None]:
         """Return how balances compare, in words and as it is stored; nothing to store where they were not compared."""
-        standard = (self.coverage.about[address].get("card") or ["ERC20"])[0]
+        contract = dataset.catalog.contract(self.coverage.chain.id, address)
+        # Nothing of it was ever logged.
+        standard = (contract and contract.standard) or "ERC20"
         kind = "token" if standard == "ERC20" else "nft"
-        filters = {kind: {kind: address}, "chain": self.coverage.chain.name, "asOf": block}
-        holders = _drawn(dataset, filters, self.check)
-        drawn = list(holders)
-        # Of ERC1155 the contract knows only the balance of each token id: those are summed that a wallet was sent.
-        ids = self.coverage.ids_sent_to(address, drawn) if standard == "ERC1155" else {}
-        asked = [(wallet, number) for wallet in drawn for number in ids.get(wallet, [None])]
+        holds, where = {kind: {kind: address}}, {"chain": self.coverage.chain.name, "asOf": block}
+        sent = {"transfer": {kind: address, "direction": "out"}, "not": holds}
+        # Up to half of them sent all that they had: of what a contract moved without a log they have some left.
+        expected = _drawn(dataset, {**sent, **where}, self.check // 2)
+        expected |= _drawn(dataset, {**holds, **where}, self.check - len(expected))
+        # Of ERC1155 the contract knows only the balance of each token id: those are summed that a wallet ever moved.
+        ids = self.coverage.ids_moved_by(address, list(expected)) if standard == "ERC1155" else {}
+        asked = [(wallet, number) for wallet in expected for number in ids.get(wallet, [None])]
         try:
             said = read_balances(self.node, address, asked, block)
             # Whoever was sent nothing that is stored is not drawn: the supply has them, too.
-            supply = read_supply(self.node, address, block) if standard == "ERC20" else None
+            supply = None if standard == "ERC1155" else read_supply(self.node, address, block)
         except NodeError as error:
             return f"balances were not compared: {error}", None
-        sums = dict.fromkeys(drawn, 0)
+        sums = dict.fromkeys(expected, 0)
         for (wallet, _), amount in zip(asked, said, strict=True):
             # A contract that does not answer has no balance that could be equal.
             sums[wallet] += -1 if amount is None else amount
-        wrong = [wallet for wallet, amount in sums.items() if holders[wallet] != amount]
+        wrong = [wallet for wallet, amount in sums.items() if expected[wallet] != amount]
+        minted = sum(
+            -amount for at, amount in self._moves(address, ZERO_ADDRESS, kind) if at <= block
+        )
         looked_into = wrong[:_LOOKED_INTO]
-        if supply is not None and -supply != self._stored(address, ZERO_ADDRESS, block):
+        if supply == minted:
+            supply = None
+        if supply is not None:
             looked_into.append(ZERO_ADDRESS)
         divergences = (
             [Divergence(Cause.UNKNOWN)]
             if wrong and standard == "ERC1155"
-            else [self._divergence(address, wallet, block) for wallet in looked_into]
+            else [self._divergence(address, wallet, block, kind) for wallet in looked_into]
         )
-        line = f"{len(drawn) - len(wrong)} of {len(drawn)} balances equal the chain's at block {block:,}."
-        if not drawn:
+        equal = len(expected) - len(wrong)
+        line = f"{equal} of {len(expected)} balances equal the chain's at block {block:,}."
+        if not expected:
             line = f"nobody has a balance at block {block:,}."
+        if contract and (lacks := missing_mints(contract)):
+            line += f" {lacks[0].upper()}{lacks[1:]}."
         found = next(
             (one for one in divergences if one.cause is Cause.LEFT_OUT),
-            divergences[0] if wrong else None,
+            divergences[0] if divergences else None,
         )
+        if supply is not None and (found is None or found.cause is not Cause.LEFT_OUT):
+            line += f" Its totalSupply is {supply:,} of the smallest unit, and {minted:,} by its transfers."
         if found is not None:
             first = f"{found.block:,}" if found.block else ""
             line += " " + _DIFFERS[found.cause].format(first=first)
         cause = None if found is None else found.cause.value
-        return line, Compared(block, len(drawn) - len(wrong), len(drawn), cause)
+        stated = None if supply is None else minted
+        return line, Compared(block, equal, len(expected), cause, supply, stated)
 
-    def _stored(self, contract: str, wallet: str, block: int) -> int:
-        """Return what a wallet has at a block by the stored transfers."""
-        return sum(amount for at, amount in self.coverage.moves_of(contract, wallet) if at <= block)
+    def _moves(self, contract: str, wallet: str, kind: str) -> list[tuple[int, int]]:
+        return self.coverage.moves_of(contract, wallet, in_items=kind == "nft")
 
-    def _divergence(self, contract: str, wallet: str, last: int) -> Divergence:
+    def _divergence(self, contract: str, wallet: str, last: int, kind: str) -> Divergence:
         """Find the first block at which a wallet's balance differs from the contract's, and look at its transfers.
 
         Parameters
@@ -166,7 +181,7 @@ class Balances:
         last
             Where they differ; before the contract's first block nobody has a balance.
         """
-        moves = self.coverage.moves_of(contract, wallet)
+        moves = self._moves(contract, wallet, kind)
         low, high = self.firsts[contract] - 1, last
         try:
             while high - low > 1:
@@ -191,11 +206,11 @@ class Balances:
 
 
 def _drawn(dataset: Dataset, filters: Mapping[str, Any], many: int) -> dict[str, int]:
-    """Return what the data has of so many of a contract's holders, each as likely as any other."""
+    """Return what wallets of a segment have of a contract, of so many, each as likely as any other."""
     plan = resolve(parse({"filters": filters}), dataset)
     rows = dataset.ask(compile(plan), limit=_ALL).stored
     exact = [name for name in rows.schema.names if name != "address"]
-    column = next((name for name in exact if name.endswith("_raw")), exact[0])
+    column = next((name for name in exact if name.endswith("_raw")), (*exact, None)[0])
     places = random.SystemRandom().sample(range(rows.num_rows), min(many, rows.num_rows))
     found: dict[str, int] = {}
     start = 0
@@ -203,7 +218,11 @@ def _drawn(dataset: Dataset, filters: Mapping[str, Any], many: int) -> dict[str,
         here = [place - start for place in places if start <= place < start + batch.num_rows]
         taken = batch.take(pa.array(here, pa.int64()))
         found |= dict(
-            zip(taken["address"].to_pylist(), map(int, taken[column].to_pylist()), strict=True)
+            zip(
+                taken["address"].to_pylist(),
+                map(int, taken[column].to_pylist() if column else [0] * len(here)),
+                strict=True,
+            )
         )
         start += batch.num_rows
     rows.close()

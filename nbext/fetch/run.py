@@ -363,6 +363,7 @@ class _Fetch:
         """Ingest the parts, and count them as covered."""
         import pyarrow as pa
 
+        from nbext.engine.ingest.report import ODDITIES
         from nbext.engine.ingest.run import compact, ingest
         from nbext.node.coverage import metadata_json
 
@@ -425,6 +426,8 @@ class _Fetch:
             f"{report.new:,} new transfers are ingested. Services that run on this folder serve them "
             "within two seconds."
         )
+        if missing := report.odd.get("unseen"):
+            self.output.say(f"{missing:,} {ODDITIES['unseen'][missing != 1]}.")
         if report.uncompacted:
             self.output.say(report.uncompacted)
 

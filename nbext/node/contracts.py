@@ -15,10 +15,12 @@ from nbext.node.rpc import Node, Refusal, quantity
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
 TRANSFER_BATCH = "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"
+# ERC-2309: ids one after the other, minted without a Transfer each.
+CONSECUTIVE_TRANSFER = "0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d"
 # Wrapped ether mints and burns by these, without a Transfer.
 DEPOSIT = "0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c"
 WITHDRAWAL = "0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65"
-TRANSFERS = (TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH)
+TRANSFERS = (TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE_TRANSFER)
 
 _NAME, _SYMBOL, _DECIMALS, _SUPPLY = "0x06fdde03", "0x95d89b41", "0x313ce567", "0x18160ddd"
 _SUPPORTS = "0x01ffc9a7{}" + "0" * 56
@@ -28,6 +30,8 @@ _HEX = re.compile(r"0x([0-9a-fA-F]{2})*\Z")
 _MOST_TEXT = 1000
 # Amounts of ERC1155 are stored in 64 bits, with a sign.
 _MOST_ITEMS = 2**63 - 1
+# Ids of one log, which are a row each: ERC-2309 advises to mint 5,000 at once.
+_MOST_IDS = 100_000
 _ADDRESS_PAD = "0" * 24
 # Blocks of which one should have a transaction, and the types of those that a wallet signs.
 _TELLING, _SIGNED = 8, frozenset(f"0x{kind}" for kind in range(5))
@@ -41,7 +45,7 @@ class Unreadable(Exception):
 class Movement:
     """One row: who sent what to whom. ``value`` is an amount, or a token id, of which ERC1155 moves ``count``.
 
-    ``place`` is that of the id among those of a batch, which has one log index for all of it.
+    ``place`` is that of the id among those of a batch, which has one log index for all of it; each then has a count.
     """
 
     sender: str
@@ -72,9 +76,15 @@ def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
         who = _address(words[0])
         ends = (ZERO_ADDRESS, who) if kind == DEPOSIT else (who, ZERO_ADDRESS)
         return [Movement(*ends, int(words[1], 16))]
-    # operator, from, to; then ids and amounts.
     if len(indexed) != 3:
         raise Unreadable(f"{len(indexed)} indexed fields of 3")
+    if kind == CONSECUTIVE_TRANSFER:
+        first, last, *more = int(indexed[0], 16), *(int(each, 16) for each in _words(data))
+        if more or not 0 <= last - first < _MOST_IDS:
+            raise Unreadable(f"it names more than {_MOST_IDS:,} token ids, or none")
+        ends = _address(indexed[1][2:]), _address(indexed[2][2:])
+        return [Movement(*ends, number, 1, number - first) for number in range(first, last + 1)]
+    # operator, from, to; then ids and amounts.
     sender, recipient = _address(indexed[1][2:]), _address(indexed[2][2:])
     if kind == TRANSFER_SINGLE:
         words = _words(data)
@@ -133,6 +143,15 @@ class ContractMetadata:
     symbol: str | None = None
     decimals: int | None = None
     total_supply: int | None = None
+
+
+def shown_standard(topics: Sequence[str]) -> str | None:
+    """Return the standard that a log shows by its event and the number of its topics; None where it shows none."""
+    if topics[0] in (TRANSFER_SINGLE, TRANSFER_BATCH):
+        return "ERC1155"
+    # Of old contracts, which index less, either has the same words.
+    by_number = {3: "ERC20", 4: "ERC721"}
+    return by_number.get(len(topics)) if topics[0] in (TRANSFER, CONSECUTIVE_TRANSFER) else None
 
 
 def read_metadata(

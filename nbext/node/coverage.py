@@ -50,7 +50,7 @@ _PART = pa.schema(
         "tx": pa.string(),
         "log_index": pa.int64(),
         "block": pa.int64(),
-        "is_id": pa.bool_(),
+        "standard": pa.string(),
     }
 )
 
@@ -174,31 +174,30 @@ class Coverage:
                 path.unlink()
         return found
 
-    def ids_sent_to(self, contract: str, wallets: Sequence[str]) -> dict[str, list[int]]:
-        """Return the ERC1155 token ids that wallets were ever sent, of the stored files."""
+    def ids_moved_by(self, contract: str, wallets: Sequence[str]) -> dict[str, list[int]]:
+        """Return the ERC1155 token ids that wallets were ever sent, or sent, of the stored files."""
         found: dict[str, set[int]] = {}
         for step in self.steps:
             for path in step.files if contract in step.covers else ():
                 if not Path(path).name.startswith("erc1155_transfers") or not Path(path).exists():
                     continue
-                rows = pq.read_table(
-                    path,
-                    columns=["to", "id"],
-                    filters=[("contract_address", "=", contract), ("to", "in", list(wallets))],
-                )
-                for row in rows.to_pylist():
-                    found.setdefault(row["to"], set()).add(int(row["id"]))
+                for end in ("from", "to"):
+                    rows = pq.read_table(
+                        path,
+                        columns=[end, "id"],
+                        filters=[("contract_address", "=", contract), (end, "in", list(wallets))],
+                    )
+                    for row in rows.to_pylist():
+                        found.setdefault(row[end], set()).add(int(row["id"]))
         return {wallet: sorted(numbers) for wallet, numbers in found.items()}
 
-    def moves_of(self, contract: str, wallet: str) -> list[tuple[int, int]]:
+    def moves_of(self, contract: str, wallet: str, *, in_items: bool) -> list[tuple[int, int]]:
         """Return what a wallet received and sent of a token, or of a collection in items: blocks and signed amounts."""
-        is_token = (self.about.get(contract, {}).get("card") or ["ERC20"])[0] == "ERC20"
-        found: dict[tuple[int, int], int] = {}
-        for end, sign in (("to_address", 1), ("from_address", -1)):
-            for row in self._transfers(contract, (end, "=", wallet)):
-                key = (row["block_number"], row["log_index"])
-                found[key] = found.get(key, 0) + sign * (int(row["value"]) if is_token else 1)
-        return [(block, amount) for (block, _), amount in found.items()]
+        return [
+            (row["block_number"], sign * (1 if in_items else int(row["value"])))
+            for end, sign in (("to_address", 1), ("from_address", -1))
+            for row in self._transfers(contract, (end, "=", wallet))
+        ]
 
     def log_indexes_of(self, contract: str, block: int) -> set[int]:
         """Return the log indexes of a contract's stored transfers in a block."""
@@ -206,7 +205,7 @@ class Coverage:
 
     def _transfers(self, contract: str, where: tuple[str, str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the stored ERC20 and ERC721 rows of a contract, each once; not those that a reorganisation orphaned."""
-        seen: set[tuple[int, int]] = set()
+        seen: set[tuple[int, int, str]] = set()
         columns = ["block_number", "log_index", "value"]
         for step in self.steps:
             ranges = step.covers.get(contract, ())
@@ -219,7 +218,7 @@ class Coverage:
                     path, columns=columns, filters=[("token_address", "=", contract), where]
                 )
                 for row in rows.to_pylist():
-                    key = (row["block_number"], row["log_index"])
+                    key = (row["block_number"], row["log_index"], row["value"])
                     if key not in seen and any(first <= key[0] <= last for first, last in ranges):
                         seen.add(key)
                         yield row
@@ -299,22 +298,22 @@ class Coverage:
             }
         )
         files = [self._write(f"blocks-{place}", [of_blocks])]
-        for name, counted in (("token_transfers", False), ("erc1155_transfers", True)):
+        for name in _FILES:
             # One part at a time: all rows of a step are more than memory should hold.
-            tables = (_exported(part.rows(), counted=counted) for part in parts)
+            tables = (_exported(part.rows(), name) for part in parts)
             if first := next((table for table in tables if table.num_rows), None):
                 files.append(self._write(f"{name}-{place}", itertools.chain([first], tables)))
-        ids: set[str] = set()
+        shown: dict[str, str] = {}
         covers: dict[str, list[Range]] = {}
         events: dict[str, list[str]] = {}
         for part in parts:
-            rows = part.rows()
-            of_ids = rows.filter(pc.and_(rows["is_id"], pc.is_null(rows["count"])))
-            ids.update(of_ids["contract"].to_pylist())
+            for one in part.rows().group_by(["contract", "standard"]).aggregate([]).to_pylist():
+                if one["standard"]:
+                    shown[one["contract"]] = max(one["standard"], shown.get(one["contract"], ""))
             for contract in part.wanted.contracts:
                 covers[contract] = union([*covers.get(contract, ()), (part.first, part.last)])
                 events[contract] = sorted({*events.get(contract, ()), *part.wanted.topics})
-        files += self._metadata(cards, deployed, ids)
+        files += self._metadata(cards, deployed, shown)
         self._newest = {number: found for number, (found, _) in blocks.items()}
         return IngestStep(files, covers, events)
 
@@ -355,12 +354,16 @@ class Coverage:
         return [_Part.of(path) for path in sorted(self.parts.glob("[0-9]*.parquet"))]
 
     def _metadata(
-        self, cards: Sequence[ContractMetadata], deployed: Mapping[str, int | None], ids: set[str]
+        self,
+        cards: Sequence[ContractMetadata],
+        deployed: Mapping[str, int | None],
+        shown: Mapping[str, str],
     ) -> list[str]:
         """Write what contracts say of themselves, where it is other than what was ingested before."""
         for card in cards:
-            # Of old collections only the logs tell: four topics have a token id.
-            card.standard = card.standard or ("ERC721" if card.address in ids else "ERC20")
+            # Of old contracts only the logs tell, of this step or an earlier one.
+            before = self.about.get(card.address, {}).get("card", [None])[0]
+            card.standard = card.standard or before or shown.get(card.address)
         fresh = [
             card for card in cards if self.about.get(card.address, {}).get("card") != _said(card)
         ]
@@ -372,13 +375,14 @@ class Coverage:
                 "symbol": pa.array([c.symbol for c in fresh], pa.string()),
                 "name": pa.array([c.name for c in fresh], pa.string()),
                 "decimals": pa.array(
-                    [c.decimals if c.standard == "ERC20" else None for c in fresh], pa.int64()
+                    [c.decimals if c.standard in (None, "ERC20") else None for c in fresh],
+                    pa.int64(),
                 ),
                 "total_supply": pa.array(
                     [None if c.total_supply is None else str(c.total_supply) for c in fresh],
                     pa.string(),
                 ),
-                "standard": [card.standard for card in fresh],
+                "standard": pa.array([card.standard for card in fresh], pa.string()),
             }
         )
         files = [self._write_named("tokens", tokens)]
@@ -576,8 +580,21 @@ _ERC1155_TRANSFERS = {
 }
 
 
-def _exported(rows: pa.Table, *, counted: bool) -> pa.Table:
-    """Return the rows of ERC1155, which have a count, or the others, as ingest and other tools read them."""
-    names = _ERC1155_TRANSFERS if counted else _TOKEN_TRANSFERS
-    some = rows.filter(pc.is_valid(rows["count"]) if counted else pc.is_null(rows["count"]))
+# The files of a step, by the standard of the rows that have a count. ERC-2309 mints many ids by one log: these are in a
+# file of their own, in which a row is told from others of its log by its id.
+_FILES = {
+    "token_transfers": None,
+    "token_transfers-consecutive": "ERC721",
+    "erc1155_transfers": "ERC1155",
+}
+
+
+def _exported(rows: pa.Table, name: str) -> pa.Table:
+    """Return the rows of one of the files, as ingest and other tools read them."""
+    standard = _FILES[name]
+    of_file = pc.and_(pc.is_valid(rows["count"]), pc.equal(rows["standard"], standard or ""))
+    some = rows.filter(of_file if standard else pc.is_null(rows["count"]))
+    names = _ERC1155_TRANSFERS if standard == "ERC1155" else _TOKEN_TRANSFERS
+    if standard == "ERC721":
+        names = {**names, "count": "consecutive"}
     return some.select(list(names)).rename_columns(list(names.values()))

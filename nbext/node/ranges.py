@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from nbext.core.untrusted_text import visible
 from nbext.errors import NodeError
-from nbext.node.contracts import Unreadable, decode_transfer
+from nbext.node.contracts import Unreadable, decode_transfer, shown_standard
 from nbext.node.limits import Meaning
 from nbext.node.rpc import Node, Refusal, quantity
 
@@ -40,7 +40,10 @@ class Header:
 
 
 class TransferRow(NamedTuple):
-    """One row of a range; ``place`` is that among the ids of a batch. Memory has few of them: a tuple is small."""
+    """One row of a range; ``place`` is that among the ids of a batch, ``standard`` the one that its log shows.
+
+    Memory has few of them: a tuple is small.
+    """
 
     contract: str
     sender: str
@@ -51,7 +54,7 @@ class TransferRow(NamedTuple):
     tx: str
     log_index: int
     block: int
-    is_id: bool
+    standard: str | None
 
 
 @dataclass
@@ -450,7 +453,7 @@ def _rows(logs: Sequence[_Log]) -> list[TransferRow]:
                 log.tx,
                 log.index,
                 log.block,
-                len(log.topics) == 4,
+                shown_standard(log.topics),
             )
             for one in moves
         ]

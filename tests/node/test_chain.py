@@ -36,14 +36,19 @@ LONGEST = 600
 STIR = "stir(uint256,uint256)"
 
 
-@pytest.fixture(scope="module")
-def local():
+def fixture_of_local():
     """The module beside the notebook: chain and contracts."""
     path = Path(__file__).parents[2] / "notebooks" / "local_chain.py"
     spec = importlib.util.spec_from_file_location("local_chain", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def local():
+    """The module beside the notebook."""
+    return fixture_of_local()
 
 
 class Contracts:

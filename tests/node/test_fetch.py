@@ -33,7 +33,7 @@ from tests import slow
 from tests.full_disk import fill
 from tests.keyrings import Ring
 from tests.node.conftest import said
-from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode, word
+from tests.node.faults import COIN, ITEMS, KEY, ZERO, Chain, FaultNode, word
 from tests.node.refusals import FINAL, PASSING, RANGES, Refused
 
 CHAIN = Chain(90)
@@ -242,9 +242,12 @@ def test_a_node_without_the_old_states_cannot_tell_and_it_is_said(tmp_path):
 
     with FaultNode(CHAIN, lie=lie, refuse=refuse) as server:
         line = said(server, tmp_path, contracts=(COIN,), from_block="0")[-1]
+    minted = -CHAIN.balance(ZERO, 90)
+    seen = minted + CHAIN.balance(ZERO, 20)
     assert line.endswith(
-        "balances equal the chain's at block 90. It moves balances without a Transfer: it rebases, takes a fee on "
-        "transfer, or wraps ether (--deposits reads those logs). Or the node left logs out: it does not have the old "
+        f"balances equal the chain's at block 90. Its totalSupply is {minted:,} of the smallest unit, and {seen:,} by "
+        "its transfers. It moves balances without a Transfer: it rebases, takes a fee on transfer, or wraps ether "
+        "(--deposits reads those logs). Or the node left logs out: it does not have the old "
         "states that would show which. Answers about it are approximate."
     )
     assert warnings_of(tmp_path, "token", COIN)[-1].endswith(

@@ -235,7 +235,7 @@ def test_what_a_wallet_sends_to_itself_changes_nothing(tmp_path):
     with FaultNode(chain) as server:
         said(server, tmp_path, contracts=(BEASTS,), check=0)
         assert said(server, tmp_path, contracts=(COIN,))[-1] == (
-            f"COIN ({checksummed(COIN)}): 2 of 2 balances equal the chain's at block 12."
+            f"COIN ({checksummed(COIN)}): 3 of 3 balances equal the chain's at block 12."
         )
     assert balances_of_coin(tmp_path) == {A: 70, B: 30}
     assert answered(tmp_path, {"nft": {"nft": BEASTS}}) == {A: 2}
