@@ -566,6 +566,7 @@ def _contracts(stage: Stage, zero: int) -> int:
         zero,
         "(FROM now.main.balances SEMI JOIN (FROM resupplied WHERE known) USING (contract))",
     )
+    contracts.count_unseen(stage, zero, "now.main.", "SEMI JOIN changes USING (contract)")
     stage.run("""
         CREATE TABLE listed AS
         SELECT r.rowid::INTEGER AS contract, r.chain_id, r.address, coalesce(s.standard, k.standard) AS standard,
@@ -573,7 +574,7 @@ def _contracts(stage: Stage, zero: int) -> int:
             coalesce(k.total_supply, CASE WHEN u.contract IS NULL THEN p.total_supply ELSE y.total_supply END),
             CASE WHEN c.contract IS NULL THEN p.holders ELSE coalesce(p.holders, 0) + c.holders END,
             CASE WHEN c.contract IS NULL THEN p.transfers ELSE coalesce(p.transfers, 0) + c.n END,
-            NOT s.declared, coalesce(p.unseen, 0) + coalesce(ids, 0)
+            NOT s.declared, CASE WHEN c.contract IS NULL THEN coalesce(p.unseen, 0) ELSE coalesce(ids, 0) END
         FROM contract_ranks r LEFT JOIN known k USING (chain_id, address) LEFT JOIN standards s ON s.contract = r.rowid
         LEFT JOIN prev.main.contracts p ON p.contract = r.rowid LEFT JOIN changes c ON c.contract = r.rowid
         LEFT JOIN resupplied u ON u.contract = r.rowid LEFT JOIN supplies y ON y.contract = r.rowid

@@ -37,11 +37,7 @@ NEVER_RECEIVED = 5
 
 
 def classify(stage: Stage) -> None:
-    """Create ``standards``: (contract, standard, declared) for each contract; declared is true if a file says which.
-
-    And ``unseen``, for the token ids that were never seen to arrive.
-    """
-    stage.run("CREATE TABLE unseen (contract INTEGER, ids BIGINT)")
+    """Create ``standards``: (contract, standard, declared) for each contract; declared is true if a file says which."""
     stage.run("""
         CREATE TABLE declared AS SELECT c.rowid::INTEGER AS contract, k.standard
         FROM contract_ranks c JOIN known k USING (chain_id, address) WHERE k.standard IS NOT NULL""")
@@ -174,6 +170,7 @@ def save_contracts(stage: Stage, zero: int) -> None:
         "CREATE TABLE moved AS SELECT contract, count(*) AS transfers FROM out.transfers GROUP BY 1"
     )
     sum_supplies(stage, zero)
+    count_unseen(stage, zero)
     stage.run("""
         INSERT INTO out.contracts
         SELECT r.rowid::INTEGER AS contract, r.chain_id, r.address, coalesce(s.standard, k.standard), name, symbol,
@@ -188,6 +185,28 @@ def save_contracts(stage: Stage, zero: int) -> None:
         LEFT JOIN unseen u ON u.contract = r.rowid
         ORDER BY 1""")
     stage.drop("held", "moved", "supplies", "unseen")
+
+
+def count_unseen(stage: Stage, zero: int, now: str = "out.", which: str = "") -> None:
+    """Create ``unseen``: of how many token ids of a contract somebody had more than anybody was seen to be sent.
+
+    They are held from the chain's first block on, in which others are minted. Of a chain with a snapshot of that very
+    block it is not known.
+    """
+    stage.run(f"""
+        CREATE TABLE beginning AS SELECT contract, first_block AS block
+        FROM contract_chain JOIN extents USING (chain_id)
+        ANTI JOIN {now}snapshot_wallets s ON s.chain_id = extents.chain_id AND s.block = first_block {which}""")
+    stage.run(f"""
+        CREATE TABLE unseen AS SELECT contract, count(*) AS ids FROM (
+            SELECT contract, hi, mid, lo FROM (
+                SELECT contract, id_hi AS hi, id_mid AS mid, id_lo AS lo, change AS n
+                FROM {now}nft_changes SEMI JOIN beginning USING (contract, block)
+                UNION ALL SELECT contract, hi, mid, lo, -count
+                FROM {now}transfers SEMI JOIN beginning USING (contract, block) WHERE sender = {zero})
+            GROUP BY contract, hi, mid, lo HAVING sum(n) > 0)
+        GROUP BY contract""")
+    stage.drop("beginning")
 
 
 def sum_supplies(stage: Stage, zero: int, balances: str = "out.balances") -> None:

@@ -166,8 +166,6 @@ def _effective(stage: Stage, bucket: _Bucket) -> str:
 def derive_changes(stage: Stage, rows: str, zero: int) -> None:
     """Create ``token_changes``, what transfers and openings add to ``nft_changes``, and ``held_before`` of it.
 
-    Adds to ``unseen`` how many ids of each contract were held before.
-
     A token id of an ERC721 leaves whoever owned it before, also where a log is missing and another wallet sends it on.
     Whoever sends an id first, or more of an ERC1155's id than came to them, had it since before the data begins: a
     count below zero exists on no chain. Minting takes from nobody. An ERC1155's id that is sent to oneself moves
@@ -195,8 +193,6 @@ def derive_changes(stage: Stage, rows: str, zero: int) -> None:
             SELECT *, sum(change) OVER (PARTITION BY {token}, wallet ORDER BY block, log_index) - passed AS lowest
             FROM ({sides}) WHERE multi)
         GROUP BY {token}, wallet HAVING min(lowest) < 0""")
-    stage.run(f"""
-        INSERT INTO unseen SELECT contract, count(*) FROM (SELECT DISTINCT {token} FROM held_before) GROUP BY 1""")
     stage.run(f"""
         CREATE OR REPLACE TEMP TABLE token_changes AS
         SELECT {token}, wallet, block, sum(change)::{DECIMAL} AS change
