@@ -365,7 +365,6 @@ class _Fetch:
 
         from nbext.engine.ingest.report import ODDITIES
         from nbext.engine.ingest.run import compact, ingest
-        from nbext.node.coverage import metadata_json
 
         deployed = {
             address: about.get("deployed") for address, about in self.coverage.about.items()
@@ -414,7 +413,7 @@ class _Fetch:
                 f"{report.bad_path}.",
                 path=report.bad_path or "",
             )
-        self.coverage.commit(step, metadata_json(self.cards))
+        self.coverage.commit(step, self.cards)
         self.ingested = True
         ranges = {address: spans for address, spans in step.covers.items() if spans}
         for address, spans in ranges.items():

@@ -150,16 +150,17 @@ class Coverage:
                 (number, window.hashes[number], window.times[number]) for number in window.hashes
             ),
         }
-        table = table.replace_schema_metadata({"nbext": json.dumps(known)})
-        name = f"{window.first:012d}-{window.last:012d}-{_digest(wanted)}.parquet"
+        said = json.dumps(known)
+        table = table.replace_schema_metadata({"nbext": said, "sha256": _digest(said)})
+        name = f"{window.first:012d}-{window.last:012d}-{wanted.digest}.parquet"
         with whole_file(self.parts / name, mode=ORDINARY) as path:
-            pq.write_table(table, path, compression="zstd")
+            pq.write_table(table, path, compression="zstd", write_page_checksum=True)
         self.receiving(wanted, window.first, window.last).forget()
 
     def receiving(self, wanted: LogFilter, first: int, last: int) -> Received:
         """Return where the answers of a range are written until it is a part."""
         return Received(
-            self.parts / f"{first:012d}-{last:012d}-{_digest(wanted)}{SUFFIX}",
+            self.parts / f"{first:012d}-{last:012d}-{wanted.digest}{SUFFIX}",
             {"contracts": wanted.contracts, "topics": wanted.topics, "first": first, "last": last},
         )
 
@@ -186,6 +187,7 @@ class Coverage:
                         path,
                         columns=[end, "id"],
                         filters=[("contract_address", "=", contract), (end, "in", list(wallets))],
+                        page_checksum_verification=True,
                     )
                     for row in rows.to_pylist():
                         found.setdefault(row[end], set()).add(int(row["id"]))
@@ -215,7 +217,10 @@ class Coverage:
                 if ranges and Path(name).name.startswith("token_transfers")
             ):
                 rows = pq.read_table(
-                    path, columns=columns, filters=[("token_address", "=", contract), where]
+                    path,
+                    columns=columns,
+                    filters=[("token_address", "=", contract), where],
+                    page_checksum_verification=True,
                 )
                 for row in rows.to_pylist():
                     key = (row["block_number"], row["log_index"], row["value"])
@@ -317,13 +322,13 @@ class Coverage:
         self._newest = {number: found for number, (found, _) in blocks.items()}
         return IngestStep(files, covers, events)
 
-    def commit(self, step: IngestStep, about: Mapping[str, Mapping[str, Any]]) -> None:
-        """Count a step as covered: its files are ingested."""
+    def commit(self, step: IngestStep, cards: Sequence[ContractMetadata]) -> None:
+        """Count a step as covered: its files are ingested, with what contracts say of themselves."""
         parts = self._parts()
         self.steps.append(step)
         self.hashes = dict(sorted((self.hashes | self._newest).items())[-_HASHES:])
-        for contract, said in about.items():
-            self.about.setdefault(contract, {}).update(said)
+        for card in cards:
+            self.about.setdefault(card.address, {})["card"] = _said(card)
         self.replacing = None
         self.pending = {
             contract: last
@@ -336,19 +341,16 @@ class Coverage:
 
     def save(self) -> None:
         """Write coverage.json, in one step."""
-        write_whole(
-            self.folder / "coverage.json",
-            json.dumps(
-                {
-                    "chain_id": self.chain.id,
-                    "steps": [asdict(step) for step in self.steps],
-                    "hashes": self.hashes,
-                    "about": self.about,
-                    "replacing": self.replacing,
-                    "owed": self.pending,
-                }
-            ),
-        )
+        known = {
+            "chain_id": self.chain.id,
+            "steps": [asdict(step) for step in self.steps],
+            "hashes": self.hashes,
+            "about": self.about,
+            "replacing": self.replacing,
+            "owed": self.pending,
+        }
+        proved = {**known, "sha256": _digest(json.dumps(known))}
+        write_whole(self.folder / "coverage.json", json.dumps(proved))
 
     def _parts(self) -> list[_Part]:
         return [_Part.of(path) for path in sorted(self.parts.glob("[0-9]*.parquet"))]
@@ -401,29 +403,25 @@ class Coverage:
     def _write(self, name: str, tables: Iterable[pa.Table]) -> str:
         """Write tables of one schema to a file, one after the other."""
         path = self.folder / f"{name}.parquet"
-        if not path.exists():
-            with whole_file(path, mode=ORDINARY) as part, contextlib.ExitStack() as stack:
-                writer = None
-                for table in tables:
-                    writer = writer or stack.enter_context(
-                        pq.ParquetWriter(part, table.schema, compression="zstd")
+        # Also where one is there, of a process that was killed: it may have changed since.
+        with whole_file(path, mode=ORDINARY) as part, contextlib.ExitStack() as stack:
+            writer = None
+            for table in tables:
+                writer = writer or stack.enter_context(
+                    pq.ParquetWriter(
+                        part, table.schema, compression="zstd", write_page_checksum=True
                     )
-                    writer.write_table(table)
+                )
+                writer.write_table(table)
         return str(path)
 
     def _write_named(self, name: str, table: pa.Table) -> str:
-        digest = hashlib.sha256(repr(table.to_pydict()).encode()).hexdigest()[:12]
-        return self._write(f"{name}-{digest}", [table])
+        return self._write(f"{name}-{_digest(repr(table.to_pydict()))[:12]}", [table])
 
 
 def _said(card: ContractMetadata) -> list[str | int | None]:
     # Not the supply, which moves with each mint.
     return [card.standard, card.name, card.symbol, card.decimals]
-
-
-def metadata_json(cards: Sequence[ContractMetadata]) -> dict[str, dict[str, Any]]:
-    """Return what is stored of contracts beside what they cover."""
-    return {card.address: {"card": _said(card)} for card in cards}
 
 
 @dataclass(frozen=True)
@@ -436,12 +434,7 @@ class _Part:
 
     @staticmethod
     def of(path: Path) -> _Part:
-        try:
-            known = json.loads(pq.read_schema(path).metadata[b"nbext"])
-        except (pa.ArrowException, KeyError, TypeError, ValueError):
-            known = None
-        if known is None:
-            raise StorageError(f"{path} is damaged. Delete it: its blocks are read again.")
+        known = json.loads(pq.read_schema(path).metadata[b"nbext"])
         return _Part(
             path,
             known["first"],
@@ -449,6 +442,20 @@ class _Part:
             LogFilter(tuple(known["contracts"]), tuple(known["topics"])),
             known["blocks"],
         )
+
+    @staticmethod
+    def is_intact(path: Path) -> bool:
+        """Return whether a file has the bytes that it was written with; they are all read."""
+        try:
+            said = pq.read_table(path, page_checksum_verification=True).schema.metadata
+            return bool(said[b"sha256"] == _digest(said[b"nbext"].decode()).encode())
+        except (pa.ArrowException, KeyError, TypeError, ValueError):
+            return False
+        except OSError as error:
+            # Arrow's own of a checksum has no number.
+            if error.errno is not None:
+                raise
+            return False
 
     def rows(self) -> pa.Table:
         """Return its rows in order, with the times of their blocks."""
@@ -472,6 +479,10 @@ def open_coverage(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
             # Of a process that was killed while it wrote.
             for left in (*folder.glob(f".*{PART}"), *folder.glob(f"parts/.*{PART}")):
                 left.unlink()
+            for path in folder.glob("parts/*.parquet"):
+                # Its blocks are read again.
+                if not _Part.is_intact(path):
+                    path.unlink()
             yield _read(folder, chain)
     except BlockingIOError:
         raise StorageError(
@@ -491,23 +502,24 @@ def _read(folder: Path, chain: Chain) -> Coverage:
         return Coverage(folder, chain)
     try:
         known = strict_json.parse(path.read_text("utf-8"))
-        steps = [
-            IngestStep(
-                one["files"],
-                {c: [(a, b) for a, b in r] for c, r in one["covers"].items()},
-                one["events"],
+        if known.pop("sha256") == _digest(json.dumps(known)):
+            steps = [
+                IngestStep(
+                    one["files"],
+                    {c: [(a, b) for a, b in r] for c, r in one["covers"].items()},
+                    one["events"],
+                )
+                for one in known["steps"]
+            ]
+            return Coverage(
+                folder,
+                chain,
+                steps,
+                {int(n): found for n, found in known["hashes"].items()},
+                known["about"],
+                known["replacing"],
+                known["owed"],
             )
-            for one in known["steps"]
-        ]
-        return Coverage(
-            folder,
-            chain,
-            steps,
-            {int(n): found for n, found in known["hashes"].items()},
-            known["about"],
-            known["replacing"],
-            known["owed"],
-        )
     except (strict_json.NotJson, KeyError, TypeError, ValueError, AttributeError):
         pass
     raise StorageError(
@@ -551,8 +563,8 @@ def uncovered(first: int, last: int, covered: Sequence[Range]) -> list[Range]:
     return [*found, (at, last)] if at <= last else found
 
 
-def _digest(wanted: LogFilter) -> str:
-    return hashlib.sha256(repr(wanted).encode()).hexdigest()[:8]
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # As ethereum-etl names ERC20 and ERC721 rows; a token id is the value, as there.

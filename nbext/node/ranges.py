@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from nbext.core.untrusted_text import visible
@@ -59,12 +60,11 @@ class TransferRow(NamedTuple):
 
 @dataclass
 class BlockRange:
-    """A range that was read whole: its rows, its headers, and the times of its blocks by their numbers."""
+    """A range that was read whole: its rows, and the times and hashes of its blocks by their numbers."""
 
     first: int
     last: int
     rows: list[TransferRow]
-    headers: dict[int, Header]
     times: dict[int, int]
     hashes: dict[int, str]
     logs: int
@@ -76,6 +76,11 @@ class LogFilter:
 
     contracts: tuple[str, ...]
     topics: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """What tells it from others in a file's name."""
+        return sha256(repr(self).encode()).hexdigest()[:8]
 
     def filter(self, first: int, last: int) -> dict[str, Any]:
         """Return the filter of eth_getLogs."""
@@ -155,7 +160,7 @@ def read_range(
     for number, logs_of in by_block.items():
         times.setdefault(number, logs_of[0].time or 0)
         hashes.setdefault(number, logs_of[0].hash)
-    return BlockRange(first, last, _rows(found), headers, times, hashes, len(found))
+    return BlockRange(first, last, _rows(found), times, hashes, len(found))
 
 
 def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
@@ -175,7 +180,6 @@ def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
         block,
         block,
         _rows(found),
-        {block: header},
         {block: header.timestamp},
         {block: header.hash},
         len(found),

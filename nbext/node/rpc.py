@@ -152,8 +152,8 @@ class Node:
         self.stopped = self._scope.ended
         # Methods that are not offered: they are not asked for again.
         self.lacks: set[str] = set()
-        # Seconds that threads spent waiting for nodes, and calls made: what a benchmark and a progress line show.
-        self.waited, self.calls = 0.0, 0
+        # Seconds that threads spent waiting for nodes: what a benchmark shows.
+        self.waited = 0.0
 
     def close(self) -> None:
         """End what is under way, and refuse what comes later."""
@@ -334,7 +334,6 @@ class Node:
                 # Looked at again after each wait: another thread may have been asked to wait longer, or been quicker.
                 if until <= now:
                     self._next = now + calls / self._rps if self._rps else now
-                    self.calls += calls
                     return
             self.stopped.wait(until - now)
         raise QueryCancelled("The fetch was stopped.")
