@@ -17,6 +17,7 @@ from nbext.notebook.forms.widgets import bar_html, cells_html
 
 # Up to this amount, whole numbers get a bar each.
 MOST = 24
+_BINS, _NARROW = 10, 1e-300
 Bins = list[tuple[str, int]]
 _SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
@@ -24,31 +25,43 @@ _SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
     """Return bins in words, and how many of the amounts (finite numbers) fall into each.
 
+    Bins are equally wide, but for amounts of which nearly all are small beside the largest: these grow.
+
     >>> spread([1, 1, 3])
     [('1', 2), ('2', 0), ('3', 1)]
-    >>> spread([0, 0.5, 70.0, 7000.0])
-    [('0', 1), ('0.1 to 1', 1), ('1 to 10', 0), ('10 to 100', 1), ('100 to 1k', 0), ('1k to 10k', 1)]
+    >>> spread([0, 2.5, 9.5])[:3]
+    [('0 to 1', 1), ('1 to 2', 0), ('2 to 3', 1)]
+    >>> spread([0, *[5] * 9, 70_000])[:3]
+    [('0', 1), ('1 to 10', 9), ('10 to 100', 0)]
     """
     # In numpy: a result may have a million rows.
     values = np.asarray(amounts, dtype="float64")
     if not len(values):
         return []
-    # Counts of NFTs are small whole numbers, and 1 and 2 are different owners; powers of ten would merge them.
-    least, most = values.min(), values.max()
-    if least >= 0 and most <= MOST and bool((values == np.floor(values)).all()):
-        counted = np.bincount(values.astype("int64"))
-        return [(str(value), int(counted[value])) for value in range(int(least), len(counted))]
-    below, zeros = int((values < 0).sum()), int((values == 0).sum())
-    named = [("below 0", below)] * bool(below) + [("0", zeros)] * bool(zeros)
-    if most <= 0:
-        return named
-    above = values[values > 0]
-    first, last = math.floor(math.log10(above.min())), math.floor(math.log10(most)) + 1
-    # Edges at powers of ten, and at 2 and 5 times those where these are few.
-    steps = ("1", "2", "5") if last - first <= 3 else ("1",)
+    least, most = float(values.min()), float(values.max())
+    # Counts of NFTs are small whole numbers, and 1 and 2 are different owners; wider bins would merge them.
+    if most - least < MOST and bool((values == np.floor(values)).all()):
+        counted = np.bincount((values - least).astype("int64"))
+        return [(f"{int(least) + place:,}", int(count)) for place, count in enumerate(counted)]
+    # Each part by itself: the difference of the largest floats is none.
+    width = most / _BINS - least / _BINS
+    if width < _NARROW:
+        return [(short(least), len(values))]
+    above, named = values[values > 0], Bins()
+    # Drawn so, numbers that are spread evenly would look as if they grew: only where equal bins would be one alone.
+    if least >= 0 and most / 1000 >= above.min() and (above < most / 10).mean() > 0.8:
+        named = [("0", len(values) - len(above))] * bool(len(values) - len(above))
+        first, last = math.floor(math.log10(above.min())), math.floor(math.log10(most)) + 1
+        steps = (1, 2, 5) if last - first <= 4 else (1,)
+        written = [f"{step}e{power}" for power in range(first, last) for step in steps]
+        written.append(f"1e{last}")
+    else:
+        above, power = values, math.floor(math.log10(width))
+        step = next(one for one in (1, 2, 5, 10) if float(f"{one}e{power}") >= width or one == 10)
+        low, high = (math.floor(end / float(f"{step}e{power}")) for end in (least, most))
+        written = [f"{step * place}e{power}" for place in range(low, high + 2)]
     # Written as text and read back: 10.0**-2 * 5 is not the number 0.05.
-    edges = [float(f"{step}e{power}") for power in range(first, last) for step in steps]
-    edges.append(float(f"1e{last}"))
+    edges = list(map(float, written))
     # Clipped: log10 of an amount just below a power of ten rounds up, past the last edge.
     places = np.clip(np.searchsorted(edges, above, "right") - 1, 0, len(edges) - 2)
     counts = np.bincount(places, minlength=len(edges) - 1).tolist()
@@ -69,7 +82,7 @@ def short(amount: float) -> str:
     ('20k', '0.5', '1e-18')
     """
     for unit, letter in _SHORT:
-        if unit <= amount < 1e15:
+        if unit <= abs(amount) < 1e15:
             return f"{amount / unit:g}{letter}"
     return f"{amount:g}"
 

@@ -2,13 +2,12 @@
 
 Each widget is a message to the front end, and so are its layout and its style. A socket drops what it cannot hold
 (ZeroMQ: 1,000 messages), and a dropped message is a field that never appears. So widgets share layouts and styles,
-hide by a class instead of by a layout of their own, and make their lines of help and errors when there are any.
+and hide by a class instead of by a layout of their own.
 """
 
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import InvalidOperation
@@ -38,9 +37,6 @@ CUT = 16
 LINE = 50
 _NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?")
 _shared: dict[tuple[Any, ...], Any] = {}
-# Held while a widget is made that is made when needed: a click and the answer to a background request may need it at
-# the same time, and of two inputs for one field the one on the page would be the one that is not read.
-making = threading.RLock()
 
 
 def shared(kind: type[w.Widget], **traits: str) -> Any:
@@ -95,31 +91,6 @@ def visibility(widget: w.DOMWidget, shown: bool) -> None:
     (widget.remove_class if shown else widget.add_class)("nbext-hidden")
 
 
-class Note:
-    """A line of HTML at the end of a box; its widget is made when there is something to show."""
-
-    def __init__(self, box: w.Box, value: str = "") -> None:
-        self.box = box
-        self.widget: w.HTML | None = None
-        self.show(value)
-
-    @property
-    def value(self) -> str:
-        """The HTML that is shown, or an empty text."""
-        return "" if self.widget is None else str(self.widget.value)
-
-    def show(self, value: str) -> None:
-        """Show HTML instead of what was shown before; an empty text hides the line."""
-        if value == self.value:
-            return
-        with making:
-            if self.widget is None:
-                self.widget = markup()
-                self.box.children = (*self.box.children, self.widget)
-        self.widget.value = value
-        visibility(self.widget, bool(value))
-
-
 class InputField:
     """One field: an input with its label above it, and below it help or an error.
 
@@ -130,8 +101,9 @@ class InputField:
         self.entry = entry
         self._help = f'<div class="nbext-help">{html(help, MAX_HELP)}</div>' if help else ""
         self._error = ""
-        self.widget: w.Box = box(entry, classes="nbext-field", width=width, flex="0 1 auto")
-        self._below = Note(self.widget, self._help)
+        self._below = markup()
+        self.widget = box(entry, self._below, classes="nbext-field", width=width, flex="0 1 auto")
+        self._say(self._help)
 
     @property
     def value(self) -> Any:
@@ -148,8 +120,12 @@ class InputField:
         # Every keystroke unmarks all fields: setting what is set already must not send a message per field.
         if text != self._error:
             self._error = text
-            self._below.show(error_html(text) if text else self._help)
+            self._say(error_html(text) if text else self._help)
             (self.widget.add_class if text else self.widget.remove_class)("nbext-wrong")
+
+    def _say(self, below: str) -> None:
+        self._below.value = below
+        visibility(self._below, bool(below))
 
     def changed(self, seen: Callable[[Any], None]) -> InputField:
         """Call ``seen`` with every new value; return the field."""

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.notebook.forms.distribution import spread
 
-AMOUNTS = st.lists(st.floats(min_value=0, max_value=1e60, allow_subnormal=False), max_size=50)
+AMOUNTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=50)
+
+
+def empty(*edges):
+    return [(f"{low} to {high}", 0) for low, high in itertools.pairwise(edges)]
+
+
+EMPTY = [*empty("0.5", "1", "1.5", "2", "2.5"), *empty("3", "3.5", "4", "4.5", "5")]
+MILLIONS = empty("-1.5M", "-1M", "-500k", "0", "500k", "1M", "1.5M", "2M")
+WIDE = empty(*(f"1e-{power:02}" for power in range(17, 8, -1)))
+TWOS = empty("2", "5", "10", "20", "50", "100", "200", "500", "1k", "2k")
 
 
 @pytest.mark.parametrize(
@@ -17,9 +29,17 @@ AMOUNTS = st.lists(st.floats(min_value=0, max_value=1e60, allow_subnormal=False)
         ([], []),
         ([0.0], [("0", 1)]),
         ([2, 2, 5], [("2", 2), ("3", 0), ("4", 0), ("5", 1)]),
-        ([250_000.0, 750_000.0], [("200k to 500k", 1), ("500k to 1M", 1)]),
-        ([1000.0, 999.5], [("500 to 1k", 1), ("1k to 2k", 1)]),
-        ([0, 3e-18], [("0", 1), ("2e-18 to 5e-18", 1)]),
+        ([1_000_001, 1_000_002], [("1,000,001", 1), ("1,000,002", 1)]),
+        ([-3, -1], [("-3", 1), ("-2", 0), ("-1", 1)]),
+        ([0.5, 0.5], [("0.5", 2)]),
+        (
+            [0.0, 2.5, 5.0],
+            [("0 to 0.5", 1), *EMPTY[:4], ("2.5 to 3", 1), *EMPTY[4:], ("5 to 5.5", 1)],
+        ),
+        ([-2e6, 2e6], [("-2M to -1.5M", 1), *MILLIONS, ("2M to 2.5M", 1)]),
+        # Nearly all are small beside the largest: of the largest bin alone nothing would be seen.
+        ([0, *[3e-18] * 9, 4e-9], [("0", 1), ("1e-18 to 1e-17", 9), *WIDE, ("1e-09 to 1e-08", 1)]),
+        ([*[1.5] * 9, 4000], [("1 to 2", 9), *TWOS, ("2k to 5k", 1)]),
     ],
 )
 def test_amounts_fall_into_bins_with_short_names(amounts, bins):
@@ -30,3 +50,13 @@ def test_amounts_fall_into_bins_with_short_names(amounts, bins):
 @settings(deadline=None)
 def test_every_amount_falls_into_one_bin(amounts):
     assert sum(count for _, count in spread(amounts)) == len(amounts)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.integers(1, 40))
+@settings(deadline=None)
+def test_numbers_that_are_spread_evenly_are_drawn_evenly(noise, length):
+    even = [place / length * 1e6 for place in range(50 * length)]
+    counts = [count for _, count in spread(even)]
+    # All but the last, which begins at the largest number.
+    assert max(counts[:-1]) - min(counts[:-1]) <= 1
+    assert len(spread([*noise, *even])) <= 13

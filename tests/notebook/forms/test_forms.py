@@ -292,7 +292,7 @@ def test_a_card_draws_amounts_and_conditions_without_a_picture_and_names_literal
     table = client.execute_segment({"token": {"token": "x"}}).head(3)
     body = nbext.show(table, client=client).body()
     assert "<img" not in body
-    assert '<td class="nbext-bin">0.01 to 0.02</td>' in body
+    assert '<td class="nbext-bin">0 to 0.1</td>' in body
     assert (
         f'<td class="nbext-step">{html.escape(visible(hostile.names[2], 400))}<div class="nbext-bar"'
         in body

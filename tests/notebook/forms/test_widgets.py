@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from nbext.notebook.forms.search import image_html
-from nbext.notebook.forms.widgets import Note, box, code_html, facts_html, lines_html, table_html
+from nbext.notebook.forms.widgets import code_html, facts_html, lines_html, table_html
 
 HOSTILE = "<img src=x onerror='alert(1)'>\x1b[31m\u202e$x$"
 LITERAL = "&lt;img src=x onerror=&#x27;alert(1)&#x27;&gt;\\x1b[31m\\u202e$x$"
@@ -78,22 +76,3 @@ def test_pictures_are_loaded_only_where_they_are_allowed():
     assert image_html(url, allowed=True).startswith(
         '<img src="https://pictures.example/a.png?b=1&amp;c=&#x27;2&#x27;" alt=""'
     )
-
-
-def at_once(act, times=8):
-    """Call ``act`` in several threads at one moment; return what the calls returned."""
-    start = threading.Barrier(times)
-
-    def run():
-        start.wait(5)
-        return act()
-
-    with ThreadPoolExecutor(times) as pool:
-        return [future.result(10) for future in [pool.submit(run) for _ in range(times)]]
-
-
-def test_a_click_and_an_error_that_need_the_same_widget_at_once_make_one():
-    for number in range(20):
-        line = Note(box())
-        at_once(lambda line=line, number=number: line.show(f"<p>{number}</p>"))
-        assert line.box.children == (line.widget,)
