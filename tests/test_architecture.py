@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "nbext"
 SHARED = {"errors", "settings", "core"}
 # A room may import itself, SHARED, and these: a query walks notebook -> client ~ HTTP ~ service -> language -> engine.
 ROOMS = {
-    "notebook": {"client", "connect", "analysis", "fetch", "http"},
+    "notebook": {"client", "connect", "analysis", "fetch", "http", "cli"},
     "analysis": {"client", "connect"},
     "client": {"http"},
     "http": set(),

@@ -13,7 +13,7 @@ from nbext.core.addresses import looks_like_address, normalised
 from nbext.core.untrusted_text import quoted
 from nbext.engine.open import add_spark_conf, master_and_options, with_options
 from nbext.errors import UsageError, did_you_mean
-from nbext.settings import Settings, data_folder, data_place, default_data_dir
+from nbext.settings import current, data_folder, data_place, default_data_dir
 
 if TYPE_CHECKING:
     from nbext.engine.ingest.report import Report
@@ -138,7 +138,7 @@ def _ingest(args: argparse.Namespace) -> int:
     renamed = _renamed(args.map)
     if args.engine:
         return _on_a_cluster(args, renamed)
-    data = args.data or default_data_dir(Settings())
+    data = args.data or default_data_dir(current())
     if isinstance(data, str):
         raise UsageError(
             f"--data: {quoted(data)} is a URL, which only a cluster writes to. Add --engine "
@@ -207,7 +207,7 @@ def _print_sources(args: argparse.Namespace) -> int:
     from nbext.engine import storage
     from nbext.engine.ingest.sources import check_folder, source_lines
 
-    data = args.data or default_data_dir(Settings())
+    data = args.data or default_data_dir(current())
     if args.data:
         check_folder(data)
     lines = source_lines(storage.current_generation(data))
@@ -235,7 +235,7 @@ def _remove(args: argparse.Namespace) -> int:
 
     if args.all == (args.source is not None):
         raise UsageError("Name a file of `nbext sources`, or write --all for every file.")
-    data = args.data or default_data_dir(Settings())
+    data = args.data or default_data_dir(current())
     with bar(quiet=args.quiet) as progress:
         report = remove(
             args.source,
@@ -259,7 +259,7 @@ def _compact(args: argparse.Namespace) -> int:
     from nbext.engine.ingest.sources import check_folder
     from nbext.engine.ingest.stage import DEFAULT_MEMORY
 
-    data = args.data or default_data_dir(Settings())
+    data = args.data or default_data_dir(current())
     if args.data:
         check_folder(data)
     with bar(quiet=args.quiet) as progress:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import platform
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nbext import __version__
+from nbext.cli import COMMANDS as SHELL
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import ApiError, TransportError, UsageError, did_you_mean
@@ -292,16 +295,52 @@ def _number(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-class _FetchParser(argparse.ArgumentParser):
+class _ShellParser(argparse.ArgumentParser):
+    """The parser of a command that the shell has, too."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(prog=f"%nbext {name}", add_help=False, allow_abbrev=False)
+
     def error(self, message: str) -> NoReturn:
         # argparse would end the process.
-        raise UsageError(f"%nbext fetch: {message}. `%nbext fetch --help` lists the options.")
+        raise UsageError(f"{self.prog}: {message}. `{self.prog} --help` lists the options.")
+
+    def flags(self) -> list[str]:
+        """Return the options of the command."""
+        return sorted(flag for one in self._actions for flag in one.option_strings)
+
+    def asks_for_help(self, words: Sequence[str]) -> bool:
+        """Print the command's help where a line asks for it, or lacks what it must have."""
+        wanted = any(one.required for one in self._actions) and not words
+        if wanted or {"-h", "--help"} & set(words):
+            print(self.format_help())
+            return True
+        return False
 
 
-def _fetch_parser() -> _FetchParser:
-    parser = _FetchParser(prog="%nbext fetch", add_help=False, allow_abbrev=False)
+def _fetch_parser() -> _ShellParser:
+    parser = _ShellParser("fetch")
     shell_fetch.add_arguments(parser, on_a_terminal=False)
     return parser
+
+
+def _of_the_shell(name: str, usage: str, example: str) -> Command:
+    """Return a command of the shell as one of ``%nbext``: the notebook's data folder is what it works on."""
+    place, line = SHELL[name]
+
+    def parser() -> _ShellParser:
+        made = _ShellParser(name)
+        resolve_name(place).add_arguments(made)
+        return made
+
+    def run(session: Session, args: Args, *words: str) -> None:
+        made = parser()
+        if made.asks_for_help(words):
+            return
+        resolve_name(place).run(made.parse_args(words))
+
+    own = Command(name, usage, line, elsewhere=(example,), flags=lambda: parser().flags())
+    return own(run)
 
 
 @Command(
@@ -309,15 +348,14 @@ def _fetch_parser() -> _FetchParser:
     "--contract UNI ...",
     "fetch transfers from a node, and serve them: `%nbext fetch --help`",
     elsewhere=("%nbext fetch --contract UNI",),
-    flags=lambda: sorted(flag for one in _fetch_parser()._actions for flag in one.option_strings),
+    flags=lambda: _fetch_parser().flags(),
 )
 def _fetch(session: Session, args: Args, *words: str) -> None:
     # Before anything else: an error about a word would repeat it.
     if any(word.startswith("--rpc") or could_be_url(word) for word in words):
         raise UsageError(f"%nbext fetch: {_URL_REFUSED}")
     parser = _fetch_parser()
-    if not words or {"-h", "--help"} & set(words):
-        print(parser.format_help())
+    if parser.asks_for_help(words):
         return
     check_installed()
     from nbext.fetch.run import fetch
@@ -362,6 +400,9 @@ COMMANDS = {
         *(_history, _save, _schema, _last_answer, _search, _signup, _build),
         *analysis.COMMANDS,
         _fetch,
+        _of_the_shell("ingest", "FILE...", "%nbext ingest transfers.csv --chain ethereum"),
+        _of_the_shell("sources", "", "%nbext sources"),
+        _of_the_shell("remove", "FILE|--all", "%nbext remove --all"),
         *examples.COMMANDS,
         _help,
     )
