@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nbext.engine.sample.examples import write_example_files
+from example_files import write_example_files
 
 _before = Path.cwd()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nbext.engine.sample.examples import write_example_files
+from notebooks.example_files import write_example_files
 from tests.benchmarks import table
 from tests.notebook.shells import loaded_shell
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from nbext.engine.sample.examples import write_example_files
+from notebooks.example_files import write_example_files
 from tests.notebook.kernels import running_kernel
 from tests.notebook.slow_service import slow_service
 

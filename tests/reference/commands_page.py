@@ -17,7 +17,7 @@ from pkgutil import resolve_name
 from unittest import mock
 
 from nbext import cli
-from nbext.engine.sample.examples import write_example_files
+from notebooks.example_files import write_example_files
 from tests.reference import table
 from tests.reference.shown import cut, transcript
 

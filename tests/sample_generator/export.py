@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nbext.engine.sample.examples import TRANSFER_COLUMNS, write_csv
 from nbext.engine.sample.known import Known
+from notebooks.example_files import TRANSFER_COLUMNS, write_csv
 from tests.sample_generator.diary import by_key
 from tests.sample_generator.slots import PACES, timestamp
 from tests.sample_generator.transfers import Log, logs

@@ -7,5 +7,4 @@ in it says anything about a real person, and no figure counted in it is a fact a
     known       the well-known contracts of known.json, which ingest recognises too
     prepared/   the sample's tables as Parquet; tests/sample_generator makes them
     unpack      the tables in the user's cache, as the generation that is served before anything was ingested
-    examples    a part of the sample as files to try `nbext ingest` on
 """

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nbext.core.addresses import checksummed
-from nbext.engine.sample.examples import write_example_files
+from notebooks.example_files import write_example_files
 from tests.sample_generator.diary import by_key
 from tests.shared_data import shared_data
 

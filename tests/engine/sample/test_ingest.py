@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from nbext.engine.ingest import ingest
-from nbext.engine.sample.examples import write_example_files
 from nbext.engine.sample.unpack import PREPARED
 from nbext.engine.schema import TABLES
+from notebooks.example_files import write_example_files
 from tests.sample_generator.export import write_export
 from tests.sample_generator.prepare import shipped
 
