@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from nbext.engine.query.sql import SqlBuilder
 
-# `nbext.engine.dataset.Dataset.read`.
+# `nbext.engine.query.answers.Dataset.read`.
 Read = Callable[..., "pa.Table"]
 _COLUMNS = tuple(field.name for field in fields(Contract))
 # How well a term fits, from best to worst; last, where it fits only without the spaces between its words.
@@ -37,7 +37,7 @@ _SPAM = 0.1
 _FEWEST_LEARNT, _MOST_LEARNT = 3, 10_000
 
 
-class TableCatalog:
+class Catalog:
     """The contracts of a generation. Safe to use from several threads."""
 
     def __init__(self, read: Read) -> None:
@@ -266,7 +266,7 @@ def _all_contracts(sql: SqlBuilder) -> str:
         ORDER BY c.contract"""
 
 
-class TableClock:
+class Clock:
     """The clock of a generation; the table of blocks is asked, never loaded."""
 
     def __init__(self, read: Read, chains: Iterable[ChainExtent]) -> None:

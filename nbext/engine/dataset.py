@@ -1,4 +1,4 @@
-"""What an engine offers to the rooms before it: a dataset that can be looked up and asked."""
+"""What a dataset (`nbext.engine.query.answers`) is asked and answers: questions, their results, what the data holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.rules import NFT_STANDARDS
 from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit
@@ -186,49 +186,6 @@ class Common:
     base: int
 
 
-class Catalog(Protocol):
-    """The contracts of the data."""
-
-    def contract(self, chain_id: int, address: str) -> Contract | None:
-        """Return the contract at that (lower-case) address, or None."""
-
-    def contracts(self, places: Sequence[tuple[int, str]]) -> Sequence[Contract]:
-        """Return the contracts at chains and addresses, all of which are known."""
-
-    def by_symbol(self, chain_id: int, symbol: str, *, nft: bool) -> Sequence[Contract]:
-        """Return the contracts that bear the symbol (any case), verified ones first."""
-
-    def symbols(self, chain_id: int, *, nft: bool) -> Sequence[str]:
-        """Return the symbols known on that chain, for suggestions."""
-
-    def below_zero(self, chain_id: int) -> int:
-        """Return how many of the chain's contracts have balances below zero, as `Contract.below_zero` counts them."""
-
-    def search(
-        self, chain_id: int, term: str, *, standards: Sequence[str], limit: int, offset: int
-    ) -> tuple[int, Sequence[CatalogHit]]:
-        """Return how many contracts match, and one page of them, best first. The term is literal text."""
-
-
-class Clock(Protocol):
-    """Turns times into blocks, chain by chain."""
-
-    def last(self, chain_id: int) -> tuple[int, int | None]:
-        """Return the chain's last block and its timestamp (None where the data does not have it)."""
-
-    def untimed(self, chain_id: int) -> tuple[int, int]:
-        """Return how many blocks of the chain have no time, and how many blocks there are."""
-
-    def block_at(self, chain_id: int, timestamp: int) -> int | None:
-        """Return the last block at or before the time; None where the data cannot tell."""
-
-    def timestamp_of(self, chain_id: int, block: int) -> int | None:
-        """Return the block's time; None where the data has none."""
-
-    def learn(self, chain_id: int, timestamps: Sequence[int]) -> None:
-        """Look up the blocks at many times at once, and their times: `block_at` and `timestamp_of` then know them."""
-
-
 @dataclass(frozen=True)
 class ExactColumn:
     """A column that is returned after the address.
@@ -354,71 +311,3 @@ def cut(text: str) -> str:
     """Return a text of `Dataset.explain`, cut where nobody reads on."""
     more = len(text) - MOST_EXPLAINED
     return text if more <= 0 else f"{text[:MOST_EXPLAINED]}\n... and {more:,} more characters"
-
-
-class Dataset(Protocol):
-    """One immutable generation of data, open for questions. Safe to use from several threads."""
-
-    about: DataAbout
-    catalog: Catalog
-    clock: Clock
-
-    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> QueryResult:
-        """Answer a question. ``limit=0`` only counts.
-
-        Raises
-        ------
-        QueryCancelled, QueryTimeout, ResourceLimit
-        """
-
-    def count(
-        self,
-        questions: Sequence[Question],
-        together: Sequence[Sequence[int]],
-        *,
-        cancel: Cancel | None = None,
-    ) -> list[int]:
-        """Return how many wallets several questions have in common, for each of ``together``: their places.
-
-        After the first place, ``~place`` leaves the wallets of a question out.
-        What the questions share is read once, where the engine can: the history too, for many blocks. Errors as `ask`.
-        """
-
-    def read(self, write: Write, cancel: Cancel | None = None) -> pa.Table:
-        """Return the rows of a statement. Errors as `ask`."""
-
-    def totals(
-        self, questions: Sequence[Question], *, cancel: Cancel | None = None
-    ) -> list[tuple[int, int]]:
-        """Return for each question how many wallets match, and the sum of the first column: of a balance or a count.
-
-        Questions that differ in their block alone are answered by one reading of the history, as by `count`, where the
-        engine can. Errors as `ask`.
-        """
-
-    def profile(
-        self,
-        segment: Question,
-        base: Question,
-        ends: Mapping[int, int],
-        *,
-        now: bool,
-        least: int,
-        most: int,
-        cancel: Cancel | None = None,
-    ) -> tuple[int, list[Common]]:
-        """Return how many contracts at least so many wallets of a segment hold, and those with the highest lift.
-
-        ``ends`` and ``now`` as of `nbext.engine.holdings.holdings_of`. Errors as `ask`.
-        """
-
-    def explain(
-        self, question: Question, *, limit: int, cancel: Cancel | None = None
-    ) -> Mapping[str, Any]:
-        """Return ``{"sql": ..., "plan": ...}``: the statements that answer the question, and their plans.
-
-        Each is cut at `MOST_EXPLAINED` characters, and says so. Errors as `ask`.
-        """
-
-    def close(self) -> None:
-        """Give back files and memory."""

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from nbext.core.uint256 import Limbs, join
-from nbext.engine.dataset import Cancel, Common, Dataset, Holding
+from nbext.engine.dataset import Cancel, Common, Holding
 from nbext.errors import ResourceLimit
 
 if TYPE_CHECKING:
+    from nbext.engine.dataset import Question
+    from nbext.engine.query.answers import Dataset
     from nbext.engine.query.sql import SqlBuilder
 
     Numbers = np.ndarray[tuple[int], np.dtype[Any]]
@@ -74,19 +76,25 @@ def holdings_of(
     ]
 
 
-def in_common(
-    contracts: Numbers,
-    counts: Sequence[Numbers],
+def profile_of_holders(
     dataset: Dataset,
+    segment: Question,
+    base: Question,
+    ends: Mapping[int, int],
+    *,
+    now: bool,
+    least: int,
     most: int,
-    cancel: Cancel | None,
-) -> list[Common]:
-    """Return contracts that wallets of a segment hold, those first that it holds most beyond the base; at most so many.
+    cancel: Cancel | None = None,
+) -> tuple[int, list[Common]]:
+    """Return how many contracts at least so many wallets of a segment hold, and those with the highest lift.
 
-    ``counts`` are how many wallets of the segment, and of the base, hold each of ``contracts``, which ascend.
+    ``ends`` and ``now`` as of `holdings_of`. Errors as `nbext.engine.query.answers.Dataset.ask`.
     """
+    counts = dataset.holders(segment, base, ends, now=now, cancel=cancel)
+    contracts = np.flatnonzero(counts[0] >= max(1, least))
     if not len(contracts):
-        return []
+        return 0, []
     found = dataset.read(
         lambda sql: (
             "SELECT contract, chain_id, address FROM contracts "
@@ -94,15 +102,15 @@ def in_common(
         ),
         cancel,
     )
-    wallets, base = counts
+    wallets, others = (each[contracts] for each in counts)
     # Of the same sets, the lift is this ratio times a constant; what the base does not hold at all comes last.
-    ratio = np.divide(wallets, base, out=np.zeros(len(base)), where=base > 0)
-    for name, column in (("wallets", wallets), ("base", base), ("ratio", ratio)):
+    ratio = np.divide(wallets, others, out=np.zeros(len(others)), where=others > 0)
+    for name, column in (("wallets", wallets), ("base", others), ("ratio", ratio)):
         found = found.append_column(name, pa.array(column))
     by = [("ratio", "descending"), ("wallets", "descending"), ("chain_id", "ascending")]
     rows = found.sort_by([*by, ("address", "ascending")]).slice(0, most).to_pylist()
     known = dataset.catalog.contracts([(row["chain_id"], row["address"]) for row in rows])
-    return [
+    return len(contracts), [
         Common(contract, row["wallets"], row["base"])
         for row, contract in zip(rows, known, strict=True)
     ]

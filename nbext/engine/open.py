@@ -16,7 +16,7 @@ from nbext.engine import storage
 from nbext.errors import ConfigError, StorageError, did_you_mean
 
 if TYPE_CHECKING:
-    from nbext.engine.dataset import Dataset
+    from nbext.engine.query.answers import Dataset
     from nbext.engine.spark.session import Spark
     from nbext.engine.storage import Generation
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from nbext.core.addresses import ZERO_ADDRESS
-from nbext.engine.dataset import Compared, Dataset
+from nbext.engine.dataset import Compared
 from nbext.engine.ingest.run import record_compared
 from nbext.engine.open import open_dataset
 from nbext.errors import NodeError
@@ -26,6 +26,9 @@ from nbext.node.contracts import read_balances, read_supply
 from nbext.node.coverage import Coverage
 from nbext.node.ranges import InconsistentAnswer, LogFilter, transfers_in
 from nbext.node.rpc import Node, Refusal
+
+if TYPE_CHECKING:
+    from nbext.engine.query.answers import Dataset
 
 # More than any contract has, and rows that an answer may have.
 _ALL = 30_000_000

@@ -26,7 +26,8 @@ from nbext.errors import (
 )
 
 if TYPE_CHECKING:
-    from nbext.engine.dataset import Catalog, Contract
+    from nbext.engine.catalog import Catalog
+    from nbext.engine.dataset import Contract
 
 # A symbol may have thousands of copies, and a query names 200: an answer has no more candidates than this.
 _MOST_CANDIDATES = 1_000

@@ -55,7 +55,8 @@ from nbext.language.parse import parse
 if TYPE_CHECKING:
     from nbext.core.chains import Chain
     from nbext.core.wire import Column
-    from nbext.engine.dataset import Contract, Dataset
+    from nbext.engine.dataset import Contract
+    from nbext.engine.query.answers import Dataset
 
 __all__ = [
     "balance",

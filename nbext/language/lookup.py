@@ -41,7 +41,8 @@ from nbext.language.model import (
 
 if TYPE_CHECKING:
     from nbext.core.wire import AsOf
-    from nbext.engine.dataset import ChainExtent, Compared, Contract, Dataset
+    from nbext.engine.dataset import ChainExtent, Compared, Contract
+    from nbext.engine.query.answers import Dataset
     from nbext.engine.query.set_tree import WalletList
 
 _UNLOGGED = "it changes balances without a transfer, as tokens do that rebase or take a fee"

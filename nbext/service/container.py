@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from anyio import CapacityLimiter, move_on_after, to_thread
 from fastapi import Depends, Request
@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.atomic_files import write_whole
-from nbext.engine.dataset import Cancel, Dataset
+from nbext.engine.dataset import Cancel
 from nbext.errors import NbextError
 from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.database import Database
@@ -30,6 +30,9 @@ from nbext.service.scheduling import Lane
 from nbext.service.segments.maintenance import Maintenance
 from nbext.service.segments.service import SegmentService
 from nbext.settings import Secret
+
+if TYPE_CHECKING:
+    from nbext.engine.query.answers import Dataset
 
 REGISTRY_FILE = "registry.sqlite"
 # What `Container.unready` looks at.

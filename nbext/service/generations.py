@@ -7,15 +7,19 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from nbext.core.chains import chain_of
-from nbext.engine.dataset import DataAbout, Dataset
+from nbext.engine.dataset import DataAbout
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import Log
 
+if TYPE_CHECKING:
+    from nbext.engine.query.answers import Dataset
+
 # Seconds between two looks at the data folder, each of which is one stat.
 _LOOK = 1.0
-Newer = Callable[[], Dataset | None]
+Newer = Callable[[], "Dataset | None"]
 
 
 class Generations:

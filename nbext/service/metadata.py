@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
@@ -10,10 +10,13 @@ from nbext.core.rules import ERC20, NFT_STANDARDS
 from nbext.core.times import iso
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import DEFAULT_HITS, NFT_FIELDS, TOKEN_FIELDS, AsOf, SearchRequest
-from nbext.engine.dataset import CatalogHit, Contract, Dataset
+from nbext.engine.dataset import CatalogHit, Contract
 from nbext.language.describe import find_contract, near_symbol
 from nbext.language.lookup import notes_on
 from nbext.service.http.problems import Problem
+
+if TYPE_CHECKING:
+    from nbext.engine.query.answers import Dataset
 
 STANDARDS_OF = {
     "nft": NFT_STANDARDS,

@@ -18,7 +18,7 @@ from nbext.core.uint256 import split
 from nbext.engine.dataset import Cancel, ChainExtent, Contract, DataAbout
 from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.query.amounts import sort_key
-from nbext.engine.query.answers import Engine, SqlDataset
+from nbext.engine.query.answers import Dataset, Engine
 from nbext.engine.query.set_tree import WalletList
 from nbext.engine.schema import FOREVER, TABLES
 from tests.oracle.meaning import openings_of
@@ -226,12 +226,14 @@ class WorldClock:
         return self.world.timestamp(chain_id, block)
 
 
-class WorldDataset(SqlDataset):
+class WorldDataset(Dataset):
     """A dataset over a world's tables, in DuckDB's memory."""
 
     def __init__(self, world: World) -> None:
-        super().__init__()
         self.names(world)
+        catalog, clock = self.catalog, self.clock
+        super().__init__(self.about)
+        self.catalog, self.clock = catalog, clock
         self.connection = duckdb.connect()
         for name, table in tables(world).items():
             self.connection.register("arriving", table)

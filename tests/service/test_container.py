@@ -14,8 +14,8 @@ import pytest
 import requests
 from fastapi.dependencies.models import Dependant
 
-from nbext.engine.dataset import Dataset
 from nbext.engine.open import open_dataset
+from nbext.engine.query.answers import Dataset
 from nbext.service.limits import Limits
 from nbext.service.server import ROUTES
 from tests.service.conftest import HOLDERS, Running

@@ -15,10 +15,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from nbext.engine.catalog import TableCatalog, TableClock
-from nbext.engine.dataset import TICK, Cancel, Catalog, Clock, ended
+from nbext.engine.dataset import TICK, Cancel, ended
 from nbext.engine.duckdb.files import MOST_SPILLED, Addresses, Spill, locked_down
-from nbext.engine.query.answers import CHUNK, MANY_WALLETS, Engine, SqlDataset
+from nbext.engine.query.answers import CHUNK, MANY_WALLETS, Dataset, Engine
 from nbext.engine.storage import ADVICE, about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
@@ -36,7 +35,7 @@ _BATCH = 100_000
 _WIDTH = 100
 
 
-class DuckDataset(SqlDataset):
+class DuckDataset(Dataset):
     """One generation on DuckDB, asked with ``threads`` cores (None: all). Safe to use from several threads.
 
     ``memory`` is what DuckDB may hold for all questions together; beyond it a question spills into the data folder,
@@ -51,8 +50,7 @@ class DuckDataset(SqlDataset):
         memory: str = MEMORY,
         threads: int | None = None,
     ) -> None:
-        super().__init__()
-        self.about = about(generation, "duckdb")
+        super().__init__(about(generation, "duckdb"))
         self._memory = memory
         self._spill = Spill(data_dir)
         self._connection, self.layers, self.ranks = locked_down(
@@ -61,8 +59,6 @@ class DuckDataset(SqlDataset):
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
         self._closing = threading.Event()
         self._addresses = Addresses(generation.folder, generation.fingerprint)
-        self.catalog: Catalog = TableCatalog(self.read)
-        self.clock: Clock = TableClock(self.read, self.about.chains)
         self._preparing = self._workers.submit(self._prepare)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Answers from sets of wallets: one strategy for all engines, of which each runs statements in its own way.
 
 Each leaf of a question is fetched as integers and combined with the others in memory; columns are read of the wallets
-that are returned alone. What an engine does is in `Engine` and `SqlDataset.do`.
+that are returned alone. What an engine does is in `Engine` and `Dataset.do`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from nbext.engine.catalog import Catalog, Clock
 from nbext.engine.dataset import (
     MOST_EXPLAINED,
     Cancel,
-    Catalog,
-    Clock,
-    Common,
     DataAbout,
     ExactColumn,
     QueryResult,
     Question,
-    Write,
     check_size,
     cut,
 )
-from nbext.engine.holdings import in_common
 from nbext.engine.query.bitmaps import (
     Bits,
     Series,
@@ -104,8 +100,8 @@ class Engine(Protocol):
         """Return how the engine would run a statement."""
 
 
-class SqlDataset(ABC):
-    """What `nbext.engine.dataset.Dataset` says, for an engine of SQL.
+class Dataset(ABC):
+    """One immutable generation of data, open for questions. Safe to use from several threads.
 
     Attributes
     ----------
@@ -115,13 +111,12 @@ class SqlDataset(ABC):
         Each wallet's rank by address, and the wallet of each rank, where its number is not its rank.
     """
 
-    about: DataAbout
-    catalog: Catalog
-    clock: Clock
     layers: Layers | None = None
     ranks: tuple[Wallets, Wallets] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, about: DataAbout) -> None:
+        self.about = about
+        self.catalog, self.clock = Catalog(self.read), Clock(self.read, about.chains)
         self.few: dict[str, Wallets] = {}
         self.lists: dict[str, Wallets] = {}
 
@@ -145,7 +140,12 @@ class SqlDataset(ABC):
         return self.do(lambda engine: task(Answers(self, engine, cancel or Cancel())), cancel)
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> QueryResult:
-        """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
+        """Answer a question. ``limit=0`` only counts.
+
+        Raises
+        ------
+        QueryCancelled, QueryTimeout, ResourceLimit
+        """
         return self._answers(lambda answers: answers.answer(question, limit), cancel)
 
     def count(
@@ -155,11 +155,15 @@ class SqlDataset(ABC):
         *,
         cancel: Cancel | None = None,
     ) -> list[int]:
-        """Count from bitmaps, each set of wallets read once; see `nbext.engine.dataset.Dataset.count`."""
+        """Return how many wallets several questions have in common, for each of ``together``: their places.
+
+        After the first place, ``~place`` leaves the wallets of a question out. What the questions share is read once:
+        the history too, for many blocks. Errors as `ask`.
+        """
         return self._answers(lambda answers: answers.counts(questions, together), cancel)
 
-    def read(self, write: Write, cancel: Cancel | None = None) -> pa.Table:
-        """Return the rows of a statement; see `nbext.engine.dataset.Dataset.read`."""
+    def read(self, write: Callable[[SqlBuilder], str], cancel: Cancel | None = None) -> pa.Table:
+        """Return the rows of a statement. Errors as `ask`."""
         sql = SqlBuilder(self.layers)
         statement = sql.statement(write(sql))
         return self.do(lambda engine: engine.fetch(statement), cancel)
@@ -167,39 +171,42 @@ class SqlDataset(ABC):
     def totals(
         self, questions: Sequence[Question], *, cancel: Cancel | None = None
     ) -> list[tuple[int, int]]:
-        """Add up the first columns; see `nbext.engine.dataset.Dataset.totals`."""
+        """Return for each question how many wallets match, and the sum of the first column: of a balance or a count.
+
+        Questions that differ in their block alone are answered by one reading of the history, as by `count`. Errors as
+        `ask`.
+        """
         return self._answers(lambda answers: answers.totals(questions), cancel)
 
-    def profile(
+    def holders(
         self,
         segment: Question,
         base: Question,
         ends: Mapping[int, int],
         *,
         now: bool,
-        least: int,
-        most: int,
         cancel: Cancel | None = None,
-    ) -> tuple[int, list[Common]]:
-        """Count the holders of each contract among two sets; see `nbext.engine.dataset.Dataset.profile`."""
-        counts = self._answers(
-            lambda answers: answers.holders(segment, base, ends, now=now), cancel
-        )
-        enough = np.flatnonzero(counts[0] >= max(1, least))
-        held = [each[enough] for each in counts]
-        return len(enough), in_common(enough, held, self, most, cancel)
+    ) -> list[np.ndarray[tuple[int], Any]]:
+        """Return how many wallets of a segment, and of a base, hold each contract, by its number.
+
+        ``ends`` and ``now`` as of `nbext.engine.holdings.holdings_of`. Errors as `ask`.
+        """
+        return self._answers(lambda answers: answers.holders(segment, base, ends, now=now), cancel)
 
     def explain(
         self, question: Question, *, limit: int, cancel: Cancel | None = None
     ) -> Mapping[str, Any]:
-        """Return the statements that answer, how they are combined, and their plans."""
+        """Return ``{"sql": ..., "plan": ...}``: the statements that answer the question, and their plans.
+
+        Each is cut at `MOST_EXPLAINED` characters, and says so. Errors as `ask`.
+        """
         return self._answers(lambda answers: answers.explained(question, limit), cancel)
 
 
 class Answers:
     """What is done for one question, or for several that are asked together."""
 
-    def __init__(self, data: SqlDataset, engine: Engine, cancel: Cancel) -> None:
+    def __init__(self, data: Dataset, engine: Engine, cancel: Cancel) -> None:
         self._data, self._engine, self._cancel = data, engine, cancel
 
     def wallets(self, question: Question) -> Wallets:
@@ -324,7 +331,7 @@ class Answers:
         return counts
 
     def explained(self, question: Question, limit: int) -> Mapping[str, Any]:
-        """Return what `SqlDataset.explain` does."""
+        """Return what `Dataset.explain` does."""
         sql, numbered = self._builder(), list[Leaf]()
         formula = f"-- wallets: {formula_of(normal_form(question.wallets(sql)), numbered)}"
         # One wallet in the place of those that are returned: Spark Connect makes no table of none.

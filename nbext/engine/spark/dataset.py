@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from nbext.engine.catalog import TableCatalog, TableClock
-from nbext.engine.dataset import Cancel, Catalog, Clock, ended
-from nbext.engine.query.answers import CHUNK, Engine, SqlDataset
+from nbext.engine.dataset import Cancel, ended
+from nbext.engine.query.answers import CHUNK, Dataset, Engine
 from nbext.engine.storage import about
 from nbext.errors import QueryCancelled
 
@@ -30,20 +29,17 @@ _STATEMENTS_AT_ONCE = 16
 _AHEAD = 8
 
 
-class SparkDataset(SqlDataset):
+class SparkDataset(Dataset):
     """One generation on Spark. Safe to use from several threads; connects at the first question."""
 
     def __init__(self, generation: Generation, spark: Spark) -> None:
-        super().__init__()
-        self.about = about(generation, "pyspark")
+        super().__init__(about(generation, "pyspark"))
         self._spark = spark
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
         # Others than those of the questions, which wait for them.
         self._statements = ThreadPoolExecutor(
             _STATEMENTS_AT_ONCE, thread_name_prefix="nbext-statement"
         )
-        self.catalog: Catalog = TableCatalog(self.read)
-        self.clock: Clock = TableClock(self.read, self.about.chains)
 
     def do(self, task: Callable[[Engine], Result], cancel: Cancel | None) -> Result:
         """Do work that may run several statements; however it ends, all jobs of it end with it."""

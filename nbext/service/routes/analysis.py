@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from nbext.core import wire
-from nbext.engine.dataset import Cancel, Dataset
+from nbext.engine.dataset import Cancel
 from nbext.service.container import Executor, FromContainer
 from nbext.service.http.bodies import body_of
 from nbext.service.http.openapi import RUN, route
 from nbext.service.routes.segments import in_turn
 from nbext.service.segments import analysis
+
+if TYPE_CHECKING:
+    from nbext.engine.query.answers import Dataset
 
 router = APIRouter(tags=["analysis"])
 

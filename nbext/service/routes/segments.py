@@ -10,7 +10,7 @@ import contextlib
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from nbext.core import wire
 from nbext.core.addresses import LIST_ID_PATTERN, WIDTH
 from nbext.core.rules import MAX_LIMIT, SEGMENT_ID_PATTERN
-from nbext.engine.dataset import Cancel, Dataset
+from nbext.engine.dataset import Cancel
 from nbext.errors import NbextError, ValidationError
 from nbext.service.accounts.keys import Key
 from nbext.service.container import Container, Executor, FromContainer, Reader
@@ -50,6 +50,9 @@ from nbext.service.scheduling import SegmentJob
 from nbext.service.segments import analysis, results
 from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import SegmentRecord
+
+if TYPE_CHECKING:
+    from nbext.engine.query.answers import Dataset
 
 router = APIRouter(tags=["segments"])
 

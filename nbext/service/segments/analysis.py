@@ -11,15 +11,18 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.chains import chain_of
 from nbext.core.times import iso
 from nbext.core.wire import CountsRequest
-from nbext.engine.dataset import Cancel, Contract, Dataset, Holding
-from nbext.engine.holdings import holdings_of
+from nbext.engine.dataset import Cancel, Contract, Holding
+from nbext.engine.holdings import holdings_of, profile_of_holders
 from nbext.errors import ValidationError
 from nbext.service.segments.results import give_back_memory
+
+if TYPE_CHECKING:
+    from nbext.engine.query.answers import Dataset
 
 # The most wallets that a funnel names.
 _SAMPLE = 10
@@ -264,8 +267,15 @@ def profile_of(
     counts = dataset.count(questions, [[0], [1], *both], cancel=cancel)
     _, ends, now = _times(plan, dataset)
     least = asked["least"]
-    number, found = dataset.profile(
-        questions[0], questions[1], ends, now=now, least=least, most=MOST_CONTRACTS, cancel=cancel
+    number, found = profile_of_holders(
+        dataset,
+        questions[0],
+        questions[1],
+        ends,
+        now=now,
+        least=least,
+        most=MOST_CONTRACTS,
+        cancel=cancel,
     )
     return {
         "wallets": counts[0],

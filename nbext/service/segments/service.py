@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.locks import ProcessLock
 from nbext.core.wire import EXECUTE_KEYS
-from nbext.engine.dataset import Cancel, Dataset
+from nbext.engine.dataset import Cancel
 from nbext.errors import (
     QueryTimeout,
     ResourceLimit,
@@ -43,6 +43,9 @@ from nbext.service.segments.store import (
     SegmentStore,
     idempotency_key_of,
 )
+
+if TYPE_CHECKING:
+    from nbext.engine.query.answers import Dataset
 
 _UNKNOWN = ("not-found", "There is no segment with that id.")
 # Reading a result notes its use at most once an hour: else each read would wait for the disk.

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from nbext.engine.dataset import Cancel, Question
-from nbext.engine.holdings import holdings_of
+from nbext.engine.holdings import holdings_of, profile_of_holders
 from nbext.engine.open import chosen, open_dataset
 from nbext.engine.query.set_tree import And
 from nbext.engine.schema import TABLES
@@ -89,7 +89,8 @@ def test_spark_profiles_a_segment_as_duckdb_does(on_duckdb, on_spark):
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
     for at, now in ((ends, True), ({chain: last // 2 for chain, last in ends.items()}, False)):
         found = [
-            dataset.profile(
+            profile_of_holders(
+                dataset,
                 *(forms.question(name, dataset) for name in ("token_min", "token")),
                 at,
                 now=now,

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select, update
 
-from nbext.engine.dataset import Cancel, Dataset, QueryResult, Question
+from nbext.engine.dataset import Cancel, QueryResult, Question
 from nbext.engine.open import open_dataset
+from nbext.engine.query.answers import Dataset
 from nbext.errors import QueryCancelled, QueryTimeout
 from nbext.service.accounts.database import idempotency, segments
 from nbext.service.limits import Limits, Policy
