@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nbext.core.untrusted_text import visible
+from nbext.engine.spark.session import reason_of
 from nbext.engine.storage import FORMAT, KEPT, MANIFEST, Generation, parse_manifest
 from nbext.errors import StorageError
 
@@ -37,16 +38,11 @@ def generations(session: Any, url: str) -> list[tuple[int, str, str]]:
         )
     except PySparkException as error:
         if "PATH_NOT_FOUND" not in str(error):
-            raise StorageError(
-                f"{visible(url)} cannot be read: {str(error).splitlines()[0][:300]}"
-            ) from None
+            raise StorageError(f"{visible(url)} cannot be read: {reason_of(error)}") from None
         rows = []
+    # Its name alone: Spark writes the rest of the path with %20 in the place of a space.
     found = [(_NAME.match(PurePosixPath(row.path).parent.name), row) for row in rows]
-    return sorted(
-        (int(named[1]), row.path.removesuffix(f"/{MANIFEST}"), row.value)
-        for named, row in found
-        if named
-    )
+    return sorted((int(named[1]), f"{url}/{named[0]}", row.value) for named, row in found if named)
 
 
 def newest(session: Any, url: str) -> tuple[str, Generation] | None:
@@ -68,27 +64,56 @@ class Place:
     """Where one run writes its generation: a folder of its own, which is nothing until `publish`."""
 
     def __init__(self, session: Any, url: str) -> None:
-        self._jvm, self.url = session.sparkContext._jvm, url
+        self._session, self._jvm, self.url = session, session.sparkContext._jvm, url
         self._files = self._at(url).getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
         earlier = generations(session, url)
-        self.number = earlier[-1][0] + 1 if earlier else 1
+        self.number = self._claimed(earlier[-1][0] + 1 if earlier else 1)
         self.earlier = [folder for _, folder, _ in earlier]
         self.folder = f"{url}/{self.number:06d}-{secrets.token_hex(8)}"
 
     def publish(self, manifest: Mapping[str, Any]) -> None:
-        """Serve the folder from now on, and remove the generations that nobody can need."""
+        """Serve the folder from now on, and remove the generations that nobody can need.
+
+        Raises
+        ------
+        StorageError
+            A run that began after this one has published: its files are served.
+        """
+        if any(number > self.number for number, *_ in generations(self._session, self.url)):
+            raise StorageError(
+                f"{visible(self.url)}: an ingest that began later was served before this one ended. "
+                "Nothing was changed. Ingest again, one run after the other."
+            )
         whole = {"format": FORMAT, "number": self.number, **manifest, "digests": {}}
         stream = self._files.create(self._at(f"{self.folder}/{MANIFEST}"), False)
         try:
             stream.write(bytearray(json.dumps(whole, indent=1, ensure_ascii=True).encode()))
         finally:
             stream.close()
+        self.remove(self._claim(self.number))
         for folder in [*self.earlier[: max(0, len(self.earlier) - KEPT + 1)], *self._abandoned()]:
             self.remove(folder)
 
     def remove(self, folder: str) -> None:
         """Remove a folder, if it is there."""
         self._files.delete(self._at(folder), True)
+
+    def _claimed(self, number: int) -> int:
+        """Return the first number from that one on that no other run has, also none that runs just now."""
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
+        while True:
+            try:
+                self._files.create(self._at(self._claim(number)), False).close()
+            except Py4JJavaError as error:
+                if "AlreadyExists" not in error.java_exception.getClass().getName():
+                    raise
+                number += 1
+            else:
+                return number
+
+    def _claim(self, number: int) -> str:
+        return f"{self.url}/.{number:06d}"
 
     def _abandoned(self) -> list[str]:
         oldest = (time.time() - _ABANDONED_SECONDS) * 1000

@@ -69,12 +69,13 @@ class Spark:
 
     def fetch(self, sql: Sql, job: str) -> pa.Table:
         """Run a statement to its end, in a job group or under a tag, so that `stop` ends it and no other question's."""
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
         try:
             return self._frame(sql, job).toArrow()
-        except PySparkException as error:
-            failure = SegmentFailed(f"Spark could not answer: {str(error).splitlines()[0]}")
+        except (PySparkException, Py4JError) as error:
+            failure = SegmentFailed(f"Spark could not answer: {reason_of(error)}")
         raise failure
 
     def plan(self, sql: Sql, job: str) -> str:
@@ -151,6 +152,16 @@ class Spark:
         return session
 
 
+def reason_of(error: Exception) -> str:
+    """Return what Spark says first: of Java's traces the line after the one that says where Python called it."""
+    lines = [
+        line.lstrip(": ")
+        for line in str(error).splitlines()
+        if not line.startswith("An error occurred")
+    ]
+    return (lines or [str(error)])[0][:500].rstrip(".")
+
+
 def register(session: Any, folder: str) -> None:
     """Have a session's statements read the tables in the folder of a generation."""
     for name in TABLES:
@@ -160,7 +171,7 @@ def register(session: Any, folder: str) -> None:
 def beside(generation: Generation) -> Callable[[], str]:
     """Return what writes a local generation's Parquet files beside it, where they are not, and returns their URL."""
     # With its scheme: a cluster's own file system may be another one.
-    return lambda: f"file://{parquet_files(generation)}"
+    return lambda: f"file://{parquet_files(generation).absolute()}"
 
 
 def parquet_files(generation: Generation) -> Path:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -189,6 +190,12 @@ def test_options_hold_of_the_url_and_where_it_has_none_of_sparks_own_file(data_d
         env={**os.environ, "SPARK_CONF_DIR": str(tmp_path)},
     )
     assert (ran.returncode, ran.stdout) == (0, "301 3\n")
+
+
+def test_spark_is_given_a_whole_url_of_a_folder_that_is_named_from_here(data_dir, monkeypatch):
+    folder = parquet_files(current_generation(data_dir))
+    monkeypatch.chdir(data_dir.parent)
+    assert beside(current_generation(Path(data_dir.name)))() == f"file://{folder}"
 
 
 def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):

@@ -26,7 +26,7 @@ from nbext.engine.ingest.steps import create_inputs, manifest_of, take_facts
 from nbext.engine.query.amounts import KEY_DIGITS, carried
 from nbext.engine.schema import FOREVER, LIMBS, TABLES
 from nbext.engine.spark.place import Place
-from nbext.engine.spark.session import Spark
+from nbext.engine.spark.session import Spark, reason_of
 from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError, StorageError
 
@@ -84,23 +84,13 @@ def ingest(
             progress=progress or _silent,
         )
     except (PySparkException, Py4JError) as error:
-        failure = StorageError(f"Spark could not ingest: {_reason(error)}. Nothing was changed.")
+        failure = StorageError(f"Spark could not ingest: {reason_of(error)}. Nothing was changed.")
     else:
         report.seconds = time.monotonic() - started
         return report
     finally:
         spark.close()
     raise failure
-
-
-def _reason(error: Exception) -> str:
-    """Return what Spark says first: of Java's traces the line after the one that says where Python called it."""
-    lines = [
-        line.lstrip(": ")
-        for line in str(error).splitlines()
-        if not line.startswith("An error occurred")
-    ]
-    return (lines or [str(error)])[0][:500].rstrip(".")
 
 
 def _silent(step: str, done: float) -> None:
