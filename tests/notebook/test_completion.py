@@ -99,7 +99,7 @@ def quoted(names):
         ),
         ("%%segment_query --op|", ("--op", ["--operator"])),
         ("%%segment_query --operator |", ("", ["AND", "OR"])),
-        ("%token |", ("", ["polygon", *[n for n in chain_names() if n != "polygon"]])),
+        ("%token |", ("", ["search", "polygon", *[n for n in chain_names() if n != "polygon"]])),
         ("%token ethereum U|", ("U", ["USDC", "UNI"])),
         ("%token eth U|", ("U", ["USDC", "UNI"])),
         ("%token base U|", ("U", [])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
@@ -14,6 +15,7 @@ from nbext.core.wire import SEARCH_TYPES
 from nbext.errors import NbextError, NotFound, UsageError, ValidationError
 from nbext.notebook.line import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import RESULT, deliver, put
+from nbext.notebook.schema import Kind
 
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
@@ -22,17 +24,17 @@ if TYPE_CHECKING:
 _LISTED = 100
 
 
-def _tokens(session: Session, done: list[str], typed: str) -> Iterable[str]:
-    vocabulary = session.vocabulary
-    return vocabulary.symbols("token", done[0], typed) if done else vocabulary.chains
-
-
-def _collections(session: Session, done: list[str], typed: str) -> Iterable[str]:
+def _completes(kind: Kind, session: Session, done: list[str], typed: str) -> Iterable[str]:
     if not done:
         return ["search", *session.vocabulary.chains]
-    return session.vocabulary.symbols("collection", done[0], typed) if done[0] != "search" else ()
+    return session.vocabulary.symbols(kind, done[0], typed) if done[0] != "search" else ()
 
 
+_SEARCH = (
+    Option(("--chain",), "the chain to search (default: the setting `chain`)", "text", "CHAIN"),
+    Option(("--limit",), "how many hits to return, 1 to 100 (default 20)", "integer", "N"),
+    Option(("--offset",), "how many hits to skip", "integer", "N"),
+)
 _METADATA = (
     Option(
         ("--strict",),
@@ -47,15 +49,15 @@ _METADATA = (
 TOKEN = Grammar(
     "%token",
     "Read the metadata of ERC20 tokens: one row per address or symbol, in the order given.",
-    "%token CHAIN ADDRESS... [options]",
-    (*_METADATA, *RESULT),
+    "%token CHAIN ADDRESS... [options]   or   %token search TERM [--chain CHAIN] [options]",
+    (*_SEARCH, *_METADATA, *RESULT),
     (
         "%token ethereum USDC",
         "%token ethereum USDC UNI -o tokens",
         "%token ethereum {{tokens['address']}}",
     ),
     "{{expression}} inserts the addresses of a list or of a column. A word without braces is a symbol or an address.",
-    completes=_tokens,
+    completes=partial(_completes, "token"),
 )
 
 NFT = Grammar(
@@ -63,10 +65,8 @@ NFT = Grammar(
     "Read the metadata of NFT collections, or search them by name.",
     "%nft CHAIN ADDRESS... [options]   or   %nft search TERM [--chain CHAIN] [options]",
     (
-        Option(("--chain",), "the chain to search (default: the setting `chain`)", "text", "CHAIN"),
+        *_SEARCH,
         Option(("--type",), "what to search (default nft)", "text", choices=SEARCH_TYPES),
-        Option(("--limit",), "how many hits to return, 1 to 100 (default 20)", "integer", "N"),
-        Option(("--offset",), "how many hits to skip", "integer", "N"),
         *_METADATA,
         *RESULT,
     ),
@@ -75,13 +75,13 @@ NFT = Grammar(
         '%nft search "bored ape"',
         "%nft search punk --chain ethereum --limit 5 -o found",
     ),
-    completes=_collections,
+    completes=partial(_completes, "collection"),
 )
 
 
 def read_or_search(session: Session, args: Args) -> Any:
     """Run ``%token`` or ``%nft``: read metadata, or search collections by the words after ``search``."""
-    is_search = args.grammar is NFT and args.words and args.words[0].text == "search"
+    is_search, magic = args.words and args.words[0].text == "search", args.grammar.magic
     # Only our own service is known to list what it has; beside another, what is missing is said below.
     lists = [_is_chain(word.text) for word in args.words] == [True] and session.connected().is_ours
     if not (is_search or lists):
@@ -89,7 +89,7 @@ def read_or_search(session: Session, args: Args) -> Any:
     # `search ""` lists all that there is.
     if is_search and len(args.words) == 1:
         raise UsageError(
-            "%nft search: a search term is missing. Example: %nft search punk --chain ethereum"
+            f"{magic} search: a search term is missing. Example: {magic} search punk --chain ethereum"
         )
     if args["card"]:
         raise UsageError(
@@ -109,7 +109,8 @@ def read_or_search(session: Session, args: Args) -> Any:
         frame = client.search_nfts(term, chain, type=kind, limit=limit, offset=offset)
     matched, end = Provenance.of(frame).matched, offset + len(frame)
     if isinstance(matched, int) and end < matched:
-        more = f'%nft search "{visible(term)}" --chain {visible(chain)} --type {kind} --limit {_LISTED} --offset {end}'
+        of = "" if args.grammar is TOKEN else f" --type {kind}"
+        more = f'{magic} search "{visible(term)}" --chain {visible(chain)}{of} --limit {_LISTED} --offset {end}'
         print(f"{len(frame):,} of {matched:,}{'' if term else ', by holders'}; the next: {more}")
     return deliver(session, frame, args)
 
@@ -118,7 +119,9 @@ def _read(session: Session, args: Args) -> Any:
     chain, addresses = chain_and_addresses(args, session.settings["chain"])
     is_one, is_nft = len(addresses) == 1, args.grammar is NFT
     if given := args.given("chain", "type", "limit", "offset"):
-        raise args.error(f"{given[0]} is for a search: %nft search TERM {given[0]} ...")
+        raise args.error(
+            f"{given[0]} is for a search: {args.grammar.magic} search TERM {given[0]} ..."
+        )
     if args["card"] and not is_one:
         raise args.error(f"--card shows one contract, and {len(addresses):,} are asked for.")
     client = session.connected()
@@ -181,9 +184,10 @@ def chain_and_addresses(args: Args, usual: str) -> tuple[str, list[str]]:
         mended = f"{grammar.magic} {chain} {first.text}"
         raise args.error(f"the chain goes before the address. Write: {mended}", first)
     is_search = difflib.get_close_matches(first.text.lower(), ["search"], cutoff=0.7)
-    if grammar is NFT and rest and is_search and not is_chain:
+    if rest and is_search and not is_chain:
         term = args.line[rest[0].column :].strip()
-        raise args.error(f"unknown chain {first.text!r}. Did you mean: %nft search {term}", first)
+        mended = f"{grammar.magic} search {term}"
+        raise args.error(f"unknown chain {first.text!r}. Did you mean: {mended}", first)
     if not rest and is_chain:
         raise args.error(f"an address or a symbol is missing after the chain. {example}", first)
     if not rest:

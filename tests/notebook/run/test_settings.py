@@ -97,6 +97,28 @@ def test_an_option_that_would_be_ignored_is_refused(shell, line, message):
     assert shell.error(line) == f"UsageError: {message}"
 
 
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("%nft search azuky", "No hit for 'azuky' of the type nft on ethereum. Near: 'AZUKI'."),
+        ("%nft search bayk", "No hit for 'bayk' of the type nft on ethereum. Near: 'BAYC'"),
+        (
+            '%nft search "bored aep"',
+            "No hit for 'bored aep' of the type nft on ethereum. Near: 'BoredApeYachtClub'",
+        ),
+        (
+            "%nft search uniswap",
+            "No hit for 'uniswap' of the type nft on ethereum. There are tokens: ",
+        ),
+        ("%token search zzzzz", "No hit for 'zzzzz' of the type token on ethereum."),
+    ],
+)
+def test_a_search_without_hits_names_what_is_near_and_what_it_did_not_look_at(shell, line, note):
+    shell.run("%nbext connect")
+    assert shell.run(f"t = {line}").printed.startswith(f"note: {note}")
+    assert shell.value("t = %token search uni\nt")["symbol"].iloc[0] == "UNI"
+
+
 def test_help_is_shown_wherever_it_is_asked_for_and_of_the_command_that_is_named(shell):
     assert shell.run("%token --bogus ethereum -h").printed.startswith("Read the metadata of ERC20")
     assert shell.run("%segment {} --limit -h").printed.startswith("Read a segment by its id")
