@@ -91,23 +91,11 @@ class Outline(Protocol):
         """Return what an error about the answer can suggest for its ``id`` or ``rows``."""
 
 
-class Decoder(Protocol):
-    """Makes a `Reading` of an answer to an operation: segment, export, search, token, nft or signup.
+class Ours:
+    """Decodes the answers of our own service.
 
     ``idempotent`` says whether a segment may be sent again under its Idempotency-Key.
     """
-
-    idempotent: bool
-
-    def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
-        """Return what the answer says, given the columns' types as far as the caller knows them."""
-
-    def types(self, operation: str) -> Mapping[str, str]:
-        """Return the types of columns that the settings state for all answers of an operation."""
-
-
-class Ours:
-    """Decodes the answers of our own service."""
 
     idempotent = True
 

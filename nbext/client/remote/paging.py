@@ -21,6 +21,7 @@ from nbext.client.remote.profile import ForeignProfile
 from nbext.client.remote.signs import value_shown
 from nbext.core.wire import IDEMPOTENCY_HEADER
 from nbext.errors import ApiError, NotFound, ProtocolError, ResponseTooLarge, TruncatedResponse
+from nbext.http.base_url import Origin
 from nbext.http.errors import one_line
 from nbext.http.transport import Call, Repeat
 
@@ -36,14 +37,13 @@ _NOT_SO = (400, 404, 405, 410, 415, 422)
 
 @dataclass
 class Walk:
-    """The pages of one answer. ``ask`` reads a request's answer, ``follow`` says where a link may lead.
+    """The pages of one answer. ``ask`` reads a request's answer, the ``origin`` says where a link may lead.
 
     ``counts`` are the rows that the description states, by where. ``cap`` bounds the bytes of all pages.
     """
 
     ask: Callable[[Call], Any]
-    follow: Callable[[str, str], str]
-    root: str
+    origin: Origin
     profile: ForeignProfile
     limit: int | None
     counts: InitVar[Mapping[str, int]]
@@ -110,7 +110,7 @@ class Walk:
 
     def _part(self, link: str, call: Call) -> tuple[ForeignPage, Call]:
         """Return what a file holds that is a part of the rows."""
-        target = self.follow(link, self._address(call))
+        target = self.origin.follow(link, self._address(call))
         asked = replace(call, method="GET", target=target, body=None)
         if len(self._asked) > MAX_PAGES or (target, None) in self._asked:
             raise self._circle()
@@ -121,7 +121,7 @@ class Walk:
         return found, asked
 
     def _address(self, call: Call) -> str:
-        return call.target if "://" in call.target else self.root + call.target
+        return call.target if "://" in call.target else self.origin.url + call.target
 
     # -------------------------------------------------------------- one page
 
@@ -416,7 +416,7 @@ class Walk:
         # Another page is another question: under the same key it would get the same answer.
         headers = {name: text for name, text in call.headers.items() if name != IDEMPOTENCY_HEADER}
         if isinstance(way, str):
-            target = self.follow(way, url)
+            target = self.origin.follow(way, url)
             posted = [replace(call, target=target, headers=headers)] if again else []
             return [replace(call, method="GET", target=target, body=None), *posted]
         in_query = replace(call, target=with_query(url, way), headers=headers)

@@ -47,6 +47,7 @@ from nbext.core.chains import CHAINS, chain_of
 from nbext.core.strict_json import NotJson
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import ApiError, NotFound, ProtocolError, ValidationError
+from nbext.http.base_url import Origin
 from nbext.http.body import Answer, Incoming, retry_after
 from nbext.http.errors import of_problem, one_line, redacted, words
 from nbext.http.transport import Call
@@ -125,8 +126,7 @@ class Stranger:
     def pages(
         self,
         read: Callable[[Call], Reading],
-        follow: Callable[[str, str], str],
-        root: str,
+        origin: Origin,
         page: Reading,
         call: Call,
         *,
@@ -138,8 +138,7 @@ class Stranger:
         assert isinstance(page, ForeignPage)
         walk = Walk(
             read,
-            follow,
-            root,
+            origin,
             self._profiles[call.operation],
             limit=limit,
             counts=counts,
@@ -291,16 +290,22 @@ def _receipt(answer: Answer, profile: ForeignProfile, key: Secret | None) -> For
     except (ProtocolError, NotJson):
         page = ForeignPage(document=answer.body[:20_000].decode("utf-8", "replace"))
     document = page.document
+    if isinstance(document, list) and len(document) == 1:
+        document = document[0]
     if isinstance(document, str):
         title = re.search(r"<(?:title|h1)[^>]*>([^<]{1,200})", document, re.IGNORECASE)
         text = title[1] if title else document
         is_login = title and re.search(r"\b(log|sign)\s?(in|on)\b", text, re.IGNORECASE)
         if _SAYS_ERROR.search(text[:200]) or is_login or _WALL.search(document):
             raise _error(text, key, answer.status)
-        if title:
-            page.warnings.append(f"The receipt is a page of HTML: {one_line(text, key, 80)}")
-    if document is False:
-        raise _error("false", key, answer.status)
+        if state_of(text) is not State.COMPLETED:
+            kind = "a page of HTML" if title else "a text"
+            page.warnings.append(f"The receipt is {kind}: {one_line(text, key, 80)}")
+    elif isinstance(document, bool | int) and document <= 0:
+        raise _error(str(document).lower(), key, answer.status)
+    elif isinstance(document, dict) and (message := words(document)):
+        # Whether it was taken is for people to read: "already exists" may be both.
+        page.warnings.append(f"The service says: {one_line(message, key, 200)}")
     fields = list(fields_of(places(document)))
     if refused := [path for path, name, value in fields if _is_refused(name, value)]:
         raise _error(
@@ -317,17 +322,20 @@ def _receipt(answer: Answer, profile: ForeignProfile, key: Secret | None) -> For
 
 
 _SAYS_ERROR = re.compile(
-    r"\A\W*[45][0-9][0-9]\b|\b(error|fail(ed|ure)?|(in|not )valid|bad request|denied|forbidden|unauthori[sz]ed|"
-    r"not found|unavailable|sorry)\b",
+    r"\A\W*[45][0-9][0-9]\b|\b(err|error|reject(ed|ion)|too many|exceeded|false|fail(ed|ure)?|(in|not )valid|"
+    r"bad request|denied|forbidden|unauthori[sz]ed|not found|unavailable|sorry)\b",
     re.IGNORECASE,
 )
 # A page that is shown in place of an answer.
 _WALL = re.compile("|".join(names("walls")), re.IGNORECASE)
-_REFUSED = names("refused")
+_TAKEN, _REFUSED = names("receipt.taken"), names("receipt.refused")
 
 
 def _is_refused(name: str, value: Any) -> bool:
-    return (value is False and name in _REFUSED) or (name == "rejected" and bool(value))
+    is_no = truth_of(value) is False or value in (0, [])
+    return (name in _TAKEN and is_no) or (
+        name in _REFUSED and value not in (None, "", "0") and not is_no
+    )
 
 
 def _raise_error(

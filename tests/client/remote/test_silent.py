@@ -597,7 +597,14 @@ def test_a_sign_up_that_was_not_taken_is_an_error(server, client):
         ({"accepted": False}, None),
         ({"subscribed": False}, None),
         ({"rejected": ["a@example.com"], "accepted": []}, None),
+        ({"subscribed": "false"}, None),
+        ({"accepted": 0}, None),
+        ({"accepted": []}, None),
+        ({"failed": 1}, None),
+        ([{"status": "rejected", "email": "a@example.com"}], None),
+        (0, None),
         (b"Email invalid", "text/plain"),
+        (b"Too many requests", "text/plain"),
         (b"<html><title>Just a moment...</title><body>Checking your browser", "text/html"),
         (b"<html><title>Welcome</title><body><div class='g-recaptcha'></div>", "text/html"),
     ):
@@ -605,6 +612,17 @@ def test_a_sign_up_that_was_not_taken_is_an_error(server, client):
         server.script("*", answer)
         with pytest.raises(ApiError):
             client.sign_up("a@example.com")
+
+
+def test_a_receipt_that_nobody_understands_is_noted(server, client):
+    for body, kind, words in (
+        (b"maintenance", "text/plain", "The receipt is a text: maintenance"),
+        (b'"KO"', None, "The receipt is a text: KO"),
+        (b'{"message": "Email already exists"}', None, "The service says: Email already exists"),
+        (b'{"code": 1, "detail": "no luck"}', None, "The service says: no luck"),
+    ):
+        server.script("*", reply(body, content_type=kind or "application/json"))
+        assert client.sign_up("a@example.com").attrs["nbext"]["warnings"] == [words]
 
 
 def test_the_words_of_an_error_are_not_the_rows_beside_it(server, client):
