@@ -125,13 +125,9 @@ def is_url(plain: str) -> bool:
     )
 
 
-def _is_wrapper(_path: str, name: str, _value: Any) -> bool:
-    return bare(name) in WRAPPERS
-
-
 def places(
     document: Any,
-    enter: Callable[[str, str, Any], bool] = _is_wrapper,
+    enter: Callable[[str, str, Any], bool] = lambda _path, name, _: bare(name) in WRAPPERS,
     *,
     deep: int = 3,
     most: int = MOST_PLACES,

@@ -341,7 +341,12 @@ class Walk:
         if not new:
             if calls and not page.rows:
                 return None
-            raise self._circle() if calls else self._unasked()
+            if calls:
+                raise self._circle()
+            raise ProtocolError(
+                f"Only the first {self._came:,} rows came, and the others have no address. If the query may run again "
+                f"for each page, say it with `%nbext set remote.idempotent true`. {self._lines()}"
+            )
         refusal: ApiError | None = None
         for way, asked in new:
             self._asked.add((self._address(asked), asked.body))
@@ -481,12 +486,6 @@ class Walk:
     def _circle(self) -> ProtocolError:
         return ProtocolError(
             f"The pages of the answer lead in a circle after {self._came:,} rows. {self._lines()}"
-        )
-
-    def _unasked(self) -> ProtocolError:
-        return ProtocolError(
-            f"Only the first {self._came:,} rows came, and the others have no address. If the query may run again for "
-            f"each page, say it with `%nbext set remote.idempotent true`. {self._lines()}"
         )
 
     def _repeated(self, ways: list[Way]) -> ProtocolError:

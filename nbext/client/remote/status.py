@@ -6,7 +6,7 @@ Also where the job's state and its rows are asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -44,14 +44,16 @@ def read_job(
     page: ForeignPage, answer: Answer, profile: ForeignProfile, key: Secret | None
 ) -> None:
     """Read what an answer says of a job into the page."""
-    document = page.document
-    page.id = _id_of(document, answer.headers, profile) or id_in_location(answer)
+    document, headers = page.document, answer.headers
+    is_begun = answer.status in (201, 202)
+    own = re.search(rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", headers.get("Location", ""))
+    page.id = _id_of(document, headers, profile) or (own[1] if own and is_begun else None)
     # A path is logged: an id that echoes the key must not become one.
     if page.id is not None and (not is_foreign_id(page.id) or redacted(page.id, key) != page.id):
         raise ProtocolError(
             f"{one_line(page.id, key, 80)!r} is not a segment id: it is too long, or has hidden parts."
         )
-    chosen = profile.find("status", document, answer.headers)
+    chosen = profile.find("status", document, headers)
     if isinstance(document, str) and profile.state_of(document):
         # A word alone: Allium answers "running". Any other text may be an id.
         chosen = document
@@ -60,23 +62,48 @@ def read_job(
     of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
     if of_job and page.state is None and answer.status != 202:
         page.doubt = _unknown(page.word or "", profile, key)
-    page.url = _url_of(document, answer.headers, profile)
-    polled = profile.find("poll", document, answer.headers)
-    named = _addresses(document, lambda plain: POLLED_AT.fullmatch(plain) is not None)
-    found = polled or monitor(answer) or next(iter(named.values()), None)
-    found = None if profile.is_absent("poll") else found
-    page.poll = None if found is None or (polled is None and page.id) else str(found)
+    fields = list(fields_of(places(document)))
+    reasons = (words(value) for _, name, value in fields if name in _REASONS)
+    page.reason = next(filter(None, reasons), "")
+    poll, url = (profile.find(name, document, headers) for name in ("poll", "url"))
+    page.poll, page.url = (None if one is None else str(one) for one in (poll, url))
+    _read_addresses(page, fields, headers if is_begun else {}, profile)
     # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
     begun = answer.status == 202 or (page.empty and (page.id or page.poll))
     page.state = page.state or (State.RUNNING if begun else None)
-    plain = _addresses(document, PLAIN_URLS.__contains__)
-    if page.state is State.RUNNING and page.url in plain.values():
+    plain = [value for _, name, value in fields if name in PLAIN_URLS]
+    if page.state is State.RUNNING and page.url in plain:
         # The rows are not there yet, if ever: beside an id it is the address of the job itself.
         page.poll, page.url = page.poll or (None if page.id else page.url), None
     # Django REST framework names each object's own address: its description is there, and not its rows.
-    if page.url in plain.values() and (page.url or "").rstrip("/").endswith(f"/segment/{page.id}"):
+    if page.url in plain and (page.url or "").rstrip("/").endswith(f"/segment/{page.id}"):
         page.url = None
-    page.reason = _reason(document)
+
+
+def _read_addresses(
+    page: ForeignPage,
+    fields: Sequence[tuple[str, str, Any]],
+    headers: Mapping[str, str],
+    profile: ForeignProfile,
+) -> None:
+    """Read where the rows are, and where the state is asked for; ``headers`` are those of what was accepted."""
+    found = [
+        (path, name, value)
+        for path, name, value in fields
+        if isinstance(value, str) and re.match(r"(https?:/)?/\S+\Z", value)
+    ]
+    if isinstance(page.document, str) and re.match(r"https?://\S+\Z", page.document):
+        found = [("", "url", page.document)]
+    if not profile.is_absent("url") and not page.url:
+        urls = {path: value for path, name, value in found if is_url(name)}
+        page.url = _only(urls, "url", profile.operation)
+    if not profile.is_absent("poll") and not page.id and not page.poll:
+        named = [headers.get(name) for name in _MONITORS]
+        named += [value for _, name, value in found if POLLED_AT.fullmatch(name)]
+        page.poll = next(filter(None, named), None)
+
+
+_MONITORS = ("Operation-Location", "Azure-AsyncOperation", "Location")
 
 
 def _unknown(word: str, profile: ForeignProfile, key: Secret | None) -> AmbiguousAnswer:
@@ -89,25 +116,6 @@ def _unknown(word: str, profile: ForeignProfile, key: Secret | None) -> Ambiguou
         candidates=lines,
         setting=lines[0],
     )
-
-
-def id_in_location(answer: Answer) -> str | None:
-    if answer.status not in (201, 202):
-        return None
-    last = re.search(
-        rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", answer.headers.get("Location", "")
-    )
-    return last[1] if last else None
-
-
-def monitor(answer: Answer) -> str | None:
-    """Return where the state of what was accepted can be asked for, as headers name it."""
-    names = (
-        ("Operation-Location", "Azure-AsyncOperation", "Location")
-        if answer.status in (201, 202)
-        else ()
-    )
-    return next((answer.headers[name] for name in names if answer.headers.get(name)), None)
 
 
 def _id_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
@@ -139,29 +147,6 @@ def _only(found: Mapping[str, str], name: str, operation: str) -> str | None:
     return next(iter(found.values()), None)
 
 
-def _url_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
-    chosen = profile.find("url", document, headers)
-    if chosen is not None or profile.is_absent("url"):
-        return None if chosen is None else str(chosen)
-    if isinstance(document, str):
-        return document if re.match(r"https?://\S+\Z", document) else None
-    return _only(_addresses(document, is_url), "url", profile.operation)
-
-
-def _addresses(document: Any, wanted: Callable[[str], bool]) -> dict[str, str]:
-    """Return the addresses under the names that are wanted, by path."""
-    return {
-        path: value
-        for path, plain, value in fields_of(places(document))
-        if wanted(plain) and isinstance(value, str) and re.match(r"(https?:/)?/\S+\Z", value)
-    }
-
-
-def _reason(document: Any) -> str:
-    found = fields_of(places(document))
-    return next(filter(None, (words(value) for _, plain, value in found if plain in _REASONS)), "")
-
-
 _REASONS = names("reasons")
 
 
@@ -189,7 +174,10 @@ def status_of(
         truth = _OF_TRUTH[chosen] if isinstance(chosen, bool) else None
         return spelled, known(spelled) or truth
     pairs = [(plain, value) for _, plain, value in fields_of(places(document))]
-    word = _word(status_text(value) for name, value in pairs if name in STATUSES)
+    texts = [status_text(value) for name, value in pairs if name in STATUSES]
+    # The innermost speaks of the job; an outer "success" of the call.
+    spoken = sorted(filter(None, texts), key=lambda text: text.lower() not in _OF_THE_CALL)
+    word = spoken[-1] if spoken else None
     state, is_calls = known(word) if word else None, (word or "").lower() in _OF_THE_CALL
     flags = {_flag(name, value) for name, value in pairs}
     flagged = next((one for one in _FLAGS if one in flags), None)
@@ -209,13 +197,6 @@ def status_of(
 
 _ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
 _OF_TRUTH = {True: State.COMPLETED, False: State.RUNNING}
-
-
-def _word(words: Iterable[str | None]) -> str | None:
-    """Return the word that speaks of the job: the innermost; an outer "success" speaks of the call."""
-    said = [word for word in words if word]
-    own = [word for word in said if word.lower() not in _OF_THE_CALL]
-    return next(reversed(own or said), None)
 
 
 def status_text(value: Any) -> str | None:
@@ -306,7 +287,12 @@ def error_in(document: Any, *, receipt: bool = False) -> str | None:
     """
     if isinstance(document, list):
         some = [by_bare(one) for one in document[:20] if isinstance(one, Mapping)]
-        is_error = some and len(some) == len(document[:20]) and all(map(_is_coded_message, some))
+        is_error = len(some) == len(document[:20]) > 0 and all(
+            one.keys() & {"code", "errorcode", "error"}
+            and one.keys() <= _ABOUT_ERRORS
+            and _is_message(one)
+            for one in some
+        )
         return said(document[:20]) if is_error else None
     found = (
         _error_of(by_bare(place), top=not path, receipt=receipt) for path, place in places(document)
@@ -379,11 +365,6 @@ def _is_message(named: Mapping[str, Any]) -> bool:
     others = {name for name, value in named.items() if value not in (None, "", [], {})}
     nothing = any(name in named and named[name] is None for name in RESULTS)
     return nothing and others <= _ABOUT_ERRORS and not IDS & named.keys()
-
-
-def _is_coded_message(named: Mapping[str, Any]) -> bool:
-    coded = {"code", "errorcode", "error"} & named.keys()
-    return bool(coded) and named.keys() <= _ABOUT_ERRORS and _is_message(named)
 
 
 def prose_in(header: Sequence[str]) -> str | None:
