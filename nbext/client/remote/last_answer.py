@@ -175,14 +175,14 @@ def _fields(document: Any, key: Secret) -> list[OutlineField]:
             if len(found) > MOST_FIELDS:
                 continue
             one = found[path] = OutlineField(path)
-        one.kinds[_kind(value)] = None
-        if isinstance(value, Mapping | list):
-            if isinstance(value, list) or _is_keyed(value):
-                one.size = max(one.size, len(value))
-            if depth < MOST_DEPTH:
-                todo = [*((path, item, depth + 1) for path, item in _inner(path, value)), *todo]
-        elif value is not None and not one.value:
-            one.value = _value(value, key)
+        kind, inner = _opened(path, value)
+        one.kinds[kind] = None
+        if kind in ("list", "keyed object"):
+            one.size = max(one.size, len(value))
+        elif kind not in ("object", "null"):
+            one.value = one.value or _value(value, key)
+        if depth < MOST_DEPTH:
+            todo = [*((where, item, depth + 1) for where, item in inner), *todo]
     # The whole answer is a line of its own only where it is rows, or a single value.
     fields = [
         one
@@ -194,13 +194,18 @@ def _fields(document: Any, key: Secret) -> list[OutlineField]:
     return fields[:MOST_FIELDS]
 
 
-def _inner(path: str, value: Mapping[str, Any] | list[Any]) -> list[tuple[str, Any]]:
+def _opened(path: str, value: Any) -> tuple[str, list[tuple[str, Any]]]:
+    """Return the type of a value, in words, and the values in it, each with its path."""
     if isinstance(value, list):
-        return [(f"{path}[]", item) for item in value[:MOST_ITEMS]]
+        return "list", [(f"{path}[]", item) for item in value[:MOST_ITEMS]]
     if _is_keyed(value):
         here = f"{path}.*" if path else "*"
-        return [(here, item) for item in list(value.values())[:MOST_ITEMS]]
-    return [(path_to(path, str(name)), item) for name, item in list(value.items())[:MOST_FIELDS]]
+        return "keyed object", [(here, item) for item in list(value.values())[:MOST_ITEMS]]
+    if isinstance(value, Mapping):
+        items = list(value.items())[:MOST_FIELDS]
+        return "object", [(path_to(path, str(name)), item) for name, item in items]
+    kinds = {str: "text", bool: "boolean", int: "integer", type(None): "null"}
+    return kinds.get(type(value), "number"), []
 
 
 def _is_keyed(value: Any) -> bool:
@@ -212,13 +217,6 @@ def _is_keyed(value: Any) -> bool:
             looks_like_address(name) or str(name).isdigit() for name in list(value)[:MOST_ITEMS]
         )
     )
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "keyed object" if _is_keyed(value) else "object"
-    kinds = {str: "text", bool: "boolean", int: "integer", list: "list", type(None): "null"}
-    return kinds.get(type(value), "number")
 
 
 def _headers(headers: Mapping[str, str], key: Secret) -> list[OutlineField]:
