@@ -148,6 +148,8 @@ def _of_table(source: Unread, known: Mapping[str, str], is_csv: bool) -> Foreign
         notes = [f"Above the header the answer says {quoted(each, 200)}." for each in remarks]
     else:
         schema, batches = arrow_batches(came)
+        if not schema.names or len(set(schema.names)) < len(schema.names):
+            raise ProtocolError("The answer has no columns, or two of the same name.")
     batches = _checked(batches, source.key)
     table = (
         pa.Table.from_batches(batches, schema)

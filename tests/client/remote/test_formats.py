@@ -162,3 +162,17 @@ def test_integers_of_one_column_are_numbers_of_one_exact_type_whatever_their_siz
     server.script("GET /v1/segment/abc/json", reply({"rows": rows}))
     column = client.export_json("abc")["n"]
     assert (column.isna().tolist(), column.sum()) == ([False, True, False], large + 1)
+
+
+def test_an_arrow_stream_without_columns_or_with_one_name_twice_is_refused(server, client):
+    values = pa.array([row[1] for row in ROWS])
+    for table in (
+        pa.Table.from_arrays([values, values], names=["address", "address"]),
+        pa.table({}),
+    ):
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, table.schema) as out:
+            out.write_table(table)
+        server.script("*", reply(sink.getvalue(), content_type=ARROW_TYPE))
+        with pytest.raises(NbextError, match="no columns, or two of the same name"):
+            client.export_csv("abc")
