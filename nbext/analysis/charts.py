@@ -32,7 +32,6 @@ MIME = "application/vnd.vegalite.v5+json"
 _LOOKS = Path(__file__).with_name("charts.json").read_text("utf-8")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 MOST_NUMBERED, MOST_IN_HEATMAP, MOST_BARS, MOST_SAID = 14, 30, 30, 30
-_FORMATS = {"{:,.0f}": ",.0f", "{:.0%}": ".0%", "{:.3g}": ",.3~g"}
 # Eight bytes that begin every PNG, and the chunk of its size and colours.
 _PNG_HEAD = 8 + 25
 # A name, its number, and the number as it is written.
@@ -269,8 +268,8 @@ def heatmap(
     shaded = [
         one for one in cells if "value" in one and not (square and one["row"] == one["column"])
     ]
-    range_ = [one["value"] for one in shaded if one["value"] > 0 or not square]
-    low, most = min(range_, default=0.0), max(range_, default=1.0)
+    known = [one["value"] for one in shaded if one["value"] > 0 or not square]
+    low, most = min(known, default=0.0), max(known, default=1.0)
     wide = square and most > 50 * low > 0
     low = low if wide or not square else 0.0
     for one in shaded:
@@ -286,7 +285,7 @@ def heatmap(
     color = panel["layer"][0]["encoding"]["color"]
     color["scale"] |= {"type": "log" if wide else "linear", "domain": [low, most]}
     if not numbered:
-        color["legend"] = {"format": _FORMATS[form]}
+        color["legend"] = {"format": ".0%" if "%" in form else ",~r"}
         del panel["layer"][1]
     if square:
         shaded.sort(key=lambda one: -one["value"])
@@ -386,7 +385,7 @@ def _bars(
         low = min(least, begin) if begin else 10.0**first / 2
         ticks = [10.0**power for power in range(first, last + 1, 1 + (last - first) // 4)]
         x["title"], x["axis"] = f"{unit} (logarithmic)", {"format": ",~r", "values": ticks}
-        x["scale"] = {"type": "log", "domain": [low, most * (most / low) ** 0.3]}
+        x["scale"] = {"type": "log", "domain": [low, most * max(most / low, 10) ** 0.3]}
     for row in rows:
         # Nothing at all has no logarithm, and its number stands where the bars begin.
         row |= {"begin": begin or low, "end": max(row["value"], low)}
@@ -396,11 +395,11 @@ def _bars(
 
 def lorenz(largest: Sequence[int], name: str, gini: float, about: Provenance) -> Chart:
     """Draw the Lorenz curve of amounts, given from the largest down, beside the line of equal shares."""
-    smallest, total, number = [0, *accumulate(reversed(largest))], sum(largest), len(largest)
+    smallest, total, number = [0, *accumulate(reversed(largest))], sum(largest) or 1, len(largest)
     # As many points as the picture has room for, the ends included.
     curve = [
         {
-            "holders": place / number,
+            "holders": place / max(number, 1),
             "share": smallest[place] / total,
             "smallest": f"{place:,} of {number:,}",
             "hold": f"{smallest[place] / total:.3%}",
@@ -408,13 +407,11 @@ def lorenz(largest: Sequence[int], name: str, gini: float, about: Provenance) ->
         for place in sorted({round(number * step / 200) for step in range(201)})
     ]
     said = []
-    for part in (1, 5, 10, 25, 50):
+    for part in (1, 5, 10, 25, 50) if largest else ():
         many = -(-number * part // 100)
         share = (total - smallest[number - many]) / total
         said.append((f"the largest {part} % ({many:,})", share, f"{share:.1%}"))
-    subject = (
-        f"{shortened(name)} · {number:,} holders · Gini {gini:.3f} (dashed: all hold the same)"
-    )
+    subject = f"{shortened(name)} · {number:,} holders · Gini {gini:.3f} (dashed: equal shares)"
     title, panel = "How much the smallest and the largest hold", _look("lorenz")
     return _described(title, subject, about, rows=curve, panels=[panel], said=said)
 

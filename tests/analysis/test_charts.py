@@ -46,7 +46,9 @@ def tables(client):
 def drawn(chart):
     """Return the picture's SVG, as elements; drawing warns of nothing."""
     assert chart.spec == json.loads(json.dumps(chart.spec, allow_nan=False))
-    return ElementTree.fromstring(vl_convert.vegalite_to_svg(chart.spec, "5.8"))
+    svg = vl_convert.vegalite_to_svg(chart.spec, "5.8")
+    assert "NaN" not in svg
+    return ElementTree.fromstring(svg)
 
 
 def texts(chart):
@@ -319,6 +321,9 @@ def test_a_chart_of_nothing_is_drawn_too():
         charts.upset(["A", "B"], [0, 0], {1: 0, 2: 0, 3: 0}, Provenance()),
         charts.steps([], [], [], Provenance()),
         charts.bars([], [], "Title", "", Provenance(), wide=True, begin=1),
+        charts.bars(["all alike"], [1.0], "Title", "", Provenance(), wide=True, begin=1),
+        charts.lorenz([], "UNI", float("nan"), Provenance()),
+        charts.lorenz([7], "UNI", 0.0, Provenance()),
         charts.heatmap(
             pd.DataFrame([[float("nan")]], index=["A"], columns=["A"]),
             "Title",

@@ -59,7 +59,8 @@ KINDS = (
     ("ERC-20 tokens", "token"),
 )
 HEADS = ("Name", "Symbol", "Standard", "Owners", "Marks")
-MARKS = (("verified", "verified"), ("possible spam", "possibleSpam"))
+# Words, never colour alone.
+MARKS = (("verified", "good", "✓ verified"), ("possibleSpam", "bad", "⚠ possible spam"))
 FACTS = (
     ("Name", "name"),
     ("Symbol", "symbol"),
@@ -409,7 +410,7 @@ def is_token(result: Mapping[str, Any]) -> bool:
 def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     """Return a result as the texts of its line, in the order of HEADS."""
     name = text_of(result.get("name")) or text_of(result.get("address")) or "No name"
-    marks = ", ".join(word for word, key in MARKS if is_true(result, key))
+    marks = ", ".join(words[2:] for key, _, words in MARKS if is_true(result, key))
     standard, owners = text_of(result.get("tokenType")), count_text(result.get("ownerCount"))
     return name, text_of(result.get("symbol")), standard, owners, marks
 
@@ -423,17 +424,16 @@ def shown_cells(result: Mapping[str, Any]) -> list[Any]:
     """Return a result's texts as the page draws them, hidden characters shown; then whether it has each mark."""
     return [
         *(visible(text, CUT) for text in result_cells(result)[:4]),
-        *(is_true(result, key) for _, key in MARKS),
+        *(is_true(result, key) for key, *_ in MARKS),
     ]
 
 
 def marks_html(result: Mapping[str, Any]) -> str:
-    """Return the marks of a result: words, never colour alone."""
-    marks = (
-        ("verified", '<span class="nbext-mark nbext-mark-good">✓ verified</span>'),
-        ("possibleSpam", '<span class="nbext-mark nbext-mark-bad">⚠ possible spam</span>'),
+    """Return the marks of a result."""
+    return " ".join(
+        f'<span class="nbext-mark nbext-mark-{kind}">{words}</span>' if is_true(result, key) else ""
+        for key, kind, words in MARKS
     )
-    return " ".join(mark if is_true(result, key) else "" for key, mark in marks)
 
 
 def image_html(url: object, allowed: bool) -> str:
