@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import QueryCancelled
@@ -27,7 +27,6 @@ from nbext.fetch.run import (
 )
 from nbext.settings import Settings, could_be_url, data_folder, default_data_dir
 
-T = TypeVar("T")
 _EXAMPLES = f"""\
 examples:
   {URL_VARIABLE}=https://... nbext fetch --contract UNI
@@ -53,32 +52,34 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
             "the option for several of one chain",
         )
         parser.add_argument("--quiet", action="store_true", help="show no progress bar")
-    parser.add_argument(
+
+    def option(name: str, read: Callable[[str], Any] = str, **more: Any) -> None:
+        parser.add_argument(name, type=_no_url(read), **more)
+
+    option(
         "--contract",
         action="append",
         required=True,
-        type=_no_url(str),
         metavar="SYMBOL|0x...",
         help="a token or collection: its address, or a symbol that nbext knows or has fetched; repeat "
         "the option for several",
     )
-    parser.add_argument(
+    option(
         "--chain",
         default=Request.chain,
-        type=_no_url(str),
         metavar="CHAIN",
         help="the chain's name or id, which the node's must be (default: %(default)s)",
     )
-    parser.add_argument(
+    option(
         "--from-block",
-        type=_no_url(_block("deployment")),
+        _block("deployment"),
         default=Request.from_block,
         metavar="N|deployment",
         help="the first block (default: deployment, which is looked up)",
     )
-    parser.add_argument(
+    option(
         "--to-block",
-        type=_no_url(_block("latest", "finalized", "auto")),
+        _block("latest", "finalized", "auto"),
         default=Request.to_block,
         metavar="N|latest|finalized|auto",
         help="the last block (default: auto, which is the finalized one where the node knows it, else "
@@ -90,15 +91,15 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
         help="then read each new block, and replace those that a reorganisation orphans, until SIGTERM "
         "or Ctrl-C",
     )
-    parser.add_argument(
+    option(
         "--confirmations",
-        type=_no_url(_whole),
+        _whole,
         metavar="N",
         help="read to N blocks before the latest one",
     )
-    parser.add_argument(
+    option(
         "--every",
-        type=_no_url(_above_zero),
+        _above_zero,
         default=EVERY,
         metavar="S",
         help="with --follow: ask for new blocks every S seconds (default: %(default)g)",
@@ -108,47 +109,46 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
         action="store_true",
         help="also read Deposit and Withdrawal, which are the mints and burns of wrapped ether",
     )
-    parser.add_argument(
+    option(
         "--check",
-        type=_no_url(_whole),
+        _whole,
         default=CHECKED,
         metavar="N",
         help="after a fetch from deployment compare the balances of N holders with the contract's own "
         "(default: %(default)s; 0: of none)",
     )
-    parser.add_argument(
+    option(
         "--rps",
-        type=_no_url(_above_zero),
+        _above_zero,
         metavar="N",
         help="send at most N calls a second (default: as many as the node takes)",
     )
-    parser.add_argument(
+    option(
         "--in-flight",
-        type=_no_url(_at_least_one),
+        _at_least_one,
         default=IN_FLIGHT,
         metavar="N",
         help="send up to N requests at once (default: %(default)s)",
     )
-    parser.add_argument(
+    option(
         "--memory",
         default=MEMORY,
-        type=_no_url(str),
         metavar="SIZE",
         help="the memory that ingest may use at most, such as 512MB; the rest goes to the disk "
         "(default: %(default)s)",
     )
-    parser.add_argument(
+    option(
         "--data",
+        data_folder,
         metavar="DIR",
-        type=_no_url(data_folder),
         help="the data folder (default: NBEXT_DATA_DIR, else your user data folder)",
     )
 
 
-def _no_url(read: Callable[[str], T]) -> Callable[[str], T]:
+def _no_url(read: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return the type of an argument that takes no URL: what is wrong with a word is said by repeating it."""
 
-    def checked(text: str) -> T:
+    def checked(text: str) -> Any:
         if could_be_url(text):
             raise argparse.ArgumentTypeError(
                 f"a URL was given, which is not shown: it may hold a key. Set {URL_VARIABLE} to a node's URL. Write ./ "

@@ -117,13 +117,7 @@ def fetch(
         standards = addresses_of(request.contracts, chain, coverage.symbols())
         node = Node(urls, rps=request.rps)
         work = _Fetch(
-            node,
-            coverage,
-            request,
-            standards=standards,
-            data_dir=data_dir,
-            output=output,
-            ending=ending or threading.Event(),
+            node, coverage, request, standards, data_dir, output, ending or threading.Event()
         )
         try:
             _check_chain(node, chain, output)
@@ -168,41 +162,32 @@ def _check_chain(node: Node, chain: Chain, output: Output) -> None:
             )
 
 
+@dataclass
 class _Fetch:
-    """One run of `fetch`."""
+    """One run of `fetch`; ``standards`` are those of contracts that the package knows."""
 
-    def __init__(
-        self,
-        node: Node,
-        coverage: Coverage,
-        request: Request,
-        *,
-        standards: Mapping[str, str | None],
-        data_dir: Path,
-        output: Output,
-        ending: threading.Event,
-    ) -> None:
+    node: Node
+    coverage: Coverage
+    request: Request
+    standards: Mapping[str, str | None]
+    data_dir: Path
+    output: Output
+    ending: threading.Event
+    ingested: bool = False
+
+    def __post_init__(self) -> None:
         from nbext.node.contracts import DEPOSIT, TRANSFERS, WITHDRAWAL
         from nbext.node.reader import RangeReader
 
-        self.node, self.coverage, self.request, self.data_dir, self.output = (
-            node,
-            coverage,
-            request,
-            data_dir,
-            output,
-        )
-        self.standards, self.ending = standards, ending
-        self.ingested = False
-        topics = (*TRANSFERS, *((DEPOSIT, WITHDRAWAL) if request.deposits else ()))
-        self.topics = dict.fromkeys(standards, topics)
+        topics = (*TRANSFERS, *((DEPOSIT, WITHDRAWAL) if self.request.deposits else ()))
+        self.topics = dict.fromkeys(self.standards, topics)
         self.reader: RangeReader = RangeReader(
-            node,
-            coverage,
+            self.node,
+            self.coverage,
             dict(self.topics),
-            request.in_flight,
-            lambda progress: output.progress(progress.text, progress.share),
-            ending=ending,
+            self.request.in_flight,
+            self.output.progress,
+            ending=self.ending,
         )
 
     def run(self) -> None:

@@ -191,9 +191,7 @@ def read_metadata(
                 standard,
                 _text(name),
                 _text(symbol),
-                places
-                if places is not None and places <= 255 and standard in (None, "ERC20")
-                else None,
+                places if places is not None and places <= 255 else None,
                 _number(supply),
             )
         )

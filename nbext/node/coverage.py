@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from nbext.core import strict_json
 from nbext.core.addresses import checksummed
-from nbext.core.atomic_files import ORDINARY, PART, whole_file, write_whole
+from nbext.core.atomic_files import ORDINARY, PART, sha256_of, whole_file, write_whole
 from nbext.core.chains import Chain
 from nbext.core.locks import exclusive
 from nbext.core.untrusted_text import visible
@@ -39,6 +39,8 @@ from nbext.node.received import SUFFIX, Received, range_of
 Range = tuple[int, int]
 # Recent blocks whose hashes are stored, to find where a reorganisation began.
 _HASHES = 512
+# Of its SHA-256, at the end of a part's name.
+_DIGITS = 16
 _PART = pa.schema(
     {
         "contract": pa.string(),
@@ -150,11 +152,14 @@ class Coverage:
                 (number, window.hashes[number], window.times[number]) for number in window.hashes
             ),
         }
-        said = json.dumps(known)
-        table = table.replace_schema_metadata({"nbext": said, "sha256": _digest(said)})
-        name = f"{window.first:012d}-{window.last:012d}-{wanted.digest}.parquet"
+        raw = pa.BufferOutputStream()
+        table = table.replace_schema_metadata({"nbext": json.dumps(known)})
+        pq.write_table(table, raw, compression="zstd")
+        whole = raw.getvalue().to_pybytes()
+        digest = hashlib.sha256(whole).hexdigest()[:_DIGITS]
+        name = f"{window.first:012d}-{window.last:012d}-{wanted.digest}-{digest}.parquet"
         with whole_file(self.parts / name, mode=ORDINARY) as path:
-            pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+            path.write_bytes(whole)
         self.receiving(wanted, window.first, window.last).forget()
 
     def receiving(self, wanted: LogFilter, first: int, last: int) -> Received:
@@ -178,20 +183,20 @@ class Coverage:
     def ids_moved_by(self, contract: str, wallets: Sequence[str]) -> dict[str, list[int]]:
         """Return the ERC1155 token ids that wallets were ever sent, or sent, of the stored files."""
         found: dict[str, set[int]] = {}
-        for step in self.steps:
-            for path in step.files if contract in step.covers else ():
-                if not Path(path).name.startswith("erc1155_transfers") or not Path(path).exists():
-                    continue
-                for end in ("from", "to"):
-                    rows = pq.read_table(
-                        path,
-                        columns=[end, "id"],
-                        filters=[("contract_address", "=", contract), (end, "in", list(wallets))],
-                        page_checksum_verification=True,
-                    )
-                    for row in rows.to_pylist():
-                        found.setdefault(row[end], set()).add(int(row["id"]))
+        for path, _ in self._files_of(contract, "erc1155_transfers"):
+            for end in ("from", "to"):
+                of_them = [("contract_address", "=", contract), (end, "in", list(wallets))]
+                for row in pq.read_table(path, columns=[end, "id"], filters=of_them).to_pylist():
+                    found.setdefault(row[end], set()).add(int(row["id"]))
         return {wallet: sorted(numbers) for wallet, numbers in found.items()}
+
+    def _files_of(self, contract: str, name: str) -> Iterator[tuple[str, list[Range]]]:
+        """Yield the files whose names begin so of the steps that cover a contract, and what these cover of it."""
+        for step in self.steps:
+            if ranges := step.covers.get(contract):
+                yield from (
+                    (path, ranges) for path in step.files if Path(path).name.startswith(name)
+                )
 
     def moves_of(self, contract: str, wallet: str, *, in_items: bool) -> list[tuple[int, int]]:
         """Return what a wallet received and sent of a token, or of a collection in items: blocks and signed amounts."""
@@ -209,24 +214,13 @@ class Coverage:
         """Yield the stored ERC20 and ERC721 rows of a contract, each once; not those that a reorganisation orphaned."""
         seen: set[tuple[int, int, str]] = set()
         columns = ["block_number", "log_index", "value"]
-        for step in self.steps:
-            ranges = step.covers.get(contract, ())
-            for path in (
-                name
-                for name in step.files
-                if ranges and Path(name).name.startswith("token_transfers")
-            ):
-                rows = pq.read_table(
-                    path,
-                    columns=columns,
-                    filters=[("token_address", "=", contract), where],
-                    page_checksum_verification=True,
-                )
-                for row in rows.to_pylist():
-                    key = (row["block_number"], row["log_index"], row["value"])
-                    if key not in seen and any(first <= key[0] <= last for first, last in ranges):
-                        seen.add(key)
-                        yield row
+        for path, ranges in self._files_of(contract, "token_transfers"):
+            of_them = [("token_address", "=", contract), where]
+            for row in pq.read_table(path, columns=columns, filters=of_them).to_pylist():
+                key = (row["block_number"], row["log_index"], row["value"])
+                if key not in seen and any(first <= key[0] <= last for first, last in ranges):
+                    seen.add(key)
+                    yield row
 
     def forget(self, contract: str) -> None:
         """Cover nothing of a contract: its blocks are read again."""
@@ -288,12 +282,13 @@ class Coverage:
         if not parts:
             return None
         blocks: dict[int, tuple[str, int]] = {}
-        # Named by the bytes of its parts: what is joined again after a kill is the same file.
-        digest = hashlib.sha256()
         for part in parts:
             blocks |= {number: (found, seconds) for number, found, seconds in part.blocks}
-            digest.update(part.path.read_bytes())
-        place = f"{min(part.first for part in parts)}-{max(part.last for part in parts)}-{digest.hexdigest()[:12]}"
+        # By its parts, which are named by their bytes: what is joined again after a kill is the same file.
+        digest = _digest(" ".join(part.path.name for part in parts))
+        place = (
+            f"{min(part.first for part in parts)}-{max(part.last for part in parts)}-{digest[:12]}"
+        )
         numbers = sorted(blocks)
         of_blocks = pa.table(
             {
@@ -385,20 +380,12 @@ class Coverage:
                     pa.string(),
                 ),
                 "standard": pa.array([card.standard for card in fresh], pa.string()),
+                "deployed_block_number": pa.array(
+                    [deployed.get(card.address) for card in fresh], pa.int64()
+                ),
             }
         )
-        files = [self._write_named("tokens", tokens)]
-        if placed := [card for card in fresh if deployed.get(card.address) is not None]:
-            of_contracts = pa.table(
-                {
-                    "address": [card.address for card in placed],
-                    "is_erc20": [card.standard == "ERC20" for card in placed],
-                    "is_erc721": [card.standard == "ERC721" for card in placed],
-                    "block_number": pa.array([deployed[c.address] for c in placed], pa.int64()),
-                }
-            )
-            files.append(self._write_named("contracts", of_contracts))
-        return files
+        return [self._write(f"tokens-{_digest(repr(tokens.to_pydict()))[:12]}", [tokens])]
 
     def _write(self, name: str, tables: Iterable[pa.Table]) -> str:
         """Write tables of one schema to a file, one after the other."""
@@ -408,15 +395,10 @@ class Coverage:
             writer = None
             for table in tables:
                 writer = writer or stack.enter_context(
-                    pq.ParquetWriter(
-                        part, table.schema, compression="zstd", write_page_checksum=True
-                    )
+                    pq.ParquetWriter(part, table.schema, compression="zstd")
                 )
                 writer.write_table(table)
         return str(path)
-
-    def _write_named(self, name: str, table: pa.Table) -> str:
-        return self._write(f"{name}-{_digest(repr(table.to_pydict()))[:12]}", [table])
 
 
 def _said(card: ContractMetadata) -> list[str | int | None]:
@@ -445,17 +427,8 @@ class _Part:
 
     @staticmethod
     def is_intact(path: Path) -> bool:
-        """Return whether a file has the bytes that it was written with; they are all read."""
-        try:
-            said = pq.read_table(path, page_checksum_verification=True).schema.metadata
-            return bool(said[b"sha256"] == _digest(said[b"nbext"].decode()).encode())
-        except (pa.ArrowException, KeyError, TypeError, ValueError):
-            return False
-        except OSError as error:
-            # Arrow's own of a checksum has no number.
-            if error.errno is not None:
-                raise
-            return False
+        """Return whether a file has the bytes that it was named by."""
+        return path.stem.endswith(sha256_of(path)[:_DIGITS])
 
     def rows(self) -> pa.Table:
         """Return its rows in order, with the times of their blocks."""

@@ -31,14 +31,6 @@ _REPEATS = 4
 STEP_ROWS = 400_000
 
 
-@dataclass(frozen=True)
-class FetchProgress:
-    """How far a fetch is. ``text`` is a line for people; ``share`` is 0 to 1."""
-
-    text: str
-    share: float
-
-
 @dataclass
 class RangeReader:
     """Reads from a node into a coverage.
@@ -57,7 +49,7 @@ class RangeReader:
     coverage: Coverage
     topics: Mapping[str, Sequence[str]]
     in_flight: int = 4
-    progress: Callable[[FetchProgress], None] = field(default=lambda _: None)
+    progress: Callable[[str, float], None] = field(default=lambda text, share: None)
     span: RangeSize = field(default_factory=RangeSize)
     # Set where the fetch should end after what is under way.
     ending: threading.Event = field(default_factory=threading.Event)
@@ -108,7 +100,7 @@ class RangeReader:
             while any(thread.is_alive() for thread in threads):
                 for thread in threads:
                     thread.join(0.05)
-                self.progress(work.said())
+                self.progress(*work.said())
         finally:
             # No part is stored after this: a thread may wait for a node a while longer, and nobody for it.
             work.end()
@@ -184,15 +176,13 @@ class _Work:
         with self._lock:
             self._ended = True
 
-    def said(self) -> FetchProgress:
-        """Return how far the work is."""
+    def said(self) -> tuple[str, float]:
+        """Return how far the work is: a line for people, and a share from 0 to 1."""
         seconds = max(0.001, time.monotonic() - self._started)
         done, total = self._done, max(1, self._total)
         left = seconds / done * (total - done) if done else None
         text = f"{done:,} of {total:,} blocks, {self.reader.rows:,} rows, {self._rows / seconds:,.0f} rows/s"
-        return FetchProgress(
-            text + (f", {_span(left)} left" if left is not None else ""), done / total
-        )
+        return text + (f", {_span(left)} left" if left is not None else ""), done / total
 
     def _next(self) -> tuple[LogFilter, int, int] | None:
         with self._lock:

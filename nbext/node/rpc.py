@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -64,30 +64,24 @@ _jitter = random.Random()
 _PATIENCE = 1.0
 
 
+@dataclass(eq=False)
 class Refusal(Exception):
     """A node's refusal: what it means, its words without the URL, how long it asks to wait, what range would do.
 
     ``finding`` is what we found of its answer, a sentence without its dot, where it is not the node that says so.
     """
 
-    def __init__(
-        self,
-        meaning: Meaning,
-        text: str = "",
-        *,
-        finding: str = "",
-        pause: float | None = None,
-        node: str = "",
-    ) -> None:
-        super().__init__(text or finding)
-        self.meaning, self.text, self.finding, self.pause, self.node = (
-            meaning,
-            text,
-            finding,
-            pause,
-            node,
-        )
-        self.offered = blocks_offered(text)
+    meaning: Meaning
+    text: str = ""
+    _: KW_ONLY
+    finding: str = ""
+    pause: float | None = None
+    node: str = ""
+
+    @property
+    def offered(self) -> int | None:
+        """How many blocks it says would do."""
+        return blocks_offered(self.text)
 
     def __str__(self) -> str:
         found = f" {self.finding}." if self.finding else ""

@@ -19,6 +19,7 @@ from keyring.errors import KeyringLocked
 
 from nbext import cli
 from nbext.core.addresses import checksummed
+from nbext.core.chains import chain_of
 from nbext.engine import storage
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import ingest
@@ -26,7 +27,10 @@ from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError, NodeError, OutOfMemory, StorageError, ValidationError
 from nbext.fetch.run import Output, Request, fetch, urls_of
 from nbext.language.language import parse, resolve
-from nbext.node.contracts import head_of
+from nbext.node.contracts import TRANSFERS, head_of
+from nbext.node.coverage import open_coverage
+from nbext.node.limits import RangeSize
+from nbext.node.reader import RangeReader
 from nbext.node.rpc import Node
 from nbext.settings import Secret
 from tests import slow
@@ -378,6 +382,34 @@ def test_a_range_that_cannot_be_stored_ends_the_fetch_with_the_reason_and_is_rea
         )
         (tmp_path / "elsewhere").rename(parts)
         server.lie = lambda method, params, true: true
+        said(server, tmp_path, check=0)
+    served = storage.current_generation(tmp_path).manifest["tables"]["transfers"]
+    assert served == CHAIN.rows()
+
+
+def test_a_digit_that_changed_in_what_is_covered_or_in_a_part_never_is_a_hole(tmp_path):
+    folder = tmp_path / "fetched" / "ethereum"
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, check=0, to_block="60")
+        path = folder / "coverage.json"
+        whole = path.read_text()
+        # To block 80, of which 20 were never read.
+        path.write_text(whole.replace("[1, 60]", "[1, 80]"))
+        assert path.read_text() != whole
+        with pytest.raises(StorageError, match=r"coverage\.json is damaged"):
+            said(server, tmp_path, check=0)
+        path.write_text(whole)
+        with open_coverage(tmp_path, chain_of("ethereum")) as coverage:
+            node = Node([Secret(server.url)])
+            topics = dict.fromkeys((COIN, ITEMS), TRANSFERS)
+            reader = RangeReader(node, coverage, topics, span=RangeSize(size=5))
+            reader.read(reader.plan(dict.fromkeys(topics, 0), 75), 75)
+            node.close()
+        (part, *_) = sorted((folder / "parts").glob("*.parquet"))
+        raw = part.read_bytes()
+        # A digit of a block's hash, which tells reorganisations.
+        at = raw.find(b"0x") + 5
+        part.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
         said(server, tmp_path, check=0)
     served = storage.current_generation(tmp_path).manifest["tables"]["transfers"]
     assert served == CHAIN.rows()

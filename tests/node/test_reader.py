@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.errors import NodeError, QueryCancelled
-from nbext.node.coverage import uncovered, union
+from nbext.node.coverage import _Part, uncovered, union
 from nbext.node.limits import RangeSize
 from tests.node.conftest import blocks_in, expected_rows, read_all, rows_in, told
 from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode
@@ -411,7 +411,7 @@ def test_a_run_that_stops_is_taken_up_where_it_was(reader_of):
         reader = reader_of(server, in_flight=1)
         reader.span = RangeSize(size=40)
         plan = reader.plan(dict.fromkeys(reader.topics, 0), CHAIN.blocks)
-        reader.progress = lambda progress: reader.ending.set() if progress.share > 0.3 else None
+        reader.progress = lambda text, share: reader.ending.set() if share > 0.3 else None
         reader.read(plan, CHAIN.blocks)
         before = reader.coverage.covered(COIN, ())
         assert before != [(0, CHAIN.blocks)]
@@ -517,6 +517,9 @@ def test_what_was_received_of_a_range_that_is_not_whole_is_not_asked_for_again(r
         lambda raw: raw[:40],
         lambda raw: b"",
         lambda raw: raw.replace(b"result", b"resul", 1),
+        # A digit of an amount, and one of the range that the answer is to.
+        lambda raw: raw.replace(b'"data": "0x0', b'"data": "0x1', 1),
+        lambda raw: raw.replace(b'"last": ', b'"last": 1', 1),
     ],
 )
 def test_an_answer_that_was_cut_is_asked_for_again(reader_of, damage):
@@ -526,6 +529,20 @@ def test_an_answer_that_was_cut_is_asked_for_again(reader_of, damage):
         assert told(read_all(reader_of(server), SMALL)) == expected_rows(SMALL)
         assert server.logs_asked() != []
     assert not left.exists()
+
+
+def test_a_part_whose_bytes_have_changed_is_not_taken_for_what_was_read(tmp_path, reader_of):
+    with FaultNode(SMALL) as server:
+        read_all(reader_of(server), SMALL)
+    for path in sorted((tmp_path / "fetched" / "ethereum" / "parts").glob("*.parquet")):
+        whole = path.read_bytes()
+        assert _Part.is_intact(path)
+        for at in range(0, len(whole), 97):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            assert not _Part.is_intact(path)
+        path.write_bytes(whole[:-10])
+        assert not _Part.is_intact(path)
+        path.write_bytes(whole)
 
 
 def test_what_was_received_is_asked_for_again_where_its_blocks_were_orphaned_since(reader_of):
