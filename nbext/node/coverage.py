@@ -569,7 +569,7 @@ _ERC1155_TRANSFERS = {
 # file of their own, in which a row is told from others of its log by its id.
 _FILES = {
     "token_transfers": None,
-    "token_transfers-consecutive": "ERC721",
+    "token_transfers_consecutive": "ERC721",
     "erc1155_transfers": "ERC1155",
 }
 

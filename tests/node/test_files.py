@@ -132,6 +132,7 @@ def test_polars_and_duckdb_read_the_files_as_every_row_that_was_logged(tmp_path)
         "decimals": [None, 18],
         "total_supply": [None, str(-CHAIN.balance(ZERO, 90))],
         "standard": ["ERC1155", "ERC20"],
+        "deployed_block_number": [1, 1],
     }
 
 
@@ -205,6 +206,7 @@ def test_metadata_that_reverts_or_is_empty_is_unknown_and_not_zero(tmp_path, how
             "decimals": None,
             "total_supply": None,
             "standard": "ERC20",
+            "deployed_block_number": 1,
         }
     ]
     # A supply is then what was minted and not burnt, of data from the deployment on; else nobody knows it.
