@@ -9,6 +9,7 @@ statement or body is ever handed to it: callers pass codes, ids and times.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import logging
 import multiprocessing
@@ -81,13 +82,18 @@ class Observe:
     ) -> None:
         self._app, self._log, self._metrics, self._root_path = app, log, metrics, root_path
         self._fingerprint = fingerprint
+        # A name of the process and a number: random bytes for each would be a call to the system.
+        self._name, self._number = secrets.token_hex(4), itertools.count()
+
+    def _next_id(self) -> str:
+        return f"{self._name}{next(self._number):08x}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, then log and count it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id, began, status, sent = secrets.token_hex(8), time.perf_counter(), None, 0
+        request_id, began, status, sent = self._next_id(), time.perf_counter(), None, 0
         scope["nbext.request_id"] = request_id
         # Not by the server, which would put it in front of every path: some proxies take it off, others do not.
         scope["root_path"] = self._root_path

@@ -45,7 +45,8 @@ def body_of(shape: Any) -> Any:
         with contextlib.ExitStack() as held:
             request.state.large_body = held
             raw = await _read(request, held)
-            if len(raw) <= LARGE_BODY:
+            request.state.small_body = len(raw) <= LARGE_BODY
+            if request.state.small_body:
                 yield _value(shape, raw)
                 return
             # Counted before anything is made of them: 200 conditions have about 3,000, and 100,000 take a second to

@@ -139,7 +139,9 @@ class Maintenance:
         return before is not None and abs(epoch - before) < _JUMP
 
     def _make_room(self) -> None:
-        if self._segments.store.stored_bytes() > self._segments.database.policy.keep_bytes:
+        most = self._segments.database.policy.keep_bytes
+        # A folder that is in doubt is left alone.
+        if not self.trouble() and self._segments.store.stored_bytes() > most:
             self.trim_results(aged=False)
 
     def trim_results(self, *, aged: bool = True) -> None:

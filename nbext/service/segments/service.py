@@ -17,8 +17,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.locks import ProcessLock
+from nbext.core.strict_json import canonical_json
 from nbext.core.wire import EXECUTE_KEYS
 from nbext.engine.dataset import Cancel
+from nbext.engine.query.set_tree import WalletList
 from nbext.errors import (
     QueryTimeout,
     ResourceLimit,
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 _UNKNOWN = ("not-found", "There is no segment with that id.")
 # Reading a result notes its use at most once an hour: else each read would wait for the disk.
 _TOUCH_SECONDS = 3600.0
+# Plans that are remembered, and the bytes of the longest body of one.
+_MOST_PLANS, _LONGEST_REMEMBERED = 256, 16 << 10
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,8 @@ class SegmentService:
         self.lists = Lists(folder, database)
         self.results.claim(expected=self.store.has_results())
         self.lists.claim(expected=False)
+        # The plans that were made last, by their bodies, and of which data: nothing else decides what a body means.
+        self._plans: tuple[Dataset | None, dict[bytes, Any]] = (None, {})
         # Set when a result was stored: others may have to give way.
         self.grown = threading.Event()
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
@@ -116,7 +122,11 @@ class SegmentService:
         It may be parsed already. ``key`` may name in it the segments and lists that it may see; without one, all.
         """
 
+        # What is named may be another one tomorrow, and for another key.
+        named = list[str]()
+
         def saved(segment_id: str) -> dict[str, Any] | None:
+            named.append(segment_id)
             segment = self.store.get(segment_id)
             if segment is None or not (key is None or segment.seen_by(key)):
                 return None
@@ -126,9 +136,29 @@ class SegmentService:
             changed = segment.fingerprint != dataset.about.fingerprint
             return {**segment.request, "matched": segment.matched, "changed": changed}
 
+        def stored(name: str) -> WalletList | None:
+            named.append(name)
+            return self.lists.find(name, key)
+
         query = self.language.parse(body) if isinstance(body, Mapping) else body
-        lists = partial(self.lists.find, key=key)
-        return self.language.resolve(query, dataset, saved=saved, lists=lists, cancel=cancel)
+        plan = self.language.resolve(query, dataset, saved=saved, lists=stored, cancel=cancel)
+        if isinstance(body, Mapping) and not named:
+            self._remember(dataset, body, plan)
+        return plan
+
+    def _remember(self, dataset: Dataset, body: Mapping[str, Any], plan: Any) -> None:
+        text = canonical_json(body)
+        of, plans = self._plans
+        if of is not dataset or len(plans) >= _MOST_PLANS:
+            plans = {}
+            self._plans = dataset, plans
+        if len(text) <= _LONGEST_REMEMBERED:
+            plans[text] = plan
+
+    def remembered(self, dataset: Dataset, body: Mapping[str, Any]) -> Any | None:
+        """Return the plan of a body that was planned on this very data before, whoever asked; or None."""
+        of, plans = self._plans
+        return plans.get(canonical_json(body)) if of is dataset else None
 
     def plans(
         self, dataset: Dataset, bodies: Sequence[Mapping[str, Any]], key: Key, cancel: Cancel

@@ -148,7 +148,7 @@ def test_a_round_that_finds_many_results_missing_does_nothing_and_readiness_says
     first.write_bytes(b"")
     stray.write_bytes(b"")
     os.utime(stray, (1, 1))
-    running.container.database.set_policy(Policy(keep_days=1e-9, keep_bytes=1))
+    running.container.database.set_policy(Policy(keep_days=1e-9))
     rounds(running)
     assert (first.exists(), stray.exists(), len(files)) == (True, True, 8)
     ready = running.get("/readyz").json()

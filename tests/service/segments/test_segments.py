@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import socket
@@ -489,6 +490,31 @@ def test_no_segment_has_more_wallets_than_its_plan_says_at_most(service):
         assert (most is not None) == known, filters
         matched = service.execute(asked)["counts"]["matched"]
         assert most is None or 0 < matched <= most, filters
+
+
+def test_a_plan_is_made_again_for_other_data_and_for_what_names_a_segment_or_a_list(
+    service, data_dir
+):
+    segments, few = service.container.segments, service.execute({**HOLDERS, "limit": 4})
+    rows = service.get(few["links"]["json"]).json()["data"]
+    sent = b"".join(bytes.fromhex(row["address"][2:]) for row in rows)
+    kind = {"Content-Type": "application/octet-stream"}
+    listed = service.session.post(f"{service.url}/lists", data=sent, headers=kind, timeout=60)
+    plain = {"filters": {"token": {"token": "USDC", "balance": {"min": "7"}}}, "limit": 5}
+    naming = [
+        {"filters": {"segment": {"id": few["id"]}}},
+        {"filters": {"wallet": {"in": few["id"]}}},
+        {"filters": {"wallet": {"list": listed.json()["id"]}}},
+    ]
+    for one in (plain, *naming):
+        service.execute(one)
+    with service.container.generations.acquire() as data:
+        assert [segments.remembered(data, one) is None for one in (plain, *naming)] == [0, 1, 1, 1]
+        assert segments.remembered(data, {**plain, "limit": 6}) is None
+        again = service.execute(plain)
+        assert (again["cached"], again["filters"]) == (True, plain["filters"])
+    with contextlib.closing(open_dataset(data_dir)) as other:
+        assert segments.remembered(other, plain) is None
 
 
 @pytest.mark.slow
