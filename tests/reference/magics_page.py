@@ -47,6 +47,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "%token ethereum {{tokens['address']}} --refresh -o tokens",
         f"%token ethereum UNI {_NOTHING} -o two",
         f"%token ethereum UNI {_NOTHING} --strict",
+        '%token search usd --chain ethereum --limit 2 --offset 1 -o found\nfound[["symbol", "name"]]',
         "%token ethereum USDC UNI --to tokens.csv",
         "%token ethereum USDC UNI --to tokens.csv --overwrite --raw",
         "tokens = %token ethereum USDC UNI --as arrow\ntokens.num_rows",
