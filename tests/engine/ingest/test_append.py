@@ -482,6 +482,27 @@ def test_rows_that_change_the_past_of_a_contract_are_added_and_all_others_stay_a
     assert list(storage.damage_of(data)) == []
 
 
+@pytest.mark.parametrize("first", ["its contract", "its block"])
+def test_a_row_of_the_base_that_is_there_in_another_form_for_two_reasons_is_counted_once(
+    tmp_path, appending, log, first
+):
+    """The ERC1155's block is derived again for an id that 1 had before, the contract for a row from before others."""
+    runs = {
+        "base": [log(1, 5, 1, contract=ERC1155, block=block, index=block) for block in (100, 104)],
+        "its block": [log(1, 5, 1, contract=ERC1155, block=110)],
+        "its contract": [log(2, 5, 1, contract=ERC1155, block=102)],
+    }
+    order = ["base", first, *({"its block", "its contract"} - {first})]
+    files = {name: write_csv(tmp_path / f"{name}.csv", logs) for name, logs in runs.items()}
+    facts = tmp_path / "tokens.csv"
+    facts.write_text(FACTS)
+    take(tmp_path / "whole", *files.values(), facts)
+    for name in order:
+        more = [facts] if name == "base" else []
+        assert take(tmp_path / "data", files[name], *more).rebuilt is None
+    assert contents(tmp_path / "data") == contents(tmp_path / "whole")
+
+
 def test_blocks_before_the_first_are_built_with_all_others_and_the_report_says_so(
     grown, tmp_path, log
 ):

@@ -335,8 +335,10 @@ def _flows(stage: Stage, zero: int) -> pa.Table:
     stage.run(f"""
         CREATE TABLE earlier AS SELECT {_PAIR} FROM held_before
         UNION SELECT {_PAIR} FROM again SEMI JOIN token_changes USING ({_PAIR}, block)""")
+    # What is hidden with its contract is not hidden twice: hidden rows are counted.
     stage.run(
-        f"INSERT INTO out.stale.blocks FROM reopened ANTI JOIN out.stale.blocks USING ({_BLOCK})"
+        f"INSERT INTO out.stale.blocks FROM reopened ANTI JOIN out.stale.blocks USING ({_BLOCK}) "
+        "ANTI JOIN out.stale.contracts USING (contract)"
     )
     _replace(
         stage,
@@ -431,7 +433,8 @@ def _derive_again(stage: Stage, zero: int, advance: Callable[[float], None]) -> 
         return 0
     for table in ("history", "balances", "nft_changes"):
         _replace(stage, table, "changed", "contract")
-    stage.run("DELETE FROM out.stale.holdings WHERE contract IN (FROM changed)")
+    for table in ("holdings", "blocks"):
+        stage.run(f"DELETE FROM out.stale.{table} WHERE contract IN (FROM changed)")
     tables.derive_holdings(stage, zero, advance, "SEMI JOIN changed USING (contract)")
     return int(
         stage.value("""
