@@ -56,6 +56,15 @@ _PART = pa.schema(
     }
 )
 
+_TOKENS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("address", "symbol", "name")),
+        ("decimals", pa.int64()),
+        *((name, pa.string()) for name in ("total_supply", "standard")),
+        ("deployed_block_number", pa.int64()),
+    ]
+)
+
 
 @dataclass
 class IngestStep:
@@ -127,8 +136,8 @@ class Coverage:
 
     def name_of(self, contract: str) -> str:
         """Return how people are told of a contract: by its symbol, and its address."""
-        card = self.about.get(contract, {}).get("card") or [None, None, None]
-        return f"{visible(card[2] or 'the contract', 40)} ({checksummed(contract)})"
+        symbol = self.symbols().get(contract, "the contract")
+        return f"{visible(symbol, 40)} ({checksummed(contract)})"
 
     def events_of(self, contract: str) -> tuple[str, ...]:
         """Return the events that were asked for of a contract that is covered."""
@@ -366,24 +375,17 @@ class Coverage:
         ]
         if not fresh:
             return []
-        tokens = pa.table(
-            {
-                "address": [card.address for card in fresh],
-                "symbol": pa.array([c.symbol for c in fresh], pa.string()),
-                "name": pa.array([c.name for c in fresh], pa.string()),
-                "decimals": pa.array(
-                    [c.decimals if c.standard in (None, "ERC20") else None for c in fresh],
-                    pa.int64(),
-                ),
-                "total_supply": pa.array(
-                    [None if c.total_supply is None else str(c.total_supply) for c in fresh],
-                    pa.string(),
-                ),
-                "standard": pa.array([card.standard for card in fresh], pa.string()),
-                "deployed_block_number": pa.array(
-                    [deployed.get(card.address) for card in fresh], pa.int64()
-                ),
-            }
+        tokens = pa.Table.from_pylist(
+            [
+                {
+                    **asdict(card),
+                    "decimals": card.decimals if card.standard in (None, "ERC20") else None,
+                    "total_supply": None if card.total_supply is None else str(card.total_supply),
+                    "deployed_block_number": deployed.get(card.address),
+                }
+                for card in fresh
+            ],
+            _TOKENS,
         )
         return [self._write(f"tokens-{_digest(repr(tokens.to_pydict()))[:12]}", [tokens])]
 

@@ -70,12 +70,7 @@ def removable(
             else f"no ingested file is named {quoted(name)}"
         )
         listed = "\n".join(f"  {_line(entry)}" for entry in (found or entries)[:20])
-        one_path, one_sum = (len({one[key] for one in found}) == 1 for key in ("path", "sha256"))
-        by = {
-            (True, True): "chain, with --chain",
-            (True, False): "checksum",
-            (False, True): "path",
-        }.get((one_path, one_sum), "path or checksum")
+        by = "path, its checksum, or --chain" if found else "path or checksum"
         raise ValidationError.of(
             "source",
             "ambiguous" if found else "unknown",

@@ -565,7 +565,7 @@ def test_a_file_that_is_given_again_for_another_chain_is_another_source(data, ha
     with pytest.raises(ValidationError) as caught:
         remove("a.csv", data)
     assert str(caught.value) == (
-        "source: 3 files are named 'a.csv'. Name one of these by its chain, with --chain:\n"
+        "source: 3 files are named 'a.csv'. Name one of these by its path, its checksum, or --chain:\n"
         + "\n".join(
             f"  {digest}  {a}: token_transfers (ethereum-etl), 2 rows, {chain}"
             for chain in ("ethereum", "optimism", "base")
