@@ -137,11 +137,10 @@ def _request(method: str, path: str, body: object = None, **headers: str) -> byt
 @contextmanager
 def _ours(state: Path, data: Path) -> Iterator[Side]:
     # A folder of its own beside the data: what it stores is no part of them.
-    state.mkdir(exist_ok=True)
-    shutil.rmtree(state / "service", ignore_errors=True)
+    shutil.rmtree(state, ignore_errors=True)
+    state.mkdir()
     for name in ("generations", "current"):
-        if not (state / name).is_symlink():
-            (state / name).symlink_to((data / name).absolute())
+        (state / name).symlink_to((data / name).absolute())
 
     def execute(token: str, least: int, limit: int) -> bytes:
         held = {"token": token, "unit": "raw", "balance": {"min": str(least)}}
