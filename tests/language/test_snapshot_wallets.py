@@ -31,7 +31,9 @@ def dataset(tmp_path):
         "100",
         "--quiet",
     ]
-    assert cli.main(["ingest", str(tmp_path / "holders.csv"), *asked]) == 0
+    (tmp_path / "blocks.csv").write_text("number,timestamp\n100,1600000000\n")
+    files = [str(tmp_path / name) for name in ("holders.csv", "blocks.csv")]
+    assert cli.main(["ingest", *files, *asked]) == 0
     opened = open_dataset(tmp_path / "data")
     yield opened
     opened.close()
@@ -52,5 +54,7 @@ def test_a_holder_without_transfers_is_seen_and_took_part_in_none(dataset):
     ) == [5, 6, 7]
     assert wallets(dataset, {"wallet": {"contract": False}}) == [5, 6, 7]
     assert wallets(dataset, {"activity": {"transfers": {"min": 0, "max": 0}}}) == [5, 6, 7]
+    few = {"transfers": {"min": 0}, "activeDays": {"max": 5}}
+    assert wallets(dataset, {"activity": few}) == [5, 6, 7]
     assert wallets(dataset, {"activity": {"transfers": {"min": 1}}}) == []
     assert wallets(dataset, {"activity": {"first": {"after": 100}}}) == [5, 6, 7]

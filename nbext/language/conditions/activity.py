@@ -76,14 +76,12 @@ class ActivityCondition(Condition):
             context.blocks(asked.values.get(name) or TimeRange(), chain, below(asked.pointer, name))
             for name in ("first", "last")
         )
-        numbers = {
-            name: context.counts(asked, name)
-            for name in ("transfers", "activeDays")
-            if name in asked.values
-        }
+        given = [name for name in ("transfers", "activeDays") if name in asked.values]
         # None will do where a count of 0 is asked for, and nothing above: who did nothing was never first seen.
-        bounds = [asked.values[name].min for name in numbers]
-        none_too = 0 in bounds and not any(bounds) and not {"first", "last"} & asked.values.keys()
+        bounds = [asked.values[name].min for name in given]
+        some = not (0 in bounds and not any(bounds))
+        numbers = {name: context.counts(asked, name, low=int(some)) for name in given}
+        none_too = not some and not {"first", "last"} & asked.values.keys()
         moment = context.at(chain, asked.pointer)
         return cls(
             chain.id,
