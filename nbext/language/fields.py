@@ -131,7 +131,36 @@ class TimeRange:
     before: Time | None = None
 
 
-Read = Callable[[Any, str, Field, ErrorReport], Any]
+@dataclass
+class Place:
+    """Where a value is in a request, of which field it is, and where what is wrong with it is reported."""
+
+    pointer: str
+    field: Field
+    report: ErrorReport
+
+    def below(self, key: object) -> Place:
+        """Return the place of a member."""
+        return Place(below(self.pointer, key), self.field, self.report)
+
+    def wrong(self, code: str, detail: str) -> None:
+        """Report what is wrong."""
+        self.report.add(self.pointer, code, detail)
+
+    def wrong_type(self, what: str, value: object, advice: str) -> None:
+        """Report a value that is not what a field takes, and what to write instead."""
+        # A float that reaches this side was rounded before: its digits are not what somebody wrote.
+        if isinstance(value, float):
+            self.wrong("type", f"{value!r} is a binary float, which is not exact. {advice}")
+        else:
+            self.wrong("type", f"{shown(value)} is not {what}. {advice}")
+
+    def out_of_range(self, value: object, allowed: str) -> None:
+        """Report a number that is too small or too large."""
+        self.wrong("range", f"{shown(value)} is out of range. Allowed: {allowed}.")
+
+
+Read = Callable[[Any, Place], Any]
 
 
 @dataclass(frozen=True)
@@ -144,26 +173,13 @@ class FieldType:
 
 def read_field(field: Field, value: Any, pointer: str, report: ErrorReport) -> Any:
     """Return a field's value as its type reads it; None after an error was reported."""
-    return FIELD_TYPES[field.kind].read(value, pointer, field, report)
-
-
-def _wrong_type(report: ErrorReport, pointer: str, what: str, value: object, advice: str) -> None:
-    """Report a value that is not what a field takes, and what to write instead."""
-    # A float that reaches this side was rounded before: its digits are not what somebody wrote.
-    if isinstance(value, float):
-        report.add(pointer, "type", f"{value!r} is a binary float, which is not exact. {advice}")
-    else:
-        report.add(pointer, "type", f"{shown(value)} is not {what}. {advice}")
-
-
-def _out_of_range(report: ErrorReport, pointer: str, value: object, allowed: str) -> None:
-    report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: {allowed}.")
+    return FIELD_TYPES[field.kind].read(value, Place(pointer, field, report))
 
 
 # Numbers
 
 
-def _read_amount(value: Any, pointer: str, field: Field, report: ErrorReport) -> Decimal | None:
+def _read_amount(value: Any, place: Place) -> Decimal | None:
     """Read an amount: a decimal text, a whole number, or an exact decimal."""
     # In a text the digits are the sender's own; a JSON number may have been a float on its way.
     if isinstance(value, str) and re.fullmatch(_AMOUNT, value):
@@ -176,9 +192,9 @@ def _read_amount(value: Any, pointer: str, field: Field, report: ErrorReport) ->
         if value >= 0 and value.adjusted() <= 78 and isinstance(exponent, int) and exponent >= -78:
             return value
     elif not is_whole(value):
-        _wrong_type(report, pointer, "an amount", value, _amount_advice(value))
+        place.wrong_type("an amount", value, _amount_advice(value))
         return None
-    _out_of_range(report, pointer, value, _UINT256)
+    place.out_of_range(value, _UINT256)
     return None
 
 
@@ -195,7 +211,7 @@ def _amount_advice(value: Any) -> str:
     return 'Write its digits as text, such as "1000" or "0.5".'
 
 
-def _read_count(value: Any, pointer: str, field: Field, report: ErrorReport) -> int | None:
+def _read_count(value: Any, place: Place) -> int | None:
     """Read a whole number from 0 on."""
     # Our client sends what a reader of JSON may round as text.
     if isinstance(value, str) and re.fullmatch(_DIGITS, value) and int(value) > 2**53:
@@ -203,34 +219,34 @@ def _read_count(value: Any, pointer: str, field: Field, report: ErrorReport) -> 
     if not is_whole(value):
         digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20
         advice = f"Write it without quotes: {value}." if digits else "Write a number such as 2."
-        _wrong_type(report, pointer, "a whole number", value, advice)
+        place.wrong_type("a whole number", value, advice)
         return None
     # The engines' int64: a count beyond it could not be bound to the statement.
     if not 0 <= value < 2**63:
-        _out_of_range(report, pointer, value, "0 to 2^63-1")
+        place.out_of_range(value, "0 to 2^63-1")
         return None
     return int(value)
 
 
-def _read_natural(value: Any, pointer: str, field: Field, report: ErrorReport) -> int | None:
+def _read_natural(value: Any, place: Place) -> int | None:
     """Read a whole number from 1 on."""
-    count = _read_count(value, pointer, field, report)
+    count = _read_count(value, place)
     if count == 0:
-        _out_of_range(report, pointer, 0, "1 or more")
+        place.out_of_range(0, "1 or more")
         return None
     return count
 
 
-def _read_token_id(value: Any, pointer: str, field: Field, report: ErrorReport) -> int | None:
+def _read_token_id(value: Any, place: Place) -> int | None:
     """Read a token id: a whole number, or its digits as text."""
     # The length is bounded first: a million digits would take int() its time.
     number = int(value) if isinstance(value, str) and re.fullmatch(_DIGITS, value) else value
     if not is_whole(number):
         advice = "Write a whole number, or its digits as text."
-        _wrong_type(report, pointer, "a token id", value, advice)
+        place.wrong_type("a token id", value, advice)
         return None
     if not 0 <= number <= MAX_UINT256:
-        _out_of_range(report, pointer, number, _UINT256)
+        place.out_of_range(number, _UINT256)
         return None
     return int(number)
 
@@ -238,86 +254,87 @@ def _read_token_id(value: Any, pointer: str, field: Field, report: ErrorReport) 
 # Contracts, addresses and words
 
 
-def _read_contract(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+def _read_contract(value: Any, place: Place) -> str | None:
     """Read a contract: an address, else a symbol."""
     if not isinstance(value, str):
         advice = 'Write a text such as "USDC" or "0x...".'
-        _wrong_type(report, pointer, "an address or a symbol", value, advice)
+        place.wrong_type("an address or a symbol", value, advice)
         return None
     # Everything that sets out to be an address is read as one: a digit short must not become a symbol.
     if (value[:2] in ("0x", "0X") and len(value) > 10) or _ENS_NAME.fullmatch(value):
-        return _read_address(value, pointer, field, report)
+        return _read_address(value, place)
     if not value.strip() or len(value) > MAX_SYMBOL:
         detail = f"{shown(value)} is not a symbol of 1 to {MAX_SYMBOL} characters."
-        report.add(pointer, "symbol", detail)
+        place.wrong("symbol", detail)
         return None
     return value
 
 
-def _read_address(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+def _read_address(value: Any, place: Place) -> str | None:
     """Read an address, into lower case."""
     if isinstance(value, str) and _ENS_NAME.fullmatch(value):
         # Resolving it would need a node, and its owner can point it elsewhere tomorrow.
         advice = "nbext does not resolve names; give the 0x... address."
-        report.add(pointer, "address", f"{shown(value)} is an ENS name. {advice}")
+        place.wrong("address", f"{shown(value)} is an ENS name. {advice}")
         return None
     try:
-        return normalised(value, pointer)
+        return normalised(value, place.pointer)
     except ValidationError as error:
-        report.take(error)
+        place.report.take(error)
         return None
 
 
-def _read_chain(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+def _read_chain(value: Any, place: Place) -> Any:
     """Read a chain's name, alias or id."""
     if not isinstance(value, str) and not is_whole(value):
         advice = 'Write its name or its id, such as "ethereum" or 1.'
-        _wrong_type(report, pointer, "a chain", value, advice)
+        place.wrong_type("a chain", value, advice)
         return None
     # Long texts and huge integers are no chain, and must not be spelt out in the message.
     short = value if is_whole(value) and value.bit_length() < 64 else str(value)[:80]
     try:
-        return chain_of(short, pointer)
+        return chain_of(short, place.pointer)
     except ValidationError as error:
-        report.take(error)
+        place.report.take(error)
         return None
 
 
-def _read_choice(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+def _read_choice(value: Any, place: Place) -> str | None:
     """Read one of the field's words."""
-    if isinstance(value, str) and value in field.choices:
+    choices = place.field.choices
+    if isinstance(value, str) and value in choices:
         return value
-    hint = meant(value[:80], field.choices) if isinstance(value, str) and not report.full else ""
-    detail = f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(field.choices)}."
-    report.add(pointer, "choice", detail)
+    hint = meant(value[:80], choices) if isinstance(value, str) and not place.report.full else ""
+    detail = f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(choices)}."
+    place.wrong("choice", detail)
     return None
 
 
-def _read_boolean(value: Any, pointer: str, field: Field, report: ErrorReport) -> bool | None:
+def _read_boolean(value: Any, place: Place) -> bool | None:
     """Read true or false."""
     if isinstance(value, bool):
         return value
-    _wrong_type(report, pointer, "true or false", value, "Write true or false, without quotes.")
+    place.wrong_type("true or false", value, "Write true or false, without quotes.")
     return None
 
 
 # Times
 
 
-def _read_time(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+def _read_time(value: Any, place: Place) -> Any:
     """Read a time: ISO-8601, relative, or a block number."""
     if is_whole(value) and not 0 <= value <= MAX_BLOCK:
-        _out_of_range(report, pointer, value, "a block from 0 to 2^62-1")
+        place.out_of_range(value, "a block from 0 to 2^62-1")
         return None
     time = time_of(value)
     if time is None:
-        _wrong_type(report, pointer, "a time", value, _time_advice(value))
+        place.wrong_type("a time", value, _time_advice(value))
     return time
 
 
-def _read_until(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+def _read_until(value: Any, place: Place) -> Any:
     """Read a time up to which something is; a date alone is the whole day."""
-    time = _read_time(value, pointer, field, report)
+    time = _read_time(value, place)
     if time is not None and time.timestamp is not None and len(time.text) == len("2024-06-30"):
         return replace(time, timestamp=time.timestamp + _SECONDS["d"] - 1, day=True)
     return time
@@ -385,30 +402,31 @@ def _pair(
 ) -> Read:
     """Return a reader of an object of two bounds, of which at least one is given; ``last`` reads the upper one."""
 
-    def read(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+    def read(value: Any, place: Place) -> Any:
+        name = place.field.name
         if not isinstance(value, Mapping):
-            article = {"amount": "An", "balance": "A", "count": "A", "total": "A"}.get(field.name)
-            named = f"{article} {field.name}" if article else f'"{field.name}"'
-            detail = f"{named} is an object: {_example({low: value}, value, field)}."
-            report.add(pointer, "type", detail)
+            article = {"amount": "An", "balance": "A", "count": "A", "total": "A"}.get(name)
+            named = f"{article} {name}" if article else f'"{name}"'
+            detail = f"{named} is an object: {_example({low: value}, value, place.field)}."
+            place.wrong("type", detail)
             return None
         if not value:
-            report.add(pointer, "empty", f"{field.name} is empty. Give {low}, {high} or both.")
+            place.wrong("empty", f"{name} is empty. Give {low}, {high} or both.")
             return None
         bounds: dict[str, Any] = {}
         # Both bounds are read even where one is wrong, and unknown keys are named: all errors in one answer.
         for key, bound in value.items():
-            here = below(pointer, key)
+            here = place.below(key)
             if key not in (low, high):
-                report.unknown(here, key, f"field {{}} of {field.name}", (low, high))
+                place.report.unknown(here.pointer, key, f"field {{}} of {name}", (low, high))
             elif bound is None:
                 # As Python's None becomes it: without the other bound, nothing would be left.
-                out = key if any(one is not None for one in value.values()) else field.name
+                out = key if any(one is not None for one in value.values()) else name
                 detail = f'null is not a bound. Leave out "{out}", or give "{key}" a value.'
-                report.add(here, "type", detail)
+                here.wrong("type", detail)
             else:
-                bounds[key] = (last if last and key == high else one)(bound, here, field, report)
-        return build(bounds.get(low), bounds.get(high), pointer, report)
+                bounds[key] = (last if last and key == high else one)(bound, here)
+        return build(bounds.get(low), bounds.get(high), place)
 
     return read
 
@@ -422,67 +440,64 @@ def _example(own: Any, value: Any, field: Field) -> str:
     return json.dumps(own if fits and not trial.errors else field.examples[0])
 
 
-def _bounds(low: Any, high: Any, pointer: str, report: ErrorReport, *, some: bool = True) -> Bounds:
+def _bounds(low: Any, high: Any, place: Place, *, some: bool = True) -> Bounds:
     if some and low is None and high == 0:
         # Without min, some is meant: at least some and at most none is nobody.
         detail = (
             '"max": 0 alone matches no wallet. Write {"min": 0, "max": 0} for wallets with none.'
         )
-        report.add(pointer, "range", detail)
+        place.wrong("range", detail)
     if low is not None and high is not None and low > high:
-        report.add(pointer, "range", f"min {shown(low)} is above max {shown(high)}.")
+        place.wrong("range", f"min {shown(low)} is above max {shown(high)}.")
     return Bounds(low, high)
 
 
 def _many(one: Read, what: str) -> Read:
     """Return a reader of a list that is not empty."""
 
-    def read(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+    def read(value: Any, place: Place) -> Any:
+        field = place.field
         if not isinstance(value, list | tuple):
             # What is wrong with a text that would be no member either is said by who reads members.
-            if not isinstance(value, str) or one(value, pointer, field, report) is not None:
+            if not isinstance(value, str) or one(value, place) is not None:
                 advice = f"Write {_example([value], value, field)}."
-                _wrong_type(report, pointer, f"a list of {what}", value, advice)
+                place.wrong_type(f"a list of {what}", value, advice)
             return None
         if not value:
-            report.add(pointer, "empty", f"{field.name} is an empty list. Give at least one.")
+            place.wrong("empty", f"{field.name} is an empty list. Give at least one.")
             return None
         if len(value) > field.most:
             detail = f"{field.name} has {len(value):,} members. At most {field.most:,} are allowed."
-            report.add(pointer, "size", detail)
+            place.wrong("size", detail)
             return None
-        return tuple(
-            one(each, below(pointer, index), field, report) for index, each in enumerate(value)
-        )
+        return tuple(one(each, place.below(index)) for index, each in enumerate(value))
 
     return read
 
 
-def _read_columns(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+def _read_columns(value: Any, place: Place) -> Any:
     """Read a list of columns, each of them once."""
-    names = _many(_read_choice, "columns")(value, pointer, field, report)
+    names = _many(_read_choice, "columns")(value, place)
     for index, name in enumerate(names or ()):
         if name is not None and name in names[:index]:
-            report.add(below(pointer, index), "twice", f"{shown(name)} is in the list twice.")
+            place.below(index).wrong("twice", f"{shown(name)} is in the list twice.")
     return names
 
 
-def _read_parties(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+def _read_parties(value: Any, place: Place) -> Any:
     """Read one address, or a list of them."""
     if isinstance(value, list | tuple):
-        return _many(_read_address, "addresses")(value, pointer, field, report)
-    return (_read_address(value, pointer, field, report),)
+        return _many(_read_address, "addresses")(value, place)
+    return (_read_address(value, place),)
 
 
-def _read_wallets(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+def _read_wallets(value: Any, place: Place) -> Any:
     """Read a list of addresses and ids of saved segments, or one such id."""
 
-    def read_one(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
-        return value if is_saved(value) else _read_address(value, pointer, field, report)
+    def read_one(value: Any, place: Place) -> str | None:
+        return value if is_saved(value) else _read_address(value, place)
 
-    return (
-        (value,) if is_saved(value) else _many(read_one, "addresses")(value, pointer, field, report)
-    )
+    return (value,) if is_saved(value) else _many(read_one, "addresses")(value, place)
 
 
 def is_saved(value: Any) -> bool:
@@ -490,21 +505,21 @@ def is_saved(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(SAVED_PATTERN, value) is not None
 
 
-def _read_excluded(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+def _read_excluded(value: Any, place: Place) -> Any:
     """Read a list of addresses and the word burn; it may be empty."""
 
-    def read_one(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+    def read_one(value: Any, place: Place) -> str | None:
         if isinstance(value, str) and value[:2].lower() != "0x" and value != BURN:
-            hint = "" if report.full else did_you_mean(value[:80], (BURN,))
+            hint = "" if place.report.full else did_you_mean(value[:80], (BURN,))
             detail = f'{shown(value)} is neither an address nor the word "burn".{hint}'
-            report.add(pointer, "address", detail)
+            place.wrong("address", detail)
             return None
-        return BURN if value == BURN else _read_address(value, pointer, field, report)
+        return BURN if value == BURN else _read_address(value, place)
 
     # An empty list says that nobody is left out; everywhere else an empty list is a slip.
     if isinstance(value, list | tuple) and not value:
         return ()
-    return _many(read_one, "addresses")(value, pointer, field, report)
+    return _many(read_one, "addresses")(value, place)
 
 
 # The types
@@ -513,10 +528,10 @@ def _read_excluded(value: Any, pointer: str, field: Field, report: ErrorReport) 
 def _text(pattern: str, what: str, advice: str) -> FieldType:
     """Return the type of a text of some pattern."""
 
-    def read(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+    def read(value: Any, place: Place) -> str | None:
         if isinstance(value, str) and re.fullmatch(pattern, value):
             return value
-        _wrong_type(report, pointer, what, value, advice)
+        place.wrong_type(what, value, advice)
         return None
 
     return FieldType(read, _is({"type": "string", "pattern": f"^{pattern}$"}))
