@@ -238,25 +238,15 @@ def _fault(found: Generation) -> str | None:
         ):
             return "an entry of 'files' is incomplete"
     try:
-        numbers = [
-            number
-            for chain in found.chains
-            for number in (chain.chain_id, chain.first_block, chain.last_block)
-        ]
-        numbers += [
-            number
-            for chain in found.chains
-            for one in chain.differing.values()
-            for number in (one.block, one.equal, one.of, one.supply or 0, one.minted or 0)
-        ]
-        numbers += [
-            number
-            for chain in found.chains
-            for ranges in chain.covered.values()
-            for first, last in ranges
-            for number in (first, last)
-        ]
-        numbers += [block for chain in found.chains for block in chain.snapshots.values()]
+        numbers = list[object]()
+        for chain in found.chains:
+            numbers += [chain.chain_id, chain.first_block, chain.last_block]
+            numbers += chain.snapshots.values()
+            for one in chain.differing.values():
+                numbers += [one.block, one.equal, one.of, one.supply or 0, one.minted or 0]
+            for ranges in chain.covered.values():
+                for first, last in ranges:
+                    numbers += [first, last]
     except (TypeError, AttributeError, KeyError, ValueError):
         return "an entry of 'chains' is incomplete"
     return None if all(map(is_whole, numbers)) else "a number of 'chains' is not a whole number"

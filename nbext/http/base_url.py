@@ -109,7 +109,6 @@ class Origin:
 
 
 def _split(base_url: str) -> SplitResult:
-    shown = repr(base_url[:80]) if isinstance(base_url, str) else type(base_url).__name__
     if not isinstance(base_url, str) or not re.fullmatch(r"[^\s\x00-\x20\x7f\\]+", base_url):
         raise ConfigError(
             "base_url: Expected a text without spaces, such as https://api.example.com."
@@ -121,7 +120,7 @@ def _split(base_url: str) -> SplitResult:
         host = None
     if host is None or parts.scheme not in _DEFAULT_PORTS:
         # It may hold a password: it is shown only where it has no user name.
-        named = "" if "@" in base_url else f" {shown}"
+        named = "" if "@" in base_url else f" {base_url[:80]!r}"
         raise ConfigError(
             f"base_url{named} is not an address. Write one such as https://api.example.com or http://127.0.0.1:8000."
         )

@@ -29,6 +29,7 @@ from nbext.engine.dataset import (
 from nbext.engine.query.bitmaps import (
     Bits,
     Series,
+    Throughout,
     always,
     apart,
     bitmap,
@@ -59,7 +60,7 @@ from nbext.engine.query.sql import SqlBuilder
 from nbext.errors import ResourceLimit
 
 if TYPE_CHECKING:
-    from nbext.engine.query.bitmaps import Throughout, Wallets
+    from nbext.engine.query.bitmaps import Wallets
     from nbext.engine.query.sql import Layers
 
 Result = TypeVar("Result")
@@ -428,7 +429,7 @@ class Answers:
                 if isinstance(leaf.wallets, WalletList) or not leaf.wallets.timed:
                     return always(self._wallets_of(leaf))
                 return merged(
-                    (one.column("wallet").to_numpy(), bits_of(one, series.blocks))
+                    Throughout(one.column("wallet").to_numpy(), bits_of(one, series.blocks))
                     for one in self._batches(leaf.wallets)
                 )
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -53,7 +54,7 @@ def combined(node: Settled, fetch: Callable[[Leaf], Wallets]) -> Wallets:
     """Return the wallets of a tree, in no order; statements that cannot matter are not fetched."""
 
     def union(parts: Iterable[Wallets], disjoint: bool) -> Wallets:
-        return np.concatenate(list(parts)) if disjoint else _union(parts)
+        return np.concatenate(list(parts)) if disjoint else _together(parts, _each_once)
 
     def keep(wallets: Wallets, others: Wallets, inside: bool) -> Wallets:
         kept: Wallets = wallets[_among(wallets, others) == inside]
@@ -66,7 +67,7 @@ def throughout(node: Settled, fetch: Callable[[Leaf], Throughout]) -> Throughout
     """Return the wallets of a tree at each block."""
 
     def union(parts: Iterable[Throughout], _: bool) -> Throughout:
-        return merged((one.wallets, one.bits) for one in parts)
+        return merged(parts)
 
     def keep(found: Throughout, others: Throughout, inside: bool) -> Throughout:
         bits = others.of(found.wallets)
@@ -213,20 +214,20 @@ def _among(wallets: Wallets, others: Wallets) -> np.ndarray[tuple[int], np.dtype
     return bitmap(others, int(wallets.max(initial=0)))[wallets]
 
 
-def _union(parts: Iterable[Wallets]) -> Wallets:
-    """Return the wallets of all parts, each once; of 200 parts of a million, only a few are in memory at a time."""
-    found: list[Wallets] = []
-    most = _AT_A_TIME
+def _together(parts: Iterable[Found], once: Callable[[list[Found]], Found]) -> Found:
+    """Return all parts as one; of 200 parts of a million wallets, only a few are in memory at a time."""
+    found, most = list[Found](), _AT_A_TIME
     for part in parts:
         found.append(part)
         if sum(map(len, found)) > most:
-            found = [_each_once(np.concatenate(found))]
+            found = [once(found)]
             # Twice: a large union is not made anew for each small part after it.
             most = max(_AT_A_TIME, 2 * len(found[0]))
-    return _each_once(np.concatenate(found))
+    return once(found)
 
 
-def _each_once(wallets: Wallets) -> Wallets:
+def _each_once(parts: Sequence[Wallets]) -> Wallets:
+    wallets = np.concatenate(parts)
     if len(wallets) < _FEW:
         return np.unique(wallets)
     return np.flatnonzero(bitmap(wallets)).astype(np.int32)
@@ -241,7 +242,10 @@ def bitmap(wallets: Wallets, last: int = -1) -> np.ndarray[tuple[int], np.dtype[
 
 @dataclass(frozen=True)
 class Throughout:
-    """The wallets that are in a set at some block, in order and each once, and at which: a bit for each block."""
+    """The wallets that are in a set at some block, in order and each once, and at which: a bit for each block.
+
+    What was just fetched has a wallet in any order, as often as it has rows: `merged` makes a set of it.
+    """
 
     wallets: Wallets
     bits: BlockBits
@@ -271,17 +275,10 @@ class Throughout:
         return Throughout(self.wallets[both != _NONE], both[both != _NONE])
 
 
-def merged(parts: Iterable[tuple[Wallets, BlockBits]]) -> Throughout:
+def merged(parts: Iterable[Throughout]) -> Throughout:
     """Return the wallets of all parts, each once; in a part a wallet may be several times."""
-    found = [(np.empty(0, np.int32), np.empty(0, np.uint64))]
-    most = _AT_A_TIME
-    for wallets, bits in parts:
-        found.append((wallets[bits != _NONE], bits[bits != _NONE]))
-        if sum(len(one) for one, _ in found) > most:
-            found = [_merged_once(found)]
-            # Twice: a large set is not made anew for each small part after it.
-            most = max(_AT_A_TIME, 2 * len(found[0][0]))
-    return Throughout(*_merged_once(found))
+    nobody = Throughout(np.empty(0, np.int32), np.empty(0, np.uint64))
+    return _together(chain([nobody], (part.kept(_ALL) for part in parts)), _merged_once)
 
 
 def always(wallets: Wallets) -> Throughout:
@@ -349,16 +346,17 @@ def _pieces(column: pa.Array) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
                 )
 
 
-def _merged_once(parts: Sequence[tuple[Wallets, BlockBits]]) -> tuple[Wallets, BlockBits]:
-    wallets, bits = (np.concatenate(column) for column in zip(*parts, strict=True))
+def _merged_once(parts: Sequence[Throughout]) -> Throughout:
+    wallets = np.concatenate([part.wallets for part in parts])
+    bits = np.concatenate([part.bits for part in parts])
     if not len(wallets):
-        return wallets, bits
+        return Throughout(wallets, bits)
     # A history is stored in this order.
     if (wallets[1:] < wallets[:-1]).any():
         order = np.argsort(wallets, kind="stable")
         wallets, bits = wallets[order], bits[order]
     first = np.flatnonzero(np.concatenate([[True], wallets[1:] != wallets[:-1]]))
-    return wallets[first], np.bitwise_or.reduceat(bits, first)
+    return Throughout(wallets[first], np.bitwise_or.reduceat(bits, first))
 
 
 def _summed(

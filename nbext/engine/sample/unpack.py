@@ -12,11 +12,10 @@ from nbext.core.atomic_files import is_intact, made_folder
 from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS
 from nbext.engine.query.amounts import KEY_DIGITS
 from nbext.engine.schema import TABLES, sql_literal
-from nbext.engine.storage import MANIFEST
+from nbext.engine.storage import MANIFEST, TABLES_FILE
 from nbext.errors import StorageError
 
 PREPARED = Path(__file__).parent / "prepared"
-_DATABASE = "tables.duckdb"
 _STEP = 10**KEY_DIGITS
 
 
@@ -61,7 +60,7 @@ def _version() -> str:
 def _fill(building: Path) -> None:
     import duckdb
 
-    with duckdb.connect(str(building / _DATABASE)) as connection:
+    with duckdb.connect(str(building / TABLES_FILE)) as connection:
         # In a notebook DuckDB draws one into the cell when a statement takes two seconds, as on a busy machine.
         connection.execute("SET enable_progress_bar = false")
         for name in TABLES:
