@@ -9,9 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -34,21 +33,15 @@ if TYPE_CHECKING:
 _ALL = 30_000_000
 
 
-class Cause(Enum):
-    """Why balances differ from the chain's."""
-
-    UNLOGGED = "unlogged"
-    LEFT_OUT = "left out"
-    UNKNOWN = "unknown"
-
-
+# Why balances differ from the chain's.
+Cause = Literal["unlogged", "left out", "unknown"]
 _MOVES = "it rebases, takes a fee on transfer, or wraps ether (--deposits reads those logs)"
-_DIFFERS = {
-    Cause.UNLOGGED: f"It moves balances without a Transfer, first in block {{first}}: {_MOVES}. Answers about it are "
+_DIFFERS: Mapping[Cause, str] = {
+    "unlogged": f"It moves balances without a Transfer, first in block {{first}}: {_MOVES}. Answers about it are "
     "approximate.",
-    Cause.LEFT_OUT: "The node left logs out: block {first} has transfers that it did not return. The next fetch reads "
+    "left out": "The node left logs out: block {first} has transfers that it did not return. The next fetch reads "
     "all blocks of the contract again: use another node.",
-    Cause.UNKNOWN: f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the "
+    "unknown": f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the "
     "old states that would show which. Answers about it are approximate.",
 }
 # Holders of those whose balances differ, of which the first block is sought at which they do.
@@ -101,7 +94,7 @@ class Balances:
                 if found:
                     compared[address] = found
                     self.coverage.about[address]["check"] = asdict(found)
-                if found and found.cause == Cause.LEFT_OUT.value:
+                if found and found.cause == "left out":
                     left_out.append(f"{self.coverage.name_of(address)}: {line}")
                     self.coverage.forget(address)
                 else:
@@ -148,7 +141,7 @@ class Balances:
         if supply is not None:
             looked_into.append(ZERO_ADDRESS)
         divergences = (
-            [Divergence(Cause.UNKNOWN)]
+            [Divergence("unknown")]
             if wrong and standard == "ERC1155"
             else [self._divergence(address, wallet, block, kind) for wallet in looked_into]
         )
@@ -159,15 +152,15 @@ class Balances:
         if contract and (lacks := missing_mints(contract)):
             line += f" {lacks[0].upper()}{lacks[1:]}."
         found = next(
-            (one for one in divergences if one.cause is Cause.LEFT_OUT),
+            (one for one in divergences if one.cause == "left out"),
             divergences[0] if divergences else None,
         )
-        if supply is not None and (found is None or found.cause is not Cause.LEFT_OUT):
+        if supply is not None and (found is None or found.cause != "left out"):
             line += f" Its totalSupply is {supply:,} of the smallest unit, and {minted:,} by its transfers."
         if found is not None:
             first = f"{found.block:,}" if found.block else ""
             line += " " + _DIFFERS[found.cause].format(first=first)
-        cause = None if found is None else found.cause.value
+        cause = None if found is None else found.cause
         stated = None if supply is None else minted
         return line, Compared(block, equal, len(expected), cause, supply, stated)
 
@@ -199,13 +192,13 @@ class Balances:
             wanted = LogFilter((contract,), tuple(self.topics[contract]))
             there = transfers_in(self.node, wanted, high)
         except InconsistentAnswer:
-            return Divergence(Cause.LEFT_OUT, high)
+            return Divergence("left out", high)
         except (NodeError, Refusal):
-            return Divergence(Cause.UNKNOWN)
+            return Divergence("unknown")
         if there is None:
-            return Divergence(Cause.UNKNOWN, high)
+            return Divergence("unknown", high)
         left_out = there - self.coverage.log_indexes_of(contract, high)
-        return Divergence(Cause.LEFT_OUT if left_out else Cause.UNLOGGED, high)
+        return Divergence("left out" if left_out else "unlogged", high)
 
 
 def _drawn(dataset: Dataset, filters: Mapping[str, Any], many: int) -> dict[str, int]:

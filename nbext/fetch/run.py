@@ -33,7 +33,6 @@ from nbext.settings import Secret
 
 if TYPE_CHECKING:
     from nbext.node.coverage import Coverage
-    from nbext.node.reader import RangeReader
     from nbext.node.rpc import Node
 
 URL_VARIABLE = "NBEXT_RPC_URL"
@@ -181,7 +180,7 @@ class _Fetch:
 
         topics = (*TRANSFERS, *((DEPOSIT, WITHDRAWAL) if self.request.deposits else ()))
         self.topics = dict.fromkeys(self.standards, topics)
-        self.reader: RangeReader = RangeReader(
+        self.reader = RangeReader(
             self.node,
             self.coverage,
             dict(self.topics),

@@ -33,7 +33,7 @@ from nbext.core.locks import exclusive
 from nbext.core.untrusted_text import visible
 from nbext.errors import DiskFull, StorageError
 from nbext.node.contracts import ContractMetadata
-from nbext.node.ranges import BlockRange, LogFilter
+from nbext.node.ranges import BlockRange, LogFilter, RangeTask
 from nbext.node.received import SUFFIX, Received, range_of
 
 Range = tuple[int, int]
@@ -178,7 +178,7 @@ class Coverage:
             {"contracts": wanted.contracts, "topics": wanted.topics, "first": first, "last": last},
         )
 
-    def received(self) -> list[tuple[LogFilter, int, int]]:
+    def received(self) -> list[RangeTask]:
         """Return the ranges of which a process that ended has left answers."""
         found = []
         for path in sorted(self.parts.glob(f"*{SUFFIX}")):

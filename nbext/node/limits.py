@@ -159,17 +159,17 @@ class RangeSize:
         """Take a refusal of so many blocks; return how many to ask for instead, fewer than these."""
         with self._lock:
             # An offer may be the very range that was asked for: halve it then.
-            size = offered if offered is not None and 0 < offered < blocks else max(1, blocks // 2)
+            size = max(1, blocks // 2)
             # An exact offer is a limit, and worth a probe later only if it came with a range of its own.
             if offered is not None and 0 < offered < blocks:
-                self.most = min(self.most, max(offered, 1) * 4)
-            self.size = max(1, min(self.size, size))
+                size, self.most = offered, min(self.most, offered * 4)
+            self.size = min(self.size, size)
             return size
 
     def answered(self, blocks: int, logs: int, seconds: float) -> None:
         """Take an answer: how many blocks it covers, how many logs it has, and how long it took."""
         with self._lock:
             if logs > 5000 or seconds > 8:
-                self.size = max(1, min(self.size, blocks // 2 or 1))
+                self.size = min(self.size, blocks // 2 or 1)
             elif blocks >= self.size and logs < 2500 and seconds < 4:
                 self.size = min(self.size * 2, self.most)

@@ -93,6 +93,10 @@ class LogFilter:
         }
 
 
+# What to read of a range, both ends included.
+RangeTask = tuple[LogFilter, int, int]
+
+
 @dataclass(frozen=True)
 class _Log:
     contract: str
@@ -153,8 +157,11 @@ def read_range(
     headers |= read_headers(node, sorted(needed - headers.keys()))
     _check_headers(by_block, headers)
     _check_blooms(node, wanted, by_block, headers, near_end=near_end)
-    if not found and not near_end:
-        _check_not_pruned(node, headers[first])
+    is_silent = not found and not near_end and headers[first].bloom is not None
+    # Some nodes say nothing of logs that they no longer have.
+    if is_silent and _receipts(node, first) == []:
+        finding = f"It has no receipts of block {first:,}, which has logs"
+        raise Refusal(Meaning.PRUNED, finding=finding)
     times = {number: header.timestamp for number, header in headers.items()}
     hashes = {number: header.hash for number, header in headers.items()}
     for number, logs_of in by_block.items():
@@ -410,14 +417,6 @@ def _receipts(node: Node, number: int) -> list[Any] | None:
         if isinstance(receipt, Mapping)
         for log in receipt.get("logs") or ()
     ]
-
-
-def _check_not_pruned(node: Node, header: Header) -> None:
-    """Refuse an empty answer of a node that no longer has the logs: some say nothing of it."""
-    if header.bloom is not None and _receipts(node, header.number) == []:
-        raise Refusal(
-            Meaning.PRUNED, finding=f"It has no receipts of block {header.number:,}, which has logs"
-        )
 
 
 def _bits(text: str) -> int:

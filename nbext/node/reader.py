@@ -17,6 +17,7 @@ from nbext.node.ranges import (
     BlockRange,
     InconsistentAnswer,
     LogFilter,
+    RangeTask,
     check_on_chain,
     read_from_receipts,
     read_headers,
@@ -42,7 +43,7 @@ class RangeReader:
     in_flight
         Requests at once.
     progress
-        Called in the caller's thread.
+        Called in the caller's thread with a line for people, and the share that is done, from 0 to 1.
     """
 
     node: Node
@@ -55,7 +56,7 @@ class RangeReader:
     ending: threading.Event = field(default_factory=threading.Event)
     rows: int = 0
 
-    def plan(self, firsts: Mapping[str, int], last: int) -> deque[tuple[LogFilter, int, int]]:
+    def plan(self, firsts: Mapping[str, int], last: int) -> deque[RangeTask]:
         """Return what is missing of each contract up to a block, in the order of blocks, those of one range as one."""
         gaps = {
             contract: uncovered(firsts[contract], last, self.coverage.covered(contract, topics))
@@ -65,7 +66,7 @@ class RangeReader:
         edges = sorted(
             {edge for ranges in gaps.values() for first, end in ranges for edge in (first, end + 1)}
         )
-        plan: deque[tuple[LogFilter, int, int]] = deque()
+        plan: deque[RangeTask] = deque()
         for first, after in pairwise(edges):
             by_topics: dict[tuple[str, ...], list[str]] = {}
             for contract, ranges in gaps.items():
@@ -77,8 +78,8 @@ class RangeReader:
             ]
         return plan
 
-    def read(self, plan: deque[tuple[LogFilter, int, int]], last: int) -> bool:
-        """Read ranges of a plan into parts until it is empty, or a step has enough rows; return whether it is empty.
+    def read(self, plan: deque[RangeTask], last: int) -> None:
+        """Read ranges of a plan into parts until it is empty, or a step has enough rows.
 
         What is left stays in the plan. Interrupted, it leaves what is whole.
 
@@ -106,7 +107,6 @@ class RangeReader:
             work.end()
         if work.error is not None:
             raise work.error
-        return not plan
 
     def fork(self) -> int | None:
         """Return the first stored block that the chain no longer has; None where it has all of them.
@@ -147,9 +147,7 @@ class RangeReader:
 class _Work:
     """What the threads of one read share."""
 
-    def __init__(
-        self, reader: RangeReader, plan: deque[tuple[LogFilter, int, int]], last: int
-    ) -> None:
+    def __init__(self, reader: RangeReader, plan: deque[RangeTask], last: int) -> None:
         self.reader, self.plan, self.last = reader, plan, last
         self.error: NbextError | OSError | None = None
         # Of an earlier process.
@@ -184,7 +182,7 @@ class _Work:
         text = f"{done:,} of {total:,} blocks, {self.reader.rows:,} rows, {self._rows / seconds:,.0f} rows/s"
         return text + (f", {_span(left)} left" if left is not None else ""), done / total
 
-    def _next(self) -> tuple[LogFilter, int, int] | None:
+    def _next(self) -> RangeTask | None:
         with self._lock:
             if (
                 self._ended
@@ -280,9 +278,7 @@ class _Work:
                 self.plan.appendleft((LogFilter((contract,), wanted.topics), block, block))
 
 
-def _cut_out(
-    plan: deque[tuple[LogFilter, int, int]], coverage: Coverage, last: int
-) -> set[tuple[LogFilter, int, int]]:
+def _cut_out(plan: deque[RangeTask], coverage: Coverage, last: int) -> set[RangeTask]:
     """Make the ranges of a plan whose answers are there tasks of their own; return them, and delete other answers."""
     found = set()
     for wanted, first, end in coverage.received():

@@ -39,7 +39,7 @@ from nbext.node.limits import Meaning, blocks_offered, meaning_of
 from nbext.settings import Secret
 
 if TYPE_CHECKING:
-    from nbext.node.received import Received
+    from nbext.node.received import Call, Received
 
 CONNECT, SILENCE, DEADLINE = 5.0, 30.0, 60.0
 # An answer beyond it is refused. Of a range that can be halved it is one beyond the second: logs are Python's objects,
@@ -172,7 +172,7 @@ class Node:
             raise answer
         return answer
 
-    def batch(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+    def batch(self, calls: Sequence[Call]) -> list[Any]:
         """Return the results of several calls in their order; of one that was refused, the `Refusal`."""
         results: list[Any] = []
         while len(results) < len(calls):
@@ -180,7 +180,7 @@ class Node:
             results += self._repeated(partial(self._some, calls=rest))
         return results
 
-    def together(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+    def together(self, calls: Sequence[Call]) -> list[Any]:
         """Return the results of a few calls that one node answers, whichever that is; a refusal is raised."""
 
         def ask(endpoint: Endpoint) -> list[Any]:
@@ -234,7 +234,7 @@ class Node:
         finally:
             self._local.received = None
 
-    def _some(self, endpoint: Endpoint, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+    def _some(self, endpoint: Endpoint, calls: Sequence[Call]) -> list[Any]:
         """Return the answers of as many of the first calls as the endpoint takes at once."""
         size = min(endpoint.batch, len(calls))
         if size <= 1:
@@ -335,7 +335,7 @@ class Node:
     def _post(
         self,
         endpoint: Endpoint,
-        calls: Sequence[tuple[str, Sequence[Any]]],
+        calls: Sequence[Call],
         *,
         single: bool = False,
     ) -> list[Any]:
