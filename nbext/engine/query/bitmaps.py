@@ -278,7 +278,7 @@ class Throughout:
 def merged(parts: Iterable[Throughout]) -> Throughout:
     """Return the wallets of all parts, each once; in a part a wallet may be several times."""
     nobody = Throughout(np.empty(0, np.int32), np.empty(0, np.uint64))
-    return _together(chain([nobody], (part.kept(_ALL) for part in parts)), _merged_once)
+    return _together(chain([nobody], (part.kept(part.bits) for part in parts)), _merged_once)
 
 
 def always(wallets: Wallets) -> Throughout:
