@@ -181,7 +181,7 @@ class _ChainIndex:
 
     def hits(self, term: str, standards: frozenset[str]) -> list[tuple[float, int]]:
         """Return (score, row) of every contract that the folded term fits, best first."""
-        addressed, spaceless = self.row_of_address.get(term), _without_spaces(term)
+        addressed, spaceless = self.row_of_address.get(term), term.replace(" ", "")
         found = [
             (_EXACT_SYMBOL if row == addressed else _score(term, symbol, name), row)
             for symbol, name, standard, row in self._texts
@@ -190,7 +190,7 @@ class _ChainIndex:
                 term in symbol
                 or term in name
                 or row == addressed
-                or spaceless in _without_spaces(name)
+                or spaceless in name.replace(" ", "")
             )
         ]
         scored = [(score * _SPAM if row in self._spam else score, row) for score, row in found]
@@ -233,10 +233,6 @@ def _score(term: str, symbol: str, name: str) -> float:
     if f" {term} " in f" {name} ":
         return _WORD
     return _SUBSTRING if term in symbol or term in name else _SPACELESS
-
-
-def _without_spaces(text: str) -> str:
-    return text.replace(" ", "")
 
 
 def _all_contracts(sql: SqlBuilder) -> str:

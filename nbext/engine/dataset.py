@@ -199,6 +199,8 @@ class ExactColumn:
     size
         The size that a column of amounts has at least (`nbext.core.uint256.digits_of_column`), whichever rows are
         returned.
+    sizes
+        Of amounts, writes the statement of ``wallet`` and their sort keys, by which rows are ordered.
     """
 
     name: str
@@ -206,23 +208,15 @@ class ExactColumn:
     values: Callable[[SqlBuilder], Any]
     holders: int | None = None
     size: float = 0.0
+    sizes: Callable[[SqlBuilder], str] | None = None
 
 
 @dataclass(frozen=True)
 class Order:
-    """How rows are ordered: by a returned column, ties by address.
-
-    Attributes
-    ----------
-    column
-        Its place among the question's columns; None for the address itself.
-    keys
-        Writes the statement of ``wallet`` and the integer that orders the wallets; of amounts, their sort keys.
-    """
+    """How rows are ordered: by a column, as its place among the question's, ties by address; None: by the address."""
 
     column: int | None
     descending: bool
-    keys: Callable[[SqlBuilder], str] | None = None
 
 
 @dataclass(frozen=True)

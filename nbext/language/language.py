@@ -296,7 +296,7 @@ def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin
     return Question(
         wallets=whole.wallets,
         columns=[_column(name, one) for name, one in zip(names, shown, strict=True)],
-        order=None if order is None else _order(order, shown, described),
+        order=None if order is None else _order(order, described),
         floats={
             f"{column['name']}_raw": (column["name"], column["decimals"] or 0)
             for column in described
@@ -308,23 +308,20 @@ def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin
 def _column(name: str, shown: ShownColumn) -> ExactColumn:
     if not isinstance(shown, BalanceColumn):
         return ExactColumn(name, shown.kind, shown.values)
-    now = shown.at is None
+    is_now, is_counted = shown.at is None, shown.contract.is_counted
     return ExactColumn(
         name,
         shown.kind,
         shown.values,
-        holders=shown.contract.holders if now else None,
+        sizes=None if is_counted else shown.sizes,
+        holders=shown.contract.holders if is_now else None,
         size=shown.contract.size,
     )
 
 
-def _order(order: RowOrder, shown: Sequence[ShownColumn], described: Sequence[Column]) -> Order:
-    if order.column == 0:
-        return Order(None, order.descending)
-    place = sum(column["type"] != "float64" for column in described[1 : order.column])
-    column = shown[place]
-    assert not isinstance(column, MatchColumn)
-    return Order(place, order.descending, column.sort_keys)
+def _order(order: RowOrder, described: Sequence[Column]) -> Order:
+    exact = [column["type"] != "float64" for column in described[1 : order.column]]
+    return Order(sum(exact) if order.column else None, order.descending)
 
 
 def segment_id(plan: Plan, fingerprint: str) -> str:

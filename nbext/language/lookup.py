@@ -488,12 +488,12 @@ class Context(ABC):
         end = self.dataset.clock.last(chain.id)[1]
         # The clock answers a time after the end with the last block; that it is later must not pass unsaid.
         asked = self._timestamp(time, chain) if time.block is None and block == last else None
-        late = end is not None and asked is not None and asked > end
-        if late and time.day and asked is not None and end is not None and asked - 86_399 <= end:
-            self.warnings.append(
-                f"{pointer}: the data of {chain.name} ends at {iso(end)}, before {time.text} ends."
-            )
-            late = False
+        late = False
+        if end is not None and asked is not None and asked > end:
+            late = not time.day or asked - 86_399 > end
+            if not late:
+                line = f"the data of {chain.name} ends at {iso(end)}, before {time.text} ends."
+                self.warnings.append(f"{pointer}: {line}")
         if first <= block <= last and not late:
             return True
         where = "after the end of" if late or block > last else "before the start of"
@@ -515,8 +515,8 @@ class Context(ABC):
         if after.block is not None and before.block is not None:
             return after.block > before.block
         # In time, not in blocks: two times between the same two blocks are a window, though no block lies in it.
-        stamps = [self._timestamp(time, chain) for time in (after, before)]
-        return stamps[0] is not None and stamps[1] is not None and stamps[0] > stamps[1]
+        start, end = (self._timestamp(time, chain) for time in (after, before))
+        return start is not None and end is not None and start > end
 
 
 def _chains(node: Parsed) -> Iterator[Chain | None]:

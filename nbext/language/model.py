@@ -262,10 +262,9 @@ class BalanceColumn:
         value = _COUNT if self.contract.is_counted else "hi, mid, lo"
         return f"SELECT {sql.wallet(self.at)}, {value} FROM {self._held(sql)}"
 
-    def sort_keys(self, sql: SqlBuilder) -> str:
-        """Return the statement of ``wallet`` and what orders the balances: sizes, which decide nearly always."""
-        key = _COUNT if self.contract.is_counted else "size"
-        return f"SELECT wallet, {key} FROM {self._held(sql)}"
+    def sizes(self, sql: SqlBuilder) -> str:
+        """Return the statement of ``wallet`` and the sort keys of amounts, which nearly always decide their order."""
+        return f"SELECT wallet, size FROM {self._held(sql)}"
 
     def _held(self, sql: SqlBuilder) -> str:
         held = sql.held(self.at, contract=self.contract.contract)
@@ -303,8 +302,6 @@ class ActivityColumn:
             f"SELECT wallet, timestamp AS fact FROM {activity} AS a "
             f"JOIN {blocks} AS b ON a.{column} = b.block"
         )
-
-    sort_keys = values
 
 
 @dataclass(frozen=True)

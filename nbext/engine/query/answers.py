@@ -345,9 +345,10 @@ class Answers:
             else:
                 columns[column.name] = self._statement(column, returned)
         by = "address"
-        if limit and order is not None and order.keys is not None and order.column is not None:
-            by = question.columns[order.column].name
-            columns[f"order by {by}"] = sql.statement(order.keys(sql))
+        if limit and order is not None and order.column is not None:
+            first = question.columns[order.column]
+            by = first.name
+            columns[f"order by {by}"] = sql.statement((first.sizes or first.values)(sql))
         if limit and self._data.addresses_of(returned) is None:
             columns["address"] = _addresses(returned)
         sets_read = {str(number): leaf.wallets for number, leaf in enumerate(numbered, 1)}
@@ -441,14 +442,13 @@ class Answers:
     ) -> tuple[Wallets, dict[str, pa.Table]]:
         """Return the wallets of the rows, in the rows' order, and what was fetched of the column that orders them."""
         order = question.order
-        if order is None or order.keys is None:
+        if order is None or order.column is None:
             first = first_of(
                 self._by_address(wallets), limit, last=order is not None and order.descending
             )
             return self._numbered(first), {}
-        assert order.column is not None
         sql, column = self._builder(), question.columns[order.column]
-        keys = self._engine.fetch(sql.statement(order.keys(sql)))
+        keys = self._engine.fetch(sql.statement((column.sizes or column.values)(sql)))
         if column.kind != "amount":
             keys = valued(keys, column)
         keys = keys.set_column(0, "wallet", pa.array(self._by_address(keys["wallet"].to_numpy())))

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 import weakref
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -275,14 +276,14 @@ def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combine
 
 
 def test_an_explanation_shows_the_order_what_is_read_whole_and_the_sets_of_a_column(dataset):
-    def keys(sql):
+    def sizes(sql):
         return f"SELECT wallet, size FROM {sql.table('balances', contract=2)}"
 
     matches = ExactColumn("matches", "match", lambda sql: Or(_above(sql, (3, 5))))
     ordered = Question(
         lambda sql: _above(sql, [1])[0],
-        (*columns(known=3)[:1], matches),
-        Order(0, descending=True, keys=keys),
+        (replace(columns(known=3)[0], sizes=sizes), matches),
+        Order(0, descending=True),
     )
     first, *statements = dataset.explain(ordered, limit=7)["sql"].split("\n\n")
     assert first == "-- wallets: 1; matches: 2 or 3; the first 7 by B_balance_raw are returned"
