@@ -132,16 +132,16 @@ class TimeRange:
 
 
 @dataclass
-class Place:
+class FieldPlace:
     """Where a value is in a request, of which field it is, and where what is wrong with it is reported."""
 
     pointer: str
     field: Field
     report: ErrorReport
 
-    def below(self, key: object) -> Place:
+    def below(self, key: object) -> FieldPlace:
         """Return the place of a member."""
-        return Place(below(self.pointer, key), self.field, self.report)
+        return FieldPlace(below(self.pointer, key), self.field, self.report)
 
     def wrong(self, code: str, detail: str) -> None:
         """Report what is wrong."""
@@ -160,7 +160,7 @@ class Place:
         self.wrong("range", f"{shown(value)} is out of range. Allowed: {allowed}.")
 
 
-Read = Callable[[Any, Place], Any]
+Read = Callable[[Any, FieldPlace], Any]
 
 
 @dataclass(frozen=True)
@@ -173,13 +173,13 @@ class FieldType:
 
 def read_field(field: Field, value: Any, pointer: str, report: ErrorReport) -> Any:
     """Return a field's value as its type reads it; None after an error was reported."""
-    return FIELD_TYPES[field.kind].read(value, Place(pointer, field, report))
+    return FIELD_TYPES[field.kind].read(value, FieldPlace(pointer, field, report))
 
 
 # Numbers
 
 
-def _read_amount(value: Any, place: Place) -> Decimal | None:
+def _read_amount(value: Any, place: FieldPlace) -> Decimal | None:
     """Read an amount: a decimal text, a whole number, or an exact decimal."""
     # In a text the digits are the sender's own; a JSON number may have been a float on its way.
     if isinstance(value, str) and re.fullmatch(_AMOUNT, value):
@@ -211,7 +211,7 @@ def _amount_advice(value: Any) -> str:
     return 'Write its digits as text, such as "1000" or "0.5".'
 
 
-def _read_count(value: Any, place: Place) -> int | None:
+def _read_count(value: Any, place: FieldPlace) -> int | None:
     """Read a whole number from 0 on."""
     # Our client sends what a reader of JSON may round as text.
     if isinstance(value, str) and re.fullmatch(_DIGITS, value) and int(value) > 2**53:
@@ -228,7 +228,7 @@ def _read_count(value: Any, place: Place) -> int | None:
     return int(value)
 
 
-def _read_natural(value: Any, place: Place) -> int | None:
+def _read_natural(value: Any, place: FieldPlace) -> int | None:
     """Read a whole number from 1 on."""
     count = _read_count(value, place)
     if count == 0:
@@ -237,7 +237,7 @@ def _read_natural(value: Any, place: Place) -> int | None:
     return count
 
 
-def _read_token_id(value: Any, place: Place) -> int | None:
+def _read_token_id(value: Any, place: FieldPlace) -> int | None:
     """Read a token id: a whole number, or its digits as text."""
     # The length is bounded first: a million digits would take int() its time.
     number = int(value) if isinstance(value, str) and re.fullmatch(_DIGITS, value) else value
@@ -254,7 +254,7 @@ def _read_token_id(value: Any, place: Place) -> int | None:
 # Contracts, addresses and words
 
 
-def _read_contract(value: Any, place: Place) -> str | None:
+def _read_contract(value: Any, place: FieldPlace) -> str | None:
     """Read a contract: an address, else a symbol."""
     if not isinstance(value, str):
         advice = 'Write a text such as "USDC" or "0x...".'
@@ -270,7 +270,7 @@ def _read_contract(value: Any, place: Place) -> str | None:
     return value
 
 
-def _read_address(value: Any, place: Place) -> str | None:
+def _read_address(value: Any, place: FieldPlace) -> str | None:
     """Read an address, into lower case."""
     if isinstance(value, str) and _ENS_NAME.fullmatch(value):
         # Resolving it would need a node, and its owner can point it elsewhere tomorrow.
@@ -284,7 +284,7 @@ def _read_address(value: Any, place: Place) -> str | None:
         return None
 
 
-def _read_chain(value: Any, place: Place) -> Any:
+def _read_chain(value: Any, place: FieldPlace) -> Any:
     """Read a chain's name, alias or id."""
     if not isinstance(value, str) and not is_whole(value):
         advice = 'Write its name or its id, such as "ethereum" or 1.'
@@ -299,7 +299,7 @@ def _read_chain(value: Any, place: Place) -> Any:
         return None
 
 
-def _read_choice(value: Any, place: Place) -> str | None:
+def _read_choice(value: Any, place: FieldPlace) -> str | None:
     """Read one of the field's words."""
     choices = place.field.choices
     if isinstance(value, str) and value in choices:
@@ -310,7 +310,7 @@ def _read_choice(value: Any, place: Place) -> str | None:
     return None
 
 
-def _read_boolean(value: Any, place: Place) -> bool | None:
+def _read_boolean(value: Any, place: FieldPlace) -> bool | None:
     """Read true or false."""
     if isinstance(value, bool):
         return value
@@ -321,7 +321,7 @@ def _read_boolean(value: Any, place: Place) -> bool | None:
 # Times
 
 
-def _read_time(value: Any, place: Place) -> Any:
+def _read_time(value: Any, place: FieldPlace) -> Any:
     """Read a time: ISO-8601, relative, or a block number."""
     if is_whole(value) and not 0 <= value <= MAX_BLOCK:
         place.out_of_range(value, "a block from 0 to 2^62-1")
@@ -332,7 +332,7 @@ def _read_time(value: Any, place: Place) -> Any:
     return time
 
 
-def _read_until(value: Any, place: Place) -> Any:
+def _read_until(value: Any, place: FieldPlace) -> Any:
     """Read a time up to which something is; a date alone is the whole day."""
     time = _read_time(value, place)
     if time is not None and time.timestamp is not None and len(time.text) == len("2024-06-30"):
@@ -402,7 +402,7 @@ def _pair(
 ) -> Read:
     """Return a reader of an object of two bounds, of which at least one is given; ``last`` reads the upper one."""
 
-    def read(value: Any, place: Place) -> Any:
+    def read(value: Any, place: FieldPlace) -> Any:
         name = place.field.name
         if not isinstance(value, Mapping):
             article = {"amount": "An", "balance": "A", "count": "A", "total": "A"}.get(name)
@@ -440,7 +440,7 @@ def _example(own: Any, value: Any, field: Field) -> str:
     return json.dumps(own if fits and not trial.errors else field.examples[0])
 
 
-def _bounds(low: Any, high: Any, place: Place, *, some: bool = True) -> Bounds:
+def _bounds(low: Any, high: Any, place: FieldPlace, *, some: bool = True) -> Bounds:
     if some and low is None and high == 0:
         # Without min, some is meant: at least some and at most none is nobody.
         detail = (
@@ -455,7 +455,7 @@ def _bounds(low: Any, high: Any, place: Place, *, some: bool = True) -> Bounds:
 def _many(one: Read, what: str) -> Read:
     """Return a reader of a list that is not empty."""
 
-    def read(value: Any, place: Place) -> Any:
+    def read(value: Any, place: FieldPlace) -> Any:
         field = place.field
         if not isinstance(value, list | tuple):
             # What is wrong with a text that would be no member either is said by who reads members.
@@ -475,7 +475,7 @@ def _many(one: Read, what: str) -> Read:
     return read
 
 
-def _read_columns(value: Any, place: Place) -> Any:
+def _read_columns(value: Any, place: FieldPlace) -> Any:
     """Read a list of columns, each of them once."""
     names = _many(_read_choice, "columns")(value, place)
     for index, name in enumerate(names or ()):
@@ -484,17 +484,17 @@ def _read_columns(value: Any, place: Place) -> Any:
     return names
 
 
-def _read_parties(value: Any, place: Place) -> Any:
+def _read_parties(value: Any, place: FieldPlace) -> Any:
     """Read one address, or a list of them."""
     if isinstance(value, list | tuple):
         return _many(_read_address, "addresses")(value, place)
     return (_read_address(value, place),)
 
 
-def _read_wallets(value: Any, place: Place) -> Any:
+def _read_wallets(value: Any, place: FieldPlace) -> Any:
     """Read a list of addresses and ids of saved segments, or one such id."""
 
-    def read_one(value: Any, place: Place) -> str | None:
+    def read_one(value: Any, place: FieldPlace) -> str | None:
         return value if is_saved(value) else _read_address(value, place)
 
     return (value,) if is_saved(value) else _many(read_one, "addresses")(value, place)
@@ -505,10 +505,10 @@ def is_saved(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(SAVED_PATTERN, value) is not None
 
 
-def _read_excluded(value: Any, place: Place) -> Any:
+def _read_excluded(value: Any, place: FieldPlace) -> Any:
     """Read a list of addresses and the word burn; it may be empty."""
 
-    def read_one(value: Any, place: Place) -> str | None:
+    def read_one(value: Any, place: FieldPlace) -> str | None:
         if isinstance(value, str) and value[:2].lower() != "0x" and value != BURN:
             hint = "" if place.report.full else did_you_mean(value[:80], (BURN,))
             detail = f'{shown(value)} is neither an address nor the word "burn".{hint}'
@@ -528,7 +528,7 @@ def _read_excluded(value: Any, place: Place) -> Any:
 def _text(pattern: str, what: str, advice: str) -> FieldType:
     """Return the type of a text of some pattern."""
 
-    def read(value: Any, place: Place) -> str | None:
+    def read(value: Any, place: FieldPlace) -> str | None:
         if isinstance(value, str) and re.fullmatch(pattern, value):
             return value
         place.wrong_type(what, value, advice)
