@@ -8,6 +8,8 @@ from fractions import Fraction
 from itertools import accumulate, combinations
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from nbext.analysis import charts
 from nbext.analysis.segments import (
     CommonCounts,
@@ -19,7 +21,6 @@ from nbext.analysis.segments import (
     names_of,
     requests_of,
     result,
-    scope_of,
     segment_of,
 )
 from nbext.client import frames
@@ -90,8 +91,6 @@ def overlap(
     ------
     POST /counts; of a service that is not our own, one segment for each count.
     """
-    import pandas as pd
-
     client = client_of(client)
     names, given = _named(segments)
     if share and lift:
@@ -192,13 +191,11 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
     ------
     POST /funnel; of a service that is not our own, two segments for each condition.
     """
-    import pandas as pd
-
     asked = segment_of(segment, client_of(client))
     if asked.client.is_ours:
         found = asked.client.funnel(asked.filters, asked.operator)
         members = [step["filters"] for step in found["steps"]]
-        scope = scope_of(found["canonical"]["filters"])
+        scope = Segment(found["canonical"]["filters"], client=asked.client).scope()
         chains = found["chains"]
         rows = [(step["words"], step["alone"], step["remaining"]) for step in found["steps"]]
         about = Provenance(

@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from nbext.analysis import charts
 from nbext.analysis.segments import (
     Result,
@@ -30,8 +32,6 @@ from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, ValidationError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from nbext.client import Client
 
 
@@ -93,8 +93,6 @@ def trend(
     ------
     POST /counts; of a service that is not our own, one segment for each point.
     """
-    import pandas as pd
-
     asked = _timeless(segment_of(segment, client_of(client)), "A trend")
     step, (wanted, most, note) = hours_of(every, "/every"), _hours_since(asked, since)
     length = min(wanted, most)
@@ -266,8 +264,6 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
 
 def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
     """Return the table, the segment now and then, and what is said of them, by our own service."""
-    import pandas as pd
-
     is_span, cut = isinstance(since, str) and SPAN.fullmatch(since), list[str]()
     if is_span:
         # `asOf` knows no years.
@@ -295,8 +291,6 @@ def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Se
 
 def _in_two(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
     """Return the same by a service that compares nothing itself."""
-    import pandas as pd
-
     as_of = Provenance.of(asked.open(1)).as_of or {}
     if type(as_of.get("block")) is not int:
         raise ConfigError(f"{asked.client.base_url} does not say which block its answers are for.")
@@ -339,8 +333,6 @@ def _whole(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame:
     """Return the balances of all the wallets at a segment's block, whether they match it or not."""
-    import pandas as pd
-
     if len(rows) < len(wallets):
         listed = {"wallet": {"in": wallets.tolist()}}
         # The segment's conditions give the rows their columns; beside the list, they leave nobody out.
@@ -421,8 +413,6 @@ def retention(
     POST /counts, once for the block at which the data ends and once for all cohorts. A cell of ``held``, once it is
     opened, also stores each period's segment without rows, because it names them.
     """
-    import pandas as pd
-
     client = client_of(client)
     asked = segment_of(segment, client)
     ours_of(client, "compares cohorts")

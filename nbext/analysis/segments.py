@@ -17,8 +17,6 @@ from nbext.core.wire import MAX_COMPARED, MAX_COUNTS
 from nbext.errors import ConfigError, NotFound, ValidationError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from nbext.analysis.charts import Chart
     from nbext.client import Client
 
@@ -58,7 +56,7 @@ class Segment:
 
     def scope(self) -> dict[str, Any]:
         """Return the keys beside the conditions that decide which wallets match."""
-        return scope_of(self.filters)
+        return {key: self.filters[key] for key in SCOPE[:3] if key in self.filters}
 
     def at(self, moment: Any) -> Segment:
         """Return the segment as of a time or a block."""
@@ -99,11 +97,6 @@ def requests_of(segments: Iterable[Segment]) -> list[dict[str, Any]]:
         one.client.request_for(one.filters, one.operator, limit=1)["body"] for one in segments
     ]
     return [{name: body[name] for name in ("operator", "filters")} for body in bodies]
-
-
-def scope_of(filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of filters beside the conditions that decide which wallets match."""
-    return {key: filters[key] for key in SCOPE[:3] if key in filters}
 
 
 def client_of(given: Client | None) -> Client:

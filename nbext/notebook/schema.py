@@ -36,7 +36,6 @@ _FIRST, _PAGE = 300, 100
 # The key whose value is a column of the rows.
 ORDER = "orderBy"
 Shape = Literal["choice", "flag", "pair", "list", "several", "order", "text"]
-GROUP_KEYS = ("all", "any", "not")
 # A schema that refers to itself is followed this far and no further.
 _DEPTH = 12
 # A table's cell lists this many names; completion knows all.
@@ -285,10 +284,10 @@ class ConditionSpec:
 
 @dataclass(frozen=True)
 class SegmentSchema:
-    """The conditions, the groups with their meaning, and the keys that belong at the top of filters only."""
+    """The conditions, the names of the groups, and the keys that belong at the top of filters only."""
 
     conditions: Mapping[str, ConditionSpec]
-    groups: Mapping[str, str]
+    groups: Sequence[str]
     scope: tuple[FieldSpec, ...]
     most: int = MAX_LIMIT
 
@@ -304,7 +303,7 @@ def segment_schema(schema: Schema | None) -> SegmentSchema:
             "This service publishes no schema of its filters, so nbext cannot make a form for them. "
             "Write the filters in a %%segment_query cell, as the service's documentation describes them."
         )
-    groups = {name: _meaning(root, filters[name]) for name in GROUP_KEYS if name in filters}
+    groups = tuple(name for name in ("all", "any", "not") if name in filters)
     scope = [name for name in filters if name not in conditions and name not in groups]
     limit = keys(root, ()).get("limit", {})
     fields = tuple(_field(root, name, filters[name], required=False) for name in scope)

@@ -114,6 +114,12 @@ class Form(ABC):
         """Do what the messages of a page ask for."""
         page.on_msg(lambda _, asked, __: attempt(lambda: do(asked), self.failed))
 
+    def drop_request(self) -> None:
+        """Forget the request that waits; the next one does not wait for one under way, whose answer nobody wants."""
+        self.background.drop()
+        if not self.background.join(0):
+            self.background = Background(self.failed)
+
     def each_second(self, tell: Callable[[float], bool]) -> None:
         """Call ``tell`` each second with how many have passed, in a thread of its own, until it returns False."""
         began = time.monotonic()

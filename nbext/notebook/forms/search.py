@@ -180,9 +180,7 @@ class SearchForm(Form):
         if question != self.question:
             self.question = question
             if self.under_way is not None:
-                # The latest does not wait for the one before it, whose answer is dropped when it comes.
-                self.background.drop()
-                self.background = Background(self.failed)
+                self.drop_request()
             if question != self.under_way:
                 self.background.schedule(lambda: self._run(question), after=after)
         elif after == 0.0:
@@ -194,8 +192,7 @@ class SearchForm(Form):
         """Stop waiting for the answer; the results that are shown stay."""
         with self.telling:
             self.question, self.under_way = self.answered, None
-        self.background.drop()
-        self.background = Background(self.failed)
+        self.drop_request()
         # Before the button that has the focus is hidden: else the focus is nowhere.
         self.term.entry.focus()
         visibility(self.stop, False)

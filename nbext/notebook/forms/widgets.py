@@ -120,7 +120,9 @@ class InputField:
         # Every keystroke unmarks all fields: setting what is set already must not send a message per field.
         if text != self._error:
             self._error = text
-            self._say(error_html(text) if text else self._help)
+            # Screen readers announce an alert.
+            alert = f'<div class="nbext-error" role="alert">{lines_html(text)}</div>'
+            self._say(alert if text else self._help)
             (self.widget.add_class if text else self.widget.remove_class)("nbext-wrong")
 
     def _say(self, below: str) -> None:
@@ -160,11 +162,6 @@ def choice_field(
     )
 
 
-def error_html(text: object) -> str:
-    """Return an error as HTML that screen readers announce."""
-    return f'<div class="nbext-error" role="alert">{lines_html(text)}</div>'
-
-
 def lines_html(text: object) -> str:
     """Return a text of several lines as HTML that shows it literally and keeps its line breaks."""
     return "<br>".join(html(line, MAX_MESSAGE) for line in str(text).splitlines())
@@ -183,7 +180,10 @@ def table_html(
     rows = list(rows)
     # A number's fraction is as wide as the longest one of its column, so that dust stands below dust.
     places = {
-        at: max((len(found[1] or "") for row in rows if (found := _number(row[at]))), default=0)
+        at: max(
+            (len(found[1] or "") for row in rows if (found := _NUMBER.fullmatch(str(row[at])))),
+            default=0,
+        )
         for at in numbers
     }
 
@@ -194,7 +194,7 @@ def table_html(
         title = f' title="{shown}"' if len(text) > CUT else ""
         digits = places.get(at) if tag == "td" else 0
         # One of more digits than a line has room for is cut on the screen, and on paper goes on in the next line.
-        if digits and len(text) <= LINE and _number(text):
+        if digits and len(text) <= LINE and _NUMBER.fullmatch(text):
             whole, point, fraction = text.partition(".")
             width = f"width: {digits + 1}ch"
             shown = f'{whole}<span class="nbext-fraction" style="{width}">{point}{fraction}</span>'
@@ -208,10 +208,6 @@ def table_html(
         (cells(values, "td") for values in rows),
         ' tabindex="0" role="group" aria-label="Table"',
     )
-
-
-def _number(value: object) -> re.Match[str] | None:
-    return _NUMBER.fullmatch(str(value))
 
 
 def cells_html(heads: str, rows: Iterable[str], attributes: str = "") -> str:

@@ -127,7 +127,7 @@ class SegmentForm(Editing):
             )
         self.publish()
         if missing := self.missing():
-            self._drop_count()
+            self.drop_request()
             self._counted = None
             self._show_count(missing)
         elif changed:
@@ -137,7 +137,7 @@ class SegmentForm(Editing):
         self._counted, tree = question, self.edits.now
         # The old count is marked at once: beside the new conditions it is wrong.
         self._show_count("Counting …", keep=True, act="stop")
-        self._drop_count()
+        self.drop_request()
 
         def count() -> None:
             try:
@@ -151,8 +151,7 @@ class SegmentForm(Editing):
             with self.editing:
                 if question is self._counted:
                     self.matched = found["matched"]
-                    notes = found["notes"]
-                    self.lines.counted = {**found, "stale": False, "text": "", "notes": notes}
+                    self.lines.counted = {**found, "stale": False, "text": ""}
                     self.renew()
 
         self.background.schedule(count, after=PAUSE)
@@ -202,15 +201,9 @@ class SegmentForm(Editing):
             "notes": Provenance(warnings=funnel["warnings"]).notes(),
         }
 
-    def _drop_count(self) -> None:
-        self.background.drop()
-        if not self.background.join(0):
-            # The next count does not wait for the one under way, whose answer is dropped when it comes.
-            self.background = Background(self.failed)
-
     def stop_counting(self) -> None:
         """Stop waiting for a count; it can be asked for again."""
-        self._drop_count()
+        self.drop_request()
         self._counted = None
         self._show_count("Not counted.", act="count")
 

@@ -17,7 +17,6 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder import filters
-from nbext.notebook.forms.builder.filters import cell_text, written
 from nbext.notebook.forms.builder.tree import Group, Line, Tree
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
 from nbext.notebook.forms.form import Form, Snapshot, text_beside
@@ -198,7 +197,7 @@ class Explorer(Form):
             notes.append(
                 f"The segment finds all wallets that match, not only those among these {self.total:,} rows."
             )
-        cell = cell_text("", written(tree)[0], "AND", None)
+        cell = filters.cell_text("", filters.written(tree)[0], "AND", None)
         self.segment = {"note": visible(" ".join(notes), None), "cell": cell}
 
     def _used(self) -> list[tuple[int, dict[str, str]]]:
