@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.engine.query.amounts import Blocks, Range
@@ -79,9 +79,13 @@ class ActivityCondition(Condition):
         given = [name for name in ("transfers", "activeDays") if name in asked.values]
         # None will do where a count of 0 is asked for, and nothing above: who did nothing was never first seen.
         bounds = [asked.values[name].min for name in given]
-        some = not (0 in bounds and not any(bounds))
-        numbers = {name: context.counts(asked, name, low=int(some)) for name in given}
-        none_too = not some and not {"first", "last"} & asked.values.keys()
+        none_will_do = 0 in bounds and not any(bounds)
+        least = 0 if none_will_do else 1
+        numbers = {
+            name: replace(context.counts(asked, name, low=least), none_too=none_will_do)
+            for name in given
+        }
+        none_too = none_will_do and not {"first", "last"} & asked.values.keys()
         moment = context.at(chain, asked.pointer)
         return cls(
             chain.id,
