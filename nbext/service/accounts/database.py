@@ -4,8 +4,8 @@ SQLite's WAL lets several services and commands read and write one file side by 
 survive a power cut, as PostgreSQL's own default does. The statements are in the modules of what they store, `keys`,
 `audit`, `signups` and `segments.store`, one set for both; no other module of the service has any.
 
-Times are seconds since 1970. A registry with another number than VERSION is refused: after a release, a change of the
-tables needs the next number.
+Times are seconds since 1970. A registry with another number than VERSION is refused: a change of the tables needs the
+next number.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from nbext.errors import ConfigError, DiskFull, StorageError
 from nbext.service.limits import Policy
 
 # The number of the tables below, which a registry has in its table ``registry``.
-VERSION = 1
+VERSION = 2
 
 metadata = MetaData()
 # SQLite's STRICT knows neither BIGINT nor DOUBLE; PostgreSQL's own REAL has 24 bits, too few for seconds since 1970.

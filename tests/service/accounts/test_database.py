@@ -174,7 +174,7 @@ def test_the_registry_of_another_nbext_is_refused_in_one_line_and_left_alone(
         with pytest.raises(StorageError) as caught:
             Database(path)
         assert str(caught.value) == (
-            f"registry.sqlite is not a registry of this nbext (version {found}; this one reads 1)."
+            f"registry.sqlite is not a registry of this nbext (version {found}; this one reads 2)."
             " Use the nbext that made it, or name another data folder."
         )
         assert list(registry.iterdump()) == before
