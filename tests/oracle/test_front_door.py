@@ -19,7 +19,7 @@ from tests.oracle.machine import FrontDoor
 from tests.oracle.meaning import GROUPS, SCOPE
 from tests.seed import gate_seed
 
-# Formats whose rows are names and snapshots in other words, which tests/engine/ingest has.
+# Formats whose rows are names, snapshots or spans of ids in other words, which tests/engine/ingest and tests/node have.
 OTHERS = {
     "tokens (ethereum-etl)",
     "tokens.erc20 (Dune)",
@@ -27,6 +27,7 @@ OTHERS = {
     "erc20_metadata (cryo)",
     "erc721_metadata (cryo)",
     "tokenholderlist (Etherscan)",
+    "token_transfers of consecutive ids (nbext)",
 }
 # What no contract stands in, or only those of one standard.
 STANDARDS = {
