@@ -66,6 +66,7 @@ def test_each_contract_is_held_by_as_many_as_the_oracle_says(client, oracle, ask
         assert (part["wallets"], part["base"]) == (len(wallets & inside), len(others & inside))
 
 
+@pytest.mark.slow
 def test_a_segment_of_two_chains_that_runs_is_profiled_whenever_one_of_them_ends(client):
     held = {"any": [{"token": {"token": "USDC"}}, {"nft": {"nft": "QUEST", "chain": "optimism"}}]}
     ran = 0

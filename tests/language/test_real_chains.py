@@ -56,6 +56,7 @@ def opened(request, tmp_path_factory):
     dataset.close()
 
 
+@pytest.mark.slow
 def test_wallets_of_one_chain_and_of_another(opened):
     dataset, ethereum, optimism, usdt = opened
     received = {to.lower() for token, _, to, _, _, _ in ethereum if token.lower() == usdt}
@@ -86,6 +87,7 @@ def test_wallets_of_one_chain_and_of_another(opened):
     assert {address: row[column] for address, row in either.items()} == counts
 
 
+@pytest.mark.slow
 def test_wallets_seen_are_those_of_the_conditions_chain(opened):
     dataset, _, optimism, _ = opened
     seen = {side.lower() for row in optimism for side in (row[1], row[2])} - {ZERO}

@@ -319,6 +319,7 @@ def test_as_of_the_last_block_is_now(world):
     assert differ == []
 
 
+@pytest.mark.slow
 def test_as_of_a_block_is_what_an_ingest_of_what_had_come_by_then_says(world):
     differ = [
         (block, one)

@@ -98,6 +98,7 @@ def test_transfers_are_fetched_ingested_verified_and_read_once(tmp_path, capsys,
     assert pq.read_metadata(transfers).num_rows == coin
 
 
+@pytest.mark.slow
 def test_a_reorganised_end_is_replaced_and_a_file_that_was_removed_is_read_again(tmp_path):
     with FaultNode(CHAIN) as server:
         said(server, tmp_path)
@@ -325,6 +326,7 @@ def test_blocks_that_were_read_and_are_empty_are_no_gap_of_what_was_fetched(tmp_
     assert len(gaps_told(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compact_it(
     small_disk, monkeypatch
 ):

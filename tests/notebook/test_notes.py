@@ -129,6 +129,7 @@ def ingest(folder: Path) -> None:
     assert made == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notes", [SAMPLE, OWN], ids=["sample", "own"])
 def test_each_note_is_said_in_every_way_that_its_question_is_asked(notes, tmp_path, monkeypatch):
     monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path / "data"))

@@ -85,6 +85,7 @@ def test_a_setting_turns_it_off(environ):
         assert kernel.run("import sys; print('pandas' in sys.modules)").printed == "False\n"
 
 
+@pytest.mark.slow
 def test_beside_a_remote_service_nothing_is_started_or_asked(environ):
     environ.setenv("NBEXT_API_KEY", "key")
     with slow_service() as service:

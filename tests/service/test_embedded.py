@@ -131,6 +131,7 @@ def forked(code: str, folder: Path) -> tuple[str, int]:
     return ended.stdout, ended.returncode
 
 
+@pytest.mark.slow
 def test_a_forked_child_asks_the_service_of_its_parent_whatever_locks_were_held_at_the_fork(
     tmp_path,
 ):

@@ -96,6 +96,7 @@ def test_new_data_is_served_by_itself_under_new_ids_and_the_log_and_the_metrics_
     assert (line["fingerprint"], line["last_blocks"]) == (fingerprint, {"ethereum": 200})
 
 
+@pytest.mark.slow
 def test_the_sample_gives_way_to_data_of_ones_own_and_comes_back_once_that_is_removed(tmp_path):
     newest = Newest(tmp_path / "data")
     running = Running(
@@ -265,6 +266,7 @@ def test_damaged_data_is_said_to_who_asks_and_to_the_operator(data, tmp_path):
         running.stop()
 
 
+@pytest.mark.slow
 def test_an_answer_about_every_contract_says_that_balances_begin_with_a_snapshot(data, tmp_path):
     path = tmp_path / "holders.csv"
     path.write_text(f"address,balance\n0x{5:040x},7\n")

@@ -752,6 +752,7 @@ RUNNING: dict[str, Any] = {
 UNKNOWN = ["vorbereitet", "2", "COMPLETED_PARTIAL", "partially_completed", "phase-7"]
 
 
+@pytest.mark.slow
 def test_a_job_that_is_not_done_has_no_result_yet(server, client, monkeypatch):
     """Whatever is beside it: no rows at all, or some."""
     # A hundred jobs are asked for twice each.

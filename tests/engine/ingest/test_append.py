@@ -197,6 +197,7 @@ def snapshots(folder, history, n):
     return [path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", slow.but_the_first(range(2)))
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=histories())
@@ -308,6 +309,7 @@ def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_eit
     assert len(set(map(str, found))) > 20
 
 
+@pytest.mark.slow
 def test_a_token_id_that_moves_in_two_days_has_one_owner_then_and_now(tmp_path, appending, log):
     # Also bought and sold within a day, and back to who had it.
     days = [
@@ -333,6 +335,7 @@ def test_a_token_id_that_moves_in_two_days_has_one_owner_then_and_now(tmp_path, 
     assert contents(tmp_path / "data") == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(
     tmp_path, appending, log, snapshot

@@ -54,6 +54,7 @@ def test_a_coin_without_decimals_is_an_erc20_and_marked_as_inferred(data, tmp_pa
         assert sum(tables.balances().values()) == 0
 
 
+@pytest.mark.slow
 def test_a_collection_is_one_though_most_of_its_mints_are_missing(tmp_path, log):
     for seed in range(4):
         ids = random.Random(seed).sample(range(1, 10_000), 40)
@@ -115,6 +116,7 @@ def test_what_a_file_says_is_not_marked(data, tmp_path, log, contracts_file):
         assert tables.rows(COUNTED) == [("ERC20", False, 0), ("ERC721", False, 0)]
 
 
+@pytest.mark.slow
 def test_a_day_is_marked_and_counted_as_if_all_had_come_at_once(appending, tmp_path, log):
     logs = collection(log, range(1, 30), 0.5, 3) + [
         one._replace(token_address=wallet(1001)) for one in coin(log, 60, 5)

@@ -82,6 +82,7 @@ def test_a_folder_that_lost_its_tables_is_made_again(tmp_path):
     assert (ensure_sample(tmp_path) / "tables.duckdb").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tables.duckdb", "manifest.json"])
 def test_a_folder_whose_bytes_have_changed_is_made_again(tmp_path, name):
     folder = ensure_sample(tmp_path)

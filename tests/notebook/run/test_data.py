@@ -19,6 +19,7 @@ def written(folder, name, *owners):
     return folder / name
 
 
+@pytest.mark.slow
 def test_files_are_ingested_listed_and_removed_from_the_notebook(tmp_path, monkeypatch):
     monkeypatch.delenv("NBEXT_BASE_URL", raising=False)
     monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path / "unused"))
