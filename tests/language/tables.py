@@ -36,6 +36,9 @@ def sided(standard: str | None, transfers: list[Transfer]) -> dict[str, list[tup
     for one in ordered:
         moved = one.count if standard == "ERC1155" else 1 if standard == "ERC721" else one.amount
         loser: str | None = one.sender
+        if standard == "ERC1155" and one.sender == ZERO:
+            # A mint takes from nobody.
+            loser, moved = None, moved * (one.recipient != ZERO)
         if standard == "ERC721":
             if one.amount not in owners and one.sender != ZERO:
                 # Who sends an id that was never seen had it from the beginning.

@@ -305,10 +305,8 @@ class One:
             if contract.standard == "ERC1155" and one.sender == one.recipient:
                 continue
             if contract.standard == "ERC1155":
-                # Of a token id a mint takes from nobody: the zero address has what was burned. How many NFTs it has in
-                # all is what came to it, less what it minted.
-                takes = one.sender != ZERO or ids is None
-                owned[one.sender, one.amount] -= one.count * takes
+                # A mint takes from nobody: the zero address has what was burned.
+                owned[one.sender, one.amount] -= one.count * (one.sender != ZERO)
                 owned[one.recipient, one.amount] += one.count
             else:
                 if one.amount in owner:

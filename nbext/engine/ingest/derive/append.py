@@ -3,8 +3,8 @@
 A balance goes on from the stored balance, a token id from its stored owner, a wallet's activity from its stored row.
 That holds where a contract's new rows are all later than its stored ones. What reaches back is derived again alone, and
 is whole in the delta: the holding of a wallet that sends an ERC721's id which it had before the data begins; or a whole
-contract, where rows are older than stored ones, or where it turns out to be of another standard. Whatever reaches
-further, such as a snapshot, raises `Rebuild`: then everything is derived again.
+contract, where rows are older than stored ones, where a snapshot of it is new, or where it turns out to be of another
+standard. Whatever reaches further, such as times of stored blocks, raises `Rebuild`: then everything is derived again.
 """
 
 from __future__ import annotations
