@@ -30,7 +30,7 @@ _ROOMS = ("client/http", "client/remote", "engine/ingest", "service/accounts")
 # Loading these takes most of the time of a short run of tests.
 _LOADED = (
     *("numpy", "pandas", "pyarrow.compute", "pyarrow.parquet", "pyarrow.csv", "pyarrow.dataset"),
-    *("duckdb", "sqlalchemy", "fastapi", "uvicorn", "requests", "hypothesis.strategies", "pytest"),
+    *("duckdb", "fastapi", "uvicorn", "requests", "hypothesis.strategies", "pytest"),
     *("IPython", "ipywidgets", "jmespath", "pydantic", "cachecontrol", "jsonschema"),
     *("limits", "email_validator", "keyring", "polars", "anywidget", "starlette.testclient"),
 )

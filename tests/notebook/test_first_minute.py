@@ -24,7 +24,7 @@ IMPORTS = """
 import time
 from IPython.core.interactiveshell import InteractiveShell
 start = time.monotonic()
-import fastapi, uvicorn, sqlalchemy, requests, pandas, duckdb
+import fastapi, uvicorn, requests, pandas, duckdb
 print(f"{time.monotonic() - start:.2f}")
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from nbext.engine.open import open_dataset
+from nbext.service.accounts.database import Database
 from nbext.service.container import Container
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
@@ -79,6 +80,20 @@ class Running:
         self.thread.join(timeout=20)
         self.listener.close()
         assert not self.thread.is_alive()
+
+
+def trace(database: Database, note: Callable[[str], object] | None) -> None:
+    """Have each statement of a SQLite registry noted, as SQLite runs it."""
+    connect = type(database._place).connect
+
+    def connected() -> Any:
+        db = connect(database._place)
+        db.set_trace_callback(note)
+        return db
+
+    database._place.connect = connected
+    for db in database._open:
+        db.set_trace_callback(note)
 
 
 @pytest.fixture(scope="session")

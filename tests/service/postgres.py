@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import create_engine
 
 _NUMBER = itertools.count()
 
@@ -80,14 +80,17 @@ def server() -> Iterator[str]:
 def new_database(url: str) -> Iterator[str]:
     """Yield the URL of an empty database of that server."""
     name = f"nbext_{os.getpid()}_{next(_NUMBER)}"
-    engine = create_engine(
-        url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
-    )
-    with engine.connect() as db:
-        db.exec_driver_sql(f"CREATE DATABASE {name}")
+    run(url, f"CREATE DATABASE {name}")
     try:
         yield url.rpartition("/")[0] + f"/{name}"
     finally:
-        with engine.connect() as db:
-            db.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
-        engine.dispose()
+        run(url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def run(url: str, statement: str) -> Any:
+    """Run a statement on a server, outside of any transaction; return the first value that it finds."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as db:
+        found = db.execute(statement)
+        return found.fetchone()[0] if found.description else None

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import requests
-from sqlalchemy import create_engine, text
 
 from nbext.core.locks import ProcessLock
 from nbext.engine.open import open_dataset
@@ -24,7 +23,7 @@ from tests.service.segments.test_segments import Slow, begin, body, eventually
 
 def rename(service: Running, table: str, to: str) -> None:
     with service.container.database.write() as db:
-        db.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {to}")
+        db.change(f"ALTER TABLE {table} RENAME TO {to}")
 
 
 def test_a_segment_whose_end_cannot_be_noted_goes_back_and_is_run_again(data_dir, tmp_path):
@@ -95,10 +94,7 @@ def test_a_folder_of_leases_that_cannot_be_looked_at_stops_no_segment(
 
 def processes(url: str) -> list[int]:
     """Return the ids of a server's processes, its own first."""
-    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-    with engine.connect() as db:
-        folder = Path(db.scalar(text("SHOW data_directory")))
-    engine.dispose()
+    folder = Path(postgres.run(url, "SHOW data_directory"))
     first = int((folder / "postmaster.pid").read_text().split()[0])
     return [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
 

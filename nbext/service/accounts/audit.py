@@ -12,9 +12,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, tuple_
-
-from nbext.service.accounts.database import Database, audit
+from nbext.service.accounts.database import Database, Row
 
 # Notes that wait at most; the oldest give way where the registry cannot be written for long.
 _WAITING = 100_000
@@ -49,30 +47,33 @@ class Audit:
         if not rows:
             return
         try:
-            self._database.change(insert(audit), rows)
+            with self._database.write() as db:
+                db.add("audit", rows)
         except BaseException:
             self._waiting.extendleft(reversed(rows))
             raise
 
     def entries(
         self, *, since: float = 0.0, key_ids: Collection[str] | None = None
-    ) -> Iterator[Row[Any]]:
+    ) -> Iterator[Row]:
         """Yield the log's rows from ``since`` (seconds since 1970) on, the oldest first; of these keys alone, if given.
 
         Each has what was given to `note`, and ``at``.
         """
-        found = select(audit).order_by(audit.c.at, audit.c.id).limit(_BATCH)
-        if key_ids is not None:
-            found = found.where(audit.c.key_id.in_(key_ids))
-        last: tuple[float, int] | None = (since, -1)
+        of = "" if key_ids is None else "AND key_id IN :keys"
+        found = f"""
+            SELECT * FROM audit WHERE (at, id) > (:at, :id) {of} ORDER BY at, id LIMIT {_BATCH}
+        """
+        last: dict[str, Any] = {"at": since, "id": -1}
         # Some at a time: PostgreSQL streams only inside a transaction, which a slow reader would hold open.
-        while last is not None:
-            rows = self._database.rows(found.where(tuple_(audit.c.at, audit.c.id) > last))
+        while rows := self._database.rows(found, keys=[*(key_ids or ())], **last):
             yield from rows
-            last = (rows[-1].at, rows[-1].id) if rows else None
+            last = {"at": rows[-1].at, "id": rows[-1].id}
 
     def prune(self, before: float) -> None:
         """Delete the entries of before that time (seconds since 1970)."""
-        old = select(audit.c.id).where(audit.c.at < before).limit(_BATCH)
-        while self._database.change(delete(audit).where(audit.c.id.in_(old))) == _BATCH:
+        old = f"SELECT id FROM audit WHERE at < :before LIMIT {_BATCH}"
+        while (
+            self._database.change(f"DELETE FROM audit WHERE id IN ({old})", before=before) == _BATCH
+        ):
             pass

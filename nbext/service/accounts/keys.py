@@ -10,15 +10,13 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
+from typing import TYPE_CHECKING
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, StorageError, did_you_mean
-from nbext.service.accounts.database import Database, former_keys, keys, rates, registry
+from nbext.service.accounts.database import Database, Lent, Row
 from nbext.service.http.problems import Problem
 from nbext.settings import Secret
 
@@ -98,7 +96,7 @@ class KeyRing:
             return found
         # What is looked for is a hash: how long the look takes tells nobody a part of a key.
         digest = digest_of(text)
-        rows = self._database.rows(_BY_DIGEST, {"sought": digest, "now": time.time()})
+        rows = self._database.rows(_BY_DIGEST, sought=digest, now=time.time())
         key = _key(rows[0]) if rows else None
         if key is None or key.state != "in use":
             self._found.pop(digest, None)
@@ -111,7 +109,7 @@ class KeyRing:
 
     def all(self) -> list[Key]:
         """Return every stored key, the oldest first, revoked ones too."""
-        return [_key(row) for row in self._database.rows(select(keys).order_by(keys.c.created_at))]
+        return [_key(row) for row in self._database.rows("SELECT * FROM keys ORDER BY created_at")]
 
     def add(
         self,
@@ -153,11 +151,13 @@ class KeyRing:
             "digest": digest_of(text.reveal()),
         }
         with self._database.write() as db:
-            if db.scalar(select(keys.c.id).where(keys.c.name == name, _NOT_REVOKED)):
+            if db.scalar(
+                "SELECT id FROM keys WHERE name = :name AND revoked_at IS NULL", name=name
+            ):
                 raise ConfigError(
                     f"A key named {name!r} is in use. Revoke it first, or choose another name."
                 )
-            db.execute(insert(keys), row)
+            db.add("keys", [row])
         return key, text
 
     def rotate(self, name: str, *, grace: float, lasts: float | None = None) -> tuple[Key, Secret]:
@@ -174,23 +174,25 @@ class KeyRing:
                 raise ConfigError(
                     f"The key {row.name!r} has expired. Give it a new end: --expires 90d"
                 )
-            new = {
-                "digest": digest_of(text.reveal()),
-                "expires_at": now + lasts if lasts else row.expires_at,
-            }
-            former = {"digest": row.digest, "key_id": row.id, "until": now + grace}
             # Without grace the key may have leaked: what was promised before ends, too.
-            ended = former_keys.c.key_id == row.id if not grace else former_keys.c.until < now
-            db.execute(delete(former_keys).where(ended))
-            db.execute(insert(former_keys), former)
-            db.execute(update(keys).where(keys.c.id == row.id).values(**new))
+            ended = "until < :now" if grace else "key_id = :id"
+            db.change(f"DELETE FROM former_keys WHERE {ended}", id=row.id, now=now)
+            db.add("former_keys", [{"digest": row.digest, "key_id": row.id, "until": now + grace}])
+            db.change(
+                "UPDATE keys SET digest = :digest, expires_at = :expires_at WHERE id = :id",
+                id=row.id,
+                digest=digest_of(text.reveal()),
+                expires_at=now + lasts if lasts else row.expires_at,
+            )
             return _key(_in_use(db, row.id)), text
 
     def revoke(self, name: str) -> Key:
         """End a key, given by its name or id; running services accept it for at most FRESH seconds more."""
         with self._database.write() as db:
             row = _in_use(db, name)
-            db.execute(update(keys).where(keys.c.id == row.id).values(revoked_at=time.time()))
+            db.change(
+                "UPDATE keys SET revoked_at = :now WHERE id = :id", id=row.id, now=time.time()
+            )
         return _key(row)
 
     def ids_of(self, name: str) -> list[str]:
@@ -206,44 +208,27 @@ class KeyRing:
         return ids or [name]
 
 
-_BY_DIGEST = select(keys).where(
-    or_(
-        keys.c.digest == bindparam("sought"),
-        keys.c.id.in_(
-            select(former_keys.c.key_id).where(
-                former_keys.c.digest == bindparam("sought"),
-                former_keys.c.until > bindparam("now"),
-            )
-        ),
+_BY_DIGEST = """
+    SELECT * FROM keys WHERE digest = :sought OR id IN (
+        SELECT key_id FROM former_keys WHERE digest = :sought AND until > :now
     )
-)
-_NOT_REVOKED = keys.c.revoked_at.is_(None)
-_IN_USE = select(keys).where(
-    or_(keys.c.name == bindparam("sought"), keys.c.id == bindparam("sought")), _NOT_REVOKED
-)
-_NAMES = select(keys.c.name).where(_NOT_REVOKED).order_by(keys.c.created_at)
+"""
+_IN_USE = "SELECT * FROM keys WHERE (name = :sought OR id = :sought) AND revoked_at IS NULL"
+_NAMES = "SELECT name FROM keys WHERE revoked_at IS NULL ORDER BY created_at"
 
 
-def _in_use(db: Connection, name: str) -> Row[Any]:
+def _in_use(db: Lent, name: str) -> Row:
     """Return the row of a key, given by its name or id; ConfigError where there is none that is not revoked."""
-    row = db.execute(_IN_USE, {"sought": name}).first()
-    if row is None:
-        names = db.scalars(_NAMES).all()
+    rows = db.rows(_IN_USE, sought=name)
+    if not rows:
+        names = [row.name for row in db.rows(_NAMES)]
         raise ConfigError(f"No key named {name!r} is in use.{did_you_mean(name, names)}")
-    return row
+    return rows[0]
 
 
-def _key(row: Row[Any]) -> Key:
-    return Key(
-        row.id,
-        row.name,
-        frozenset(row.scopes.split()),
-        row.rate,
-        row.created_at,
-        row.revoked_at,
-        row.expires_at,
-        bool(row.private),
-    )
+def _key(row: Row) -> Key:
+    stored = {each.name: getattr(row, each.name) for each in fields(Key)}
+    return Key(**{**stored, "scopes": frozenset(row.scopes.split()), "private": bool(row.private)})
 
 
 def _new_text() -> Secret:
@@ -324,23 +309,22 @@ class Rates:
     def _granted(self, key_id: str, rate: RateLimitItem, now: float) -> int:
         """Store that a part of the rate is taken, and return how many requests it is."""
         span, began = rate.get_expiry(), _window(rate, now)
-        own = rates.c.key_id == key_id
-        with self._database.write() as db:
-            # Whoever comes second waits for this row: else two services take the same rest.
-            db.execute(select(registry.c.number).with_for_update())
-            lately = select(rates).where(own, rates.c.began >= began - span)
-            taken = {row.began: row.taken for row in db.execute(lately)}
+        # Whoever comes second waits: else two services take the same rest.
+        with self._database.write(alone=True) as db:
+            lately = "SELECT began, taken FROM rates WHERE key_id = :key AND began >= :before"
+            taken = {
+                row.began: row.taken for row in db.rows(lately, key=key_id, before=began - span)
+            }
             # The part of the window before that is less than a span ago, as if its requests were spread evenly.
             before = taken.get(began - span, 0) * (1 - (now - began) / span)
             granted: int = min(
                 max(1, rate.amount // 20), math.floor(rate.amount - before - taken.get(began, 0))
             )
             if granted > 0:
-                db.execute(delete(rates).where(own, rates.c.began != began - span))
-                db.execute(
-                    insert(rates),
-                    {"key_id": key_id, "began": began, "taken": taken.get(began, 0) + granted},
-                )
+                others = "DELETE FROM rates WHERE key_id = :key AND began != :before"
+                db.change(others, key=key_id, before=began - span)
+                now_taken = taken.get(began, 0) + granted
+                db.add("rates", [{"key_id": key_id, "began": began, "taken": now_taken}])
         return granted
 
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Sequence
-from typing import Any
-
-from sqlalchemy import Row, delete, func, insert, select
-from sqlalchemy.exc import IntegrityError
 
 from nbext.core.wire import email_of
-from nbext.service.accounts.database import Database, signups
+from nbext.service.accounts.database import Database, Row, insert_into
 from nbext.service.http.problems import Problem
 
 _DAY = 86_400
@@ -31,10 +25,9 @@ class SignUps:
         The problem is 507 where the key has recorded as many as it may within a day.
         """
         email, now = email_of(given), time.time()
-        c = signups.c
-        of_today = select(func.count()).where(c.key_id == key_id, c.consented_at > now - _DAY)
+        of_today = "SELECT count(*) FROM signups WHERE key_id = :key AND consented_at > :since"
         # The same answer whether it was there or not: else anyone with a key could ask who reads the newsletter.
-        if self._database.scalar(of_today) >= _MOST:
+        if self._database.scalar(of_today, key=key_id, since=now - _DAY) >= _MOST:
             raise Problem("quota", f"This key has recorded {_MOST:,} addresses within a day.")
         row = {
             "address": email.casefold(),
@@ -42,16 +35,14 @@ class SignUps:
             "consented_at": now,
             "key_id": key_id,
         }
-        with contextlib.suppress(IntegrityError):
-            self._database.change(insert(signups), row)
+        self._database.change(f"{insert_into('signups', row)} ON CONFLICT DO NOTHING", **row)
         return email
 
-    def all(self) -> Sequence[Row[Any]]:
+    def all(self) -> list[Row]:
         """Return every sign-up, the oldest first: its ``email``, and ``consented_at`` in seconds since 1970."""
-        every = select(signups).order_by(signups.c.consented_at, signups.c.address)
-        return self._database.rows(every)
+        return self._database.rows("SELECT * FROM signups ORDER BY consented_at, address")
 
     def delete(self, email: str) -> bool:
         """Delete an address; False where it was not recorded."""
-        this = delete(signups).where(signups.c.address == email.casefold())
-        return self._database.change(this) > 0
+        this = "DELETE FROM signups WHERE address = :address"
+        return self._database.change(this, address=email.casefold()) > 0

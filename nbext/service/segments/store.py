@@ -15,28 +15,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    Connection,
-    Row,
-    bindparam,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
-
 from nbext.core.strict_json import canonical_json, to_json
 from nbext.core.wire import IDEMPOTENCY_HEADER, Status
 from nbext.engine.dataset import MOST_VALUES
-from nbext.service.accounts.database import (
-    Database,
-    idempotency,
-    registry,
-    segments,
-)
+from nbext.service.accounts.database import Database, Lent, Row, insert_into
 from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
@@ -124,70 +106,44 @@ class SegmentRecord:
         return self.key_id == key.id or "admin" in key.scopes
 
 
-_WHICH: BindParameter[str] = bindparam("which")
-_KEY: BindParameter[str] = bindparam("key")
-_OWN = (segments.c.id == _WHICH, segments.c.lease == bindparam("by"))
-_UNFINISHED = segments.c.status.in_(UNFINISHED)
-# Built once: to build a statement costs as much as to run it. Each bound value that is no column of a change has a
-# name of its own.
-_GET = select(segments).where(segments.c.id == _WHICH)
-_CLAIMED = select(idempotency.c.body, idempotency.c.segment).where(
-    idempotency.c.key_id == _KEY,
-    idempotency.c.name == bindparam("claim"),
-    idempotency.c.created_at > bindparam("since"),
-)
-# Whoever enters a segment holds this row, so that what it finds is still so when it writes.
-_ENTERING = select(registry.c.number).with_for_update()
-# All that the bounds of the queue and a place in it need; hundreds of rows at most.
-_IN_QUEUE, _OF_KEY = segments.c.status == "queued", segments.c.key_id == _KEY
-_QUEUE = select(
-    func.count().filter(_IN_QUEUE).label("waiting"),
-    func.count().filter(_OF_KEY).label("of_key"),
-    func.max(segments.c.turn)
-    .filter(_OF_KEY, segments.c.priority == bindparam("rank"))
-    .label("last"),
-    func.min(segments.c.turn).filter(_IN_QUEUE).label("head"),
-    func.max(segments.c.turn).filter(segments.c.status == "running").label("served"),
-    func.sum(segments.c.stored).label("reserved"),
-).where(_UNFINISHED)
-_NEXT = (
-    select(segments)
-    .where(
-        _IN_QUEUE,
-        segments.c.fingerprint.in_(bindparam("data", expanding=True)),
-        segments.c.key_id.not_in(bindparam("busy", expanding=True)),
-    )
-    .order_by(segments.c.turn, segments.c.priority, segments.c.created_at)
-    .limit(1)
-)
-# The one that another service takes just now is passed over.
-_START = (
-    update(segments)
-    .where(
-        segments.c.id
-        == _NEXT.with_only_columns(segments.c.id)
-        .with_for_update(skip_locked=True)
-        .scalar_subquery()
-    )
-    .values(attempts=segments.c.attempts + 1)
-    .returning(segments)
-)
-_COMPLETE = (
-    update(segments)
-    .where(*_OWN, segments.c.status == "running")
-    .values(lease=None, stored=bindparam("bytes") + func.length(segments.c.request))
-    .returning(segments)
-)
-_END = update(segments).where(*_OWN, _UNFINISHED)
+_GET = "SELECT * FROM segments WHERE id = :id"
+_UNFINISHED = "status IN ('queued', 'running')"
 # What a segment takes without a result.
-_TEXTS = func.length(segments.c.request) + func.length(segments.c.facts)
+_TEXTS = "length(request) + length(facts)"
+# Of the service that runs it.
+_OWN = f"id = :id AND lease = :lease AND {_UNFINISHED}"
+# All that the bounds of the queue and a place in it need; hundreds of rows at most.
+_QUEUE = f"""
+    SELECT
+        count(*) FILTER (WHERE status = 'queued') AS waiting,
+        count(*) FILTER (WHERE key_id = :key) AS of_key,
+        max(turn) FILTER (WHERE key_id = :key AND priority = :priority) AS last,
+        min(turn) FILTER (WHERE status = 'queued') AS head,
+        max(turn) FILTER (WHERE status = 'running') AS served,
+        sum(stored) AS reserved
+    FROM segments WHERE {_UNFINISHED}
+"""
+_NEXT = """
+    SELECT id FROM segments WHERE status = 'queued' AND fingerprint IN :data AND key_id NOT IN :busy
+    ORDER BY turn, priority, created_at LIMIT 1
+"""
+_START = f"""
+    UPDATE segments
+    SET status = 'running', lease = :lease, started_at = :now, attempts = attempts + 1
+    WHERE id = ({_NEXT}) AND status = 'queued' RETURNING *
+"""
+_COMPLETE = """
+    UPDATE segments
+    SET status = 'completed', lease = NULL, matched = :matched, returned = :returned, preview = :preview,
+        facts = :facts, completed_at = :now, used_at = :now, file = :file, size = :size, sha256 = :sha256,
+        stored = :bytes + length(request)
+    WHERE id = :id AND lease = :lease AND status = 'running' RETURNING *
+"""
+_ENDED = f"completed_at = :now, error = :error, stored = {_TEXTS}"
 # Bytes of one row of a result, at most about, and of each of its columns: reserved when a segment is accepted.
 _ROW_BYTES, _COLUMN_BYTES = 44, 20
 # Idempotency-Keys of one key within their 24 hours.
 _MOST_CLAIMS = 10_000
-_ADD = insert(segments).returning(segments)
-_TAKEN = select(func.sum(segments.c.stored)).where(_OF_KEY)
-_OF_FILE = (segments.c.file, segments.c.size, segments.c.sha256)
 # What a row has as text, as it is stored, and is in JSON there.
 _JSON = ("request", "facts", "preview", "error")
 
@@ -196,12 +152,12 @@ def _text(value: Any) -> str:
     return to_json(value).decode()
 
 
-def _result(row: Row[Any]) -> ResultFile:
+def _result(row: Row) -> ResultFile:
     return ResultFile(row.file, row.size, row.sha256)
 
 
-def _segment(row: Row[Any]) -> SegmentRecord:
-    stored = row._mapping
+def _segment(row: Row) -> SegmentRecord:
+    stored = row._asdict()
     found = {each.name: stored[each.name] for each in fields(SegmentRecord) if each.name in stored}
     found |= {name: json.loads(stored[name] or "null") for name in _JSON}
     found |= {name: bool(stored[name]) for name in ("private", "cancel")}
@@ -211,26 +167,29 @@ def _segment(row: Row[Any]) -> SegmentRecord:
     )
 
 
-def _claimed(db: Connection, claim: IdempotencyKey, now: float) -> str | None:
-    row = db.execute(
-        _CLAIMED, {"key": claim.key_id, "claim": claim.name, "since": now - _CLAIM_SECONDS}
-    ).first()
+def _claimed(db: Lent, claim: IdempotencyKey, now: float) -> str | None:
+    rows = db.rows(
+        "SELECT * FROM idempotency WHERE key_id = :key AND name = :name AND created_at > :since",
+        key=claim.key_id,
+        name=claim.name,
+        since=now - _CLAIM_SECONDS,
+    )
     # A key that is used again by mistake would return the segment of another question.
-    if row and row.body != claim.body:
+    if rows and rows[0].body != claim.body:
         raise Problem(
             "idempotency-key-reused",
             f"This {IDEMPOTENCY_HEADER} was sent with another body before. Use a new one for a new request.",
         )
-    return row.segment if row else None
+    return rows[0].segment if rows else None
 
 
-def _check_quota(db: Connection, key_id: str, policy: Policy) -> None:
+def _check_quota(db: Lent, key_id: str, policy: Policy) -> None:
     """Raise the problem 507 where a key's segments take all that they may."""
     # The owner's key is bounded by ``keep_bytes`` alone, as it has no rate: for one person the oldest results go.
     if key_id == "owner":
         return
     # With what is reserved for those that have not finished: many at once would each find room.
-    taken = db.scalar(_TAKEN, {"key": key_id}) or 0
+    taken = db.scalar("SELECT sum(stored) FROM segments WHERE key_id = :key", key=key_id) or 0
     if taken >= policy.key_bytes:
         raise Problem(
             "quota",
@@ -249,12 +208,12 @@ def _reserved(request: Mapping[str, Any], facts: Mapping[str, Any], most: int | 
     return rows * (_ROW_BYTES + _COLUMN_BYTES * columns)
 
 
-def _turn(db: Connection, key_id: str, priority: int, limits: Limits, policy: Policy) -> int:
+def _turn(db: Lent, key_id: str, priority: int, limits: Limits, policy: Policy) -> int:
     """Return a place in the queue: after the key's own last one, and not before those that are served now.
 
     So the keys take turns however many segments each has, and a key's counts do not wait for its other segments.
     """
-    queue = db.execute(_QUEUE, {"key": key_id, "rank": priority}).one()
+    (queue,) = db.rows(_QUEUE, key=key_id, priority=priority)
     if queue.waiting >= limits.queue:
         detail = f"{queue.waiting} segments are waiting. Try again soon."
         raise Problem("busy", detail, headers=RETRY_SOON)
@@ -278,7 +237,7 @@ class SegmentStore:
 
     def get(self, segment_id: str) -> SegmentRecord | None:
         """Return the segment, or None."""
-        rows = self._database.rows(_GET, {"which": segment_id})
+        rows = self._database.rows(_GET, id=segment_id)
         return _segment(rows[0]) if rows else None
 
     def enqueue(
@@ -309,26 +268,22 @@ class SegmentStore:
         now, asked, said = time.time(), _text(request), _text(facts)
         # A count needs no rows and is quick.
         priority = 0 if request["limit"] == 0 else 1
-        with self._database.write() as db:
-            # Two callers may ask for one segment at once, in two services: one of them enters it, the other finds it.
-            db.execute(_ENTERING)
+        # Two callers may ask for one segment at once, in two services: one of them enters it, the other finds it.
+        with self._database.write(alone=True) as db:
             # An old claim gives way; a young one stays, and has to be of the same body.
             if claim and _claimed(db, claim, now) is None:
-                c = idempotency.c
-                db.execute(
-                    delete(idempotency).where(c.key_id == claim.key_id, c.name == claim.name)
-                )
-                sent = db.scalar(select(func.count()).where(c.key_id == claim.key_id)) or 0
+                own = {"key": claim.key_id, "name": claim.name}
+                db.change("DELETE FROM idempotency WHERE key_id = :key AND name = :name", **own)
+                sent = db.scalar("SELECT count(*) FROM idempotency WHERE key_id = :key", key=key.id)
                 if sent >= _MOST_CLAIMS:
                     detail = f"This key has sent {_MOST_CLAIMS:,} of {IDEMPOTENCY_HEADER} within a day. Leave it out."
                     raise Problem("quota", detail)
-                made = {**vars(claim), "segment": segment_id, "created_at": now}
-                db.execute(insert(idempotency), made)
-            former = row = db.execute(_GET, {"which": segment_id}).first()
+                db.add("idempotency", [{**vars(claim), "segment": segment_id, "created_at": now}])
+            rows = db.rows(_GET, id=segment_id)
             begins = (
-                former is None
-                or former.status in WITHOUT_RESULT
-                or (lost is not None and former.file == lost.file)
+                not rows
+                or rows[0].status in WITHOUT_RESULT
+                or (lost is not None and rows[0].file == lost.file)
             )
             if begins:
                 _check_quota(db, key.id, self._database.policy)
@@ -346,11 +301,10 @@ class SegmentStore:
                     "priority": priority,
                     "turn": _turn(db, key.id, priority, limits, self._database.policy),
                 }
-                if former is not None:
-                    db.execute(delete(segments).where(segments.c.id == segment_id))
-                row = db.execute(_ADD, new).one()
-            assert row is not None, "it was there, or is there now"
-        return _segment(row), begins
+                if rows:
+                    db.change("DELETE FROM segments WHERE id = :id", id=segment_id)
+                rows = db.rows(f"{insert_into('segments', new)} RETURNING *", **new)
+        return _segment(rows[0]), begins
 
     def claimed(self, claim: IdempotencyKey) -> str | None:
         """Return the id of the segment that this claim made, or None where it is new; 422 where the body differs."""
@@ -359,17 +313,19 @@ class SegmentStore:
 
     def forget_old_claims(self) -> None:
         """Delete the claims that are older than 24 hours."""
-        self._database.change(
-            delete(idempotency).where(idempotency.c.created_at <= time.time() - _CLAIM_SECONDS)
-        )
+        old = "DELETE FROM idempotency WHERE created_at <= :before"
+        self._database.change(old, before=time.time() - _CLAIM_SECONDS)
 
     def queued(self) -> int:
         """Return how many segments wait, for whichever service."""
-        return self._database.scalar(select(func.count()).where(_IN_QUEUE)) or 0
+        waiting = "SELECT count(*) FROM segments WHERE status = 'queued'"
+        return int(self._database.scalar(waiting))
 
     def queue_age(self) -> float:
         """Return how long the segment has waited that waits longest, in seconds."""
-        oldest = self._database.scalar(select(func.min(segments.c.created_at)).where(_IN_QUEUE))
+        oldest = self._database.scalar(
+            "SELECT min(created_at) FROM segments WHERE status = 'queued'"
+        )
         return max(0.0, time.time() - oldest) if oldest else 0.0
 
     def start(
@@ -381,12 +337,11 @@ class SegmentStore:
         """
         wanted = {"data": list(fingerprints), "busy": list(busy)}
         # Most looks find nothing, and readers wait for nobody.
-        if not self._database.rows(_NEXT, wanted):
+        if not self._database.rows(_NEXT, **wanted):
             return None
-        running = {"status": "running", "lease": lease, "started_at": time.time()}
-        with self._database.write() as db:
-            row = db.execute(_START, {**wanted, **running}).first()
-        return _segment(row) if row else None
+        with self._database.write(alone=True) as db:
+            rows = db.rows(_START, lease=lease, now=time.time(), **wanted)
+        return _segment(rows[0]) if rows else None
 
     def complete(
         self,
@@ -403,81 +358,76 @@ class SegmentStore:
 
         It was cancelled, or taken over by another service that took this one for ended.
         """
-        now, first, said = time.time(), _text(preview), _text(facts)
-        change = {
-            "which": segment_id,
-            "by": lease,
-            "status": "completed",
-            "matched": matched,
-            "returned": returned,
-            "preview": first,
-            "completed_at": now,
-            "used_at": now,
-            "facts": said,
-            **vars(result),
-            "bytes": result.size + len(first) + len(said),
-        }
+        first, said = _text(preview), _text(facts)
         with self._database.write() as db:
-            row = db.execute(_COMPLETE, change).first()
-        return _segment(row) if row else None
+            rows = db.rows(
+                _COMPLETE,
+                id=segment_id,
+                lease=lease,
+                matched=matched,
+                returned=returned,
+                preview=first,
+                facts=said,
+                now=time.time(),
+                bytes=result.size + len(first) + len(said),
+                **vars(result),
+            )
+        return _segment(rows[0]) if rows else None
 
     def end(
         self, segment_id: str, lease: str, status: Status, error: Mapping[str, Any] | None
     ) -> bool:
         """Mark an unfinished segment of this service as failed or cancelled."""
-        ended = {"status": status, "error": error and _text(error), "completed_at": time.time()}
-        own = {"which": segment_id, "by": lease}
-        return (
-            self._database.change(_END.values(stored=_TEXTS), {**own, **ended, "lease": None}) > 0
-        )
+        this = f"UPDATE segments SET status = :status, lease = NULL, {_ENDED} WHERE {_OWN}"
+        why = error and _text(error)
+        own = {"id": segment_id, "lease": lease}
+        return self._database.change(this, status=status, error=why, now=time.time(), **own) > 0
 
     def requeue(self, segment_id: str, lease: str, *, killed: bool) -> bool:
         """Put an unfinished segment back, for the next service to run; False where another was quicker.
 
         Its service ends in order, or was ``killed``.
         """
-        back = _END.values(
-            status="queued",
-            started_at=None,
-            lease=None,
-            attempts=segments.c.attempts - (0 if killed else 1),
-        )
-        return self._database.change(back, {"which": segment_id, "by": lease}) > 0
+        back = f"""
+            UPDATE segments
+            SET status = 'queued', started_at = NULL, lease = NULL, attempts = attempts - :less WHERE {_OWN}
+        """
+        return self._database.change(back, less=int(not killed), id=segment_id, lease=lease) > 0
 
     def cancel(self, segment_id: str, why: Mapping[str, Any]) -> bool:
         """Cancel a segment that waits, or ask the service that runs it to; False where it has finished."""
-        this = update(segments).where(segments.c.id == segment_id)
-        ended = {"status": "cancelled", "error": _text(why), "completed_at": time.time()}
+        waits = f"UPDATE segments SET status = 'cancelled', {_ENDED} WHERE id = :id AND status = 'queued'"
+        runs = f"UPDATE segments SET cancel = 1 WHERE id = :id AND {_UNFINISHED}"
         with self._database.write() as db:
-            waited = db.execute(this.where(_IN_QUEUE).values(stored=_TEXTS, **ended)).rowcount > 0
-            return waited or bool(db.execute(this.where(_UNFINISHED).values(cancel=1)).rowcount)
+            waited = db.change(waits, id=segment_id, error=_text(why), now=time.time())
+            return bool(waited or db.change(runs, id=segment_id))
 
     def unsettled(self, ids: Collection[str]) -> list[tuple[str, bool]]:
         """Return which of these segments have finished, with False, or are to be cancelled, with True."""
-        asked = select(segments.c.id, _UNFINISHED.label("unfinished")).where(
-            segments.c.id.in_(ids),
-            or_(segments.c.cancel == 1, segments.c.status.not_in(UNFINISHED)),
-        )
-        return [(row.id, bool(row.unfinished)) for row in self._database.rows(asked)]
+        asked = f"""
+            SELECT id, {_UNFINISHED} AS unfinished FROM segments
+            WHERE id IN :ids AND (cancel = 1 OR NOT ({_UNFINISHED}))
+        """
+        return [(row.id, bool(row.unfinished)) for row in self._database.rows(asked, ids=[*ids])]
 
     def fail_of_other_data(
         self, fingerprints: Collection[str], before: float, why: Mapping[str, Any]
     ) -> None:
         """Fail the segments that wait since ``before`` for data of other fingerprints, which is not open any more."""
-        gone = update(segments).where(
-            _IN_QUEUE, segments.c.fingerprint.not_in(fingerprints), segments.c.created_at < before
-        )
-        self._database.change(
-            gone.values(status="failed", error=_text(why), completed_at=time.time(), stored=_TEXTS)
-        )
+        gone = f"""
+            UPDATE segments SET status = 'failed', {_ENDED}
+            WHERE status = 'queued' AND fingerprint NOT IN :data AND created_at < :before
+        """
+        of = {"data": [*fingerprints], "before": before}
+        self._database.change(gone, error=_text(why), now=time.time(), **of)
 
     def lead(self, lease: str, is_alive: Callable[[str], bool]) -> bool:
         """Return whether this service is the one that cleans up for all: it is, unless another is that is alive."""
-        leader = self._database.scalar(select(registry.c.leader))
+        leader = self._database.scalar("SELECT leader FROM registry")
         if leader and (leader == lease or is_alive(leader)):
             return bool(leader == lease)
-        free = update(registry).where(registry.c.leader.is_not_distinct_from(leader))
-        return self._database.change(free.values(leader=lease)) > 0
+        free = "UPDATE registry SET leader = :lease WHERE coalesce(leader, '') = :former"
+        return self._database.change(free, lease=lease, former=leader or "") > 0
 
     def expire(self, files: Collection[str], reason: Mapping[str, Any]) -> list[str]:
         """Mark the completed segments of these files as expired, in one transaction; return the files of those marked.
@@ -485,20 +435,17 @@ class SegmentStore:
         Their requests stay for a while, so that they can be run again: see `forget`.
         """
         # By the file alone, and then by the id: of a million segments SQLite would look at each that is completed.
-        named = select(segments.c.id, segments.c.file, segments.c.status).where(
-            segments.c.file.in_(files)
-        )
+        named = "SELECT id, file, status FROM segments WHERE file IN :files"
         # The preview goes with the file: an expired result leaves nothing of the data behind.
-        gone = {
-            **dict.fromkeys(("file", "size", "sha256", "preview")),
-            "status": "expired",
-            "error": _text(reason),
-            "stored": _TEXTS,
-        }
-        with self._database.write() as db:
-            rows = db.execute(named.with_for_update()).all()
+        gone = f"""
+            UPDATE segments SET status = 'expired', error = :error, stored = {_TEXTS},
+                file = NULL, size = NULL, sha256 = NULL, preview = NULL
+            WHERE id IN :ids
+        """
+        with self._database.write(alone=True) as db:
+            rows = db.rows(named, files=[*files])
             found = {row.id: row.file for row in rows if row.status == "completed"}
-            db.execute(update(segments).where(segments.c.id.in_(found)).values(gone))
+            db.change(gone, error=_text(reason), ids=[*found])
         return [*found.values()]
 
     def forget(self, before: float, excess: int = 0) -> None:
@@ -508,69 +455,61 @@ class SegmentStore:
         """
         # One status after the other: of all three together, each look would sort all of them.
         for status in WITHOUT_RESULT:
-            ended = (
-                select(segments.c.id, segments.c.stored, segments.c.used_at)
-                .where(segments.c.status == status)
-                .order_by(segments.c.used_at)
-                .limit(_BATCH)
-            )
+            ended = f"""
+                SELECT id, stored, used_at FROM segments WHERE status = :status
+                ORDER BY used_at LIMIT {_BATCH}
+            """
             ids = [""] * _BATCH
             while len(ids) == _BATCH:
-                with self._database.write() as db:
+                with self._database.write(alone=True) as db:
                     ids = []
-                    for row in db.execute(ended).all():
+                    for row in db.rows(ended, status=status):
                         if row.used_at < before or excess > 0:
                             ids.append(row.id)
                             excess -= row.stored
-                    db.execute(delete(segments).where(segments.c.id.in_(ids)))
+                    db.change("DELETE FROM segments WHERE id IN :ids", ids=ids)
 
     def touch(self, segment_id: str, *, every: float) -> None:
         """Note that the result was used, unless that was noted less than ``every`` seconds ago."""
+        used = "UPDATE segments SET used_at = :now WHERE id = :id AND used_at < :before"
         now = time.time()
-        used = update(segments).where(segments.c.id == segment_id, segments.c.used_at < now - every)
-        self._database.change(used.values(used_at=now))
+        self._database.change(used, id=segment_id, now=now, before=now - every)
 
     def running(self) -> list[SegmentRecord]:
         """Return the segments that run, in whichever service, the least recently used first."""
-        status = segments.c.status == "running"
-        rows = self._database.rows(select(segments).where(status).order_by(segments.c.used_at))
-        return [_segment(row) for row in rows]
+        running = "SELECT * FROM segments WHERE status = 'running' ORDER BY used_at"
+        return [_segment(row) for row in self._database.rows(running)]
 
     def results(self) -> Iterator[list[tuple[str, ResultFile]]]:
         """Yield all results with their segments' ids, some hundred at a time."""
-        some = (
-            select(segments.c.id, *_OF_FILE)
-            .where(segments.c.file > bindparam("after"))
-            .order_by(segments.c.file)
-            .limit(_BATCH)
-        )
+        some = f"""
+            SELECT id, file, size, sha256 FROM segments WHERE file > :after ORDER BY file LIMIT {_BATCH}
+        """
         last = ""
-        while rows := self._database.rows(some, {"after": last}):
+        while rows := self._database.rows(some, after=last):
             last = rows[-1].file
             yield [(row.id, _result(row)) for row in rows]
 
     def has_results(self) -> bool:
         """Return whether any segment has a result."""
-        return bool(self._database.rows(select(*_OF_FILE).where(segments.c.file > "").limit(1)))
+        return bool(self._database.rows("SELECT id FROM segments WHERE file > '' LIMIT 1"))
 
     def least_used(self) -> list[tuple[float, int, ResultFile]]:
         """Return some hundred results, those first that were not used for longest.
 
         Each with the time of its last use, and the bytes that it takes with all that is stored of its segment.
         """
-        some = (
-            select(segments.c.used_at, segments.c.stored, *_OF_FILE)
-            .where(segments.c.status == "completed")
-            .order_by(segments.c.used_at)
-            .limit(_BATCH)
-        )
+        some = f"""
+            SELECT used_at, stored, file, size, sha256 FROM segments WHERE status = 'completed'
+            ORDER BY used_at LIMIT {_BATCH}
+        """
         return [(row.used_at, row.stored, _result(row)) for row in self._database.rows(some)]
 
     def stored_bytes(self) -> int:
         """Return how many bytes all segments take: results, requests, previews."""
-        return int(self._database.scalar(select(func.sum(segments.c.stored))) or 0)
+        return int(self._database.scalar("SELECT sum(stored) FROM segments") or 0)
 
     def unnamed(self, files: Collection[str]) -> set[str]:
         """Return which of these files no segment has."""
-        named = select(segments.c.file).where(segments.c.file.in_(files))
-        return set(files) - {row.file for row in self._database.rows(named)}
+        named = "SELECT file FROM segments WHERE file IN :files"
+        return set(files) - {row.file for row in self._database.rows(named, files=[*files])}

@@ -9,17 +9,14 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import create_engine, event, insert, select, text, update
-from sqlalchemy.exc import IntegrityError
 
 from nbext.errors import StorageError
 from nbext.service.accounts import audit
-from nbext.service.accounts.database import Database, keys, signups
-from nbext.service.accounts.database import rates as stored_rates
+from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing, Rates, digest_of, parse_rate
 from nbext.service.http.problems import Problem
 from tests.service import postgres
-from tests.service.conftest import Running
+from tests.service.conftest import Running, trace
 
 
 class Counted(Database):
@@ -29,15 +26,14 @@ class Counted(Database):
         self.commits = 0
         self.inside = threading.Semaphore(0)
         super().__init__(path)
+        trace(self, self._note)
 
-        event.listen(self._engine, "before_cursor_execute", self._note)
-
-    def _note(self, _, cursor, statement, *rest):
+    def _note(self, statement: str) -> None:
         self.commits += statement == "COMMIT"
 
     def sign(self, address: str, leave: Future[None] | None = None) -> str:
         with self.write() as db:
-            db.execute(insert(signups), {"address": address, "email": address, "consented_at": 0})
+            db.add("signups", [{"address": address, "email": address, "consented_at": 0.0}])
             self.inside.release()
             if leave:
                 leave.result(timeout=20)
@@ -45,7 +41,7 @@ class Counted(Database):
 
     def signed(self) -> list[str]:
         with self.read() as db:
-            return list(db.scalars(select(signups.c.address).order_by(signups.c.address)))
+            return [row.address for row in db.rows("SELECT address FROM signups ORDER BY address")]
 
 
 @pytest.fixture
@@ -80,8 +76,8 @@ def test_writers_that_come_while_one_is_at_work_are_each_committed_after_it(data
 
 
 def test_a_connection_is_used_again_and_again(database):
-    opened = []
-    event.listen(database._engine, "connect", lambda *_: opened.append(1))
+    opened, connect = [], database._place.connect
+    database._place.connect = lambda: opened.append(1) or connect()
     for number in range(5):
         database.sign(str(number))
         assert len(database.signed()) == number + 1
@@ -116,9 +112,9 @@ def test_a_part_that_fails_takes_nothing_of_the_others_with_it(database, pool):
     errors = [each.exception(timeout=20) for each in (first, *others)]
     assert [type(error) for error in errors] == [
         type(None),
-        IntegrityError,
+        sqlite3.IntegrityError,
         type(None),
-        IntegrityError,
+        sqlite3.IntegrityError,
         type(None),
     ]
     assert database.signed() == ["a", "b", "c"]
@@ -129,13 +125,13 @@ def test_where_the_whole_transaction_breaks_its_writer_is_told_and_the_next_is_s
 ):
     def spoil() -> None:
         with database.write() as db:
-            db.execute(insert(signups), {"address": "a", "email": "a", "consented_at": 0})
-            db.exec_driver_sql("ROLLBACK")  # as SQLite does by itself where the disk is full
+            db.add("signups", [{"address": "a", "email": "a", "consented_at": 0.0}])
+            db.change("ROLLBACK")  # as SQLite does by itself where the disk is full
             raise sqlite3.OperationalError("database or disk is full")
 
     def ended() -> None:
         with database.write() as db:
-            db.exec_driver_sql("ROLLBACK")
+            db.change("ROLLBACK")
 
     assert "disk is full" in str(pool.submit(spoil).exception(timeout=20))
     assert isinstance(pool.submit(ended).exception(timeout=20), StorageError), (
@@ -148,10 +144,7 @@ def test_where_the_whole_transaction_breaks_its_writer_is_told_and_the_next_is_s
 
 def test_a_transaction_waits_for_the_disk_in_full(database):
     with database.write() as db:
-        set_to = [
-            db.exec_driver_sql(f"PRAGMA {name}").scalar()
-            for name in ("synchronous", "journal_mode")
-        ]
+        set_to = [db.scalar(f"PRAGMA {name}") for name in ("synchronous", "journal_mode")]
     assert set_to == [2, "wal"]
 
 
@@ -183,8 +176,8 @@ def test_the_registry_of_another_nbext_is_refused_in_one_line_and_left_alone(
 def test_many_that_open_a_new_registry_at_once_make_it_once(tmp_path, pool):
     opened = list(pool.map(Database, [tmp_path / "registry.sqlite"] * 8))
     with opened[0].write() as db:
-        db.execute(update(keys).values(rate=None))
-        assert db.scalar(text("SELECT count(*) FROM registry")) == 1
+        db.change("UPDATE keys SET rate = NULL")
+        assert db.scalar("SELECT count(*) FROM registry") == 1
     for each in opened:
         each.close()
 
@@ -204,7 +197,7 @@ def test_a_rate_that_cannot_be_stored_is_counted_in_memory(tmp_path):
     with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
         # As on a full disk: the connection, which is used again, reads and does not write.
         with database.read() as db:
-            db.exec_driver_sql("PRAGMA query_only = 1")
+            db.change("PRAGMA query_only = 1")
         rates, key = Rates(database), Key("a", "a", rate="45/year")
         for _ in range(45):
             if not rates.spend(key):
@@ -217,7 +210,7 @@ def test_a_rate_that_cannot_be_stored_is_counted_in_memory(tmp_path):
 def test_the_window_before_counts_for_the_part_of_it_that_is_less_than_a_window_ago(tmp_path):
     with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
         rates, rate = Rates(database), parse_rate("100/minute")
-        database.change(insert(stored_rates), {"key_id": "a", "began": 600.0, "taken": 80})
+        database.change("INSERT INTO rates VALUES ('a', 600.0, 80)")
         # A quarter of the window has passed: three quarters of the 80 count.
         granted = [rates._granted("a", rate, 675.0) for _ in range(10)]
     assert granted == [5] * 8 + [0] * 2
@@ -228,10 +221,9 @@ def test_no_two_keys_have_the_same_text(registry):
         ring = KeyRing(database)
         _, text = ring.add("a")
         ring.add("b")
-        with pytest.raises(IntegrityError):
-            database.change(
-                update(keys).where(keys.c.name == "b").values(digest=digest_of(text.reveal()))
-            )
+        same = "UPDATE keys SET digest = :digest WHERE name = 'b'"
+        with pytest.raises(database._place.error):
+            database.change(same, digest=digest_of(text.reveal()))
         assert ring.find(text.reveal()).name == "a"
 
 
@@ -282,15 +274,8 @@ def test_a_registry_that_cannot_be_reached_is_said_once_and_answered_with_503(
         running = Running(data_dir, tmp_path / "service", registry=url)
         try:
             assert running.get("/v1/segment/none").status_code == 404
-            name, admin = (
-                url.rpartition("/")[2],
-                create_engine(
-                    server.replace("postgresql:", "postgresql+psycopg:"),
-                    isolation_level="AUTOCOMMIT",
-                ),
-            )
-            with admin.connect() as db:
-                db.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+            name = url.rpartition("/")[2]
+            postgres.run(server, f"DROP DATABASE {name} WITH (FORCE)")
             answers = [
                 running.get("/v1/segment/none"),
                 running.get("/about", headers={"x-api-key": "of-no-key-at-all"}),
@@ -309,8 +294,6 @@ def test_a_registry_that_cannot_be_reached_is_said_once_and_answered_with_503(
             assert told[0] == [
                 "The registry's database cannot be used as the service's registry: OperationalError"
             ]
-            with admin.connect() as db:
-                db.exec_driver_sql(f"CREATE DATABASE {name}")
-            admin.dispose()
+            postgres.run(server, f"CREATE DATABASE {name}")
         finally:
             running.stop()

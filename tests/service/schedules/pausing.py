@@ -34,11 +34,11 @@ class Pausing:
         Database.read, Database.write = self._former
         self._threads.shutdown()
 
-    def _counting(self, former: Callable[[Database], Any]) -> Callable[[Database], Any]:
+    def _counting(self, former: Callable[..., Any]) -> Callable[..., Any]:
         @contextmanager
-        def counting(database: Database) -> Iterator[Any]:
+        def counting(database: Database, **options: Any) -> Iterator[Any]:
             self._step(database)
-            with former(database) as lent:
+            with former(database, **options) as lent:
                 yield lent
 
         return counting

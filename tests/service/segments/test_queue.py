@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import insert, select
 
-from nbext.service.accounts.database import Database, idempotency, segments
+from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, Rates
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
@@ -272,7 +271,7 @@ def test_claims_are_forgotten_when_they_are_a_day_old_and_not_before(store, monk
     for hours, found in ((23.9, 1), (24.1, 0)):
         monkeypatch.setattr(time, "time", lambda hours=hours: now() + hours * 3600)
         store.forget_old_claims()
-        assert len(store._database.rows(select(idempotency))) == found
+        assert store._database.scalar("SELECT count(*) FROM idempotency") == found
 
 
 def test_a_clock_that_is_set_back_grants_no_part_of_a_rate_again(store, monkeypatch):
@@ -296,8 +295,8 @@ def test_a_clock_that_is_set_back_grants_no_part_of_a_rate_again(store, monkeypa
 def test_results_are_listed_deleted_and_forgotten_in_batches(store):
     names = [f"{number:04}" for number in range(1_203)]
     with store._database.write() as db:
-        db.execute(
-            insert(segments),
+        db.add(
+            "segments",
             [
                 {
                     "id": name,

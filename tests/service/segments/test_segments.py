@@ -14,17 +14,15 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select, update
 
 from nbext.engine.dataset import Cancel, QueryResult, Question
 from nbext.engine.open import open_dataset
 from nbext.engine.query.answers import Dataset
 from nbext.errors import QueryCancelled, QueryTimeout
-from nbext.service.accounts.database import idempotency, segments
 from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import Log
 from nbext.service.segments.maintenance import Maintenance
-from tests.service.conftest import HOLDERS, KEY, Running
+from tests.service.conftest import HOLDERS, KEY, Running, trace
 
 
 @dataclass
@@ -164,7 +162,7 @@ def eventually(check, seconds: float = 10.0):
 
 def test_a_segment_nobody_waits_for_any_more_is_cancelled(slow):
     hang_up(slow, after=slow.dataset.asked)
-    cancelled = select(segments.c.id).where(segments.c.status == "cancelled")
+    cancelled = "SELECT id FROM segments WHERE status = 'cancelled'"
     eventually(lambda: slow.container.database.rows(cancelled))
 
 
@@ -216,10 +214,9 @@ def test_a_claim_is_kept_for_a_day_and_no_longer(service):
 
     def age(hours: float) -> None:
         with service.container.database.write() as db:
-            named = idempotency.c.name == headers["Idempotency-Key"]
-            db.execute(
-                update(idempotency).where(named).values(created_at=time.time() - hours * 3600)
-            )
+            made = time.time() - hours * 3600
+            aged = "UPDATE idempotency SET created_at = :made WHERE name = :name"
+            db.change(aged, made=made, name=headers["Idempotency-Key"])
 
     age(23.9)
     assert (
@@ -351,8 +348,8 @@ def test_a_damaged_result_is_set_aside_by_the_service_itself_before_anybody_read
 def test_a_result_past_its_keeping_is_410_and_is_made_anew_when_asked_for(service):
     segment = service.execute(body(41))
     with service.container.database.write() as db:
-        this = segments.c.id == segment["id"]
-        db.execute(update(segments).where(this).values(used_at=segments.c.used_at - 31 * 86400))
+        aged = "UPDATE segments SET used_at = used_at - 31 * 86400 WHERE id = :id"
+        db.change(aged, id=segment["id"])
     service.container.maintenance.trim_results()
     answer = service.get(segment["links"]["csv"])
     assert (answer.status_code, answer.json()["code"]) == (410, "expired")
@@ -387,7 +384,7 @@ def test_a_registry_that_cannot_be_read_is_reported_once_and_looked_after_again_
 
     def rename(table: str, to: str) -> None:
         with container.database.write() as db:
-            db.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {to}")
+            db.change(f"ALTER TABLE {table} RENAME TO {to}")
 
     try:
         for _ in range(2):
@@ -537,14 +534,13 @@ def test_a_new_segment_is_three_changes_of_the_registry_and_is_answered_without_
     try:
         running.execute()
         ran: list[tuple[str, str]] = []
-        engine = running.container.database._engine
 
-        def note(_: Any, __: Any, statement: str, *___: Any) -> None:
+        def note(statement: str) -> None:
             ran.append((threading.current_thread().name, statement.split(maxsplit=1)[0]))
 
-        event.listen(engine, "before_cursor_execute", note)
+        trace(running.container.database, note)
         running.execute({**HOLDERS, "limit": 51})
-        event.remove(engine, "before_cursor_execute", note)
+        trace(running.container.database, None)
     finally:
         running.stop()
     # A thread that has nothing to run looks for the next one by itself, and maintenance while something runs.
@@ -557,7 +553,6 @@ def test_a_new_segment_is_three_changes_of_the_registry_and_is_answered_without_
     assert words == [
         "SELECT",  # is it there?
         "BEGIN",
-        "SELECT",
         "SELECT",
         "SELECT",
         "INSERT",
