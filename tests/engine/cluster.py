@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -106,6 +107,8 @@ def _daemon(home: Path, kind: str, log: Path, *words: str) -> AbstractContextMan
 
 @contextmanager
 def _process(home: Path, log: Path, script: str, *words: str) -> Iterator[None]:
+    # Both sides must run one Python: this process names its own to the executors.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     environment = {
         **os.environ,
         "SPARK_LOCAL_IP": "127.0.0.1",

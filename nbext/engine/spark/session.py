@@ -6,6 +6,8 @@ once, when they are first needed: Spark does not read a DuckDB file.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -138,6 +140,8 @@ class Spark:
                         Connected.builder.remote(self._master).config(map=dict(self._conf)).create()
                     )
                 else:
+                    if self._master.startswith("local"):
+                        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
                     builder = SparkSession.builder.master(self._master).appName("nbext")
                     session = (
                         builder.config(map={**_DEFAULTS, **self._conf}).getOrCreate().newSession()

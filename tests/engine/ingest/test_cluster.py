@@ -10,23 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nbext.engine import storage
 from nbext.engine.ingest import ingest as on_one_machine
-from nbext.engine.ingest.cluster.run import HISTORY_STEPS, current_balances, ingest
-from nbext.engine.ingest.cluster.stage import _parsed, translated
-from nbext.engine.ingest.derive import holdings
+from nbext.engine.ingest.cluster.run import _history, by_value, ingest
+from nbext.engine.ingest.cluster.stage import SparkStage, _parsed, translated
 from nbext.engine.layers import attach
 from nbext.engine.open import Newest, open_dataset
-from nbext.engine.schema import HISTORY, SQL_TYPES, TABLES
+from nbext.engine.schema import LIMBS, SQL_TYPES, TABLES
 from nbext.engine.spark.place import Place, generations
 from nbext.errors import ConfigError, IngestError, StorageError
-from tests import slow
 from tests.engine import forms
 from tests.engine.cluster import cluster, kill_a_worker
 
@@ -192,9 +187,11 @@ def machines(tmp_path_factory):
 @quiet
 @pytest.mark.spark
 def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_services_see_it(
-    machines, tmp_path
+    machines, tmp_path, monkeypatch
 ):
     folder, master = machines
+    # The popular contract has more rows: its wallets are followed share by share.
+    monkeypatch.setattr(SparkStage, "bucket_rows", 500)
     files, url = raw(tmp_path / "raw"), f"file://{tmp_path}/there"
     expected = on_one_machine([files], "ethereum", tmp_path / "here")
     steps = []
@@ -277,6 +274,35 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
     finally:
         dataset.close()
         here.close()
+
+
+_ELSEWHERE = """
+import pickle, sys
+sys.modules["nbext"] = None
+import pyarrow as pa
+function, key, flows = pickle.load(open(sys.argv[1], "rb"))
+print(function(tuple(map(pa.scalar, key)), flows).to_pydict())
+"""
+
+
+@pytest.mark.spark
+def test_what_works_out_a_history_runs_on_a_machine_without_nbext(tmp_path):
+    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    kinds = {"contract": pa.int32(), "block": pa.int64(), "log_index": pa.int64()}
+    kinds |= {"sender": pa.int32(), "recipient": pa.int32()}
+    flow = {"contract": 3, "block": 9, "log_index": 1, "sender": -1, "recipient": 2}
+    amount = {
+        limb: pa.array([n], pa.decimal128(38, 0)) for limb, n in zip(LIMBS, (1, 0, 7), strict=True)
+    }
+    flows = pa.table({n: pa.array([flow[n]], kind) for n, kind in kinds.items()} | amount)
+    with by_value():
+        (tmp_path / "task").write_bytes(cloudpickle.dumps((_history, (0, 0, 5), flows)))
+    words = [sys.executable, "-c", _ELSEWHERE, str(tmp_path / "task")]
+    assert subprocess.check_output(words, text=True) == (
+        "{'contract': [3], 'wallet': [2], 'from_block': [9], 'to_block': [4611686018427387904], "
+        "'hi': [Decimal('1')], 'mid': [Decimal('0')], 'lo': [Decimal('7')], "
+        "'size': [3610000000000000000], 'place': [0]}\n"
+    )
 
 
 def world(folder: Path) -> Path:
@@ -463,67 +489,3 @@ def test_a_url_needs_spark_and_spark_a_url_and_options_of_one_machine_are_refuse
 )
 def test_what_spark_writes_in_another_way_is_exchanged(duckdb_sql, spark_sql):
     assert translated(_parsed(duckdb_sql, ())) == spark_sql
-
-
-FLOW = st.tuples(
-    st.integers(0, 2),
-    st.integers(0, 4),
-    st.integers(0, 3),
-    st.integers(-1, 4),
-    st.integers(-1, 4),
-    st.one_of(st.integers(1, 50), st.integers(1, 2**255)),
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", slow.but_the_first(range(5)))
-@settings(max_examples=10, deadline=None)
-@given(flows=st.lists(FLOW, max_size=30))
-def test_history_in_expressions_is_history_in_arrays(part, flows):
-    flows = sorted({flow[:3]: flow for flow in flows}.values())
-    base = 10**26
-    table = pa.table(
-        {
-            **{
-                name: pa.array([flow[place] for flow in flows], kind)
-                for place, (name, kind) in enumerate(
-                    [
-                        ("contract", pa.int32()),
-                        ("block", pa.int64()),
-                        ("log_index", pa.int64()),
-                        ("sender", pa.int32()),
-                        ("recipient", pa.int32()),
-                    ]
-                )
-            },
-            **{
-                name: pa.array([part(flow[5]) for flow in flows], pa.decimal128(38, 0))
-                for name, part in [
-                    ("hi", lambda n: n // base**2),
-                    ("mid", lambda n: n // base % base),
-                    ("lo", lambda n: n % base),
-                ]
-            },
-        }
-    )
-    moving = table.filter(pa.array([flow[3] != flow[4] for flow in flows], pa.bool_()))
-    expected, held = holdings.history(moving, range(5))
-    with duckdb.connect() as connection:
-        connection.register("flows", moving)
-        name = "flows"
-        for step in HISTORY_STEPS:
-            connection.execute(f"CREATE VIEW {step.__name__} AS {step(name)}")
-            name = step.__name__
-        made, now = (
-            connection.execute(f"SELECT {columns} FROM ({rows}) ORDER BY {order}").to_arrow_table()
-            for columns, rows, order in (
-                (", ".join(HISTORY), f"FROM {name}", "contract, wallet, from_block, log_index"),
-                ("*", current_balances(name), "contract, wallet"),
-            )
-        )
-    assert made.to_pylist() == expected.to_pylist()
-    balances = expected.filter(pa.array(held, pa.bool_())).select(
-        ["contract", "wallet", "hi", "mid", "lo", "size"]
-    )
-    assert now.to_pylist() == balances.to_pylist()
-    assert np.count_nonzero(held) == balances.num_rows

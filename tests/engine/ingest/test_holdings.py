@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from nbext.core.uint256 import Limbs, join, split
 from nbext.engine.ingest.derive import holdings
 from nbext.engine.query.amounts import sort_key
+from nbext.engine.schema import FOREVER
 
 LIMB = 10**26
 # Sums of limbs, as they come of up to 2**31 rows, and numbers beside every power of ten and of the word.
@@ -67,3 +70,65 @@ def test_a_column_of_several_chunks_is_read_whole():
     assert [part.tolist() for part in found] == [
         part.tolist() for part in holdings.constants(numbers)
     ]
+
+
+# Contract, block, log index, sender, recipient, amount; NOBODY sends what comes from before the data.
+FLOWS = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.integers(0, 4),
+        st.integers(0, 3),
+        st.integers(holdings.NOBODY, 4),
+        st.integers(0, 4),
+        st.one_of(st.integers(1, 50), st.sampled_from([LIMB - 1, 10**17, 2**64, 2**255])),
+    ).filter(lambda flow: flow[3] != flow[4]),
+    max_size=30,
+)
+
+
+@settings(deadline=None)
+@given(FLOWS, st.integers(1, 5))
+def test_a_history_is_what_each_wallet_has_after_each_log_whole_or_by_shares_of_wallets(
+    flows, shares
+):
+    columns = dict(
+        zip(
+            ("contract", "block", "log_index", "sender", "recipient"),
+            zip(*(flow[:5] for flow in flows), strict=True) if flows else [()] * 5,
+            strict=True,
+        )
+    )
+    kinds = (pa.int32(), pa.int64(), pa.int64(), pa.int32(), pa.int32())
+    table = pa.table(
+        {
+            **{
+                name: pa.array(column, kind)
+                for (name, column), kind in zip(columns.items(), kinds, strict=True)
+            },
+            **{
+                limb: pa.array([split(flow[5])[place] for flow in flows], pa.decimal128(38, 0))
+                for place, limb in enumerate(("hi", "mid", "lo"))
+            },
+        }
+    )
+    expected = []
+    for contract in range(3):
+        for wallet in range(5):
+            moments = {}
+            for one, block, log_index, sender, recipient, amount in flows:
+                if one == contract and wallet in (sender, recipient):
+                    change = amount if recipient == wallet else -amount
+                    moments[block, log_index] = moments.get((block, log_index), 0) + change
+            held, rows = 0, []
+            for (block, _), change in sorted(moments.items()):
+                held += change
+                rows.append([contract, wallet, block, FOREVER, *split(held), sort_key(held)])
+            for row, later in pairwise(rows):
+                row[3] = later[2]
+            expected += map(tuple, rows)
+    cuts = [5 * share // shares for share in range(shares + 1)]
+    made = [holdings.history(table, range(low, high)) for low, high in pairwise(cuts)]
+    found = [tuple(row.values()) for rows, _ in made for row in rows.to_pylist()]
+    assert sorted(found, key=lambda row: row[:2]) == expected
+    stands = [stand for _, some in made for stand in some.tolist()]
+    assert stands == [row[3] == FOREVER and row[4:7] != (0, 0, 0) for row in found]

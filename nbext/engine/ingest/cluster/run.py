@@ -1,30 +1,32 @@
 """An ingest on a Spark cluster: files at URLs become the prepared tables at another, all or nothing.
 
 The tables are built anew, of all the files given. The derivations are those of `nbext.engine.ingest.derive`; only what
-an engine must do in its own way is here: ranks, repeated rows, and what was held when.
+an engine must do in its own way is here: ranks, repeated rows, and who works out which history.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from nbext import __version__
+import numpy as np
+import pyarrow as pa
+
+import nbext
 from nbext.core.chains import Chain, chain_of
 from nbext.core.times import utc_text
-from nbext.core.uint256 import LIMB_DIGITS
 from nbext.engine.ingest import report as counts
 from nbext.engine.ingest.cluster import files
 from nbext.engine.ingest.cluster.stage import SparkStage
-from nbext.engine.ingest.derive import contracts, duplicates, facts, rows, tables
+from nbext.engine.ingest.derive import contracts, duplicates, facts, holdings, rows, tables
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.report import FileTaken, Report
 from nbext.engine.ingest.steps import create_inputs, manifest_of, take_facts
-from nbext.engine.query.amounts import KEY_DIGITS, carried
-from nbext.engine.schema import FOREVER, LIMBS, TABLES
+from nbext.engine.schema import FOREVER, SQL_TYPES, TABLES
 from nbext.engine.spark.place import Place
 from nbext.engine.spark.session import Spark, reason_of
 from nbext.engine.storage import FORMAT
@@ -284,17 +286,14 @@ class _Run:
         tables.save_changes(stage)
         everyone = range(stage.value("SELECT count(*) FROM wallets"))
         stage.run(f"CREATE VIEW flows AS {tables.flowing(found, wide=True, wallets=everyone)}")
-        name = "flows"
-        for step in HISTORY_STEPS:
-            stage.session.sql(step(name)).createOrReplaceTempView(step.__name__)
-            name = step.__name__
+        _histories(stage).createOrReplaceTempView("histories")
+        columns = ", ".join(TABLES["history"])
         stage.run(
-            f"INSERT INTO out.history SELECT {', '.join(TABLES['history'])} FROM {name} "
-            "ORDER BY contract, wallet, from_block, log_index"
+            f"INSERT INTO out.history SELECT {columns} FROM histories ORDER BY contract, wallet, from_block, place"
         )
-        held = current_balances("out_history")
-        stage.session.sql(held).createOrReplaceTempView("held")
-        stage.run("INSERT INTO out.balances SELECT * FROM held ORDER BY contract, wallet")
+        stage.run(f"""
+            INSERT INTO out.balances SELECT contract, wallet, hi, mid, lo, size FROM out.history
+            WHERE to_block = {FOREVER} AND NOT (hi = 0 AND mid = 0 AND lo = 0) ORDER BY contract, wallet""")
 
     def report(self, groups: list[files.FileGroup]) -> Report:
         """Return what was read, and every oddity."""
@@ -329,7 +328,7 @@ class _Run:
 
     def fingerprint(self) -> str:
         """Return a text that changes when any row does, whatever the order of rows and files was."""
-        found = hashlib.sha256(repr((__version__, FORMAT, "spark")).encode())
+        found = hashlib.sha256(repr((nbext.__version__, FORMAT, "spark")).encode())
         for table in ("transfers", "blocks", "contracts", "wallets"):
             hashed = self.stage.session.sql(
                 f"SELECT count(*), bit_xor(h), sum(CAST(pmod(h, 4294967291) AS DECIMAL(38,0))) "
@@ -350,69 +349,48 @@ def _parsed(stage: Any, file: FileTable) -> str:
     return rows.parsed_rows(file, f"SELECT *, {named}, value_text AS digits FROM ({texts})")
 
 
-# What each wallet held of each contract, and when: the same rows as those of `nbext.engine.ingest.derive.holdings`, for
-# an engine that has windows, and no arrays. In the SQL that DuckDB reads too, on which they are compared.
-_KEPT = "contract, wallet, log_index, from_block, to_block"
+def _histories(stage: Any) -> Any:
+    """Return the rows of ``history`` of the view ``flows``, worked out side by side, with their places for a sort.
+
+    A task is a share of a bucket, as on one machine; its rows come to it in no order.
+    """
+    wallets = stage.value("SELECT count(*) FROM wallets")
+    buckets = [
+        (number, one.first, one.last, tables.shares_of(stage, one))
+        for number, one in enumerate(tables.buckets_of(stage))
+    ]
+    stage.session.createDataFrame(
+        buckets, "bucket int, first int, last int, shares long"
+    ).createOrReplaceTempView("buckets")
+    # A flow goes to the shares of both its wallets; NOBODY's is the first, which follows no such wallet.
+    of_side = "(({} + 1) * shares - 1) DIV {}"
+    sides = ", ".join(of_side.format(side, wallets) for side in ("sender", "recipient"))
+    shared = stage.session.sql(f"""
+        SELECT flows.*, bucket, {wallets} * share DIV shares AS low, {wallets} * (share + 1) DIV shares AS high
+        FROM flows JOIN (SELECT contract, bucket, shares FROM profile JOIN buckets ON contract BETWEEN first AND last)
+        USING (contract)
+        LATERAL VIEW explode(array_distinct(array({sides}))) AS share""")
+    columns = ", ".join(f"{name} {SQL_TYPES[kind]}" for name, kind in TABLES["history"].items())
+    with by_value():
+        return shared.groupBy("bucket", "low", "high").applyInArrow(
+            _history, f"{columns}, place BIGINT"
+        )
 
 
-def _running_sums(flows: str) -> str:
-    """Return what each wallet held after each log that moved something, as limbs not in normal form."""
-    sides = " UNION ALL ".join(
-        f"SELECT contract, block, log_index, {side} AS wallet, {sign}hi AS hi, {sign}mid AS mid, {sign}lo AS lo "
-        f"FROM {flows}"
-        for side, sign in (("recipient", ""), ("sender", "-"))
-    )
-    changes = (
-        "SELECT contract, wallet, block, log_index, sum(hi) AS hi, sum(mid) AS mid, sum(lo) AS lo "
-        f"FROM ({sides}) AS sides WHERE wallet >= 0 GROUP BY contract, wallet, block, log_index"
-    )
-    by_wallet = "(PARTITION BY contract, wallet ORDER BY block, log_index"
-    sums = ", ".join(
-        f"sum({limb}) OVER {by_wallet} ROWS UNBOUNDED PRECEDING) AS {limb}" for limb in LIMBS
-    )
-    return (
-        "SELECT contract, wallet, log_index, block AS from_block, "
-        f"coalesce(lead(block) OVER {by_wallet}), {FOREVER}) AS to_block, {sums} FROM ({changes}) AS changes"
-    )
+@contextmanager
+def by_value() -> Iterator[None]:
+    """Have functions travel with all that they call: the cluster's machines have NumPy and Arrow, and need no nbext."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(nbext)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(nbext)  # type: ignore[no-untyped-call]
 
 
-def _in_normal_form(rows: str) -> str:
-    """Return the sums in normal form."""
-    return carried(rows, _KEPT)
-
-
-def _magnitudes(rows: str) -> str:
-    """Return the rows with the limbs of their amounts without a sign, and their own as ``own_hi`` and so on."""
-    own = ", ".join(f"{limb} AS own_{limb}" for limb in LIMBS)
-    sizes = ", ".join(f"CASE WHEN hi < 0 THEN -{limb} ELSE {limb} END AS {limb}" for limb in LIMBS)
-    signless = f"(SELECT {_KEPT}, {own}, {sizes} FROM {rows}) AS signless"
-    return carried(signless, f"{_KEPT}, own_hi, own_mid, own_lo")
-
-
-def _spelled(rows: str) -> str:
-    """Return the rows with the decimal digits of their amounts."""
-    mid, lo = (f"lpad(CAST({limb} AS STRING), {LIMB_DIGITS}, '0')" for limb in ("mid", "lo"))
-    long = f"regexp_replace(concat(CAST(hi AS STRING), {mid}, {lo}), '^0+', '')"
-    digits = f"CASE WHEN hi = 0 AND mid = 0 THEN CAST(lo AS STRING) ELSE {long} END"
-    return f"SELECT *, {digits} AS digits FROM {rows}"
-
-
-def _sized(rows: str) -> str:
-    """Return the rows of ``history``, and ``log_index``."""
-    first, more = f"CAST(left(digits, {KEY_DIGITS}) AS BIGINT)", f"length(digits) - {KEY_DIGITS}"
-    longer = f"CAST({more} AS BIGINT) * {10**KEY_DIGITS} + {first}"
-    size = f"CASE WHEN {more} > 0 THEN {longer} ELSE {first} END"
-    own = ", ".join(f"own_{limb} AS {limb}" for limb in LIMBS)
-    return f"SELECT {_KEPT}, {own}, CASE WHEN own_hi < 0 THEN -({size}) ELSE {size} END AS size FROM {rows}"
-
-
-# Each is a statement of its own, over the one before: in one, the text of a carried limb would stand in it forty times.
-HISTORY_STEPS = (_running_sums, _in_normal_form, _magnitudes, _spelled, _sized)
-
-
-def current_balances(rows: str) -> str:
-    """Return the rows of ``balances``: what wallets hold at the end, other than nothing."""
-    return (
-        f"SELECT contract, wallet, hi, mid, lo, size FROM {rows} "
-        f"WHERE to_block = {FOREVER} AND (hi <> 0 OR mid <> 0 OR lo <> 0)"
-    )
+def _history(key: tuple[Any, ...], flows: pa.Table) -> pa.Table:
+    """Return the history of one task, on one of the cluster's machines."""
+    _, low, high = (part.as_py() for part in key)
+    found, _ = holdings.history(flows, range(low, high))
+    return found.append_column("place", pa.array(np.arange(found.num_rows)))

@@ -37,6 +37,8 @@ class SparkStage:
     appending = False
     first = 1
     now = "out.main"
+    # What one task of Python holds at once: some 0.3 GB.
+    bucket_rows = 1 << 19
 
     def __init__(self, session: Any, target: str, work: str) -> None:
         self.session, self._target, self._work = session, target, work

@@ -51,7 +51,7 @@ _History = tuple[pa.Table, np.ndarray]
 
 
 @dataclass(frozen=True)
-class _Bucket:
+class Bucket:
     """Contracts that are processed together: the first, the last, their rows, and whether one limb is too few."""
 
     first: int
@@ -90,7 +90,7 @@ def derive_holdings(
     ``of`` is the SQL of a join that says of which contracts.
     """
     create_profile(stage, of)
-    buckets = _buckets(stage)
+    buckets = buckets_of(stage)
     tasks = sum(len(_shares(stage, bucket)) for bucket in buckets)
     for done, (rows, stands) in enumerate(ahead(_histories(stage, zero, buckets)), 1):
         stage.insert("out.history", rows)
@@ -101,7 +101,7 @@ def derive_holdings(
     stage.drop("moves", "held_before", "token_changes")
 
 
-def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Callable[[], _History]]:
+def _histories(stage: Stage, zero: int, buckets: list[Bucket]) -> Iterator[Callable[[], _History]]:
     """Yield the history of each bucket as tasks, share by share, and save the changes of its NFTs."""
     for bucket in buckets:
         rows = _effective(stage, bucket)
@@ -125,28 +125,34 @@ def create_profile(stage: Stage, of: str = "", rows: str = "out.transfers") -> N
         GROUP BY contract, standard ORDER BY contract""")
 
 
-def _buckets(stage: Stage) -> list[_Bucket]:
-    buckets: list[_Bucket] = []
+def buckets_of(stage: Stage) -> list[Bucket]:
+    """Return the contracts of ``profile``, in buckets of so many rows that memory holds them."""
+    buckets: list[Bucket] = []
     for contract, rows, wide in stage.rows(
         "SELECT contract, n, wide FROM profile ORDER BY contract"
     ):
         last = buckets[-1] if buckets else None
         if last and last.rows + rows <= stage.bucket_rows:
-            buckets[-1] = _Bucket(last.first, contract, last.rows + rows, last.wide or wide)
+            buckets[-1] = Bucket(last.first, contract, last.rows + rows, last.wide or wide)
         else:
-            buckets.append(_Bucket(contract, contract, rows, wide))
+            buckets.append(Bucket(contract, contract, rows, wide))
     return buckets
 
 
-def _shares(stage: Stage, bucket: _Bucket) -> list[range]:
+def shares_of(stage: Stage, bucket: Bucket) -> int:
+    """Return how many ranges of wallets a bucket is worked through in: several where one contract has too many rows."""
+    return -(-bucket.rows // stage.bucket_rows)
+
+
+def _shares(stage: Stage, bucket: Bucket) -> list[range]:
     """Return the ranges of wallets to process one after another; a small bucket is one range."""
     wallets = stage.value("SELECT count(*) FROM wallets")
-    shares = -(-bucket.rows // stage.bucket_rows)
+    shares = shares_of(stage, bucket)
     cuts = [wallets * n // shares for n in range(shares + 1)]
     return [range(low, high) for low, high in pairwise(cuts)]
 
 
-def _effective(stage: Stage, bucket: _Bucket) -> str:
+def _effective(stage: Stage, bucket: Bucket) -> str:
     """Return the SQL of the bucket's transfers: a snapshot replaces all transfers up to its block."""
     columns = "contract, block, log_index, sender, recipient, hi, mid, lo, count"
     within = f"contract BETWEEN {bucket.first} AND {bucket.last}"
