@@ -339,7 +339,7 @@ class Walk:
             (way, one) for way, one in calls if (self._address(one), one.body) not in self._asked
         ]
         if not new:
-            if calls and not page.rows:
+            if calls and not page.rows and not page.signs.go_on:
                 return None
             if calls:
                 raise self._circle()

@@ -127,6 +127,23 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
         NOWHERE[:2],
         "leads to nothing",
     ),
+    "a cursor without rows that leads to itself, and more": (
+        lambda query, _request: reply(
+            {"data": [] if "cursor" in query else FIRST, "next_cursor": "cur10", "has_more": True}
+        ),
+        [{}],
+        ERROR,
+    ),
+    "a cursor without rows that leads to itself, at the end": (
+        lambda query, _request: reply(
+            {
+                "data": part(int(query.get("cursor", "cur0")[3:])),
+                "next_cursor": f"cur{min(int(query.get('cursor', 'cur0')[3:]) + 10, 30)}",
+            }
+        ),
+        [{}],
+        WHOLE,
+    ),
     # The end is where a sign says so.
     "page 2 is missing": (pages({"rows": FIRST}, reply({}, 404)), [PAGED], "page 2"),
     "page 2 is gone": (pages({"rows": FIRST}, reply({}, 410)), [PAGED], "page 2"),
