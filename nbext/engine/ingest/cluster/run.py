@@ -7,6 +7,7 @@ an engine must do in its own way is here: ranks, repeated rows, and who works ou
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import nbext
+from nbext import __version__
 from nbext.core.chains import Chain, chain_of
 from nbext.core.times import utc_text
 from nbext.engine.ingest import report as counts
@@ -328,7 +329,7 @@ class _Run:
 
     def fingerprint(self) -> str:
         """Return a text that changes when any row does, whatever the order of rows and files was."""
-        found = hashlib.sha256(repr((nbext.__version__, FORMAT, "spark")).encode())
+        found = hashlib.sha256(repr((__version__, FORMAT, "spark")).encode())
         for table in ("transfers", "blocks", "contracts", "wallets"):
             hashed = self.stage.session.sql(
                 f"SELECT count(*), bit_xor(h), sum(CAST(pmod(h, 4294967291) AS DECIMAL(38,0))) "
@@ -382,11 +383,12 @@ def by_value() -> Iterator[None]:
     """Have functions travel with all that they call: the cluster's machines have NumPy and Arrow, and need no nbext."""
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(nbext)  # type: ignore[no-untyped-call]
+    package = sys.modules["nbext"]
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
-        cloudpickle.unregister_pickle_by_value(nbext)  # type: ignore[no-untyped-call]
+        cloudpickle.unregister_pickle_by_value(package)  # type: ignore[no-untyped-call]
 
 
 def _history(key: tuple[Any, ...], flows: pa.Table) -> pa.Table:
