@@ -22,6 +22,7 @@ from nbext.analysis.segments import (
     requests_of,
     result,
     segment_of,
+    share_columns,
 )
 from nbext.client import frames
 from nbext.core.provenance import Provenance, warned
@@ -129,6 +130,7 @@ def overlap(
         return charts.upset(names, common.counts[:number], only, Provenance.of(made))
 
     about = found.about("overlap", each)
+    about.columns = share_columns(names) if share else []
     return result(table, about, cell, {"heatmap": heatmap, "upset": upset})
 
 

@@ -23,6 +23,7 @@ from nbext.analysis.segments import (
     requests_of,
     result,
     segment_of,
+    share_columns,
 )
 from nbext.client import frames
 from nbext.core.chains import DEFAULT_CHAIN, chain_of
@@ -463,6 +464,7 @@ def retention(
         ]
         table[f"{by} {step}"] = pd.array(shares, dtype="float64")
     about = found.about("retention", [asked])
+    about.columns = share_columns(table.columns[1:])
     if pd.Period(end - pd.Timedelta(hours=wanted), PERIODS[by]) < periods[0]:
         about.warnings = [*about.warnings, note]
     about.as_of = dict(last)

@@ -91,6 +91,11 @@ class CommonCounts:
         )
 
 
+def share_columns(names: Iterable[str]) -> list[dict[str, Any]]:
+    """Describe columns as shares, which tables show as per cent."""
+    return [{"name": name, "type": "float64", "unit": "share"} for name in names]
+
+
 def requests_of(segments: Iterable[Segment]) -> list[dict[str, Any]]:
     """Return the request of each segment, as a table says it: plain values, whatever was given."""
     bodies = [

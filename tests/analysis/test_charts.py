@@ -426,8 +426,20 @@ def test_hostile_names_are_literal_in_every_table(hostile):
     for table in hostile:
         shown = shell.display_formatter.format(table)[0]
         html = Parsed(shown["text/html"])
-        assert html.tags <= {"div", "style", "table", "thead", "tbody", "tr", "th", "td", "p", "br"}
-        assert html.attributes <= {"class", "border", "scoped", "style"}
+        assert html.tags <= {
+            "div",
+            "style",
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "p",
+            "span",
+            "i",
+        }
+        assert html.attributes <= {"class", "title", "role", "aria-label", "tabindex"}
         assert "mathjax_ignore" in shown["text/html"]
         assert shown["text/plain"].replace("\n", "") == visible(
             shown["text/plain"].replace("\n", ""), None

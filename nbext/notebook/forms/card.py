@@ -26,7 +26,6 @@ from nbext.notebook.forms.widgets import (
     code_html,
     facts_html,
     frame_html,
-    is_missing,
     is_repeated,
     lines_html,
     markup,
@@ -37,6 +36,7 @@ from nbext.notebook.forms.widgets import (
     text_of,
     visibility,
 )
+from nbext.notebook.results.numbers import is_missing
 
 if TYPE_CHECKING:
     import ipywidgets as w

@@ -14,12 +14,12 @@ from nbext.analysis.segments import Segment
 from nbext.core.untrusted_text import html
 from nbext.core.wire import MAX_COMPARED
 from nbext.notebook.forms.widgets import bar_html, cells_html
+from nbext.notebook.results.numbers import short_text
 
 # Up to this amount, whole numbers get a bar each.
 MOST = 24
 _BINS, _NARROW = 10, 1e-300
 Bins = list[tuple[str, int]]
-_SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
 
 def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
@@ -46,7 +46,7 @@ def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
     # Each part by itself: the difference of the largest floats is none.
     width = most / _BINS - least / _BINS
     if width < _NARROW:
-        return [(short(least), len(values))]
+        return [(short_text(least), len(values))]
     above, named = values[values > 0], Bins()
     # Drawn so, numbers that are spread evenly would look as if they grew: only where equal bins would be one alone.
     if least >= 0 and most / 1000 >= above.min() and (above < most / 10).mean() > 0.8:
@@ -65,7 +65,7 @@ def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
     # Clipped: log10 of an amount just below a power of ten rounds up, past the last edge.
     places = np.clip(np.searchsorted(edges, above, "right") - 1, 0, len(edges) - 2)
     counts = np.bincount(places, minlength=len(edges) - 1).tolist()
-    names = (f"{short(low)} to {short(high)}" for low, high in itertools.pairwise(edges))
+    names = (f"{short_text(low)} to {short_text(high)}" for low, high in itertools.pairwise(edges))
     return named + _trimmed(list(zip(names, counts, strict=True)))
 
 
@@ -73,18 +73,6 @@ def _trimmed(bins: Bins) -> Bins:
     """Return bins without the empty ones at both ends."""
     filled = [place for place, (_, count) in enumerate(bins) if count]
     return bins[filled[0] : filled[-1] + 1] if filled else []
-
-
-def short(amount: float) -> str:
-    """Return an edge of a bin as a few characters.
-
-    >>> short(20_000.0), short(0.5), short(1e-18)
-    ('20k', '0.5', '1e-18')
-    """
-    for unit, letter in _SHORT:
-        if unit <= abs(amount) < 1e15:
-            return f"{amount / unit:g}{letter}"
-    return f"{amount:g}"
 
 
 # Powers of ten between which nearly all amounts of tokens fall; the first and the last bin are open.
@@ -150,10 +138,10 @@ def _bins(column: Mapping[str, Any], whole: int, at_least: Sequence[int]) -> Bin
     found: Bins = []
     for place, (low, high) in enumerate(itertools.pairwise(numbers)):
         alone = is_nft and high == low + 1
-        first = "less than" if place == 0 and not alone and low < 1 else f"{short(low)} to"
-        name = short(low) if alone else f"{first} {short(high - is_nft)}"
+        first = "less than" if place == 0 and not alone and low < 1 else f"{short_text(low)} to"
+        name = short_text(low) if alone else f"{first} {short_text(high - is_nft)}"
         found.append((name, at_least[place] - at_least[place + 1]))
-    found.append((f"{short(numbers[-1])} or more", at_least[-1]))
+    found.append((f"{short_text(numbers[-1])} or more", at_least[-1]))
     none = [("0", whole - at_least[0])] if whole > at_least[0] else []
     return none + _trimmed(found)
 

@@ -26,7 +26,6 @@ from nbext.notebook.forms.widgets import (
     code_html,
     count_text,
     facts_html,
-    is_missing,
     lines_html,
     markup,
     number_text,
@@ -37,6 +36,7 @@ from nbext.notebook.forms.widgets import (
     text_of,
     visibility,
 )
+from nbext.notebook.results.numbers import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd

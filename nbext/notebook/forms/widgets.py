@@ -25,6 +25,7 @@ from nbext.errors import UsageError
 from nbext.notebook import session
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.results.deliver import checked_name
+from nbext.notebook.results.numbers import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -288,14 +289,6 @@ def frame_html(frame: pd.DataFrame) -> str:
 def is_repeated(column: Mapping[str, Any] | None) -> bool:
     """Return whether a column repeats exactly, in the smallest unit, what another says in the token's."""
     return bool(column and column.get("unit") == "raw" and column.get("decimals") is not None)
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value is unknown: None, NA, NaT or NaN."""
-    import pandas as pd
-
-    # Of a list, isna would answer for each member.
-    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
 
 
 def text_of(value: object) -> str:

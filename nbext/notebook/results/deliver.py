@@ -17,6 +17,7 @@ from nbext.core.rules import FILES, FRAMES
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook.line import Args, Option
+from nbext.notebook.results.numbers import rows_in_words, size_in_words
 from nbext.settings import Settings
 
 if TYPE_CHECKING:
@@ -190,19 +191,6 @@ def own_table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> p
 def forms() -> Any:
     """Return the forms' module, imported only now: ipywidgets would make %load_ext slow."""
     return import_module("nbext.notebook.forms")
-
-
-def size_in_words(value: Any) -> str:
-    """Return the size of a table in words, or any other value as text."""
-    shape = getattr(value, "shape", None)
-    if shape is None or len(shape) != 2:
-        return visible(value)
-    return f"{rows_in_words(shape[0])}, {shape[1]} column{'s' * (shape[1] != 1)}"
-
-
-def rows_in_words(rows: int) -> str:
-    """Return a number of rows in words."""
-    return f"{rows:,} row{'' if rows == 1 else 's'}"
 
 
 def cut_in_words(about: Provenance, args: Args) -> str | None:

@@ -11,15 +11,20 @@ comes from; a table that pandas made of ours is recognised by the suspicious nam
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
 import unicodedata
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Number
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
-from nbext.core.untrusted_text import visible
+from nbext.core.uint256 import units_text
+from nbext.core.untrusted_text import MAX_SHOWN, html, visible
+from nbext.notebook.results.numbers import is_missing, size_in_words, value_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,24 +41,41 @@ _LATIN_OF = str.maketrans(
     "АВЕЅІЈКМНОРСТУХЬавеѕіјкмнорстухԁԛԝһӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβεζηικνορτυχօսհ",
     "ABESIJKMHOPCTYXbabesijkmhopctyxdqwhlABEZHIKMNOPTYXabeznikvoptuxouh",
 )
+# How much of an address is seen at either end.
+_BEGIN, _END = 10, 8
+# Labels of rows and columns say which one, as ids do: 2024 is not 2,024.
+_LABEL = "id"
+_MONO = "var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,monospace))"
+_DIGITS = re.compile(r"-?[\d,]+(\.\d+)?")
+# Small, as it goes along with each table. An address is whole in the page, so that it can be searched and copied, and
+# cut to the eye alone.
+_STYLE = (
+    ".nbext-result{overflow-x:auto}.nbext-result p{margin:.3em 0;font-size:90%;opacity:.8}"
+    "table.nbext-rows td,table.nbext-rows th{text-align:left;padding:.25em .7em;white-space:nowrap;max-width:24em;"
+    "overflow:hidden;text-overflow:ellipsis;unicode-bidi:isolate}"
+    f"table.nbext-rows .n{{text-align:right}}table.nbext-rows td.n,table.nbext-rows td.a{{font-family:{_MONO}}}"
+    ".nbext-rows td.a span{user-select:all}.nbext-rows td.a i{font-size:0}"
+    '.nbext-rows td.a i::after{content:"\\2026";font-size:var(--jp-ui-font-size1,13px)}'
+    "table.nbext-whole td{white-space:normal;max-width:none}"
+)
 
 
-def displayed_cell(value: Any) -> Any:
-    """Return a cell as it is displayed: an address shortened, hidden characters as escapes, long text cut at 200.
+def displayed_cell(value: Any, column: str = "", limit: int | None = MAX_SHOWN) -> str:
+    """Return a cell as it is displayed: an address shortened, hidden characters as escapes, long text cut.
 
-    >>> displayed_cell("0xd8da6bf26964af9d7eed9e03e53415d37aa96045")
-    '0xd8da6bf2…7aa96045'
+    >>> displayed_cell("0xd8da6bf26964af9d7eed9e03e53415d37aa96045"), displayed_cell(1047.3333333)
+    ('0xd8da6bf2…7aa96045', '1,047.33')
     """
-    import pandas as pd
-
-    if isinstance(value, tuple):  # a row's label of several levels
-        return tuple(displayed_cell(part) for part in value)
-    if not isinstance(value, str):
-        # pandas would print the strings inside of lists and arrays unchanged; a list in Parquet becomes an array.
-        return value if pd.api.types.is_scalar(value) else visible(value)
-    if looks_like_address(value):
-        return f"{value[:10]}…{value[-8:]}"
-    return visible(value)
+    if isinstance(value, str):
+        if looks_like_address(value):
+            return f"{value[:_BEGIN]}…{value[-_END:]}"
+        return visible(value, limit)
+    if isinstance(value, tuple):  # a label of several levels
+        return ", ".join(displayed_cell(part, column, limit) for part in value)
+    if is_missing(value):
+        return ""
+    text = value_text(value, column)
+    return visible(value, limit) if text is None else text
 
 
 def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: SuspiciousNames) -> bool:
@@ -62,10 +84,7 @@ def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: Suspicio
 
     if not names:
         return False
-    few = _few(
-        table if isinstance(table, pd.DataFrame) else table.to_frame(),
-        pd.get_option("display.max_rows"),
-    )
+    few, _ = _cut(table if isinstance(table, pd.DataFrame) else table.to_frame())
     labels = [
         part
         for label in (*few.columns, *few.index)
@@ -76,43 +95,189 @@ def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: Suspicio
 
 
 def as_html(frame: pd.DataFrame) -> str | None:
-    """Return a table as HTML in which ``$`` stays a dollar sign."""
-    # pandas-stubs does not declare the method that front ends call.
-    drawn = _drawn(frame, methodcaller("_repr_html_"), "\n<p>{} rows × {} columns</p>")
-    if drawn is None or drawn.endswith("</div>") or not _pandas_draws():
-        return drawn
-    # pandas puts the size inside of the element that its styles apply to.
-    table, _, below = drawn.rpartition("</div>")
-    return f"{table}{below.lstrip()}\n</div>"
+    """Return a table as HTML: points below one another, addresses that one click selects whole, no maths."""
+    if not _pandas_draws():
+        return _drawn_by_another(frame)
+    shown = _Shown(frame)
+    lines = [
+        "".join(cells) for cells in zip(*(one.cells_html() for one in shown.columns), strict=True)
+    ]
+    if shown.gap is not None:
+        lines.insert(shown.gap, f'<td colspan="{len(shown.columns)}">…</td>')
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    pads = sorted({pad for column in shown.columns for pad in column.pads} - {0})
+    room = "".join(f".nbext-rows td.p{pad}{{padding-right:calc(.7em + {pad}ch)}}" for pad in pads)
+    kind = "nbext-rows nbext-whole" if shown.is_whole else "nbext-rows"
+    note = f"<p>{html(shown.note, None)}</p>" if shown.note else ""
+    return (
+        f'<div class="nbext-result" tabindex="0" role="group" aria-label="Table"><style>{_STYLE}{room}</style>'
+        f'<table class="dataframe {kind} tex2jax_ignore mathjax_ignore"><thead><tr>'
+        f"{''.join(one.head_html() for one in shown.columns)}</tr></thead><tbody>{body}</tbody></table>{note}</div>"
+    )
 
 
 def as_text(frame: pd.DataFrame) -> str:
-    """Return a table as plain text."""
-    return _drawn(frame, repr, "\n\n[{} rows x {} columns]") or ""
+    """Return a table as plain text. What a line has no room for goes on below, beside the first column again."""
+    shown = _Shown(frame)
+    columns = [one.lines(shown.gap) for one in shown.columns]
+    width = sys.maxsize if shown.is_whole else _width()
+    blocks, taken = [], columns[:1]
+    for one in columns[1:]:
+        # One column beside the first at least, however wide it is.
+        if len(taken) > 1 and sum(len(each[0]) + 2 for each in [*taken, one]) > width + 2:
+            blocks.append(taken)
+            taken = columns[:1]
+        taken.append(one)
+    texts = (
+        "\n".join("  ".join(line).rstrip() for line in zip(*block, strict=True))
+        for block in [*blocks, taken]
+    )
+    return "\n\n".join(filter(None, [*texts, shown.note]))
 
 
-def column_as_text(column: pd.Series[Any]) -> str:
-    """Return a column as plain text."""
-    # Line by line over the text of pandas, so that its footer stays true.
-    return "\n".join(visible(line, None) for line in repr(column).split("\n"))
+class _Column:
+    """A column as it is drawn: texts of its head and cells, what each says in full, and how they are aligned."""
+
+    def __init__(
+        self,
+        head: Any,
+        values: list[Any],
+        limit: int | None,
+        unit: str = "",
+        exact: Sequence[str] = (),
+    ) -> None:
+        # What numbers are is known by the unit, else by the name.
+        name = unit if unit == "share" or not isinstance(head, str) else head
+        self.values, self.head = values, displayed_cell(head, _LABEL)
+        self.is_number = bool(values) and all(map(_is_number_or_missing, values))
+        full = [displayed_cell(value, name, limit) for value in values]
+        widest = None if self.is_number or limit is None else _max_width()
+        self.cells = [
+            text if widest is None or len(text) <= widest else f"{text[: widest - 1]}…"
+            for text in full
+        ]
+        self.exact = exact or [
+            repr(value) if isinstance(value, float) and text else text
+            for value, text in zip(values, full, strict=True)
+        ]
+        # By how many characters a fraction is shorter than the longest one: points stand below one another.
+        after = [
+            len(found[1] or "") if (found := _DIGITS.fullmatch(one)) else -1 for one in self.cells
+        ]
+        self.pads = [max(after) - one if self.is_number and one >= 0 else 0 for one in after]
+
+    def head_html(self) -> str:
+        """Return the head as a cell."""
+        kind = ' class="n"' if self.is_number else ""
+        return f"<th{kind}>{html(self.head, None)}</th>"
+
+    def cells_html(self) -> Iterator[str]:
+        """Return the cells."""
+        for value, text, exact, pad in zip(
+            self.values, self.cells, self.exact, self.pads, strict=True
+        ):
+            title = f' title="{html(exact, None)}"' if exact not in (text, "") else ""
+            if self.is_number:
+                room = f" p{pad}" if pad else ""
+                yield f'<td class="n{room}"{title}>{text}</td>'
+            elif isinstance(value, str) and looks_like_address(value):
+                middle = f"<i>{value[_BEGIN:-_END]}</i>"
+                yield f'<td class="a"><span>{value[:_BEGIN]}{middle}{value[-_END:]}</span></td>'
+            else:
+                yield f"<td{title}>{html(text, None)}</td>"
+
+    def lines(self, gap: int | None) -> list[str]:
+        """Return the head and the cells as texts of one width."""
+        texts = [text + " " * pad for text, pad in zip(self.cells, self.pads, strict=True)]
+        if gap is not None:
+            texts.insert(gap, "…")
+        width = max(map(len, [self.head, *texts]))
+        side = str.rjust if self.is_number else str.ljust
+        return [side(text, width) for text in [self.head, *texts]]
 
 
-def _drawn(
-    frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size: str
-) -> str | None:
+class _Shown:
+    """What is drawn of a table: columns, after how many rows some are left out, and what is said below."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        import pandas as pd
+
+        about = Provenance.of(frame)
+        self.is_whole = about.whole
+        limit = None if self.is_whole else MAX_SHOWN
+        few, self.gap = _cut(frame)
+        few = _with_flags(few)
+        names = list(few.columns)
+        # Once by their values in the token's unit; what is exact is said where a value is pointed at.
+        texts = [one for one in names if isinstance(one, str) and names.count(one) == 1]
+        folded = [one for one in texts if one.endswith("_raw") and one[:-4] in texts]
+        places = [place for place, one in enumerate(names) if one not in folded]
+        # What went wrong is read first.
+        places.sort(key=lambda place: names[place] != "error")
+        most = None if self.is_whole else pd.get_option("display.max_columns") or None
+        self.columns = [_Column(name, values, limit) for name, values in _labels(frame, few)]
+        stated = {str(one.get("name")): one for one in about.columns if isinstance(one, Mapping)}
+        for place in places[:most]:
+            name, raw = names[place], f"{names[place]}_raw"
+            decimals = stated.get(raw, {}).get("decimals")
+            is_exact = raw in folded and isinstance(decimals, int)
+            exact = [_exact(one, decimals) for one in few[raw]] if is_exact else ()
+            unit = str(stated.get(str(name), {}).get("unit"))
+            values = few.iloc[:, place].tolist()
+            self.columns.append(_Column(name, values, limit, unit, exact))
+        said = []
+        if (
+            self.gap is not None
+            or not len(frame)
+            or pd.get_option("display.show_dimensions") is True
+        ):
+            said.append(size_in_words(frame))
+        if self.gap is not None:
+            said.append(f"the first {self.gap} and the last {len(few) - self.gap} are shown")
+        if places[:most] != places:
+            said.append(f"{len(places) - len(places[:most]):,} more columns are not shown")
+        if folded:
+            said.append(f"exact amounts: {', '.join(visible(one, 60) for one in folded)}")
+        self.note = "; ".join(said)
+
+
+def _is_number_or_missing(value: Any) -> bool:
+    return not isinstance(value, bool) and (isinstance(value, Number) or is_missing(value))
+
+
+def _exact(raw: Any, decimals: Any) -> str:
+    return "" if is_missing(raw) else units_text(str(raw), decimals)
+
+
+def _labels(frame: pd.DataFrame, few: pd.DataFrame) -> list[tuple[Any, list[Any]]]:
+    """Return the names and texts of a table's index, unless it only counts the rows."""
     import pandas as pd
 
-    def whole(value: Any) -> Any:
-        return (
-            value if isinstance(value, str) and looks_like_address(value) else displayed_cell(value)
+    index = few.index
+    if isinstance(frame.index, pd.RangeIndex) and frame.index.start == 0:
+        return []
+    return [
+        (
+            index.names[level] or "",
+            [displayed_cell(one, _LABEL) for one in index.get_level_values(level)],
         )
+        for level in range(index.nlevels)
+    ]
 
-    # A library that draws tables in pandas' place (itables, for one) gets all rows, and every address whole, to be
-    # searched: of a part it would not say that it is one. It says itself what it leaves out.
-    interactive = draw is not repr and not _pandas_draws()
-    rows = None if interactive else pd.get_option("display.max_rows")
-    few = _few(frame, rows)
-    # A column of warnings, where a name pretends to be another.
+
+def _cut(frame: pd.DataFrame) -> tuple[pd.DataFrame, int | None]:
+    """Return the rows that are shown, as many as pandas shows, and how many stand above those that are left out."""
+    import pandas as pd
+
+    most = pd.get_option("display.max_rows")
+    if not most or len(frame) <= most:
+        return frame.copy(), None
+    half = max(1, min(pd.get_option("display.min_rows") or most, most) // 2)
+    return pd.concat([frame.head(half), frame.tail(half)]), half
+
+
+def _with_flags(few: pd.DataFrame) -> pd.DataFrame:
+    """Add a column of warnings, where a name pretends to be another."""
     names = [column for column in ("name", "symbol") if list(few.columns).count(column) == 1]
     if names and "name_flags" not in few.columns:
         marks = [
@@ -121,43 +286,56 @@ def _drawn(
         ]
         if any(marks):
             few["name_flags"] = marks
-    few.columns = few.columns.map(displayed_cell)
-    few.index = few.index.map(displayed_cell) if len(few) else few.index
-    options: dict[str, Any] = {"display.html.use_mathjax": False, "display.show_dimensions": False}
-    is_whole = Provenance.of(frame).whole
-    if is_whole:
-        options |= {
-            "display.max_colwidth": None,
-            "display.max_columns": None,
-            "display.width": None,
-        }
-    with pd.option_context(*(part for option in options.items() for part in option)):
-        cell = (
-            partial(visible, limit=None) if is_whole else whole if interactive else displayed_cell
-        )
-        text = draw(few.map(cell))
-    wanted = pd.get_option("display.show_dimensions")
-    cut = rows is not None and 0 < rows < len(frame)
-    return (
-        text + size.format(len(frame), frame.shape[1])
-        if text and (wanted is True or (wanted and cut))
-        else text
-    )
+    return few
+
+
+def _width() -> int:
+    """Return how many characters a line has: pandas knows by this option that it is in a terminal."""
+    import pandas as pd
+
+    if pd.get_option("display.max_columns") == 0:
+        return shutil.get_terminal_size().columns
+    return pd.get_option("display.width") or sys.maxsize
+
+
+def _max_width() -> int | None:
+    import pandas as pd
+
+    width: int | None = pd.get_option("display.max_colwidth")
+    return width
+
+
+def _drawn_by_another(frame: pd.DataFrame) -> str | None:
+    """Return what a library draws in pandas' place (itables, for one) of all rows; it says itself what it leaves out.
+
+    Texts are literal, addresses whole, to be searched, and numbers are numbers.
+    """
+    import pandas as pd
+
+    def literal(value: Any) -> Any:
+        # Inside of lists and arrays strings would stay as they are; a list in Parquet becomes an array.
+        if isinstance(value, str):
+            return value if looks_like_address(value) else visible(value)
+        return value if pd.api.types.is_scalar(value) else visible(value)
+
+    few = _with_flags(frame.copy()).map(literal)
+    few.columns = few.columns.map(lambda one: displayed_cell(one, _LABEL))
+    if not isinstance(few.index, pd.RangeIndex):
+        few.index = few.index.map(lambda one: displayed_cell(one, _LABEL))
+    drawn: str | None = methodcaller("_repr_html_")(few)  # pandas-stubs lacks it
+    return drawn
+
+
+def column_as_text(column: pd.Series[Any]) -> str:
+    """Return a column as plain text."""
+    # Line by line over the text of pandas, so that its footer stays true.
+    return "\n".join(visible(line, None) for line in repr(column).split("\n"))
 
 
 def _pandas_draws() -> bool:
     import pandas as pd
 
     return str(vars(pd.DataFrame)["_repr_html_"].__module__).startswith("pandas")
-
-
-def _few(frame: pd.DataFrame, rows: int | None) -> pd.DataFrame:
-    """Return the first and last rows, as many as pandas displays, so that millions of others are not copied."""
-    import pandas as pd
-
-    if not rows or len(frame) <= 2 * rows:
-        return frame.copy()
-    return pd.concat([frame.head(rows), frame.tail(rows)])
 
 
 # MIME type, type of pandas, how it is drawn.

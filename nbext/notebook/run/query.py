@@ -16,6 +16,7 @@ from nbext.notebook.cell.request import SegmentQuery, query_of
 from nbext.notebook.line import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results import deliver
 from nbext.notebook.results.deliver import RESULT
+from nbext.notebook.results.numbers import rows_in_words
 from nbext.notebook.run import analysis, background
 from nbext.notebook.schema import json_names
 from nbext.notebook.session import Session, saved_query
@@ -315,9 +316,7 @@ def _read_known(session: Session, args: Args, segment_id: str) -> Any:
         return deliver.deliver(session, made, args)
     about = Provenance.of(made)
     deliver.print_notes(about, deliver.cut_in_words(about, args))
-    print(
-        f"{args['to']}: {deliver.rows_in_words(made['rows'].iloc[0])}, {made['bytes'].iloc[0]:,} bytes"
-    )
+    print(f"{args['to']}: {rows_in_words(made['rows'].iloc[0])}, {made['bytes'].iloc[0]:,} bytes")
     return None
 
 

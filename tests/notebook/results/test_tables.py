@@ -47,8 +47,14 @@ def formatted(shell, value):
         ("$PEPE", "$PEPE"),
         ("a\x1b[0m\u202e", "a\\x1b[0m\\u202e"),
         ("x" * 300, "x" * 200 + "… (300 characters)"),
-        (7, 7),
-        (None, None),
+        (1234567, "1,234,567"),
+        (0.0123456789, "0.0123457"),
+        (None, ""),
+        (float("nan"), ""),
+        (pd.NaT, ""),
+        (True, "True"),
+        (pd.Timestamp("2025-01-31 12:00:05Z"), "2025-01-31 12:00:05Z"),
+        (np.int64(2024), "2,024"),
     ],
 )
 def test_a_cell_is_shown_so_that_nothing_in_it_hides(value, expected):
@@ -67,7 +73,7 @@ def test_nothing_hides_in_a_list_an_array_or_another_collection_of_a_cell(collec
 def test_html_ignores_maths_escapes_names_and_shows_control_characters(shell):
     frame = ours(name=list(NASTY.values()))
     html = formatted(shell, frame)["text/html"]
-    assert 'class="dataframe tex2jax_ignore mathjax_ignore"' in html
+    assert 'class="dataframe nbext-rows tex2jax_ignore mathjax_ignore"' in html
     assert "$PEPE and $WIF" in html
     assert "&lt;script&gt;" in html
     assert "<script>" not in html
@@ -105,16 +111,87 @@ def test_showing_changes_neither_data_nor_options(shell):
     assert options == {name: pd.get_option(name) for name in options}
 
 
-@pytest.mark.parametrize("rows", [0, 1, 59, 60, 61, 120, 121, 5000])
-def test_a_long_table_is_cut_where_pandas_cuts_it(shell, rows):
-    plain = pd.DataFrame({"a": range(rows), "b": ["text"] * rows})
-    frame = plain.copy()
+def test_a_long_table_is_cut_where_pandas_cuts_it_and_says_so():
+    for rows in (0, 1, 59, 60, 61, 5000):
+        frame = ours(a=range(rows), b=["text"] * rows)
+        text, html = as_text(frame), as_html(frame)
+        cut = rows > 60
+        assert html.count("<td>text</td>") == text.count("text") == (10 if cut else rows)
+        said = f"{rows:,} rows, 2 columns; the first 5 and the last 5 are shown"
+        assert (said in text, said in html) == (cut, cut)
+        assert text.endswith("0 rows, 2 columns") is (rows == 0)
+
+
+HOLDERS = """\
+error           wallet               UNI_balance    share  transfers  chainId  seen
+no such wallet  0xd8da6bf2…7aa96045   1,047.33     67.97%      1,234     8453  2025-01-31 12:00:05Z
+                0xd8da6bf2…7aa96045       0.0001  0.0123%          7        1
+
+exact amounts: UNI_balance_raw"""
+
+
+def holders():
+    frame = ours(
+        wallet=[ADDRESS, ADDRESS],
+        UNI_balance=[1047.3333333, 0.0001],
+        UNI_balance_raw=pd.array([1047333333300000000001, 10**14], dtype="object"),
+        share=[0.679686, 0.000123],
+        transfers=[1234, 7],
+        chainId=[8453, 1],
+        seen=[pd.Timestamp("2025-01-31 12:00:05Z"), pd.NaT],
+        error=["no such wallet", None],
+    )
+    frame.attrs["nbext"]["columns"] = [{"name": "UNI_balance_raw", "unit": "raw", "decimals": 18}]
+    return frame
+
+
+def test_a_table_is_text_with_points_below_one_another_shares_as_per_cent_and_what_is_exact_folded():
+    with pd.option_context("display.width", 120, "display.max_columns", 20):
+        assert as_text(holders()) == HOLDERS
+
+
+def test_an_address_is_whole_in_the_page_and_cut_to_the_eye_and_an_exact_amount_is_its_title():
+    html = as_html(holders())
+    assert (
+        html.count(
+            '<td class="a"><span>0xd8da6bf2<i>6964af9d7eed9e03e53415d3</i>7aa96045</span></td>'
+        )
+        == 2
+    )
+    assert '<td class="n p2" title="1,047.333333300000000001">1,047.33</td>' in html
+    assert '<td class="n" title="0.0001">' not in html
+    assert '<td class="n" title="0.679686">67.97%</td>' in html
+    assert "UNI_balance_raw</th>" not in html
+    assert re.search(r"<th>(.*?)</th>", html)[1] == "error"
+
+
+def test_columns_that_are_said_to_be_shares_are_shown_as_per_cent():
+    frame = ours(cohort=["2025"], **{"week 0": [0.0833333]})
+    frame.attrs["nbext"]["columns"] = [{"name": "week 0", "unit": "share"}]
+    assert as_text(frame) == "cohort  week 0\n2025    8.333%"
+
+
+def test_what_a_line_has_no_room_for_goes_on_below_beside_the_first_column():
+    frame = ours(wallet=["a", "b"], first=["x" * 40] * 2, second=["y" * 40] * 2)
+    with pd.option_context("display.width", 60, "display.max_columns", 20):
+        assert as_text(frame).splitlines() == [
+            "wallet  first",
+            f"a       {'x' * 40}",
+            f"b       {'x' * 40}",
+            "",
+            "wallet  second",
+            f"a       {'y' * 40}",
+            f"b       {'y' * 40}",
+        ]
+
+
+def test_columns_beyond_those_that_pandas_shows_are_counted_and_rows_with_labels_keep_them():
+    frame = ours(**{f"c{place}": [place] for place in range(25)}).set_index("c3")
     frame.attrs["nbext"] = {}
-    data = formatted(shell, frame)
-    assert as_text(frame) == repr(plain) == data["text/plain"]
-    ignored = 'class="dataframe tex2jax_ignore mathjax_ignore"'
-    shown_by_pandas = plain._repr_html_().replace('class="dataframe"', ignored)
-    assert "".join(data["text/html"].split()) == "".join(shown_by_pandas.split())
+    with pd.option_context("display.max_columns", 20):
+        text = as_text(frame)
+    assert text.endswith("4 more columns are not shown")
+    assert text.split()[:2] == ["c3", "c0"]
 
 
 def test_other_tables_are_shown_as_ever(shell):
@@ -124,7 +201,7 @@ def test_other_tables_are_shown_as_ever(shell):
 
 def test_a_table_made_of_ours_is_shown_as_ours(shell):
     frame = ours(address=[ADDRESS] * 3, n=[1, 2, 3])
-    assert "0xd8da6bf2…7aa96045" in formatted(shell, frame[frame["n"] > 1].head(1))["text/html"]
+    assert "0xd8da6bf2…7aa96045" in formatted(shell, frame[frame["n"] > 1].head(1))["text/plain"]
 
 
 HOSTILE = ["$\\text{USDC}$", "USDC\u202ecod\x1b[31m", "US\u200bDC", "USD\u0421"]
@@ -208,7 +285,9 @@ def test_names_that_pretend_to_be_others_are_marked_in_what_is_shown_and_not_in_
     )
     text = formatted(shell, frame)["text/plain"]
     assert "name_flags" in text
-    with pd.option_context("display.max_colwidth", None, "display.width", 500):
+    with pd.option_context(
+        "display.max_colwidth", None, "display.width", 500, "display.max_columns", 20
+    ):
         rows = as_text(frame).splitlines()
     assert rows[2].endswith("hidden characters; mixed scripts: Cyrillic, Latin; looks like 'USDC'")
     assert rows[3].endswith("looks like 'USD'")

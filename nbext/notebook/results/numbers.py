@@ -1,0 +1,116 @@
+"""Numbers and times as people read them in tables: at most six digits that say something, thousands set apart.
+
+`views/numbers.js` writes the same in the browser: both are held to the cases of `tests/views/numbers.json`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal
+from numbers import Integral, Real
+from typing import Any
+
+from nbext.core.untrusted_text import visible
+
+# Halves go up, as JavaScript rounds them; Python's own formats round them to the even digit.
+_SIX, _FOUR = (Context(prec=digits, rounding=ROUND_HALF_UP) for digits in (6, 4))
+_SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+# Numbers that say which one, not how many.
+_IS_ID = re.compile(r"(?:^|_)id$|Id$")
+_IS_SHARE = re.compile(r"(?:^|_)share$")
+
+
+def six_digits(value: float) -> str:
+    """Return a number as a table shows it: a whole one with all its digits, a fraction with six significant ones.
+
+    >>> six_digits(1047.3333333), six_digits(20_000_000.0), six_digits(1.5e-9), six_digits(10**18)
+    ('1,047.33', '20,000,000', '1.5e-9', '1,000,000,000,000,000,000')
+    """
+    if isinstance(value, int):
+        return f"{value:,}"
+    exact = Decimal(value)
+    if not exact.is_finite() or not exact:
+        return "0" if exact.is_finite() else str(value)
+    size = abs(value)
+    if size < 1e-6 or size >= 1e15:
+        mantissa, _, power = f"{_SIX.plus(exact):.5e}".partition("e")
+        return f"{_without_zeros(mantissa)}e{power}"
+    if size >= 1e6:
+        return f"{exact.to_integral_value(ROUND_HALF_UP):,f}"
+    return _without_zeros(f"{_SIX.plus(exact):,f}")
+
+
+def share_text(value: float) -> str:
+    """Return a share as per cent, with four significant digits.
+
+    >>> share_text(0.679686), share_text(1.0), share_text(0.00012)
+    ('67.97%', '100%', '0.012%')
+    """
+    percent = Decimal(value * 100)
+    if not percent.is_finite():
+        return str(value)
+    return f"{_without_zeros(f'{_FOUR.plus(percent):,f}') if percent else '0'}%"
+
+
+def short_text(value: float) -> str:
+    """Return a number as a few characters, for an edge of a bin.
+
+    >>> short_text(20_000.0), short_text(0.5), short_text(1e-18)
+    ('20k', '0.5', '1e-18')
+    """
+    for unit, letter in _SHORT:
+        if unit <= abs(value) < 1e15:
+            return f"{value / unit:g}{letter}"
+    return f"{value:g}"
+
+
+def time_text(value: date) -> str:
+    """Return a time in UTC with its seconds, or a day.
+
+    >>> time_text(datetime(2025, 1, 31, 12, 0, 5, tzinfo=UTC))
+    '2025-01-31 12:00:05Z'
+    """
+    if not isinstance(value, datetime):
+        return str(value)
+    text = f"{value.astimezone(UTC) if value.tzinfo else value:%Y-%m-%d %H:%M:%S}"
+    return f"{text}Z" if value.tzinfo else text
+
+
+def value_text(value: Any, column: str = "") -> str | None:
+    """Return a number, a truth or a time of a column as a table shows it; None of any other value."""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, Integral):  # NumPy's, too
+        return str(value) if _IS_ID.search(column) else six_digits(int(value))
+    if isinstance(value, Real):
+        number = float(value)
+        return share_text(number) if _IS_SHARE.search(column) else six_digits(number)
+    if isinstance(value, Decimal):
+        return f"{value:,f}"
+    return time_text(value) if isinstance(value, date) else None
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is unknown: None, NA, NaT or NaN."""
+    import pandas as pd
+
+    # Of a list, isna would answer for each member.
+    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
+
+
+def size_in_words(value: Any) -> str:
+    """Return the size of a table in words, or any other value as text."""
+    shape = getattr(value, "shape", None)
+    if shape is None or len(shape) != 2:
+        return visible(value)
+    return f"{rows_in_words(shape[0])}, {shape[1]} column{'s' * (shape[1] != 1)}"
+
+
+def rows_in_words(rows: int) -> str:
+    """Return a number of rows in words."""
+    return f"{rows:,} row{'' if rows == 1 else 's'}"
+
+
+def _without_zeros(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
