@@ -51,7 +51,6 @@ ADVICE = "Restore the data folder from a copy, or ingest the files into a new on
 # What `current` contains while the first generation gets its name, and once all files are removed. Without the file, a
 # folder was not copied whole.
 _NONE_YET = "no generation yet"
-_BUILDING = ".building-"
 _NAME = re.compile(r"(\d{6,})-([0-9a-f]{4,64})\Z")
 
 
@@ -277,16 +276,16 @@ def verify(generation: Generation, *, base: bool = True) -> None:
             )
 
 
-def create_building(data_dir: Path) -> Path:
-    """Create an empty folder to build a generation in; remove what a killed build left behind.
+def create_building(data_dir: Path, name: str = "building") -> Path:
+    """Create an empty folder to build a generation in; remove what a killed build of that name left behind.
 
-    The caller holds the data folder's lock: two builds at once would remove each other's folders.
+    The caller holds the lock of such builds: two at once would remove each other's folders.
     """
     place = data_dir / "generations"
     place.mkdir(parents=True, exist_ok=True)
-    for left in place.glob(f"{_BUILDING}*"):
+    for left in place.glob(f".{name}-*"):
         shutil.rmtree(left)
-    building = place / f"{_BUILDING}{os.getpid()}"
+    building = place / f".{name}-{os.getpid()}"
     building.mkdir()
     return building
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -37,6 +38,9 @@ from nbext.engine.ingest.stage import (
 from nbext.engine.ingest.steps import Covered, IngestJob, IngestRun, Progress, Refused, take
 from nbext.engine.open import MEMORY_SIZE
 from nbext.errors import IngestError, OutOfMemory, StorageError, ValidationError
+
+# Who folds holds it; who adds rows meanwhile does not wait for that.
+_FOLDING = ".folding.lock"
 
 
 def ingest(
@@ -77,7 +81,8 @@ def ingest(
     progress
         Called with the name of the current step and how much of it is done, from 0 to 1.
     served
-        Called with the report once the new rows are served. Compaction, where it is time for it, comes after that.
+        Called with the report once the new rows are served. Compaction, where it is time for it, comes after that;
+        other runs may begin meanwhile.
 
     Returns
     -------
@@ -110,36 +115,34 @@ def ingest(
     if refused and not found:
         raise refused[0]
     # What is served now may change until the lock is held, so nothing of the data folder is read before.
-    with _locked(folder):
-        with storage_errors(folder):
-            previous = storage.current_generation(folder)
-            job = IngestJob(
-                folder,
-                memory,
-                progress,
-                chain=named,
-                options=options or SnapshotOptions(),
-                renamed=renamed or {},
-                replace_from=replace_from,
-                covered=covered or {},
-            )
-            fresh, skipped = _not_taken(job, found, previous, refused)
-            if not fresh:
-                _verify(previous, base=False)
-            report = _take(job, previous, fresh, refused)
-            report.skipped = {
-                source.name: entry.get("replaced_from") for source, entry in skipped.items()
-            }
-            # Some are found out when they are opened, others by their rows: told in the order in which all are read.
-            places = {source.name: place for place, source in enumerate(found)}
-            report.refused.sort(key=lambda error: places.get(error.path, -1))
-            report.seconds = time.monotonic() - started
-            # One bad file among good ones is a line of the report; a run that could use none has failed.
-            if report.refused and not report.files and not skipped:
-                raise report.refused[0]
-        # Not within that: what a caller does with the report is no error of the folder's.
-        served(report)
-        _compact_outgrown(job, report)
+    with _locked(folder), storage_errors(folder):
+        previous = storage.current_generation(folder)
+        job = IngestJob(
+            folder,
+            memory,
+            progress,
+            chain=named,
+            options=options or SnapshotOptions(),
+            renamed=renamed or {},
+            replace_from=replace_from,
+            covered=covered or {},
+        )
+        fresh, skipped = _not_taken(job, found, previous, refused)
+        if not fresh:
+            _verify(previous, base=False)
+        report = _take(job, previous, fresh, refused)
+        report.skipped = {
+            source.name: entry.get("replaced_from") for source, entry in skipped.items()
+        }
+        # Some are found out when they are opened, others by their rows: told in the order in which all are read.
+        places = {source.name: place for place, source in enumerate(found)}
+        report.refused.sort(key=lambda error: places.get(error.path, -1))
+        report.seconds = time.monotonic() - started
+        # One bad file among good ones is a line of the report; a run that could use none has failed.
+        if report.refused and not report.files and not skipped:
+            raise report.refused[0]
+    served(report)
+    _compact_outgrown(job, report)
     return report
 
 
@@ -212,7 +215,7 @@ def compact(
     # A folder that is not there has nothing to compact, and is not made.
     if not folder.is_dir():
         return None
-    with _locked(folder), storage_errors(folder):
+    with _locked(folder), _locked(folder, _FOLDING), storage_errors(folder):
         previous = storage.current_generation(folder)
         if previous is None or previous.delta is None:
             return None
@@ -280,14 +283,23 @@ def _compact_outgrown(job: IngestJob, report: Report) -> None:
         return
     # Nobody asked for it, and others need the machine: with little memory it takes a tenth longer, where that suffices.
     for memory in dict.fromkeys((min(FOLDING_MEMORY, job.memory, key=memory_bytes), job.memory)):
-        folding = IngestJob(job.folder, memory, job.progress, compacting=True)
+        folding = IngestJob(
+            job.folder,
+            memory,
+            job.progress,
+            compacting=True,
+            switching=partial(_still_served, job.folder, served),
+        )
         try:
-            with storage_errors(
-                job.folder,
-                more="`nbext compact --memory 8GB` may use more.",
-                then=again,
+            with (
+                _locked(job.folder, _FOLDING),
+                storage_errors(
+                    job.folder, more="`nbext compact --memory 8GB` may use more.", then=again
+                ),
             ):
                 report.generation = _take(folding, served).generation
+        except _Busy:  # another run folds, or adds rows: the next one has more to fold
+            return
         except OutOfMemory as error:
             report.not_compacted(error)
         except StorageError as error:
@@ -298,6 +310,16 @@ def _compact_outgrown(job: IngestJob, report: Report) -> None:
             return
 
 
+@contextmanager
+def _still_served(folder: Path, served: storage.Generation) -> Iterator[None]:
+    """Hold the data folder, where it still serves what was folded; other runs did not wait for that."""
+    with _locked(folder):
+        now = storage.current_generation(folder)
+        if now is None or now.folder != served.folder:
+            raise _Busy(f"{folder}: another run has added rows meanwhile.")
+        yield
+
+
 def check_memory(memory: str) -> None:
     """Refuse a text that is not a size of memory: a `ValidationError`."""
     if not MEMORY_SIZE.match(memory):
@@ -306,15 +328,19 @@ def check_memory(memory: str) -> None:
         )
 
 
+class _Busy(StorageError):
+    """Another run works on the data folder."""
+
+
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, lock: str = ".ingest.lock") -> Iterator[None]:
     """Lock the data folder; the lock ends with the process, however it ends."""
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(exclusive(folder / ".ingest.lock"))
+            held.enter_context(exclusive(folder / lock))
         except BlockingIOError:
-            raise StorageError(
+            raise _Busy(
                 f"{folder}: another `nbext ingest` is writing there. Wait until it ends."
             ) from None
         except OSError as error:
@@ -369,7 +395,9 @@ def _take(
     refused: Sequence[IngestError] = (),
 ) -> Report:
     fresh, refused = dict(fresh or {}), list(refused)
-    shutil.rmtree(job.folder / ".stage", ignore_errors=True)  # of a run that was killed
+    # Rows may be added while what is stored is folded: each has its own place.
+    work = job.folder / (".folding" if job.compacting else ".stage")
+    shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
     appending, why = append.is_possible(previous) and not job.compacting, None
     while True:
         # What is replaced must come back whole: without one of its files the data would lack what that file has.
@@ -389,7 +417,7 @@ def _take(
             out = TakenOut()
         appending = appending and not out
         report.rebuilt = why
-        building = storage.create_building(job.folder)
+        building = storage.create_building(job.folder, "folding" if job.compacting else "building")
         try:
             # Digests need every byte of every file: a thread reads them while the tables are built. Of a base that is
             # added to, most bytes are never read: there DuckDB's checksums of blocks do.
@@ -397,7 +425,7 @@ def _take(
                 ThreadPoolExecutor(1) as pool,
                 _damage_first(previous),
                 Stage(
-                    job.folder / ".stage",
+                    work,
                     building,
                     previous,
                     fresh,
@@ -435,7 +463,7 @@ def _take(
                     pool.shutdown(cancel_futures=True)
         finally:
             # A run that was published has none. Any other leaves nothing behind, least of all on a full disk.
-            for left in (building, job.folder / ".stage"):
+            for left in (building, work):
                 shutil.rmtree(left, ignore_errors=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,8 @@ class IngestJob:
     replace_from: int | None = None
     covered: Covered = field(default_factory=dict)
     compacting: bool = False
+    # Held while what was built takes its place.
+    switching: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def advance(self, step: str, done: float) -> None:
         """Tell who wants to know how much of a step is done."""
@@ -302,7 +304,8 @@ def _publish(run: IngestRun, rows_of: Mapping[str, int]) -> None:
     run.verified.result()
     # DETACH writes what is still in memory: only then is the file whole enough to be renamed.
     stage.run("DETACH out")
-    published = storage.publish(run.job.folder, stage.building, manifest)
+    with run.job.switching():
+        published = storage.publish(run.job.folder, stage.building, manifest)
     report.generation = published.folder.name
     # Files without a new row are recorded all the same: the next run then skips them by size and digest.
     report.changed = previous is None or previous.fingerprint != fingerprint

@@ -558,7 +558,40 @@ def test_the_report_is_there_before_the_data_is_compacted_and_stays_where_that_i
     assert (report.new, report.generation) == (1, storage.current_generation(data).folder.name)
     take(whole, path)
     assert contents(data) == contents(whole)
-    assert not list(data.rglob(".building*"))
+    assert not [*data.rglob(".building*"), *data.rglob(".folding-*")]
+
+
+@pytest.mark.slow
+def test_a_run_does_not_wait_for_the_folding_of_another_which_gives_way_to_its_rows(
+    grown, tmp_path, log, monkeypatch
+):
+    data, whole = grown
+    monkeypatch.setattr(append, "FOLDED", 0)
+    paths = [
+        write_csv(tmp_path / f"{block}.csv", [log(5, 8, 5, block=block)]) for block in (110, 111)
+    ]
+    said, meanwhile = [], []
+
+    def progress(step, _):
+        if step == "merging" and not meanwhile:
+            monkeypatch.setattr(append, "FOLDED", 1000)
+            meanwhile.append(ingest([paths[1]], "ethereum", data))
+
+    report = ingest([paths[0]], "ethereum", data, progress=progress, served=said.append)
+    (second,) = meanwhile
+    served = storage.current_generation(data)
+    assert (second.new, second.generation) == (1, served.folder.name)
+    assert served.delta
+    assert (report.uncompacted, report.generation) == (None, said[0].generation)
+    for path in paths:
+        take(whole, path)
+    assert contents(data) == contents(whole)
+    assert not list(data.rglob(".folding*-*"))
+    assert not (data / ".folding").exists()
+    # The next run finds more to fold, and nobody in its way.
+    monkeypatch.setattr(append, "FOLDED", 0)
+    take(data, write_csv(tmp_path / "112.csv", [log(5, 8, 5, block=112)]))
+    assert storage.current_generation(data).delta is None
 
 
 def test_a_report_that_cannot_be_printed_is_no_error_of_the_data_folder(data, tmp_path, log):
