@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbext.core.rules import LIST_KEYS
 from nbext.core.untrusted_text import visible
 from nbext.notebook import schema
 from nbext.notebook.cell.json_source import Cursor, cursor_of
 from nbext.notebook.line import Grammar
-from nbext.notebook.run.root import MAGICS
+from nbext.notebook.run.root import COMMANDS, MAGICS, NBEXT
 from nbext.notebook.schema import Kind, json_names
 from nbext.notebook.session import saved_names
 
@@ -37,7 +38,16 @@ _CONTRACTS: dict[str, tuple[Kind, ...]] = {
     "of": ("collection",),
 }
 
-Offer = tuple[str, list[str]]
+# A front end has room for so much beside a word.
+_ROOM = 80
+
+
+class Offer(NamedTuple):
+    """What is typed, what it may become, and of those words that have one a line of help."""
+
+    typed: str
+    words: list[str]
+    help: Mapping[str, str] = MappingProxyType({})
 
 
 def matcher(session: Session) -> Callable[[CompletionContext], SimpleMatcherResult]:
@@ -50,12 +60,13 @@ def matcher(session: Session) -> Callable[[CompletionContext], SimpleMatcherResu
         offer = offers(session, lines, context.cursor_line, context.cursor_position)
         if offer is None:
             return {"completions": []}
-        typed, words = offer
         # IPython takes an empty offer for none, and would offer its own magics and files in the middle of our JSON.
-        words = words or [typed]
+        words = offer.words[:_SHOWN] or [offer.typed]
         return {
-            "completions": [SimpleCompletion(text=word, type="nbext") for word in words[:_SHOWN]],
-            "matched_fragment": typed,
+            "completions": [
+                SimpleCompletion(text=word, type=_said(session, offer, word)) for word in words
+            ],
+            "matched_fragment": offer.typed,
             # In our cells Python's names and the folder's files would hide the words that fit.
             "suppress": True,
             "ordered": True,
@@ -90,13 +101,18 @@ def _in_line(session: Session, grammar: Grammar, rest: str, filters: str) -> Off
     own = grammar.own.get(done[0]) if done else None
     option = grammar.flags.get(done[-1]) if done else None
     words: Iterable[str] = ()
+    helps: dict[str, str] = {}
     if "{{" in typed:
         typed = typed.rpartition("{{")[2]
         words = _python(session, typed)
     elif typed.startswith("-"):
-        words = (flag for flag in (own() if own else grammar.flags) if flag.startswith("--"))
+        words = [flag for flag in (own() if own else grammar.flags) if flag.startswith("--")]
+        meanings = {} if own else {flag: one.help for flag, one in grammar.flags.items()}
+        helps = {flag: _line("option", meanings.get(flag)) for flag in words}
     elif option is None or option.kind != "text":
         words = grammar.completes(session, [word for word in done if word], typed)
+        if grammar is NBEXT and not any(done):
+            helps = {name: _line("command", command.help) for name, command in COMMANDS.items()}
     # After an option that takes a value, only its values.
     elif option.choices:
         words = option.choices
@@ -106,7 +122,7 @@ def _in_line(session: Session, grammar: Grammar, rest: str, filters: str) -> Off
         words = saved_names(session.data_dir)
     elif option.name == "chain":
         words = session.vocabulary.chains
-    return typed, _starting(typed, words)
+    return Offer(typed, _starting(typed, words), helps)
 
 
 def _in_body(session: Session, text: str) -> Offer:
@@ -115,17 +131,45 @@ def _in_body(session: Session, text: str) -> Offer:
     # A cell is the filters, or a whole request that contains them.
     path = cursor.path if cursor.path[:1] in _REQUEST else ("filters", *cursor.path)
     found: Iterable[str] = ()
+    helps: dict[str, str] = {}
     if cursor.place == "python":
         found = _python(session, cursor.typed)
     elif cursor.place == "key":
-        found = [*schema.keys(known, path), *(schema.keys(known, ()) if not cursor.path else ())]
+        top = {} if cursor.path else schema.keys(known, ())
+        fields = {**top, **schema.keys(known, path)}
+        found = [*schema.keys(known, path), *top]
+        kind = "field" if path[1:] else "condition"
+        helps = {name: _line(kind, schema.meaning(known, one)) for name, one in fields.items()}
     elif cursor.place == "value":
         found = _values(session, path, cursor, text)
     words = _starting(cursor.typed, found)
-    if cursor.quoted or cursor.place == "python":
-        return cursor.typed, words
-    end = ": " if cursor.place == "key" else ""
-    return cursor.typed, [f'"{word}"{end}' for word in words]
+    if not (cursor.quoted or cursor.place == "python"):
+        end = ": " if cursor.place == "key" else ""
+        words = [f'"{word}"{end}' for word in words]
+    return Offer(cursor.typed, words, helps)
+
+
+def _said(session: Session, offer: Offer, word: str) -> str:
+    """Return what a word is, and what is known of it, in one line."""
+    bare = word.strip('": ')
+    if bare in offer.help:
+        return offer.help[bare]
+    if bare in session.vocabulary.chains:
+        return "chain"
+    for (kind, chain), symbols in session.vocabulary.known.items():
+        if bare in symbols:
+            return _line(kind, f"{symbols[bare]} on {chain}")
+    name, _, column = bare.partition(".")
+    if name in session.names:
+        return "column" if column else _line("variable", type(session.names[name]).__name__)
+    return "value"
+
+
+def _line(kind: str, meaning: str | None) -> str:
+    # The first sentence: a description may have several.
+    first = re.split(r"(?<=[^.])\.(?:\s|$)", meaning or "", maxsplit=1)[0]
+    shown = first if len(first) <= _ROOM else f"{first[: _ROOM - 1]}…"
+    return f"{kind}: {visible(shown)}" if first else kind
 
 
 def _columns(session: Session, filters: str) -> list[str]:

@@ -220,7 +220,7 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
             {
                 "condition": name,
                 "fields": ", ".join(_inside(root, ["filters", name])[:_LISTED]),
-                "meaning": _meaning(root, one),
+                "meaning": meaning(root, one),
             }
             for name, one in top.items()
         ]
@@ -238,7 +238,7 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
     for name, path in places.items():
         one = fields.get(name, top[condition])
         allowed = ", ".join(_inside(root, path)[:_LISTED]) or _types(root, one)
-        rows.append({"field": name, "allowed": allowed, "meaning": _meaning(root, one)})
+        rows.append({"field": name, "allowed": allowed, "meaning": meaning(root, one)})
     return rows
 
 
@@ -346,7 +346,7 @@ def _condition(root: Schema, name: str) -> ConditionSpec:
     required = definition.get("required") or ()
     parts = keys(root, ["filters", name]).items()
     fields = tuple(_field(root, key, part, required=key in required) for key, part in parts)
-    return ConditionSpec(name, _meaning(root, definition), fields)
+    return ConditionSpec(name, meaning(root, definition), fields)
 
 
 def _field(root: Schema, name: str, schema: Schema, *, required: bool) -> FieldSpec:
@@ -365,7 +365,7 @@ def _field(root: Schema, name: str, schema: Schema, *, required: bool) -> FieldS
     return FieldSpec(
         name,
         shape,
-        _meaning(root, schema),
+        meaning(root, schema),
         accepts if inner is None else tuple(variants(root, inner)),
         tuple(schema.get("examples") or ()),
         choices,
@@ -379,7 +379,8 @@ def _inside(root: Schema, path: Sequence[str]) -> list[str]:
     return values(root, path) or list(keys(root, path))
 
 
-def _meaning(root: Schema, schema: Schema) -> str:
+def meaning(root: Schema, schema: Schema) -> str:
+    """Return the description of a schema, or of what it refers to."""
     return next(
         (str(one["description"]) for one in variants(root, schema) if one.get("description")), ""
     )

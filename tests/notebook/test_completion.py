@@ -53,7 +53,8 @@ def offered(session, cell):
     """What is offered where ``|`` stands."""
     before, _, _ = cell.partition("|")
     lines = cell.replace("|", "").split("\n")
-    return offers(session, lines, before.count("\n"), len(before.rpartition("\n")[2]))
+    found = offers(session, lines, before.count("\n"), len(before.rpartition("\n")[2]))
+    return found and found[:2]
 
 
 def quoted(names):
@@ -233,6 +234,35 @@ def test_ipythons_completer_offers_ours_and_nothing_else(shell, session):
         other = list(shell.ip.Completer.completions("impor", 5))
     assert [(cell[one.start : one.end], one.text) for one in found] == [("hel", "heldSince")]
     assert "import" in [one.text for one in other]
+
+
+def test_each_word_is_offered_with_its_type_and_a_line_of_help(shell, session):
+    shell.ip.user_ns["whales"] = pd.DataFrame({"address": ["0x1"]})
+    wanted = {
+        '%%segment_query\n{"tok': (
+            "token",
+            "condition: Wallets that hold an ERC20 token",
+        ),
+        '%%segment_query\n{"token": {"heldS': (
+            "heldSince",
+            "field: Since this time (a date: its 00:00 UTC) the holding never fell below min; witho…",
+        ),
+        '%%segment_query\n{"token": {"token": "USD': ("USDC", "token: 0x1 on ethereum"),
+        '%%segment_query\n{"chain": "polygon-z': ("polygon-zkevm", "chain"),
+        '%%segment_query\n{"wallet": {"in": {{wha': ("whales", "variable: DataFrame"),
+        "%segment abc --ou": ("--out", "option: store the result in this variable"),
+        "%nbext histor": (
+            "history",
+            "command: list this session's queries, on a --card to edit them; with a number, run that …",
+        ),
+        "%nbext set frame pol": ("polars", "value"),
+    }
+    with warnings.catch_warnings(), provisionalcompleter():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        found = {
+            cell: next(iter(shell.ip.Completer.completions(cell, len(cell)))) for cell in wanted
+        }
+    assert {cell: (one.text, one.type) for cell, one in found.items()} == wanted
 
 
 def of_many_wallets(many):

@@ -18,6 +18,7 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook.line import Args, Option
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
+from nbext.notebook.results.progress import is_terminal
 from nbext.settings import Settings
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     value = converted(frame, args, session.settings)
     if args["explore"]:
         put(session, args, value)
-        return forms().explore(frame, client=session.client)
+        in_terminal = is_terminal(session.shell)
+        return value if in_terminal else forms().explore(frame, client=session.client)
     return None if args["to"] is not None and args["out"] is None else put(session, args, value)
 
 
