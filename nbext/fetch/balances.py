@@ -23,7 +23,7 @@ from nbext.language.language import compile, parse, resolve  # noqa: A004  the s
 from nbext.language.lookup import missing_mints
 from nbext.node.contracts import read_balances, read_supply
 from nbext.node.coverage import Coverage
-from nbext.node.ranges import InconsistentAnswer, LogFilter, transfers_in
+from nbext.node.ranges import LogFilter, transfers_in
 from nbext.node.rpc import Node, Refusal
 
 if TYPE_CHECKING:
@@ -34,16 +34,21 @@ _ALL = 30_000_000
 
 
 # Why balances differ from the chain's.
-Cause = Literal["unlogged", "left out", "unknown"]
+Cause = Literal["unlogged", "left out", "other", "unknown"]
 _MOVES = "it rebases, takes a fee on transfer, or wraps ether (--deposits reads those logs)"
+_AGAIN = "The next fetch reads all blocks of the contract again: use another node."
 _DIFFERS: Mapping[Cause, str] = {
     "unlogged": f"It moves balances without a Transfer, first in block {{first}}: {_MOVES}. Answers about it are "
     "approximate.",
-    "left out": "The node left logs out: block {first} has transfers that it did not return. The next fetch reads "
-    "all blocks of the contract again: use another node.",
+    "left out": "The node left logs out: block {first} has transfers that it did not return. "
+    + _AGAIN,
+    "other": "The node returned wrong logs: block {first} does not have all transfers that it returned. "
+    + _AGAIN,
     "unknown": f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the "
     "old states that would show which. Answers about it are approximate.",
 }
+# Causes for which the rows are read again, and others come in their place.
+_WRONG = ("left out", "other")
 # Holders of those whose balances differ, of which the first block is sought at which they do.
 _LOOKED_INTO = 3
 
@@ -94,7 +99,7 @@ class Balances:
                 if found:
                     compared[address] = found
                     self.coverage.about[address]["check"] = asdict(found)
-                if found and found.cause == "left out":
+                if found and found.cause == _WRONG[0]:
                     left_out.append(f"{self.coverage.name_of(address)}: {line}")
                     self.coverage.forget(address)
                 else:
@@ -124,13 +129,14 @@ class Balances:
         try:
             said = read_balances(self.node, address, asked, block)
             # Whoever was sent nothing that is stored is not drawn: the supply has them, too.
-            supply = None if standard == "ERC1155" else read_supply(self.node, address, block)
+            supply = None if standard == "ERC1155" else self._supply(address, block)
         except NodeError as error:
             return f"balances were not compared: {error}", None
+        if None in said:
+            return f"balances were not compared: it says none at block {block:,}.", None
         sums = dict.fromkeys(expected, 0)
         for (wallet, _), amount in zip(asked, said, strict=True):
-            # A contract that does not answer has no balance that could be equal.
-            sums[wallet] += -1 if amount is None else amount
+            sums[wallet] += amount or 0
         wrong = [wallet for wallet, amount in sums.items() if expected[wallet] != amount]
         minted = sum(
             -amount for at, amount in self._moves(address, ZERO_ADDRESS, kind) if at <= block
@@ -152,17 +158,26 @@ class Balances:
         if contract and (lacks := missing_mints(contract)):
             line += f" {lacks[0].upper()}{lacks[1:]}."
         found = next(
-            (one for one in divergences if one.cause == "left out"),
+            (one for one in divergences if one.cause in _WRONG),
             divergences[0] if divergences else None,
         )
-        if supply is not None and (found is None or found.cause != "left out"):
+        if supply is not None and (found is None or found.cause not in _WRONG):
             line += f" Its totalSupply is {supply:,} of the smallest unit, and {minted:,} by its transfers."
         if found is not None:
             first = f"{found.block:,}" if found.block else ""
             line += " " + _DIFFERS[found.cause].format(first=first)
-        cause = None if found is None else found.cause
+        cause: str | None = None
+        if found is not None:
+            cause = _WRONG[0] if found.cause in _WRONG else found.cause
         stated = None if supply is None else minted
         return line, Compared(block, equal, len(expected), cause, supply, stated)
+
+    def _supply(self, address: str, block: int) -> int | None:
+        """Return the supply that a contract says; None also where the node does not say it."""
+        try:
+            return read_supply(self.node, address, block)
+        except NodeError:
+            return None
 
     def _moves(self, contract: str, wallet: str, kind: str) -> list[tuple[int, int]]:
         return self.coverage.moves_of(contract, wallet, in_items=kind == "nft")
@@ -191,14 +206,18 @@ class Balances:
                 low, high = (middle, high) if same else (low, middle)
             wanted = LogFilter((contract,), tuple(self.topics[contract]))
             there = transfers_in(self.node, wanted, high)
-        except InconsistentAnswer:
-            return Divergence("left out", high)
-        except (NodeError, Refusal):
+        except Refusal as refusal:
+            # It hides what the block has.
+            return Divergence("left out", high) if refusal.finding else Divergence("unknown")
+        except NodeError:
             return Divergence("unknown")
         if there is None:
             return Divergence("unknown", high)
-        left_out = there - self.coverage.log_indexes_of(contract, high)
-        return Divergence("left out" if left_out else "unlogged", high)
+        stored = self.coverage.log_indexes_of(contract, high)
+        is_same = there == stored
+        return Divergence(
+            "unlogged" if is_same else "left out" if there - stored else "other", high
+        )
 
 
 def _drawn(dataset: Dataset, filters: Mapping[str, Any], many: int) -> dict[str, int]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from nbext.core.addresses import checksummed, looks_like_address, normalised
 from nbext.core.chains import Chain, chain_of
@@ -22,6 +22,7 @@ from nbext.core.untrusted_text import quoted
 from nbext.errors import (
     ConfigError,
     IngestError,
+    NbextError,
     NodeError,
     OutOfMemory,
     QueryCancelled,
@@ -32,6 +33,7 @@ from nbext.errors import (
 from nbext.settings import Secret
 
 if TYPE_CHECKING:
+    from nbext.engine.ingest.report import Report
     from nbext.node.coverage import Coverage
     from nbext.node.rpc import Node
 
@@ -41,8 +43,10 @@ CHECKED, EVERY, IN_FLIGHT = 20, 30.0, 4
 MEMORY = "4GB"
 # What ingest needs of so few rows. Of more it would read a popular token's rows once for each share of them.
 _LITTLE, _FEW_ROWS = "128MB", 2_000_000
-# Times that a node is asked for its latest block where it is behind what another one had.
+# Times that a node is asked for its latest block where it is behind what another one had, or has another one.
 _TRIES = 5
+# Seconds that what is under way may take once a fetch should end, and between two looks whether it should.
+_GRACE, _TICK = 1.0, 0.2
 
 
 @dataclass(frozen=True)
@@ -111,27 +115,49 @@ def fetch(
             "contract", "required", "a contract is missing. Write --contract UNI, or 0x...."
         )
     check_last_block(request)
-    interrupted, refused = False, None
+    interrupted, failed = False, None
+    ending = ending or threading.Event()
     with open_coverage(data_dir, chain) as coverage:
         standards = addresses_of(request.contracts, chain, coverage.symbols())
         node = Node(urls, rps=request.rps)
-        work = _Fetch(
-            node, coverage, request, standards, data_dir, output, ending or threading.Event()
-        )
+        safe = Output(lambda line: output.say(node.redact(line)), output.progress)
+        work = _Fetch(node, coverage, request, standards, data_dir, safe, ending)
+        threading.Thread(
+            target=_end_in_time, args=(ending, node), name="nbext-fetch-end", daemon=True
+        ).start()
         try:
-            _check_chain(node, chain, output)
+            _check_chain(node, chain, safe)
             work.run()
         except KeyboardInterrupt:
             # Not as its context: the libraries' frames hold the URL, and some tracebacks print them.
             interrupted = True
         except Refusal as refusal:
-            refused = refusal.as_error()
+            failed = refusal.as_error()
+        except NodeError as error:
+            failed = error
+        except (NbextError, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it is: its frames hold the URL, and what was read counts
+            failed = NodeError(
+                f"The fetch ended by an error that was not expected ({type(error).__name__}). What was under way is "
+                "read again."
+            )
         finally:
             node.close()
-    if refused is not None:
-        raise refused
+    if failed is not None:
+        # What a node says may repeat its URL, whichever answer it is in.
+        failed.args = tuple(map(node.redact, failed.args))
+        raise failed
     if interrupted:
         raise QueryCancelled(f"The fetch was interrupted. {work.kept()}")
+
+
+def _end_in_time(ending: threading.Event, node: Node) -> None:
+    """Ask the node nothing more a moment after a fetch should end: it may be waiting for a rate limit, or an answer."""
+    while not node.stopped.is_set():
+        if ending.wait(_TICK):
+            node.stopped.wait(_GRACE)
+            node.close()
 
 
 def _check_chain(node: Node, chain: Chain, output: Output) -> None:
@@ -139,25 +165,34 @@ def _check_chain(node: Node, chain: Chain, output: Output) -> None:
     from nbext.node.rpc import Refusal, quantity
 
     answers = node.of_each("eth_chainId")
-    refused = [answer for answer in answers.values() if isinstance(answer, Refusal)]
+    refused = {name: answer for name, answer in answers.items() if isinstance(answer, Refusal)}
     if len(refused) == len(answers):
-        raise refused[-1].as_error(refused[:-1])
-    for refusal in refused:
+        *others, last = refused.values()
+        raise last.as_error(others)
+    for name, refusal in refused.items():
         output.say(f"{refusal} It is left out.")
+        node.leave_out(name)
     for name, answer in answers.items():
         if not isinstance(answer, Refusal) and (found := quantity(answer, "chain id")) != chain.id:
             raise NodeError(
                 f"{name.capitalize()} has the chain id {found}, and --chain {chain.name} means {chain.id}."
             )
+    # Anybody may give a chain any id.
+    _check_same(node, 0)
+
+
+def _check_same(node: Node, number: int) -> None:
+    """Refuse nodes that do not have the same block of a number; one that does not have it says nothing."""
     if len(node.endpoints) > 1:
-        # Anybody may give a chain any id.
-        blocks = node.of_each("eth_getBlockByNumber", "0x0", False)
+        blocks = node.of_each("eth_getBlockByNumber", hex(number), False)
         hashes = {
-            name: block.get("hash") for name, block in blocks.items() if isinstance(block, Mapping)
+            name: str(block.get("hash")).lower()
+            for name, block in blocks.items()
+            if isinstance(block, Mapping)
         }
         if len(set(hashes.values())) > 1:
             raise NodeError(
-                f"The nodes are of different chains: block 0 is not the same at {', '.join(hashes)}."
+                f"The nodes are of different chains: block {number:,} is not the same at {', '.join(hashes)}."
             )
 
 
@@ -173,6 +208,7 @@ class _Fetch:
     output: Output
     ending: threading.Event
     ingested: bool = False
+    firsts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from nbext.node.contracts import DEPOSIT, TRANSFERS, WITHDRAWAL
@@ -191,7 +227,6 @@ class _Fetch:
 
     def run(self) -> None:
         """Read what is missing; then go on as the chain does, where asked to."""
-        from nbext.fetch.balances import Balances
         from nbext.node.contracts import read_metadata
         from nbext.node.rpc import Refusal
 
@@ -199,12 +234,57 @@ class _Fetch:
         # Of contracts that a killed run has read too: their parts are ingested with those of this one.
         addresses = sorted({**self.coverage.in_parts(), **self.topics})
         known = {address: standard for address, standard in self.standards.items() if standard}
-        self.cards = read_metadata(self.node, addresses, known)
-        last = self._last()
-        self.firsts = {address: self._first(address, last) for address in self.topics}
-        self._read(last)
-        if self.ending.is_set() and not self.request.follow and self.reader.plan(self.firsts, last):
-            raise QueryCancelled(f"The fetch was stopped before block {last:,}. {self.kept()}")
+        # Of one that was destroyed the logs are there.
+        fetched = self.coverage.about if self.request.from_block == "deployment" else addresses
+        self.cards = read_metadata(self.node, addresses, known, fetched)
+        for card in self.cards:
+            if card.unknown:
+                self.coverage.fill_in(card)
+                names = " and ".join(dict.fromkeys(card.unknown))
+                self.output.say(
+                    f"{self.coverage.name_of(card.address)}: its {names} could not be read. {card.why} The next fetch "
+                    "asks again."
+                )
+        is_checked = False
+        while True:
+            last = None
+            try:
+                last = self._last()
+                self.firsts = self.firsts or {each: self._first(each, last) for each in self.topics}
+                self._read(last)
+                if not is_checked:
+                    self._verify(last)
+                    is_checked = True
+            except QueryCancelled:
+                if not self.request.follow:
+                    before = f" before block {last:,}" if last and self._is_left(last) else ""
+                    raise QueryCancelled(f"The fetch was stopped{before}. {self.kept()}") from None
+            except (NodeError, Refusal, StorageError) as why:
+                if not self.request.follow:
+                    raise
+                # A node that is away for a while, or an ingest beside it, is no reason to end: this is a service.
+                error = why.as_error() if isinstance(why, Refusal) else why
+                self.output.say(f"{error} Trying again in {self.request.every:g} s.")
+            if not self.request.follow:
+                return
+            if self.ending.wait(self.request.every):
+                break
+        self.output.say(f"The fetch was stopped. {self.kept()}")
+
+    def _is_left(self, last: int) -> bool:
+        return bool(self.reader.plan(self.firsts, last))
+
+    def _verify(self, last: int) -> None:
+        """Say what is new, and compare balances."""
+        from nbext.fetch.balances import Balances
+
+        if self.ending.is_set() and self._is_left(last):
+            raise QueryCancelled("")
+        if self.node.unchecked:
+            self.output.say(
+                f"The receipts of {self.node.unchecked:,} blocks were not offered: that their logs are whole is not "
+                "checked."
+            )
         if not self.ingested and not self.ending.is_set():
             self.output.say(
                 f"Nothing new: {', '.join(map(self.coverage.name_of, self.topics))} to block {last:,}."
@@ -212,15 +292,6 @@ class _Fetch:
         Balances(
             self.node, self.coverage, self.data_dir, self.topics, self.firsts, self.request.check
         ).verify(last, self.output.say)
-        while self.request.follow and not self.ending.wait(self.request.every):
-            try:
-                self._read(self._last())
-            except (NodeError, Refusal) as why:
-                # A node that is away for a while is no reason to end: what follows is a service.
-                error = why.as_error() if isinstance(why, Refusal) else why
-                self.output.say(f"{error} Trying again in {self.request.every:g} s.")
-        if self.request.follow:
-            self.output.say(f"The fetch was stopped. {self.kept()}")
 
     def kept(self) -> str:
         """Return what became of the blocks that were read, for a fetch that ends early."""
@@ -263,14 +334,28 @@ class _Fetch:
             )
         wanted = self.request.to_block
         if not wanted.isdecimal():
-            return head_of(self.node, wanted, self.request.confirmations)
+            last = head_of(self.node, wanted, self.request.confirmations)
+            self._check_branch(last)
+            return last
         if int(wanted) > latest:
             raise ValidationError.of(
                 "to_block",
                 "range",
                 f"--to-block {int(wanted):,} is after the chain's last, {latest:,}.",
             )
+        self._check_branch(int(wanted))
         return int(wanted)
+
+    def _check_branch(self, last: int) -> None:
+        """Refuse nodes that have different branches for longer than a moment."""
+        for attempt in range(_TRIES):
+            try:
+                _check_same(self.node, last)
+                break
+            except NodeError:
+                if attempt == _TRIES - 1:
+                    raise
+                self.ending.wait(0.2 * 2**attempt)
 
     def _first(self, address: str, last: int) -> int:
         """Return the block to read a contract from."""
@@ -286,8 +371,12 @@ class _Fetch:
                 )
             return first
         about = self.coverage.about.setdefault(address, {})
-        if about.get("deployed") is None:
-            found = deployment(self.node, address, last)
+        before = about.get("deployed")
+        # Where balances differed, what was found may be wrong.
+        if before is None or (about.get("check") or {}).get("cause"):
+            found = deployment(self.node, address, self.topics[address], last)
+            if found is None and before is not None:
+                found = before
             if found is None:
                 # Not stored: an archive node, asked later, knows it.
                 self.output.say(
@@ -306,30 +395,35 @@ class _Fetch:
 
     def _read(self, last: int) -> None:
         """Read and ingest what is missing up to a block, in steps."""
+        from nbext.node.rpc import InconsistentAnswer
+
+        forks = 0
         while True:
             if (fork := self.reader.fork()) is not None:
+                forks += 1
+                if forks > _TRIES:
+                    raise NodeError(
+                        f"Block {fork:,} is another one each time that it is read: the node answers of two branches."
+                    )
                 self.coverage.drop_from(fork)
                 self.output.say(
                     f"The chain was reorganised: blocks from {fork:,} on are read again and replaced."
                 )
-            for address in self.coverage.pending:
-                self.reader.topics = {
-                    address: self.coverage.events_of(address),
-                    **self.reader.topics,
-                }
-                self.firsts.setdefault(address, self.coverage.replacing or 0)
+            for address, owed in self.coverage.pending.items():
+                self.reader.topics = {address: tuple(owed.events), **self.reader.topics}
+                self.firsts[address] = min(owed.first, self.firsts.get(address, owed.first))
             plan = self.reader.plan(self.firsts, last)
-            error: BaseException | None = None
             try:
                 self.reader.read(plan, last)
-            except (NodeError, KeyboardInterrupt) as stopped:
-                error = stopped
-            # Another reorganisation while it was read: its parts are dropped, and read again.
-            if error is None and self.reader.fork() is not None:
+            except (NodeError, QueryCancelled, KeyboardInterrupt) as stopped:
+                # Of a reorganisation while it was read the next turn drops the parts.
+                if not isinstance(stopped, InconsistentAnswer) or self.reader.fork() is None:
+                    self._ingest()
+                    raise
+                continue
+            if self.reader.fork() is not None:
                 continue
             self._ingest()
-            if error is not None:
-                raise error
             if not plan or self.ending.is_set():
                 return
 
@@ -375,6 +469,7 @@ class _Fetch:
                     self.data_dir,
                     replace_from=self.coverage.replacing,
                     covered=complete,
+                    in_place_of=set(self.coverage.replaced) - set(step.files),
                     memory=allowed,
                     progress=lambda step, done: self.output.progress(f"ingest: {step}", done),
                 )
@@ -388,16 +483,11 @@ class _Fetch:
                 report.uncompacted = None
             except StorageError as error:
                 report.not_compacted(error)
-        # A file of ours that is refused, or a row of it that cannot be stored, would be a hole behind what is covered.
-        if report.refused:
-            raise report.refused[0]
-        if report.bad_rows:
-            raise IngestError(
-                f"{report.bad_rows:,} of the fetched rows could not be stored, and are listed in "
-                f"{report.bad_path}.",
-                path=report.bad_path or "",
-            )
+        if report.refused or report.bad_rows:
+            self._take_back(step.files, report)
         self.coverage.commit(step, self.cards)
+        if not step.covers:
+            return
         self.ingested = True
         ranges = {address: spans for address, spans in step.covers.items() if spans}
         for address, spans in ranges.items():
@@ -413,6 +503,23 @@ class _Fetch:
             self.output.say(f"{missing:,} {ODDITIES['unseen'][missing != 1]}.")
         if report.uncompacted:
             self.output.say(report.uncompacted)
+
+    def _take_back(self, files: Sequence[str], report: Report) -> NoReturn:
+        """Take the files of a step out of the data again: what was refused would be a hole behind what is covered."""
+        from nbext.engine import storage
+        from nbext.engine.ingest.run import remove
+
+        self.coverage.discard_parts()
+        served = storage.current_generation(self.data_dir)
+        for entry in served.manifest["files"] if served else ():
+            if entry["path"] in files:
+                remove(entry["path"], self.data_dir, chain=self.coverage.chain.id)
+        if report.refused:
+            raise report.refused[0]
+        raise IngestError(
+            f"{report.bad_rows:,} of the fetched rows could not be stored, and are listed in {report.bad_path}.",
+            path=report.bad_path or "",
+        )
 
 
 def urls_of(given: Sequence[str] = ()) -> list[Secret]:

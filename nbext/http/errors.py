@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import html
 import http.client
+import json
 import logging
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import requests
 import urllib3.exceptions as u
@@ -52,6 +53,9 @@ from nbext.settings import Secret
 _STARS = "***"
 # So many characters of a key, from its beginning or its end, are too much to show.
 _PART = 6
+# Words of URLs that are no keys; and the longest that is masked only where it is a whole word.
+_ORDINARY = re.compile(r"api|archive|eth|ethereum|http|key|main|mainnet|node|rpc|token|v\d", re.I)
+_SHORT = 7
 
 
 def redacted(value: Any, key: Secret | None) -> Any:
@@ -63,9 +67,7 @@ def redacted(value: Any, key: Secret | None) -> Any:
         return value
     if isinstance(value, str):
         secret = key.reveal()
-        return _without_ends(
-            _masked(value, {secret, quote(secret, safe=""), *_packed(secret)}), secret
-        )
+        return _without_ends(_masked(value, _forms(secret)), secret)
     if isinstance(value, list):
         return [redacted(item, key) for item in value]
     if isinstance(value, dict):
@@ -77,6 +79,12 @@ def _masked(text: str, words: Iterable[str]) -> str:
     # The longest first: a word may be a part of another.
     patterns = map(re.escape, sorted(words, key=len, reverse=True))
     return re.sub("|".join(patterns), _STARS, text, flags=re.IGNORECASE)
+
+
+def _forms(secret: str) -> set[str]:
+    """Return a secret as texts have it: as it is, in a URL, in JSON, as base64 and as hex."""
+    quoted, escaped = quote(secret, safe=""), json.dumps(secret)[1:-1]
+    return {secret, quoted, unquote(secret), escaped, secret.encode().hex(), *_packed(secret)}
 
 
 def _packed(secret: str) -> Iterator[str]:
@@ -106,55 +114,64 @@ def _without_ends(text: str, secret: str) -> str:
     return "".join([*pieces, text[at:]])
 
 
-class Redaction(logging.Filter):
-    """Takes everything of some URLs that could be a key out of a text; and, until `close`, out of urllib3's log.
+class Redaction:
+    """Takes everything of some URLs that could be a key out of a text; and from now on out of urllib3's log.
 
     At the level DEBUG that log has the path of each request.
     """
 
-    def __init__(self, urls: Sequence[Secret]) -> None:
-        super().__init__()
-        parts: set[str] = set()
+    def __init__(self, urls: Iterable[Secret]) -> None:
+        words = set[str]()
         for url in urls:
             split = urlsplit(url.reveal())
-            parts |= {
-                url.reveal(),
-                split.netloc,
-                split.path,
-                split.query,
-                split.username or "",
-                split.password or "",
-            }
-            # Hosts too: some providers put the key there. A word such as v3 is none.
-            parts |= {
-                piece
-                for piece in re.split(r"[/&=.?]", f"{split.hostname}/{split.path}?{split.query}")
-                if len(piece) >= 8 or (any(mark.isdigit() for mark in piece) and len(piece) > 4)
-            }
-        self._words = [Secret(part) for part in parts if len(part) > 3]
-        for name in _LOGS:
-            logging.getLogger(name).addFilter(self)
+            given = {split.username or "", split.password or "", split.path, split.query}
+            words |= {url.reveal(), split.netloc, *given}
+            words |= set(re.split(r"[/&=?]", f"{split.path}?{split.query}"))
+            # Hosts too: some providers put the key there. A word such as mainnet is none.
+            words |= {label for label in (split.hostname or "").split(".") if not label.isalpha()}
+        words = {word for word in words if len(word) > 2 and not _ORDINARY.fullmatch(word)}
+        long = {form for word in words if len(word) > _SHORT for form in _forms(word)}
+        # What is short may be a part of any word, and of any number.
+        self._short = [Secret(word) for word in words if len(word) <= _SHORT and not word.isdigit()]
+        self._long = [Secret(form) for form in long]
+        _UNLOGGED.redactions.append(self)
 
-    def close(self) -> None:
-        """Leave urllib3's log alone."""
-        for name in _LOGS:
-            logging.getLogger(name).removeFilter(self)
-
-    def is_needed(self, raw: bytes) -> bool:
-        """Say whether an answer repeats any of them."""
-        return any(word.reveal().encode() in raw for word in self._words)
+    def finds(self, raw: bytes) -> bool:
+        """Say whether an answer repeats any of them, or may: a text with an escape can be written in many ways."""
+        words = [word.reveal() for word in (*self._long, *self._short)]
+        return b"\\" in raw or any(
+            word.encode() in raw
+            for word in words
+            if re.search(r"[^0-9a-f]", word) or len(word) > _SHORT
+        )
 
     def __call__(self, text: str) -> str:
         """Return the text without them."""
-        return _masked(text, [word.reveal() for word in self._words]) if self._words else text
+        text = _masked(text, [form.reveal() for form in self._long]) if self._long else text
+        for word in self._short:
+            whole = rf"(?<![^\W_]){re.escape(word.reveal())}(?![^\W_])"
+            text = re.sub(whole, _STARS, text, flags=re.IGNORECASE)
+        return text
+
+
+class _Unlogged(logging.Filter):
+    """Takes the keys of all URLs that were ever asked out of a log: threads may end after their fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.redactions: list[Redaction] = []
+        for name in ("urllib3.connectionpool", "urllib3.util.retry"):
+            logging.getLogger(name).addFilter(self)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Take them out of a record of the log."""
-        record.msg, record.args = self(record.getMessage()), ()
+        text = record.getMessage()
+        for redaction in self.redactions:
+            text = redaction(text)
+        record.msg, record.args = text, ()
         return True
 
 
-_LOGS = ("urllib3.connectionpool", "urllib3.util.retry")
+_UNLOGGED = _Unlogged()
 
 
 MESSAGE_LENGTH = 500

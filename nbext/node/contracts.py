@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.untrusted_text import visible
@@ -33,6 +33,10 @@ _MOST_ITEMS = 2**63 - 1
 # Ids of one log, which are a row each: ERC-2309 advises to mint 5,000 at once.
 _MOST_IDS = 100_000
 _ADDRESS_PAD = "0" * 24
+# How often a deployment is looked for, and by how much fewer blocks a refused proof goes on.
+_PROOFS, _FEWER = 4, 16
+# The fields of a card that the seven answers are of.
+_OF_ANSWERS = ("name", "symbol", "decimals", "total supply", *["standard"] * 3)
 # Blocks of which one should have a transaction, and the types of those that a wallet signs.
 _TELLING, _SIGNED = 8, frozenset(f"0x{kind}" for kind in range(5))
 
@@ -135,7 +139,10 @@ def _numbers(data: str, place: int) -> list[int]:
 
 @dataclass
 class ContractMetadata:
-    """What a contract says of itself; None where it says nothing, or reverts."""
+    """What a contract says of itself; None where it says nothing, or reverts.
+
+    ``unknown`` are the fields of which the node did not say what the contract says, and ``why`` the last refusal.
+    """
 
     address: str
     standard: str | None = None
@@ -143,6 +150,8 @@ class ContractMetadata:
     symbol: str | None = None
     decimals: int | None = None
     total_supply: int | None = None
+    unknown: list[str] = field(default_factory=list)
+    why: str = ""
 
 
 def shown_standard(topics: Sequence[str]) -> str | None:
@@ -155,9 +164,16 @@ def shown_standard(topics: Sequence[str]) -> str | None:
 
 
 def read_metadata(
-    node: Node, addresses: Sequence[str], known: Mapping[str, str]
+    node: Node, addresses: Sequence[str], known: Mapping[str, str], fetched: Container[str] = ()
 ) -> list[ContractMetadata]:
-    """Return the metadata of contracts; ``known`` has the standards of those that do not say it themselves.
+    """Return the metadata of contracts.
+
+    Parameters
+    ----------
+    known
+        The standards of those that do not say it themselves.
+    fetched
+        Those that may have been destroyed since, of which nothing is known then.
 
     Raises
     ------
@@ -165,13 +181,17 @@ def read_metadata(
         There is no contract at an address.
     """
     codes = node.batch([("eth_getCode", (address, "latest")) for address in addresses])
+    gone = set()
     for address, code in zip(addresses, codes, strict=True):
         if isinstance(code, Refusal):
             raise code.as_error(during=f"Whether {address} is a contract could not be read.")
         if not _has_code(code):
-            raise NodeError(
-                f"There is no contract at {address} on this chain. Check the address and --chain."
-            )
+            gone.add(address)
+            if address not in fetched:
+                raise NodeError(
+                    f"There is no contract at {address} on this chain. Check the address and --chain. Of one that was "
+                    "destroyed --from-block N reads the logs."
+                )
     interfaces = (_SUPPORTS.format(each) for each in (_ERC721, _ERC1155, _NO_INTERFACE))
     asked = [_NAME, _SYMBOL, _DECIMALS, _SUPPLY, *interfaces]
     answers = read_calls(
@@ -179,52 +199,57 @@ def read_metadata(
     )
     cards = []
     for address in addresses:
-        name, symbol, decimals, supply, *supported = (next(answers) for _ in asked)
-        is_721, is_1155, says_yes_to_all = (_number(each) == 1 for each in supported)
-        places = _number(decimals)
-        standard = known.get(address)
-        if standard is None and not says_yes_to_all:
-            standard = "ERC1155" if is_1155 else "ERC721" if is_721 else None
-        cards.append(
-            ContractMetadata(
-                address,
-                standard,
-                _text(name),
-                _text(symbol),
-                places if places is not None and places <= 255 else None,
-                _number(supply),
+        card = ContractMetadata(address)
+        said = [next(answers) for _ in asked]
+        if address in gone:
+            said = [Refusal(Meaning.REVERTED, finding="It has no code at the latest block")] * len(
+                asked
             )
+        for what, answer in zip(_OF_ANSWERS, said, strict=True):
+            if isinstance(answer, Refusal) and (
+                address in gone or answer.meaning is not Meaning.REVERTED
+            ):
+                card.unknown.append(what)
+                card.why = str(answer)
+        name, symbol, decimals, supply, *supported = (
+            None if isinstance(answer, Refusal) else answer for answer in said
         )
+        is_721, is_1155, says_yes_to_all = (_number(each) == 1 for each in supported)
+        card.name, card.symbol = (
+            text and node.redact(text) for text in (_text(name), _text(symbol))
+        )
+        places = _number(decimals)
+        card.decimals = places if places is not None and places <= 255 else None
+        card.total_supply = _number(supply)
+        card.standard = known.get(address)
+        if card.standard is None and not says_yes_to_all:
+            card.standard = "ERC1155" if is_1155 else "ERC721" if is_721 else None
+        cards.append(card)
     return cards
 
 
-def read_calls(node: Node, calls: Sequence[tuple[str, str]], block: str) -> Iterator[bytes | None]:
-    """Yield what each call of a contract returns, as bytes; None where it reverts, or the address has no code.
-
-    Raises
-    ------
-    NodeError
-        The node refuses for another reason, such as a state that it has pruned.
-    """
+def read_calls(
+    node: Node, calls: Sequence[tuple[str, str]], block: str
+) -> Iterator[bytes | Refusal]:
+    """Yield what each call of a contract returns, or the refusal: that it reverts, or that the node does not say."""
     for answer in node.batch(
         [("eth_call", ({"to": to, "data": data}, block)) for to, data in calls]
     ):
-        if isinstance(answer, Refusal):
-            if answer.meaning not in (Meaning.REVERTED, Meaning.OTHER):
-                raise answer.as_error()
-            yield None
+        if isinstance(answer, str) and _HEX.match(answer):
+            yield bytes.fromhex(answer[2:])
+        elif isinstance(answer, Refusal):
+            yield answer
         else:
-            yield (
-                bytes.fromhex(answer[2:])
-                if isinstance(answer, str) and _HEX.match(answer)
-                else None
-            )
+            yield Refusal(Meaning.OTHER, finding="Its answer to eth_call is not data")
 
 
 def read_balances(
     node: Node, address: str, wallets: Sequence[tuple[str, int | None]], block: int
 ) -> list[int | None]:
-    """Return what the contract says each wallet has at a block; of one token id where that is given."""
+    """Return what the contract says each wallet has at a block; of one token id where that is given.
+
+    None where it says nothing, as where there is no code. NodeError: it reverts, or the node does not say.
+    """
     calls = [
         (
             address,
@@ -234,39 +259,90 @@ def read_balances(
         )
         for wallet, number in wallets
     ]
-    return [_number(each) for each in read_calls(node, calls, hex(block))]
+    return [_number(_said(each)) for each in read_calls(node, calls, hex(block))]
 
 
 def read_supply(node: Node, address: str, block: int) -> int | None:
-    """Return a token's totalSupply at a block; None where it says none."""
-    return _number(next(read_calls(node, [(address, _SUPPLY)], hex(block))))
+    """Return a token's totalSupply at a block; as `read_balances`."""
+    return _number(_said(next(read_calls(node, [(address, _SUPPLY)], hex(block)))))
 
 
-def deployment(node: Node, address: str, head: int) -> int | None:
+def _said(answer: bytes | Refusal) -> bytes:
+    if isinstance(answer, Refusal):
+        raise answer.as_error()
+    return answer
+
+
+def deployment(node: Node, address: str, topics: Sequence[str], head: int) -> int | None:
     """Return the first block in which the contract has code, the one after ``head`` where it has none by then.
 
-    None where the node does not have the states to look at.
-    Some nodes answer for a state that they have pruned as if nobody had ever been there.
+    It is proved: two blocks before it have no code, and none has a log. None where that cannot be looked at: the node
+    does not have the states. Some nodes answer for a state that they have pruned as if nobody had ever been there, and
+    one of several behind a balancer may be such a node; and a contract that was destroyed may be made again.
 
     Raises
     ------
     NodeError
         No node answers, or an answer is no code: that says nothing of the deployment.
     """
-    low, high = 0, head + 1
-    while low < high:
-        middle = (low + high) // 2
+    end = head + 1
+    for _ in range(_PROOFS):
+        low, high = 0, end
+        while low < high:
+            middle = (low + high) // 2
+            if (here := _code_at(node, address, middle)) is None:
+                return None
+            low, high = (low, middle) if here else (middle + 1, high)
+        before = [block for block in {low - 1, low // 2} if 0 <= block < low]
+        looked = {block: _code_at(node, address, block) for block in before}
+        if None in looked.values():
+            return None
+        earlier = [block for block, here in looked.items() if here]
+        if (
+            not earlier
+            and low
+            and (logged := _first_log(node, address, topics, low - 1)) is not None
+        ):
+            earlier = [logged]
+        if not earlier:
+            return low if low == 0 or _has_state(node, low - 1) else None
+        end = min(earlier)
+    return None
+
+
+def _code_at(node: Node, address: str, block: int) -> bool | None:
+    """Return whether an address has code at a block; None where the node does not have that state, or does not say."""
+    try:
+        return _has_code(node.call("eth_getCode", address, hex(block)))
+    except Refusal as refusal:
+        why = refusal
+    if why.meaning not in (Meaning.PRUNED, Meaning.OTHER, Meaning.UNKNOWN_METHOD):
+        raise why.as_error()
+    return None
+
+
+def _first_log(node: Node, address: str, topics: Sequence[str], last: int) -> int | None:
+    """Return the first block with a log of a contract up to a block, of as many before it as the node takes at once."""
+    many = last + 1
+    while many:
+        asked = {"fromBlock": hex(last + 1 - many), "toBlock": hex(last)}
         try:
-            code = node.call("eth_getCode", address, hex(middle))
+            logs = node.call("eth_getLogs", {"address": address, **asked, "topics": [list(topics)]})
         except Refusal as refusal:
-            why = refusal
+            many = min(refusal.offered or many, many // _FEWER)
+        except NodeError:
+            return None
         else:
-            low, high = (low, middle) if _has_code(code) else (middle + 1, high)
-            continue
-        if why.meaning not in (Meaning.PRUNED, Meaning.OTHER, Meaning.UNKNOWN_METHOD):
-            raise why.as_error()
-        return None
-    return low if low == 0 or _has_state(node, low - 1) else None
+            found = logs if isinstance(logs, list) else []
+            return min(
+                (
+                    quantity(log.get("blockNumber"), "block number")
+                    for log in found
+                    if isinstance(log, Mapping)
+                ),
+                default=None,
+            )
+    return None
 
 
 def _has_state(node: Node, block: int) -> bool:

@@ -16,6 +16,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ from nbext.errors import DiskFull, StorageError
 from nbext.node.contracts import ContractMetadata
 from nbext.node.ranges import BlockRange, LogFilter, RangeTask
 from nbext.node.received import SUFFIX, Received, range_of
+from nbext.node.rpc import InconsistentAnswer
 
 Range = tuple[int, int]
 # Recent blocks whose hashes are stored, to find where a reorganisation began.
@@ -66,6 +68,10 @@ _TOKENS = pa.schema(
 )
 
 
+# What is stored of a contract's card.
+_CARD = ("standard", "name", "symbol", "decimals")
+
+
 @dataclass
 class IngestStep:
     """The files of one step, and the ranges of each contract that they cover; ``events`` are the topics asked for."""
@@ -73,6 +79,17 @@ class IngestStep:
     files: list[str]
     covers: dict[str, list[Range]]
     events: dict[str, list[str]]
+    # Rows of each contract by the standard that their logs show; of none where they show none.
+    shown: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+@dataclass
+class Owed:
+    """Blocks of a contract that are to be read again, for the events that they were read for."""
+
+    first: int
+    last: int
+    events: list[str]
 
 
 @dataclass
@@ -87,8 +104,12 @@ class Coverage:
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
     # Set between the moment when a reorganisation is seen and the ingest that replaces what it orphaned.
     replacing: int | None = None
-    # The ends of the ranges that this took from contracts: the next run reads to there, whichever it was asked for.
-    pending: dict[str, int] = field(default_factory=dict)
+    # The files of steps that are read again: the ingest of what comes instead takes them out of the data.
+    replaced: list[str] = field(default_factory=list)
+    # By contract, what was so taken from it: the next run reads it, whichever it was asked for.
+    pending: dict[str, Owed] = field(default_factory=dict)
+    # The hashes of all blocks that are known, which a new part must agree with.
+    _known: dict[int, str] | None = field(default=None, repr=False)
 
     @property
     def parts(self) -> Path:
@@ -139,14 +160,23 @@ class Coverage:
         symbol = self.symbols().get(contract, "the contract")
         return f"{visible(symbol, 40)} ({checksummed(contract)})"
 
-    def events_of(self, contract: str) -> tuple[str, ...]:
-        """Return the events that were asked for of a contract that is covered."""
-        return tuple(
-            sorted({topic for step in self.steps for topic in step.events.get(contract, ())})
-        )
-
     def keep(self, window: BlockRange, wanted: LogFilter) -> None:
-        """Store a range as a part: the checkpoint."""
+        """Store a range as a part: the checkpoint.
+
+        InconsistentAnswer: it does not follow the stored block before it, or the stored one after it does not follow.
+        """
+        if self._known is None:
+            self._known = self.hashes | {
+                n: h for part in self._parts() for n, h in part.chain().items()
+            }
+        chain = {window.first - 1: window.parent}
+        chain |= {number: found for number, (found, _) in window.blocks.items()}
+        if parted := [n for n, found in chain.items() if self._known.get(n, found) != found]:
+            raise InconsistentAnswer(
+                f"Blocks {window.first:,} to {window.last:,} are of another branch than the stored ones: block "
+                f"{parted[0]:,} is not the same.",
+                meaning="BEHIND",
+            )
         columns = zip(*window.rows, strict=True) if window.rows else ((),) * len(_PART)
         table = pa.table(
             [pa.array(column, each.type) for column, each in zip(columns, _PART, strict=True)],
@@ -157,9 +187,8 @@ class Coverage:
             "last": window.last,
             "contracts": wanted.contracts,
             "topics": wanted.topics,
-            "blocks": sorted(
-                (number, window.hashes[number], window.times[number]) for number in window.hashes
-            ),
+            "parent": window.parent,
+            "blocks": sorted((number, *block) for number, block in window.blocks.items()),
         }
         raw = pa.BufferOutputStream()
         table = table.replace_schema_metadata({"nbext": json.dumps(known)})
@@ -169,6 +198,7 @@ class Coverage:
         name = f"{window.first:012d}-{window.last:012d}-{wanted.digest}-{digest}.parquet"
         with whole_file(self.parts / name, mode=ORDINARY) as path:
             path.write_bytes(whole)
+        self._known |= chain
         self.receiving(wanted, window.first, window.last).forget()
 
     def receiving(self, wanted: LogFilter, first: int, last: int) -> Received:
@@ -232,18 +262,21 @@ class Coverage:
                     yield row
 
     def forget(self, contract: str) -> None:
-        """Cover nothing of a contract: its blocks are read again."""
+        """Cover nothing of a contract: its blocks are read again, and what they gave is taken out of the data then."""
         for step in self.steps:
-            step.covers.pop(contract, None)
+            if step.covers.get(contract):
+                self._owe(step, 0)
+                # What contracts say of themselves stays.
+                self.replaced += [
+                    path for path in step.files if not Path(path).name.startswith("tokens-")
+                ]
+                step.covers, step.shown = {}, {}
         self.save()
 
     def drop_from(self, block: int) -> None:
         """Take everything from a block on out of what is covered: a reorganisation orphaned it."""
         for step in self.steps:
-            for contract, ranges in step.covers.items():
-                if reached := [last for _, last in ranges if last >= block]:
-                    self.pending[contract] = max(self.pending.get(contract, 0), *reached)
-        stored = bool(self.pending)
+            self._owe(step, block)
         for part in self._parts():
             if part.last >= block:
                 part.path.unlink()
@@ -252,10 +285,36 @@ class Coverage:
                 contract: _below(ranges, block) for contract, ranges in step.covers.items()
             }
         self.hashes = {number: found for number, found in self.hashes.items() if number < block}
+        self._known = None
         # Of parts alone nothing was ingested, and so nothing is replaced.
-        if stored:
+        if self.pending:
             self.replacing = block if self.replacing is None else min(block, self.replacing)
         self.save()
+
+    def _owe(self, step: IngestStep, block: int) -> None:
+        """Have what a step covers from a block on read by the next run."""
+        for contract, ranges in step.covers.items():
+            if reached := [one for one in ranges if one[1] >= block]:
+                owed = self.pending.get(contract) or Owed(reached[0][0], 0, [])
+                self.pending[contract] = Owed(
+                    min(owed.first, max(block, reached[0][0])),
+                    max(owed.last, reached[-1][1]),
+                    sorted({*owed.events, *step.events[contract]}),
+                )
+
+    def fill_in(self, card: ContractMetadata) -> None:
+        """Give a card what a contract said before, where the node does not say it now."""
+        for name, value in zip(
+            _CARD, self.about.get(card.address, {}).get("card", ()), strict=False
+        ):
+            if name in card.unknown and name != "standard":
+                setattr(card, name, value)
+
+    def discard_parts(self) -> None:
+        """Delete what was read and not ingested: it is read again."""
+        for part in self._parts():
+            part.path.unlink()
+        self._known = None
 
     def only_those_in(self, taken: Mapping[str, int | None]) -> list[str]:
         """Cover only what the data still has; ``taken`` are its files, and from which block on each was replaced.
@@ -275,7 +334,11 @@ class Coverage:
                 contract for contract, ranges in kept.items() if ranges != step.covers[contract]
             }
             step.covers = kept
-        self.steps = [step for step in self.steps if any(step.covers.values())]
+        self.steps = [
+            step
+            for step in self.steps
+            if any(step.covers.values()) or taken.keys() >= set(step.files)
+        ]
         # Joined by a process that was killed before they were ingested: what they have is joined anew.
         ours = {name for step in self.steps for name in step.files}
         for path in self.folder.glob("*.parquet"):
@@ -286,13 +349,29 @@ class Coverage:
     def joined(
         self, cards: Sequence[ContractMetadata], deployed: Mapping[str, int | None]
     ) -> IngestStep | None:
-        """Write the parts together as files for ingest, and return them; None where there are no parts."""
+        """Write the parts together as files for ingest, and return them; None where there is nothing to ingest."""
         parts = self._parts()
-        if not parts:
-            return None
-        blocks: dict[int, tuple[str, int]] = {}
+        step = IngestStep([], {}, {})
         for part in parts:
-            blocks |= {number: (found, seconds) for number, found, seconds in part.blocks}
+            for contract in part.wanted.contracts:
+                covers, events = step.covers.get(contract, ()), step.events.get(contract, ())
+                step.covers[contract] = union([*covers, (part.first, part.last)])
+                step.events[contract] = sorted({*events, *part.wanted.topics})
+            shown = part.rows().group_by(["contract", "standard"]).aggregate([([], "count_all")])
+            for one in shown.to_pylist():
+                of = step.shown.setdefault(one["contract"], {})
+                if one["standard"]:
+                    of[one["standard"]] = of.get(one["standard"], 0) + one["count_all"]
+        if parts:
+            step.files += self._rows_of(parts)
+        # Of contracts alone there would be data without a row.
+        if parts or any(one.covers for one in self.steps):
+            step.files += self._metadata(cards, deployed, step)
+        return step if step.files else None
+
+    def _rows_of(self, parts: Sequence[_Part]) -> list[str]:
+        """Write the rows of parts, and their blocks."""
+        blocks = {number: block for part in parts for number, *block in part.blocks}
         # By its parts, which are named by their bytes: what is joined again after a kill is the same file.
         digest = _digest(" ".join(part.path.name for part in parts))
         place = (
@@ -312,32 +391,30 @@ class Coverage:
             tables = (_exported(part.rows(), name) for part in parts)
             if first := next((table for table in tables if table.num_rows), None):
                 files.append(self._write(f"{name}-{place}", itertools.chain([first], tables)))
-        shown: dict[str, str] = {}
-        covers: dict[str, list[Range]] = {}
-        events: dict[str, list[str]] = {}
-        for part in parts:
-            for one in part.rows().group_by(["contract", "standard"]).aggregate([]).to_pylist():
-                if one["standard"]:
-                    shown[one["contract"]] = max(one["standard"], shown.get(one["contract"], ""))
-            for contract in part.wanted.contracts:
-                covers[contract] = union([*covers.get(contract, ()), (part.first, part.last)])
-                events[contract] = sorted({*events.get(contract, ()), *part.wanted.topics})
-        files += self._metadata(cards, deployed, shown)
-        self._newest = {number: found for number, (found, _) in blocks.items()}
-        return IngestStep(files, covers, events)
+        return files
 
     def commit(self, step: IngestStep, cards: Sequence[ContractMetadata]) -> None:
         """Count a step as covered: its files are ingested, with what contracts say of themselves."""
         parts = self._parts()
         self.steps.append(step)
-        self.hashes = dict(sorted((self.hashes | self._newest).items())[-_HASHES:])
+        found = self.hashes | {n: known for part in parts for n, known in part.chain().items()}
+        # What comes before or after a covered range must be linked to it.
+        ends = {
+            edge
+            for each in self.steps
+            for ranges in each.covers.values()
+            for first, last in ranges
+            for edge in (first - 1, last)
+        }
+        recent = sorted(found)[-_HASHES:]
+        self.hashes = {n: found[n] for n in sorted(ends.union(recent)) if n in found}
         for card in cards:
             self.about.setdefault(card.address, {})["card"] = _said(card)
-        self.replacing = None
+        self.replacing, self.replaced = None, []
         self.pending = {
-            contract: last
-            for contract, last in self.pending.items()
-            if not any(end >= last for _, end in step.covers.get(contract, ()))
+            contract: owed
+            for contract, owed in self.pending.items()
+            if not any(end >= owed.last for _, end in step.covers.get(contract, ()))
         }
         self.save()
         for part in parts:
@@ -351,7 +428,8 @@ class Coverage:
             "hashes": self.hashes,
             "about": self.about,
             "replacing": self.replacing,
-            "owed": self.pending,
+            "replaced": self.replaced,
+            "owed": {contract: asdict(owed) for contract, owed in self.pending.items()},
         }
         proved = {**known, "sha256": _digest(json.dumps(known))}
         write_whole(self.folder / "coverage.json", json.dumps(proved))
@@ -363,17 +441,19 @@ class Coverage:
         self,
         cards: Sequence[ContractMetadata],
         deployed: Mapping[str, int | None],
-        shown: Mapping[str, str],
+        fresh: IngestStep,
     ) -> list[str]:
         """Write what contracts say of themselves, where it is other than what was ingested before."""
         for card in cards:
-            # Of old contracts only the logs tell, of this step or an earlier one.
-            before = self.about.get(card.address, {}).get("card", [None])[0]
-            card.standard = card.standard or before or shown.get(card.address)
-        fresh = [
+            # Of old contracts only the logs tell: most of them, as a token may log one Transfer as a collection does.
+            shown = Counter[str]()
+            for step in (*self.steps, fresh):
+                shown.update(step.shown.get(card.address, {}))
+            card.standard = card.standard or max(shown, key=lambda each: shown[each], default=None)
+        changed = [
             card for card in cards if self.about.get(card.address, {}).get("card") != _said(card)
         ]
-        if not fresh:
+        if not changed:
             return []
         tokens = pa.Table.from_pylist(
             [
@@ -383,7 +463,7 @@ class Coverage:
                     "total_supply": None if card.total_supply is None else str(card.total_supply),
                     "deployed_block_number": deployed.get(card.address),
                 }
-                for card in fresh
+                for card in changed
             ],
             _TOKENS,
         )
@@ -405,7 +485,7 @@ class Coverage:
 
 def _said(card: ContractMetadata) -> list[str | int | None]:
     # Not the supply, which moves with each mint.
-    return [card.standard, card.name, card.symbol, card.decimals]
+    return [getattr(card, name) for name in _CARD]
 
 
 @dataclass(frozen=True)
@@ -415,6 +495,7 @@ class _Part:
     last: int
     wanted: LogFilter
     blocks: list[tuple[int, str, int]]
+    parent: str
 
     @staticmethod
     def of(path: Path) -> _Part:
@@ -425,7 +506,12 @@ class _Part:
             known["last"],
             LogFilter(tuple(known["contracts"]), tuple(known["topics"])),
             known["blocks"],
+            known["parent"],
         )
+
+    def chain(self) -> dict[int, str]:
+        """Return the hashes of its blocks that are stored, and of the one before its first."""
+        return {self.first - 1: self.parent, **{number: known for number, known, _ in self.blocks}}
 
     @staticmethod
     def is_intact(path: Path) -> bool:
@@ -483,6 +569,7 @@ def _read(folder: Path, chain: Chain) -> Coverage:
                     one["files"],
                     {c: [(a, b) for a, b in r] for c, r in one["covers"].items()},
                     one["events"],
+                    one["shown"],
                 )
                 for one in known["steps"]
             ]
@@ -493,7 +580,8 @@ def _read(folder: Path, chain: Chain) -> Coverage:
                 {int(n): found for n, found in known["hashes"].items()},
                 known["about"],
                 known["replacing"],
-                known["owed"],
+                known["replaced"],
+                {contract: Owed(**owed) for contract, owed in known["owed"].items()},
             )
     except (strict_json.NotJson, KeyError, TypeError, ValueError, AttributeError):
         pass

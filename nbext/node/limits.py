@@ -150,7 +150,8 @@ class RangeSize:
     """
 
     size: int = 500
-    most: int = 1_000_000
+    # Each header of a range is read, whatever its size: in larger ones more is read again after a failure.
+    most: int = 2_000
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()

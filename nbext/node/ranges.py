@@ -1,32 +1,36 @@
 """One range of blocks: its logs and headers, checked against each other before any row is used.
 
 A node behind a balancer, pruned or broken answers with too little as readily as with an error. So the headers of the
-first and the last block are asked of the same node; each log must be of the range, the contracts and the block that its
-header's hash names; and a header's bloom filter, which says what a block may hold, is held against what came of it.
+first and the last block are asked of the same node, and each header between them must name the one before; each log
+must be of the range, the contracts and the block that its header's hash names; and a header's bloom filter, which says
+what a block may hold, is held against what came of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from nbext.core.untrusted_text import visible
 from nbext.errors import NodeError
 from nbext.node.contracts import Unreadable, decode_transfer, shown_standard
 from nbext.node.limits import Meaning
-from nbext.node.rpc import Node, Refusal, quantity
+from nbext.node.rpc import InconsistentAnswer, Node, Refusal, quantity
 
 # So near to the end of what is read every header is asked for: that is where nodes differ, and blocks are orphaned.
 NEAR = 64
-# Blocks of one range that are looked at by their receipts.
-_LOOKED_AT = 2
-_HASH = 66
-
-
-class InconsistentAnswer(NodeError):
-    """An answer that contradicts the question, itself, or another answer."""
+# Blocks of one range that are looked at by their receipts, and headers that are asked for before they are looked at.
+_LOOKED_AT, _PIECE = 2, 200
+_RECEIPTS, _TWICE = "eth_getBlockReceipts", 2
+_HASH, _DATA = re.compile("0x[0-9a-fA-F]{64}"), re.compile("0x([0-9a-fA-F]{2})*")
+_BLOOM = re.compile("0x[0-9a-fA-F]{512}")
+# What is stored of a block, a log and a time; the last one is of the year 9999, as pandas and DuckDB write it.
+_MOST, _MOST_INDEX, _LAST_SECOND = 2**53, 2**32 - 1, 253_402_300_799
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,17 @@ class TransferRow(NamedTuple):
 
 @dataclass
 class BlockRange:
-    """A range that was read whole: its rows, and the times and hashes of its blocks by their numbers."""
+    """A range that was read whole: its rows, and hash and time of blocks by their numbers.
+
+    ``parent`` is the hash of the block before the first one. Each block follows the one before; of most that have no
+    row nothing is stored.
+    """
 
     first: int
     last: int
     rows: list[TransferRow]
-    times: dict[int, int]
-    hashes: dict[int, str]
+    blocks: dict[int, tuple[str, int]]
+    parent: str
     logs: int
 
 
@@ -97,15 +105,16 @@ class LogFilter:
 RangeTask = tuple[LogFilter, int, int]
 
 
-@dataclass(frozen=True)
-class _Log:
+class _Log(NamedTuple):
     contract: str
-    topics: list[str]
+    topics: tuple[str, ...]
     data: str
     block: int
     hash: str
     tx: str
-    index: int
+    log_index: int
+    # Of its transaction in the block, where the node says it.
+    place: int
     time: int | None
 
 
@@ -117,7 +126,7 @@ def read_range(
     Parameters
     ----------
     near_end
-        Whether to ask for every header, and to look into each block that may hold more than came.
+        Whether to look into each block that may hold more than came, and to return the hashes of all.
 
     Raises
     ------
@@ -136,114 +145,101 @@ def read_range(
     )
     if answers[0] is None and answers[-1] is not None:
         raise Refusal(Meaning.PRUNED, finding=f"It has no block {first:,}")
-    headers = {
+    at_ends = {
         number: _header(answer, number) for number, answer in zip(ends, answers, strict=True)
     }
-    found = _logs(logs, wanted, first, last)
-    count = str(len(found))
+    by_block = _logs(logs, wanted, first, last)
+    many = sum(map(len, by_block.values()))
+    count = str(many)
     # A gateway may have cut the answer without a word, as some do at 100 or 10,000 logs: it is asked again for less.
     if last > first and len(count) > 2 and count[0] in "125" and not count[1:].strip("0"):
-        finding = f"{len(found):,} logs are a suspiciously round number"
+        finding = f"{many:,} logs are a suspiciously round number"
         raise Refusal(Meaning.LESS, finding=finding)
-    by_block: dict[int, list[_Log]] = {}
-    for log in found:
-        by_block.setdefault(log.block, []).append(log)
-    # Their times, unless the logs have them: most nodes add them to each log.
-    needed = (
-        set(range(first, last + 1))
-        if near_end
-        else {n for n, logs in by_block.items() if logs[0].time is None}
-    )
-    headers |= read_headers(node, sorted(needed - headers.keys()))
-    _check_headers(by_block, headers)
-    _check_blooms(node, wanted, by_block, headers, near_end=near_end)
-    is_silent = not found and not near_end and headers[first].bloom is not None
-    # Some nodes say nothing of logs that they no longer have.
-    if is_silent and _receipts(node, first) == []:
-        finding = f"It has no receipts of block {first:,}, which has logs"
-        raise Refusal(Meaning.PRUNED, finding=finding)
-    times = {number: header.timestamp for number, header in headers.items()}
-    hashes = {number: header.hash for number, header in headers.items()}
-    for number, logs_of in by_block.items():
-        times.setdefault(number, logs_of[0].time or 0)
-        hashes.setdefault(number, logs_of[0].hash)
-    return BlockRange(first, last, _rows(found), times, hashes, len(found))
+    blocks: dict[int, tuple[str, int]] = {}
+    # Blocks that may hold more than came: of a busy chain's one in eight. And one as a sample, also of a range without
+    # logs: some nodes say nothing of those that they no longer have.
+    suspects: list[Header] = []
+    sample = sorted(by_block)[len(by_block) // 2] if by_block else first
+    for header in _linked(node, first, last, at_ends):
+        number, came = header.number, by_block.get(header.number, [])
+        _check_logs(header, came)
+        if near_end or came or number in at_ends:
+            blocks[number] = header.hash, header.timestamp
+        is_looked_at = near_end or len(suspects) < _LOOKED_AT
+        if number == sample or (is_looked_at and _may_hold_more(header, wanted, came)):
+            suspects.append(header)
+    for header in suspects:
+        _check_receipts(node, wanted, header, by_block.get(header.number, []))
+    rows = _rows(by_block)
+    return BlockRange(first, last, rows, blocks, at_ends[first].parent, many)
 
 
 def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
     """Read a block by its receipts, where it has more logs than the node returns in one answer."""
-    header = read_headers(node, [block])[block]
-    receipts = _receipts(node, block)
+    header = read_header(node, block)
+    receipts = _receipts(node, header)
     if receipts is None:
         raise Refusal(
             Meaning.LESS,
             finding=f"Block {block:,} has more logs than one answer, and its receipts are not "
             "offered",
         )
-    logs = [log for log in receipts if _is_of(log, wanted)]
-    found = _logs(logs, wanted, block, block)
-    _check_headers({block: found}, {block: header})
-    return BlockRange(
-        block,
-        block,
-        _rows(found),
-        {block: header.timestamp},
-        {block: header.hash},
-        len(found),
-    )
+    by_block = _logs([log for log in receipts if _is_of(log, wanted)], wanted, block, block)
+    came = by_block.get(block, [])
+    _check_logs(header, came)
+    blocks = {block: (header.hash, header.timestamp)}
+    return BlockRange(block, block, _rows(by_block), blocks, header.parent, len(came))
+
+
+def _linked(node: Node, first: int, last: int, known: Mapping[int, Header]) -> Iterator[Header]:
+    """Yield the headers of a range in order, each of which must name the one before as its parent."""
+    before: Header | None = None
+    # A few at a time: a block's list of transactions takes more memory than all that is used of it.
+    for start in range(first, last + 1, _PIECE):
+        numbers = range(start, min(start + _PIECE, last + 1))
+        asked = [number for number in numbers if number not in known]
+        answers = node.batch([("eth_getBlockByNumber", (hex(n), False)) for n in asked])
+        found = dict(zip(asked, answers, strict=True))
+        for number in numbers:
+            header = known.get(number) or _header(found[number], number)
+            if before is not None and header.parent != before.hash:
+                raise InconsistentAnswer(
+                    f"Block {number:,} does not follow block {number - 1:,}.", meaning="BEHIND"
+                )
+            if before is not None and header.timestamp < before.timestamp:
+                raise InconsistentAnswer(f"Block {number:,} is earlier than block {number - 1:,}.")
+            yield header
+            before = header
 
 
 def transfers_in(node: Node, wanted: LogFilter, number: int) -> set[int] | None:
     """Return the log indexes of a contract's transfers in a block, asked for by itself; None where that is not known.
 
-    Raises
-    ------
-    InconsistentAnswer
-        The node hides what the block has.
+    Refusal: the node does not answer, or (with a ``finding``) hides what the block has.
     """
-    bloom = read_headers(node, [number])[number].bloom
-    receipts = _receipts(node, number)
-    if bloom is not None and receipts == []:
-        raise InconsistentAnswer(f"The node has no receipts of block {number:,}, which has logs.")
+    header = read_header(node, number)
+    receipts = _receipts(node, header)
     logs = receipts or node.call("eth_getLogs", wanted.filter(number, number))
-    there = {
-        log.index
-        for log in _logs([log for log in logs if _is_of(log, wanted)], wanted, number, number)
-    }
-    (contract,) = map(_bits, wanted.contracts)
-    excluded = bloom is not None and (
-        bloom & contract != contract
-        or not any(bloom & bits == bits for bits in map(_bits, wanted.topics))
-    )
-    return there if there or receipts or excluded else None
+    by_block = _logs([log for log in logs if _is_of(log, wanted)], wanted, number, number)
+    there = {log.log_index for log in by_block.get(number, ())}
+    is_excluded = header.bloom is not None and not _may_hold_more(header, wanted, [])
+    return there if there or receipts or is_excluded else None
 
 
-def _is_of(log: Any, wanted: LogFilter) -> bool:
-    return (
-        isinstance(log, Mapping)
-        and str(log.get("address")).lower() in wanted.contracts
-        and (log.get("topics") or [""])[0] in wanted.topics
-    )
-
-
-def read_headers(node: Node, numbers: Sequence[int]) -> dict[int, Header]:
-    """Return the headers of blocks, by number."""
-    answers = node.batch([("eth_getBlockByNumber", (hex(number), False)) for number in numbers])
-    found = {}
-    for number, answer in zip(numbers, answers, strict=True):
-        if isinstance(answer, Refusal):
-            raise answer
-        found[number] = _header(answer, number)
-    return found
+def read_header(node: Node, number: int) -> Header:
+    """Return the header of a block."""
+    return _header(node.call("eth_getBlockByNumber", hex(number), False), number)
 
 
 def check_on_chain(node: Node, number: int, known: str) -> None:
     """Refuse a block that a reorganisation has orphaned since it was read."""
-    if read_headers(node, [number])[number].hash != known:
+    if read_header(node, number).hash != known:
         raise InconsistentAnswer(f"Block {number:,} has changed since it was read.")
 
 
 def _header(value: Any, number: int) -> Header:
+    if isinstance(value, Refusal):
+        raise value
     if not isinstance(value, Mapping):
         raise InconsistentAnswer(
             f"The node has no block {number:,}, though its latest block is beyond it.",
@@ -253,172 +249,163 @@ def _header(value: Any, number: int) -> Header:
         raise InconsistentAnswer(f"The node returned another block than {number:,}.")
     bloom = value.get("logsBloom")
     # Some chains leave the filter empty, whatever the block holds: that one says nothing.
-    bits = (
-        int(bloom, 16)
-        if isinstance(bloom, str) and len(bloom) == 514 and bloom.startswith("0x")
-        else 0
-    )
+    bits = int(bloom, 16) if isinstance(bloom, str) and _BLOOM.fullmatch(bloom) else 0
     return Header(
         number,
         _hash(value.get("hash")),
         _hash(value.get("parentHash")),
-        quantity(value.get("timestamp"), "time of a block"),
+        quantity(value.get("timestamp"), "time of a block", _LAST_SECOND),
         bits or None,
     )
 
 
 def _hash(value: Any) -> str:
-    if not isinstance(value, str) or len(value) != _HASH or not value.startswith("0x"):
-        raise InconsistentAnswer(f"{visible(value, 80)} is not a hash of 32 bytes.")
+    return _hex(value, _HASH, "a hash of 32 bytes")
+
+
+def _hex(value: Any, form: re.Pattern[str], what: str) -> str:
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise InconsistentAnswer(f"{visible(value, 80)} is not {what}.")
     return value.lower()
 
 
-def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> list[_Log]:
-    """Return the logs in order; an `InconsistentAnswer` where one is not of the question, or is there twice."""
+def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> dict[int, list[_Log]]:
+    """Return the logs of each block, in order; `InconsistentAnswer` where one is not of the question, or is twice."""
     if not isinstance(logs, list):
         raise InconsistentAnswer(f"The node's logs are not a list: {visible(logs, 80)}.")
-    contracts, topics = frozenset(wanted.contracts), frozenset(wanted.topics)
-    found, seen = [], set()
+    by_block: dict[int, list[_Log]] = {}
     for raw in logs:
         log = _log(raw)
         if not first <= log.block <= last:
             raise InconsistentAnswer(
                 f"The node answers with a log of block {log.block:,} to a question for {first:,} to {last:,}."
             )
-        if log.contract not in contracts:
+        if log.contract not in wanted.contracts:
             raise InconsistentAnswer(
                 f"The node answers with a log of {visible(log.contract, 60)}, which was not asked for."
             )
-        if not log.topics or log.topics[0] not in topics:
+        if not log.topics or log.topics[0] not in wanted.topics:
             raise InconsistentAnswer(
                 f"The node answers with a log of another event, in block {log.block:,}."
             )
-        key = (log.block, log.index)
-        if key in seen:
-            raise InconsistentAnswer(
-                f"The node answers with log {log.index:,} of block {log.block:,} twice."
-            )
-        seen.add(key)
-        found.append(log)
-    found.sort(key=lambda log: (log.block, log.index))
-    return found
+        by_block.setdefault(log.block, []).append(log)
+    for number, found in by_block.items():
+        found.sort(key=lambda log: log.log_index)
+        for before, log in pairwise(found):
+            if log.log_index == before.log_index:
+                raise InconsistentAnswer(
+                    f"The node answers with log {log.log_index:,} of block {number:,} twice."
+                )
+            if log.place < before.place:
+                raise InconsistentAnswer(
+                    f"The logs of block {number:,} are not in the order of its transactions."
+                )
+    return by_block
 
 
 def _log(raw: Any) -> _Log:
+    """Return a log, each field of which is what a log's must be."""
+    if isinstance(raw, Mapping) and raw.get("removed"):
+        raise InconsistentAnswer("The node answers with a log that a reorganisation has removed.")
     try:
-        if raw.get("removed"):
-            raise InconsistentAnswer(
-                "The node answers with a log that a reorganisation has removed."
-            )
         time = raw.get("blockTimestamp")
         return _Log(
             raw["address"].lower(),
-            [topic.lower() for topic in raw["topics"]],
-            raw["data"],
-            int(raw["blockNumber"], 16),
+            tuple(map(_hash, raw["topics"])),
+            _hex(raw["data"], _DATA, "bytes as hex"),
+            quantity(raw["blockNumber"], "block number", _MOST),
             _hash(raw["blockHash"]),
             _hash(raw["transactionHash"]),
-            int(raw["logIndex"], 16),
-            None if time is None else int(time, 16),
+            quantity(raw["logIndex"], "index of a log", _MOST_INDEX),
+            quantity(raw.get("transactionIndex") or "0x0", "index of a transaction", _MOST_INDEX),
+            None if time is None else quantity(time, "time of a block", _LAST_SECOND),
         )
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except (KeyError, TypeError, AttributeError):
         pass
     raise InconsistentAnswer(
         f"A log that the node answers with lacks a field, or has a wrong one: {visible(raw, 300)}"
     )
 
 
-def _check_headers(by_block: Mapping[int, list[_Log]], headers: Mapping[int, Header]) -> None:
-    """Hold logs against the headers of their blocks, and each header against the one before."""
-    for number, logs in by_block.items():
-        hashes = {log.hash for log in logs}
-        if len(hashes) > 1 or (number in headers and headers[number].hash not in hashes):
-            # Of a reorganisation between two answers, too: both are then of one chain when they are asked for again.
-            raise InconsistentAnswer(
-                f"The logs of block {number:,} are of another block than its header.",
-                meaning="BEHIND",
-            )
-        if number in headers and any(
-            log.time not in (None, headers[number].timestamp) for log in logs
-        ):
-            raise InconsistentAnswer(
-                f"The logs of block {number:,} have another time than its header."
-            )
-
-    for number, header in headers.items():
-        if number - 1 in headers and headers[number - 1].hash != header.parent:
-            raise InconsistentAnswer(
-                f"Block {number:,} does not follow block {number - 1:,}.", meaning="BEHIND"
-            )
+def _is_of(log: Any, wanted: LogFilter) -> bool:
+    topics = log.get("topics") if isinstance(log, Mapping) else None
+    return (
+        isinstance(topics, list)
+        and str(log.get("address")).lower() in wanted.contracts
+        and str(topics[:1] and topics[0]).lower() in wanted.topics
+    )
 
 
-def _check_blooms(
-    node: Node,
-    wanted: LogFilter,
-    by_block: Mapping[int, list[_Log]],
-    headers: Mapping[int, Header],
-    *,
-    near_end: bool,
-) -> None:
-    """Hold logs against the filters of their blocks, and look into blocks that may hold more than came."""
-    of = {text: _bits(text) for text in (*wanted.contracts, *wanted.topics)}
-    suspects = []
-    for number, header in headers.items():
-        bloom = header.bloom
-        if bloom is None:
-            continue
-        came = by_block.get(number, [])
-        if any(
-            bloom & of[each] != of[each] for log in came for each in (log.contract, log.topics[0])
-        ):
-            raise InconsistentAnswer(
-                f"Block {number:,} cannot hold the logs that came of it: its bloom filter excludes them."
-            )
-        silent = set(wanted.contracts) - {log.contract for log in came}
-        if any(bloom & of[each] == of[each] for each in wanted.topics) and any(
-            bloom & of[each] == of[each] for each in silent
-        ):
-            suspects.append(number)
-    # A filter may be wrong in this direction, of busy blocks one time in eight: only the receipts say.
-    looked_at = suspects if near_end else suspects[:_LOOKED_AT]
-    if by_block:
-        looked_at = [*looked_at, sorted(by_block)[len(by_block) // 2]]
-    for number in looked_at:
-        logs = _receipts(node, number)
-        if logs is None:
-            return
-        there = {int(log["logIndex"], 16) for log in logs if _is_of(log, wanted)}
-        if there != (here := {log.index for log in by_block.get(number, ())}):
-            missing, more = len(there - here), len(here - there)
-            raise InconsistentAnswer(
-                f"Of block {number:,} the node's answer lacks {missing:,} logs that its receipts have, "
-                f"and has {more:,} that they lack."
-            )
+def _check_logs(header: Header, came: Sequence[_Log]) -> None:
+    """Hold the logs of a block against its header: they have its hash and its time, and its filter allows them."""
+    if any(log.hash != header.hash for log in came):
+        # Of a reorganisation between two answers, too: both are then of one chain when they are asked for again.
+        raise InconsistentAnswer(
+            f"The logs of block {header.number:,} are of another block than its header.",
+            meaning="BEHIND",
+        )
+    if any(log.time not in (None, header.timestamp) for log in came):
+        raise InconsistentAnswer(
+            f"The logs of block {header.number:,} have another time than its header."
+        )
+    if header.bloom is not None and not all(
+        _holds(header.bloom, text) for log in came for text in (log.contract, *log.topics)
+    ):
+        raise InconsistentAnswer(
+            f"Block {header.number:,} cannot hold the logs that came of it: its bloom filter excludes them."
+        )
 
 
-def _receipts(node: Node, number: int) -> list[Any] | None:
-    """Return the logs of a block's receipts; None where the node does not offer them."""
-    if "eth_getBlockReceipts" in node.lacks:
-        return None
-    try:
-        receipts = node.call("eth_getBlockReceipts", hex(number))
-    except Refusal as refusal:
-        if refusal.meaning is Meaning.PRUNED:
-            raise
-        node.lacks.add("eth_getBlockReceipts")
-        return None
-    except NodeError:
-        return None
-    if not isinstance(receipts, list):
-        return None
-    return [
-        log
-        for receipt in receipts
-        if isinstance(receipt, Mapping)
-        for log in receipt.get("logs") or ()
-    ]
+def _may_hold_more(header: Header, wanted: LogFilter, came: Sequence[_Log]) -> bool:
+    """Return whether a block's filter allows logs of contracts of which none came; of busy blocks one in eight does."""
+    bloom, silent = header.bloom, set(wanted.contracts) - {log.contract for log in came}
+    return (
+        bloom is not None
+        and any(_holds(bloom, each) for each in wanted.topics)
+        and any(_holds(bloom, each) for each in silent)
+    )
 
 
+def _check_receipts(node: Node, wanted: LogFilter, header: Header, came: Sequence[_Log]) -> None:
+    """Hold the logs of a block against its receipts, where the node offers them."""
+    receipts = _receipts(node, header)
+    if receipts is None:
+        return
+    number = header.number
+    by_block = _logs([log for log in receipts if _is_of(log, wanted)], wanted, number, number)
+    there, here = ({log[:7] for log in logs} for logs in (by_block.get(number, ()), came))
+    if there != here:
+        raise InconsistentAnswer(
+            f"Of block {number:,} the node's answer lacks {len(there - here):,} logs that its receipts have, "
+            f"and has {len(here - there):,} that they lack."
+        )
+
+
+def _receipts(node: Node, header: Header) -> list[Any] | None:
+    """Return the logs of a block's receipts; None where the node does not say them."""
+    if node.lacks[_RECEIPTS] < _TWICE:
+        try:
+            receipts = node.call(_RECEIPTS, hex(header.number))
+        except Refusal as refusal:
+            if refusal.meaning is Meaning.PRUNED:
+                raise
+            node.lacks[_RECEIPTS] += refusal.meaning is Meaning.UNKNOWN_METHOD
+            receipts = None
+        if isinstance(receipts, list):
+            if header.bloom is not None and not receipts:
+                finding = f"It has no receipts of block {header.number:,}, which has logs"
+                raise Refusal(Meaning.PRUNED, finding=finding)
+            logs = [one.get("logs") for one in receipts if isinstance(one, Mapping)]
+            return [log for some in logs if isinstance(some, list) for log in some]
+    node.unchecked += 1
+    return None
+
+
+def _holds(bloom: int, text: str) -> bool:
+    return bloom & (bits := _bits(text)) == bits
+
+
+@lru_cache(1 << 16)
 def _bits(text: str) -> int:
     """Return the three bits that an address or a topic sets in a block's bloom filter."""
     from Crypto.Hash import keccak
@@ -430,10 +417,10 @@ def _bits(text: str) -> int:
     return bits
 
 
-def _rows(logs: Sequence[_Log]) -> list[TransferRow]:
+def _rows(by_block: Mapping[int, Sequence[_Log]]) -> list[TransferRow]:
     """Return the rows of logs, in the order of blocks, logs and places in a batch."""
     rows: list[TransferRow] = []
-    for log in logs:
+    for log in (log for _, logs in sorted(by_block.items()) for log in logs):
         why = None
         try:
             moves = decode_transfer(log.topics, log.data)
@@ -442,7 +429,7 @@ def _rows(logs: Sequence[_Log]) -> list[TransferRow]:
         if why is not None:
             # To leave it out would make every balance after it wrong, without a word.
             raise NodeError(
-                f"Log {log.index:,} of transaction {log.tx}, in block {log.block:,}, of {log.contract}, cannot "
+                f"Log {log.log_index:,} of transaction {log.tx}, in block {log.block:,}, of {log.contract}, cannot "
                 f"be stored as a transfer: {why}."
             )
         rows += [
@@ -454,7 +441,7 @@ def _rows(logs: Sequence[_Log]) -> list[TransferRow]:
                 None if one.count is None else str(one.count),
                 one.place,
                 log.tx,
-                log.index,
+                log.log_index,
                 log.block,
                 shown_standard(log.topics),
             )

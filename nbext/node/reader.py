@@ -9,21 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from nbext.errors import NbextError, NodeError, QueryCancelled
+from nbext.errors import NodeError, QueryCancelled
 from nbext.node.coverage import Coverage, uncovered
 from nbext.node.limits import Meaning, RangeSize
 from nbext.node.ranges import (
     NEAR,
     BlockRange,
-    InconsistentAnswer,
     LogFilter,
     RangeTask,
     check_on_chain,
     read_from_receipts,
-    read_headers,
+    read_header,
     read_range,
 )
-from nbext.node.rpc import Node, Refusal
+from nbext.node.rpc import InconsistentAnswer, Node, Refusal
 
 # Times that a range is asked for again after answers that contradict each other.
 _REPEATS = 4
@@ -136,7 +135,7 @@ class RangeReader:
 
     def _has(self, number: int, hashes: Mapping[int, str]) -> bool:
         try:
-            return read_headers(self.node, [number])[number].hash == hashes[number]
+            return read_header(self.node, number).hash == hashes[number]
         except InconsistentAnswer as error:
             if error.meaning != "BEHIND":
                 raise
@@ -149,7 +148,7 @@ class _Work:
 
     def __init__(self, reader: RangeReader, plan: deque[RangeTask], last: int) -> None:
         self.reader, self.plan, self.last = reader, plan, last
-        self.error: NbextError | OSError | None = None
+        self.error: Exception | None = None
         # Of an earlier process.
         self._received = _cut_out(plan, reader.coverage, last)
         self._lock = threading.Lock()
@@ -164,7 +163,7 @@ class _Work:
         while (task := self._next()) is not None:
             try:
                 self._read(*task)
-            except (NbextError, OSError) as error:
+            except Exception as error:  # noqa: BLE001  whatever it is, the range was not read: `read` raises it
                 with self._lock:
                     self.plan.appendleft(task)
                     self.error, self._ended = self.error or error, True
@@ -205,13 +204,14 @@ class _Work:
         span, node = self.reader.span, self.reader.node
         # The whole range is asked of one node, and the next one of the next: two nodes may be at different blocks.
         node.next_endpoint()
-        for attempt in range(_REPEATS + 1):
+        by_receipts = False
+        for attempt in range(max(_REPEATS, len(node.endpoints)) + 2):
             started = time.monotonic()
             try:
-                window = self._window(wanted, first, end)
+                logs = self._window(wanted, first, end, by_receipts=by_receipts)
                 break
             except InconsistentAnswer as error:
-                if attempt == _REPEATS:
+                if attempt >= _REPEATS:
                     raise
                 node.switch_endpoint()
                 node.stopped.wait(0.1 * 2**attempt if error.meaning == "BEHIND" else 0.02)
@@ -221,44 +221,47 @@ class _Work:
             if why.meaning is Meaning.PRUNED and attempt + 1 < len(node.endpoints):
                 node.switch_endpoint()
                 continue
-            if why.meaning not in (Meaning.LESS, Meaning.TIMEOUT):
-                raise why.as_error(during=_unread(first, end))
-            if first < end:
+            is_less = why.meaning in (Meaning.LESS, Meaning.TIMEOUT) and not by_receipts
+            # Of words that nobody knows, too: a limit has any, and what is none is said of one block.
+            if first < end and (is_less or why.meaning is Meaning.OTHER):
                 self._halve(wanted, first, end, span.refused(end - first + 1, why.offered))
                 return
+            if not is_less:
+                raise why.as_error(during=_unread(first, end))
             if len(wanted.contracts) > 1:
                 self._by_contract(wanted, first)
                 return
-            try:
+            by_receipts = True
+        span.answered(end - first + 1, logs, time.monotonic() - started)
+
+    def _window(self, wanted: LogFilter, first: int, end: int, *, by_receipts: bool) -> int:
+        """Read and store a range, and return how many logs it has; what was received before is not asked for again."""
+        node, received = self.reader.node, self.reader.coverage.receiving(wanted, first, end)
+        try:
+            if by_receipts:
                 window = read_from_receipts(node, wanted, first)
-                break
-            except Refusal as refusal:
-                why = refusal
-            raise why.as_error(during=_unread(first, end))
-        span.answered(end - first + 1, window.logs, time.monotonic() - started)
+            else:
+                with node.recording(received):
+                    window = read_range(node, wanted, first, end, near_end=first > self.last - NEAR)
+            if received.is_old:
+                check_on_chain(node, end, window.blocks[end][0])
+            self._keep(window, wanted)
+        except QueryCancelled:
+            raise
+        except Exception:
+            # Another answer may do better, and another node has one.
+            received.forget()
+            raise
+        return window.logs
+
+    def _keep(self, window: BlockRange, wanted: LogFilter) -> None:
         with self._lock:
             if self._ended and self.error is None:
                 return
             self.reader.coverage.keep(window, wanted)
             self._rows += len(window.rows)
-            self._done += end - first + 1
+            self._done += window.last - window.first + 1
             self.reader.rows += len(window.rows)
-
-    def _window(self, wanted: LogFilter, first: int, end: int) -> BlockRange:
-        """Read a range; what an earlier process received of it is not asked for again."""
-        node, received = self.reader.node, self.reader.coverage.receiving(wanted, first, end)
-        try:
-            with node.recording(received):
-                window = read_range(node, wanted, first, end, near_end=first > self.last - NEAR)
-            if received.is_old:
-                check_on_chain(node, end, window.hashes[end])
-        except QueryCancelled:
-            raise
-        except (NbextError, Refusal):
-            # Another answer may do better, and another node has one.
-            received.forget()
-            raise
-        return window
 
     def _halve(self, wanted: LogFilter, first: int, end: int, size: int) -> None:
         with self._lock:

@@ -99,7 +99,8 @@ def _results(path: Path) -> dict[str, Any]:
             for each in (value if isinstance(value, list) else [value])
             if isinstance(each, Mapping)
             and each.get("error") is None
-            and {"id", "result"} <= each.keys()
+            and isinstance(each.get("id"), int)
+            and "result" in each
         }
         found |= {
             _key(body["method"], body["params"]): answers[body["id"]]

@@ -10,6 +10,7 @@ import random
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass
@@ -144,8 +145,8 @@ class Node:
         self._reading = _Turn()
         self._turn, self._id = 0, 0
         self.stopped = self._scope.ended
-        # Methods that are not offered: they are not asked for again.
-        self.lacks: set[str] = set()
+        # How often a method was not offered, and blocks that could not be looked into for that.
+        self.lacks, self.unchecked = Counter[str](), 0
         # Seconds that threads spent waiting for nodes: what a benchmark shows.
         self.waited = 0.0
 
@@ -153,7 +154,6 @@ class Node:
         """End what is under way, and refuse what comes later."""
         self._scope.end()
         self._session.close()
-        self.redact.close()
 
     def call(self, method: str, *params: Any) -> Any:
         """Return a call's result.
@@ -196,9 +196,9 @@ class Node:
         return answers
 
     def of_each(self, method: str, *params: Any) -> dict[str, Any]:
-        """Return what each endpoint answers, by its name; endpoints that do not answer are asked nothing more."""
+        """Return what each endpoint answers, by its name."""
         found = {}
-        for endpoint in list(self.endpoints):
+        for endpoint in self.endpoints:
             for _ in range(3):
                 try:
                     answer = self._post(endpoint, [(method, params)], single=True)[0]
@@ -207,13 +207,14 @@ class Node:
                 if not isinstance(answer, Refusal) or answer.meaning not in _AGAIN:
                     break
                 self._pause(endpoint, answer)
-            if isinstance(answer, Refusal):
-                answer = answer.with_traceback(None)
-                self.endpoints = [
-                    each for each in self.endpoints if each is not endpoint
-                ] or self.endpoints
-            found[endpoint.name] = answer
+            found[endpoint.name] = (
+                answer.with_traceback(None) if isinstance(answer, Refusal) else answer
+            )
         return found
+
+    def leave_out(self, name: str) -> None:
+        """Ask an endpoint nothing more."""
+        self.endpoints = [each for each in self.endpoints if each.name != name]
 
     def next_endpoint(self) -> None:
         """Have this thread ask the next endpoint from now on, so that what it asks next is of one node."""
@@ -362,7 +363,7 @@ class Node:
                 received is not None
                 and status == 200
                 and refused is None
-                and not self.redact.is_needed(raw)
+                and not self.redact.finds(raw)
             ):
                 received.add(bodies, raw)
         with self._lock:
@@ -383,7 +384,12 @@ class Node:
         answers = [value] if single else value
         if not isinstance(answers, list):
             raise self._refusal(endpoint, status, value, pause)
-        found = {each.get("id"): each for each in answers if isinstance(each, Mapping)}
+        # An id may be anything: only numbers are ours.
+        found = {
+            each["id"] if isinstance(each.get("id"), int) else None: each
+            for each in answers
+            if isinstance(each, Mapping)
+        }
         if single and len(found) == 1 and "error" in (only := next(iter(found.values()))):
             found = {first: only}  # an error may have no id
         return [
@@ -494,11 +500,17 @@ class _Turn:
                 self._lock.release()
 
 
-def quantity(value: Any, what: str) -> int:
-    """Return the number that a quantity writes, such as 0x10; NodeError where it is none below 2**256."""
+class InconsistentAnswer(NodeError):
+    """An answer that contradicts the question, itself, or another answer."""
+
+
+def quantity(value: Any, what: str, most: int = 2**256 - 1) -> int:
+    """Return the number that a quantity writes, such as 0x10; `InconsistentAnswer` where it is none up to ``most``."""
     if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,64}", value):
-        return int(value, 16)
-    raise NodeError(
+        number = int(value, 16)
+        if number <= most:
+            return number
+    raise InconsistentAnswer(
         f"The node's answer has no {what}: {visible(value, 40)} is not a quantity such as 0x10."
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -51,6 +51,7 @@ def ingest(
     options: SnapshotOptions | None = None,
     renamed: Mapping[str, str] | None = None,
     replace_from: int | None = None,
+    in_place_of: Collection[str] = (),
     covered: Covered | None = None,
     memory: str = DEFAULT_MEMORY,
     progress: Progress | None = None,
@@ -73,6 +74,8 @@ def ingest(
     replace_from
         Take everything of the chain from this block on out of the data, as the files have it anew. It must be one
         chain, which is named, and then no file may be refused.
+    in_place_of
+        Paths of files of the data: what they gave is taken out as these come in.
     covered
         By contract of the chain, the ranges of blocks of which the data has every transfer once these files are in:
         blocks without one are no gaps there.
@@ -124,6 +127,11 @@ def ingest(
             chain=named,
             options=options or SnapshotOptions(),
             renamed=renamed or {},
+            removed=frozenset(
+                entry["source"]
+                for entry in (previous.manifest["files"] if previous else ())
+                if entry["path"] in in_place_of
+            ),
             replace_from=replace_from,
             covered=covered or {},
         )
@@ -361,7 +369,13 @@ def _not_taken(
     """
     # The same bytes for another chain are another source.
     before = (
-        [e for e in previous.manifest["files"] if taken.is_of(e, job.chain)] if previous else []
+        [
+            entry
+            for entry in previous.manifest["files"]
+            if taken.is_of(entry, job.chain) and entry["source"] not in job.removed
+        ]
+        if previous
+        else []
     )
     places = {(entry["path"], entry["size"], entry["mtime"]): entry for entry in before}
     sizes = {entry["size"] for entry in before}
