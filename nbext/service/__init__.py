@@ -3,7 +3,7 @@
 A request passes ``middleware`` (an id and the last catch, then host, origin, key and rate), a route of ``routes``, and
 the part that does the work: ``segments``, ``accounts`` or ``metadata``. ``http`` reads bodies and writes answers.
 
-    container   the parts of one running service, opened in order and closed in reverse
+    container   the parts of one running service, opened in order and closed in reverse; who asks it
     generations the data: the newest generation, and each before it until its last question has ended
     server      the application, and uvicorn, with time limits for slow connections and an orderly end
     limits      the limits that a service is started with

@@ -1,4 +1,4 @@
-"""The container: the parts of one running service, opened in order and closed in reverse."""
+"""The container: the parts of one running service, opened in order and closed in reverse; and who asks it."""
 
 from __future__ import annotations
 
@@ -156,16 +156,6 @@ class Container:
             self._has_contracts = fingerprint
             return found
 
-    def note(self, request: Request, action: str, target: str | None) -> None:
-        """Note in the audit log what a caller did, and with which segment or list."""
-        if self.database.policy.audit_days:
-            key: Key = request.scope["nbext.key"]
-            client = None
-            # A proxy may forward what a stranger wrote into X-Forwarded-For.
-            with contextlib.suppress(ValueError):
-                client = str(ipaddress.ip_address(request.client.host)) if request.client else None
-            self.audit.note(action, key_id=key.id, target=target, client=client)
-
     def _free_bytes(self) -> int:
         return shutil.disk_usage(self.results.folder).free
 
@@ -242,33 +232,46 @@ def _keep_reserve(state_dir: Path) -> None:
             write_whole(reserve, "\0" * _RESERVE, mode=0o600)
 
 
-# A coroutine: FastAPI would call a plain function in a thread, once for each request.
-async def _container(request: Request) -> Container:
-    container: Container = request.app.state.container
-    return container
+class Caller:
+    """Whoever sent a request, and the service that is asked."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.key: Key = request.scope["nbext.key"]
+        self.container: Container = request.app.state.container
+        self.segments: SegmentService = self.container.segments
+
+    def link(self, path: str) -> str:
+        """Return a path of ours as the caller sees it: below the root path that a proxy serves us at."""
+        return f"{self.request.scope.get('root_path', '')}{path}"
+
+    def note(self, action: str, target: str | None) -> None:
+        """Note in the audit log what the caller did, and with which segment or list."""
+        if self.container.database.policy.audit_days:
+            client, sent_from = None, self.request.client
+            # A proxy may forward what a stranger wrote into X-Forwarded-For.
+            with contextlib.suppress(ValueError):
+                client = str(ipaddress.ip_address(sent_from.host)) if sent_from else None
+            self.container.audit.note(action, key_id=self.key.id, target=target, client=client)
 
 
-FromContainer = Annotated[Container, Depends(_container)]
-
-
-def allowed(scope: str) -> Any:
-    """Return a dependency that provides the caller's key, or 403 where the key does not allow ``scope``.
+def _allowed(scope: str) -> Any:
+    """Return a dependency that provides the caller, or 403 where its key does not allow ``scope``.
 
     Routes name it before the body: whoever may not ask is refused before anything is read.
     """
 
-    async def check(request: Request) -> Key:
-        key: Key = request.scope["nbext.key"]
-        if scope not in key.scopes:
-            raise Problem(
-                "scope",
-                f"This needs the scope {scope}; the key has {', '.join(sorted(key.scopes))}.",
-            )
-        return key
+    # A coroutine: FastAPI would call a plain function in a thread, once for each request.
+    async def check(request: Request) -> Caller:
+        caller = Caller(request)
+        if scope not in caller.key.scopes:
+            has = ", ".join(sorted(caller.key.scopes))
+            raise Problem("scope", f"This needs the scope {scope}; the key has {has}.")
+        return caller
 
     return Depends(check)
 
 
-Reader = Annotated[Key, allowed("read")]
-Executor = Annotated[Key, allowed("execute")]
-Subscriber = Annotated[Key, allowed("signup")]
+Reader = Annotated[Caller, _allowed("read")]
+Executor = Annotated[Caller, _allowed("execute")]
+Subscriber = Annotated[Caller, _allowed("signup")]

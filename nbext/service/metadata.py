@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import checksummed, normalised
@@ -9,8 +10,8 @@ from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
 from nbext.core.rules import ERC20, NFT_STANDARDS
 from nbext.core.times import iso
 from nbext.core.untrusted_text import quoted
-from nbext.core.wire import DEFAULT_HITS, NFT_FIELDS, TOKEN_FIELDS, AsOf, SearchRequest
-from nbext.engine.dataset import CatalogHit, Contract
+from nbext.core.wire import DEFAULT_HITS, NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS, SearchRequest
+from nbext.engine.dataset import Contract
 from nbext.language.describe import find_contract, near_symbol
 from nbext.language.lookup import notes_on
 from nbext.service.http.problems import Problem
@@ -49,8 +50,7 @@ class Metadata:
                 "not-found",
                 f"{found.address} on {chain.name} is an NFT collection. Read it under /v1/nfts.",
             )
-        values = {**self._base(chain, found), "decimals": found.decimals, "holders": found.holders}
-        return self._with_warnings(chain, found, {name: values[name] for name in TOKEN_FIELDS})
+        return self._described(chain, found, TOKEN_FIELDS)
 
     def collection(self, chain: Chain, given: str) -> dict[str, Any]:
         """Return the metadata of an NFT collection, named by address or symbol; errors as `token`."""
@@ -60,15 +60,7 @@ class Metadata:
                 "not-found",
                 f"{found.address} on {chain.name} is an ERC20 token. Read it under /v1/tokens.",
             )
-        values = {
-            **self._base(chain, found),
-            "tokenType": found.standard,
-            "ownerCount": found.holders,
-            "contractDeployer": found.deployer,
-            # A price is not in chain data. The remote service has the field: null says that it is unknown.
-            "floorPrice": None,
-        }
-        return self._with_warnings(chain, found, {name: values[name] for name in NFT_FIELDS})
+        return self._described(chain, found, NFT_FIELDS)
 
     def search(self, body: SearchRequest) -> dict[str, Any]:
         """Return one page of the contracts that fit a body's term, best first."""
@@ -79,7 +71,10 @@ class Metadata:
         total, hits = self._dataset.catalog.search(
             chain.id, term, standards=STANDARDS_OF[kind], **page
         )
-        items = [_hit(chain, hit) for hit in hits]
+        items = [
+            _picked({**self._base(chain, hit.contract), "score": hit.score}, SEARCH_FIELDS)
+            for hit in hits
+        ]
         return {
             "type": kind,
             "chain": chain.name,
@@ -89,17 +84,10 @@ class Metadata:
             "items": items,
         }
 
-    def as_of(self, chain: Chain) -> AsOf | None:
-        """Return the last block of a chain's data, or None where the chain is not covered."""
-        if (extent := self._extents.get(chain.id)) is None:
-            return None
-        return {"block": extent.last_block, "timestamp": iso(extent.last_timestamp)}
-
-    def _with_warnings(
-        self, chain: Chain, found: Contract, answer: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _described(self, chain: Chain, found: Contract, fields: Iterable[str]) -> dict[str, Any]:
         extent = self._extents.get(chain.id)
-        return {**answer, "warnings": notes_on(found, chain, extent) if extent else []}
+        warnings = notes_on(found, chain, extent) if extent else []
+        return {**_picked(self._base(chain, found), fields), "warnings": warnings}
 
     def _find(self, chain: Chain, given: str, *, nft: bool) -> Contract:
         self._check_chain(chain)
@@ -127,6 +115,9 @@ class Metadata:
             raise Problem("not-found", f"The data does not cover {chain.name}. It covers: {names}.")
 
     def _base(self, chain: Chain, found: Contract) -> dict[str, Any]:
+        """Return all that is known of a contract, from which each operation picks."""
+        extent = self._extents.get(chain.id)
+        supply = found.total_supply
         return {
             "chain": chain.name,
             "chainId": chain.id,
@@ -134,34 +125,25 @@ class Metadata:
             "checksumAddress": checksummed(found.address),
             "name": found.name,
             "symbol": found.symbol,
+            "decimals": found.decimals,
+            "tokenType": found.standard,
             # Text: 256 bits do not fit a JSON number.
-            "totalSupply": _digits(found.total_supply),
+            "totalSupply": None if supply is None else str(supply),
+            "holders": found.holders,
+            "ownerCount": found.holders,
+            "contractDeployer": found.deployer,
+            # A price is not in chain data. The remote service has the field: null says that it is unknown.
+            "floorPrice": None,
+            "imageUrl": found.logo,
             "logo": found.logo,
             "verified": found.verified,
             "possibleSpam": found.spam,
             "deployedBlockNumber": found.deployed_block,
             "transfers": found.transfers,
-            "asOf": self.as_of(chain),
+            "asOf": extent
+            and {"block": extent.last_block, "timestamp": iso(extent.last_timestamp)},
         }
 
 
-def _digits(number: int | None) -> str | None:
-    return None if number is None else str(number)
-
-
-def _hit(chain: Chain, hit: CatalogHit) -> dict[str, Any]:
-    found = hit.contract
-    return {
-        "chain": chain.name,
-        "chainId": chain.id,
-        "address": found.address,
-        "name": found.name,
-        "symbol": found.symbol,
-        "tokenType": found.standard,
-        "totalSupply": _digits(found.total_supply),
-        "ownerCount": found.holders,
-        "verified": found.verified,
-        "possibleSpam": found.spam,
-        "imageUrl": found.logo,
-        "score": hit.score,
-    }
+def _picked(values: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    return {name: values[name] for name in fields}

@@ -17,7 +17,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from traceback import walk_tb
 from typing import Any, TextIO
 from urllib.parse import urlsplit
@@ -218,40 +218,26 @@ def _name_of(host: str) -> str:
     return (found["v6"] or found["name"]).lower() if found else ""
 
 
-class _OfProcess(CollectorRegistry):
-    """Metrics with the name of this process in a label, where it is one of several on a port.
+class _Seen(CollectorRegistry):
+    """Metrics as a caller sees them: without those of some keys, and, of one of several on a port, of which process.
 
     Each scrape is answered by whichever process accepts it: without the label their counters would be taken for one
     that goes up and down.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, every: CollectorRegistry, hidden: Collection[str]) -> None:
         super().__init__()
-        # The ids of private keys among the labels.
-        self.private: set[str] = set()
+        self._every, self._hidden = every, hidden
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics, as Prometheus' library asks for them."""
-        for metric in super().collect():
-            if multiprocessing.parent_process() is not None:
-                label = {"process": multiprocessing.current_process().name}
-                metric.samples = [
-                    each._replace(labels={**each.labels, **label}) for each in metric.samples
-                ]
-            yield metric
-
-
-class _Public(CollectorRegistry):
-    """Those metrics that are of no private key."""
-
-    def __init__(self, every: _OfProcess) -> None:
-        super().__init__()
-        self._every = every
-
-    def collect(self) -> Iterator[Metric]:
+        """Yield them, as Prometheus' library asks for them."""
+        of_several = multiprocessing.parent_process() is not None
+        label = {"process": multiprocessing.current_process().name} if of_several else {}
         for metric in self._every.collect():
             metric.samples = [
-                each for each in metric.samples if each.labels.get("key") not in self._every.private
+                each._replace(labels={**each.labels, **label})
+                for each in metric.samples
+                if each.labels.get("key") not in self._hidden
             ]
             yield metric
 
@@ -260,7 +246,7 @@ class Metrics:
     """Counters of one service; each has its own, so that several can live in one process."""
 
     def __init__(self) -> None:
-        self._all = every = _OfProcess()
+        self._all = every = CollectorRegistry()
         self._requests = Counter(
             "nbext_requests", "Requests answered", ["method", "route", "status"], registry=every
         )
@@ -285,6 +271,7 @@ class Metrics:
             )
         ]
         self._keys: set[str] = set()
+        self._private: set[str] = set()
         self._data, self._last_block, self._last_time = (
             Gauge(f"nbext_data{name}", text, labels, registry=every)
             for name, text, labels in (
@@ -308,7 +295,7 @@ class Metrics:
         if len(self._keys) < MOST_KEYS:
             self._keys.add(key.id)
             if key.private:
-                self._all.private.add(key.id)
+                self._private.add(key.id)
         label = key.id if key.id in self._keys else "other"
         for counter, amount in zip(self._of_keys, (1, seconds, sent, rows), strict=True):
             counter.labels(label).inc(amount)
@@ -326,7 +313,8 @@ class Metrics:
 
     def text(self, key: Key) -> bytes:
         """Return those that a key may see in Prometheus' text format: private keys' own are for the scope admin."""
-        return generate_latest(self._all if "admin" in key.scopes else _Public(self._all))
+        hidden = () if "admin" in key.scopes else self._private
+        return generate_latest(_Seen(self._all, hidden))
 
 
 class Log:

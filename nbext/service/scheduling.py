@@ -37,7 +37,7 @@ from nbext.service.http.problems import Problem, problem_of
 from nbext.service.limits import Bound, Limits
 from nbext.service.middleware import Log
 from nbext.service.segments.results import give_back_memory
-from nbext.service.segments.store import RETRY_SOON, SegmentRecord, SegmentStore
+from nbext.service.segments.store import SegmentRecord, SegmentStore
 
 Result = TypeVar("Result")
 
@@ -67,10 +67,10 @@ class Lane:
         with self._changing:
             if self._taken[key_id] >= per_key:
                 detail = f"This key has {per_key} {what} under way. Wait until one has ended."
-                raise Problem("too-many-at-once", detail, headers=RETRY_SOON)
+                raise Problem("too-many-at-once", detail)
             if self._taken.total() >= in_all:
                 detail = f"{in_all} {what} are under way. Try again soon."
-                raise Problem("busy", detail, headers=RETRY_SOON)
+                raise Problem("busy", detail)
             self._taken[key_id] += 1
         try:
             yield
@@ -226,7 +226,7 @@ class Scheduler:
         with self._changed:
             if self.stopping:
                 detail = "The service is stopping. Try again soon."
-                raise Problem("stopping", detail, headers=RETRY_SOON)
+                raise Problem("stopping", detail)
             known = self._running.get(job.id) or self._waiting.setdefault(job.id, job)
         try:
             yield known

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, StorageError, did_you_mean
@@ -20,16 +20,24 @@ from nbext.service.accounts.database import Database, Lent, Row
 from nbext.service.http.problems import Problem
 from nbext.settings import Secret
 
-if TYPE_CHECKING:
-    from limits import RateLimitItem
-
 # `admin` cancels and deletes the segments of other keys, and sees those of private ones.
 SCOPES = ("read", "execute", "signup", "admin")
 DEFAULT_SCOPES = ("read", "execute", "signup")
 DEFAULT_RATE = "600/minute"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}\Z")
 _ID = re.compile(r"[0-9a-f]{12}\Z", re.IGNORECASE)
-_RATE = re.compile(r"\s*[1-9]\d{0,8}\s*(/|\s+per\s)\s*([1-9]\d{0,8}\s*)?[a-z]+\s*", re.IGNORECASE)
+_RATE = re.compile(
+    r"\s*([1-9]\d{0,8})\s*(?:/|\s+per\s)\s*([1-9]\d{0,8})?\s*(second|minute|hour|day|month|year)s?\s*",
+    re.IGNORECASE,
+)
+_RATE_SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86_400,
+    "month": 30 * 86_400,
+    "year": 360 * 86_400,
+}
 _SPAN = re.compile(r"([1-9]\d{0,4})([hdw])\Z")
 _SPAN_SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 # For how long a revoked key may still be accepted: what was found is looked up again this often (seconds). Looking in
@@ -243,20 +251,23 @@ def seconds_of(text: str, option: str) -> float:
     return float(int(found[1]) * _SPAN_SECONDS[found[2]])
 
 
-@lru_cache(maxsize=256)
-def parse_rate(text: str) -> RateLimitItem:
-    """Return the rate of a text such as ``600/minute`` or ``10 per second``, or raise ConfigError."""
-    from limits import (
-        parse,
-    )  # imports a tenth of a second of others, and the embedded service has no rate
+class Rate(NamedTuple):
+    """How many requests a key may send in how many seconds."""
 
-    try:
-        # The library alone reads the first of several rates, and zeros, which would lock a key out.
-        return parse(_RATE.fullmatch(text)[0])  # type: ignore[index]  # no match is no rate
-    except (TypeError, ValueError):
+    amount: int
+    seconds: int
+
+
+@lru_cache(maxsize=256)
+def parse_rate(text: str) -> Rate:
+    """Return the rate of a text such as ``600/minute`` or ``10 per second``, or raise ConfigError."""
+    found = _RATE.fullmatch(text)
+    if not found:
         raise ConfigError(
             f"{quoted(text)} is not a rate. Write 600/minute, 10/second or 20000/day."
-        ) from None
+        )
+    amount, times, unit = found.groups()
+    return Rate(int(amount), int(times or 1) * _RATE_SECONDS[unit.lower()])
 
 
 class Rates:
@@ -287,7 +298,7 @@ class Rates:
     def take(self, key: Key) -> None:
         """Take more of the key's rate and count one request, or raise the problem 429 with the seconds to wait."""
         rate, now = parse_rate(key.rate or DEFAULT_RATE), _now()
-        span, began = rate.get_expiry(), _window(rate, now)
+        span, began = rate.seconds, _window(rate, now)
         try:
             granted = self._granted(key.id, rate, now)
         except StorageError:
@@ -306,9 +317,9 @@ class Rates:
         former, left = self._left.get(key.id, (0.0, 0))
         self._left[key.id] = (began, granted - 1 + (left if former == began else 0))
 
-    def _granted(self, key_id: str, rate: RateLimitItem, now: float) -> int:
+    def _granted(self, key_id: str, rate: Rate, now: float) -> int:
         """Store that a part of the rate is taken, and return how many requests it is."""
-        span, began = rate.get_expiry(), _window(rate, now)
+        span, began = rate.seconds, _window(rate, now)
         # Whoever comes second waits: else two services take the same rest.
         with self._database.write(alone=True) as db:
             lately = "SELECT began, taken FROM rates WHERE key_id = :key AND began >= :before"
@@ -333,6 +344,6 @@ def _now() -> float:
     return _EPOCH + time.monotonic()
 
 
-def _window(rate: RateLimitItem, now: float) -> float:
+def _window(rate: Rate, now: float) -> float:
     """Return when the window of that time began."""
-    return float(now // rate.get_expiry() * rate.get_expiry())
+    return float(now // rate.seconds * rate.seconds)

@@ -40,7 +40,7 @@ def at_least_zero(text: str) -> float:
     return 0.0 if text == "0" else above_zero(text)
 
 
-def add_data(parser: argparse.ArgumentParser, *, notebook: bool = False) -> None:
+def add_data(parser: argparse.ArgumentParser, *, notebook: bool = True) -> None:
     """Add ``--data`` and ``--registry``; or, in its place, ``--notebook`` for a notebook's own service on that data."""
     parser.add_argument(
         "--data",
@@ -87,10 +87,8 @@ def _of_notebook(args: argparse.Namespace) -> bool:
 
 
 @contextlib.contextmanager
-def database(
-    args: argparse.Namespace, *, make: bool = False, place: Path | None = None
-) -> Iterator[Database]:
-    """Lend the service's registry, or that of a ``place``.
+def database(args: argparse.Namespace, *, make: bool = False) -> Iterator[Database]:
+    """Lend the service's registry.
 
     Raises
     ------
@@ -99,7 +97,7 @@ def database(
     StorageError
         The registry has no tables, and ``make`` is false; it is damaged, or cannot be reached.
     """
-    registry = place or registry_of(args)
+    registry = registry_of(args)
     # SQLite makes any file that it opens.
     if isinstance(registry, Path) and not make and not registry.exists():
         raise ConfigError(
@@ -115,19 +113,6 @@ def database(
         raise DiskFull(
             f"The disk {where} is full. Free some of it, and run the command again."
         ) from None
-
-
-@contextlib.contextmanager
-def databases(args: argparse.Namespace) -> Iterator[list[Database]]:
-    """Lend the service's registry, and that of a notebook's own service on the same data: those that there are."""
-    own = service_folder(data_dir(args), notebook=True) / REGISTRY_FILE
-    with contextlib.ExitStack() as opened:
-        places = [own] if own.exists() and not args.registry else []
-        service = registry_of(args)
-        lent = [opened.enter_context(database(args, place=place)) for place in places]
-        if not lent or not isinstance(service, Path) or service.exists():
-            lent.insert(0, opened.enter_context(database(args)))
-        yield lent
 
 
 def note(database: Database, action: str, target: str | None) -> None:

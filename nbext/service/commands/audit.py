@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--since", metavar="SPAN", help="only the last 12h, 90d or 4w (default: all)"
     )
     parser.add_argument("--key", metavar="NAME", help="only what this key did, by its name or id")
-    commands.add_data(parser, notebook=True)
+    commands.add_data(parser)
 
 
 def run(args: argparse.Namespace) -> int:

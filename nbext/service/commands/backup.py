@@ -26,7 +26,7 @@ _HELD = "backup.lock"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
     parser.add_argument("target", type=Path, help="a new folder for the copy")
-    commands.add_data(parser, notebook=True)
+    commands.add_data(parser)
 
 
 def run(args: argparse.Namespace) -> int:

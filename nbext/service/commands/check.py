@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take the results whose files are missing for lost: their segments have expired",
     )
-    commands.add_data(parser, notebook=True)
+    commands.add_data(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     revoke = actions.add_parser("revoke", help="revoke a key")
     revoke.add_argument("name", help="the key's name or id")
     for action in (add, every, rotate, revoke):
-        commands.add_data(action, notebook=True)
+        commands.add_data(action)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -37,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
     add_options(parser)
-    commands.add_data(parser, notebook=True)
+    commands.add_data(parser)
 
 
 def given(args: argparse.Namespace, policy: Policy) -> dict[str, Any]:

@@ -48,7 +48,7 @@ _AGAIN_SECONDS = 0.5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
-    commands.add_data(parser)
+    commands.add_data(parser, notebook=False)
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"
     )

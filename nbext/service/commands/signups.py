@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
@@ -35,21 +33,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do one action."""
-    with commands.databases(args) as databases:
-        signups = [SignUps(database) for database in databases]
+    with commands.database(args) as database:
+        signups = SignUps(database)
         if args.action == "export":
             _export(signups, args.to)
-        # In each of them: who asks to be forgotten does not know where he signed up.
-        elif sum(each.delete(email_of(args.email)) for each in signups):
+        elif signups.delete(email_of(args.email)):
             print(f"Deleted {args.email}.")
         else:
             raise ConfigError(f"{args.email} has not signed up.")
-        for database in databases:
-            commands.note(database, f"signups.{args.action}", None)
+        commands.note(database, f"signups.{args.action}", None)
     return 0
 
 
-def _export(signups: Sequence[SignUps], path: Path | None) -> None:
+def _export(signups: SignUps, path: Path | None) -> None:
     if path is None:
         _write(signups, sys.stdout)
     elif path.exists():
@@ -64,10 +60,10 @@ def _export(signups: Sequence[SignUps], path: Path | None) -> None:
             _write(signups, out)
 
 
-def _write(signups: Sequence[SignUps], out: TextIO) -> None:
+def _write(signups: SignUps, out: TextIO) -> None:
     rows = csv.writer(out)
     rows.writerow(["email", "consented_at"])
-    for each in chain.from_iterable(one.all() for one in signups):
+    for each in signups.all():
         # A spreadsheet runs a cell that begins like a formula; an address may begin with = + or -.
         harmless = "'" if each.email[:1] in "=+-@" else ""
         rows.writerow([harmless + each.email, iso_ms(each.consented_at)])

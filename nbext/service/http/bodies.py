@@ -21,7 +21,8 @@ from nbext.core.strict_json import NotJson, read_request, to_json
 from nbext.core.times import iso_ms
 from nbext.core.wire import REPLAYED_HEADER, SEGMENT, SegmentAnswer
 from nbext.errors import FieldError
-from nbext.service.http.problems import Problem
+from nbext.service.container import Caller
+from nbext.service.http.problems import Problem, invalid
 from nbext.service.limits import Limits
 from nbext.service.segments.store import SegmentRecord
 
@@ -53,7 +54,7 @@ def body_of(shape: Any) -> Any:
             # read, to find unknown and to free, of which the decoder alone lets no other thread run for a fifth.
             if max(raw.count(b":"), raw.count(b"{")) > MOST_KEYS:
                 detail = f"The body has more than {MOST_KEYS:,} keys or objects. No request needs so many."
-                raise _invalid("size", detail)
+                raise invalid("size", detail)
             # A megabyte takes up to a tenth of a second, mostly in one call that lets no other thread run: in the event
             # loop nobody would be answered meanwhile.
             container, key = request.app.state.container, request.scope["nbext.key"]
@@ -75,13 +76,9 @@ def _value(shape: Any, raw: bytes) -> dict[str, Any]:
         raise Problem("not-json", f"The body is not JSON: {error}.", errors=errors) from None
     if not isinstance(value, dict):
         kind = _KINDS.get(type(value), "a number")
-        raise _invalid("type", f"The body is {kind}. Send a JSON object: {{...}}")
+        raise invalid("type", f"The body is {kind}. Send a JSON object: {{...}}")
     check_shape(shape, value)
     return value
-
-
-def _invalid(code: str, detail: str) -> Problem:
-    return Problem("invalid", detail, errors=[{"pointer": "", "code": code, "detail": detail}])
 
 
 async def receive(
@@ -152,36 +149,28 @@ def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = 
     )
 
 
-def cacheable_answer(request: Request, value: Any) -> Response:
+def cacheable_answer(caller: Caller, value: Any) -> Response:
     """Answer with a JSON body that the caller may cache; 304 where it has this version."""
     body = to_json(value)
     headers = {
         "ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"',
         "Cache-Control": _METADATA_CACHE,
     }
-    if has_version(request, headers["ETag"]):
+    if has_version(caller, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="application/json")
 
 
-def has_version(request: Request, etag: str) -> bool:
+def has_version(caller: Caller, etag: str) -> bool:
     """Return whether the caller names this version among those that it has."""
     # The quotes are a part of an ETag, so that none is found inside another; W/ in front makes no difference here.
-    return etag in request.headers.get("if-none-match", "")
+    return etag in caller.request.headers.get("if-none-match", "")
 
 
-def link(request: Request, path: str) -> str:
-    """Return a path of ours as the caller sees it: below the root path that a proxy serves us at."""
-    return f"{request.scope.get('root_path', '')}{path}"
-
-
-def describe(caller: Request, segment: SegmentRecord, *, cached: bool = False) -> SegmentAnswer:
+def describe(caller: Caller, segment: SegmentRecord, *, cached: bool = False) -> SegmentAnswer:
     """Return the object that execute and reading a segment answer with."""
-    request, facts, own = (
-        segment.request,
-        segment.facts,
-        link(caller, SEGMENT.format(id=segment.id)),
-    )
+    request, facts = segment.request, segment.facts
+    own = caller.link(SEGMENT.format(id=segment.id))
     ran = segment.started_at is not None and segment.completed_at is not None
     answer: SegmentAnswer = {
         "id": segment.id,
@@ -216,7 +205,7 @@ def describe(caller: Request, segment: SegmentRecord, *, cached: bool = False) -
 
 
 def segment_answer(
-    request: Request,
+    caller: Caller,
     segment: SegmentRecord,
     *,
     cached: bool = False,
@@ -229,9 +218,9 @@ def segment_answer(
     """
     headers = {REPLAYED_HEADER: "true"} if replayed else {}
     if not segment.finished:
-        headers |= {"Location": link(request, SEGMENT.format(id=segment.id)), "Retry-After": "1"}
-        return json_answer(describe(request, segment), 202, headers)
+        headers |= {"Location": caller.link(SEGMENT.format(id=segment.id)), "Retry-After": "1"}
+        return json_answer(describe(caller, segment), 202, headers)
     if strict and segment.status != "completed":
         error = segment.error or {"code": "internal", "detail": "The segment has no result."}
         raise Problem(error["code"], error["detail"], headers=headers, segment_id=segment.id)
-    return json_answer(describe(request, segment, cached=cached), 200, headers)
+    return json_answer(describe(caller, segment, cached=cached), 200, headers)

@@ -7,7 +7,9 @@ Schema is the language's. `document` adds these.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from fastapi import FastAPI
@@ -71,29 +73,8 @@ RESULT = (
     "unavailable",
 )
 
-# The tests send these, and hold them to their schemas, as they do the examples of answers at the end.
-_SEGMENT: dict[str, Any] = {
-    "operator": "AND",
-    "filters": {"token": {"token": "USDC"}, "not": {"nft": {"nft": "BAYC", "count": {"min": 1}}}},
-    "fileType": "json",
-    "limit": 1000,
-}
-_BODY_EXAMPLES: dict[str, dict[str, Any]] = {
-    "ExecuteRequest": _SEGMENT,
-    "ExplainRequest": {**_SEGMENT, "parts": True},
-    "CountsRequest": {
-        "segments": [{"filters": {"nft": {"nft": "BAYC"}}}, {"filters": {"nft": {"nft": "MAYC"}}}],
-        "counts": [[0], [1], [0, 1]],
-    },
-    "HoldingsRequest": {
-        "wallets": ["0xd8da6bf26964af9d7eed9e03e53415d37aa96045"],
-        "chain": "ethereum",
-    },
-    "ProfileRequest": {"filters": {"nft": {"nft": "BAYC"}}, "least": 5},
-    "ChangesRequest": {"filters": {"nft": {"nft": "BAYC"}}, "since": "20h"},
-    "SearchRequest": {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape"},
-    "SignUpRequest": {"email": "reader@example.com"},
-}
+# The tests send those of bodies, and hold all to their schemas.
+_EXAMPLES = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
 
 # The shapes that the routes describe and FastAPI does not see.
 _BODIES: set[Any] = {wire.ProblemAnswer}
@@ -153,7 +134,7 @@ def route(
             _BODIES.add(shape)
             content = {
                 "schema": {"$ref": _REF.format(model=shape.__name__)},
-                "examples": {"example": {"value": _BODY_EXAMPLES[shape.__name__]}},
+                "examples": {"example": {"value": _EXAMPLES["bodies"][shape.__name__]}},
             }
             more["openapi_extra"] = {
                 "requestBody": {"required": True, "content": {"application/json": content}}
@@ -190,7 +171,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         made["components"]["securitySchemes"] = {"key": key}
         made["security"] = [{"key": []}]
         # Not in the routes' own `responses`: FastAPI drops every null in them.
-        for path, example in _ANSWER_EXAMPLES.items():
+        for path, example in _EXAMPLES["answers"].items():
             made["paths"][path]["get"]["responses"]["200"]["content"]["application/json"][
                 "example"
             ] = example
@@ -228,48 +209,3 @@ def _filled(value: Any, fields: dict[str, Any]) -> Any:
         else _filled(inner, fields)
         for name, inner in value.items()
     }
-
-
-_USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
-_ID = "sg_3oLHuCLomFc3fOZYR73fqkua"
-_OWN = wire.SEGMENT.format(id=_ID)
-_OF_USDC = {"decimals": 6, "symbol": "USDC", "chain": "ethereum", "address": _USDC}
-_COLUMNS = [
-    {"name": "address", "type": "string"},
-    {"name": "USDC_balance", "type": "float64", "unit": "token", **_OF_USDC},
-    {"name": "USDC_balance_raw", "type": "uint256", "unit": "raw", **_OF_USDC},
-]
-_ROWS = [
-    {
-        "address": "0x00000000219ab540356cbb839cbe05303d7705fa",
-        "USDC_balance": 1250.5,
-        "USDC_balance_raw": "1250500000",
-    }
-]
-_ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
-    wire.SEGMENT: {
-        "id": _ID,
-        "status": "completed",
-        **_SEGMENT,
-        "chain": "ethereum",
-        "chainId": 1,
-        "asOf": {"block": 24136000, "timestamp": "2026-01-01T00:00:11Z"},
-        "counts": {"matched": 1, "returned": 1},
-        "truncated": False,
-        "columns": _COLUMNS,
-        "preview": _ROWS,
-        "links": {"self": _OWN, **{form: f"{_OWN}/{form}" for form in ("json", "csv", "arrow")}},
-        "createdAt": "2026-01-02T09:30:00.000Z",
-        "completedAt": "2026-01-02T09:30:00.041Z",
-        "durationMs": 41,
-        "cached": False,
-        "warnings": [],
-        "error": None,
-    },
-    wire.SEGMENT_JSON: {
-        "id": _ID,
-        "columns": _COLUMNS,
-        "data": _ROWS,
-        "page": {"limit": 100000, "offset": 0, "total": 1, "next": None},
-    },
-}

@@ -61,6 +61,12 @@ CODES: dict[str, tuple[int, str]] = {
 }
 
 
+# When a caller may come again (seconds), where nothing says it better.
+_RETRY_AFTER = {
+    "not-ready": 1,
+    **dict.fromkeys(("too-many-segments", "too-many-at-once", "busy", "stopping"), 2),
+    **dict.fromkeys(("registry", "unavailable", "unready"), 5),
+}
 # How much of an overlong body is still read off the wire, and for how long (seconds), after the answer.
 _LINGER_BYTES = 256 << 20
 _LINGER_SECONDS = 5.0
@@ -82,7 +88,8 @@ class Problem(ours.NbextError):
         self.code, self.detail = code, detail
         self.status, self.title = CODES[code]
         self.errors = list(errors)
-        self.headers = dict(headers or {})
+        later = _RETRY_AFTER.get(code)
+        self.headers = {**({"Retry-After": str(later)} if later else {}), **(headers or {})}
         self.more = more
 
     @property
@@ -108,6 +115,11 @@ class Problem(ours.NbextError):
             "errors": self.errors,
             **self.more,
         }
+
+
+def invalid(code: str, detail: str) -> Problem:
+    """Return the problem of a body that is wrong as a whole."""
+    return Problem("invalid", detail, errors=[{"pointer": "", "code": code, "detail": detail}])
 
 
 # The first that fits: a subclass comes before its base.
@@ -145,14 +157,14 @@ def problem_of(error: Exception) -> Problem:
         error = unwritten(error, "a file")
     # An exception without a line in the table is a fault of the service: its text may hold anything.
     code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), "internal")
-    more: dict[str, Any] = (
-        {"candidates": error.candidates} if isinstance(error, ours.AmbiguousSymbol) else {}
-    )
-    errors: list[ours.FieldError] = []
+    more: dict[str, Any] = {}
+    if isinstance(error, ours.AmbiguousSymbol):
+        more["candidates"] = error.candidates
     if isinstance(error, ours.ValidationError):
-        errors, more = error.errors, {**more, **({"moreErrors": error.more} if error.more else {})}
-    headers = {"Retry-After": "5"} if code in ("registry", "unavailable") else None
-    return Problem(code, _OWN_WORDS.get(code) or str(error), errors=errors, headers=headers, **more)
+        more["errors"] = error.errors
+        if error.more:
+            more["moreErrors"] = error.more
+    return Problem(code, _OWN_WORDS.get(code) or str(error), **more)
 
 
 def answer_problem(request: Request, error: Exception) -> Response:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from nbext.core import wire
 from nbext.core.chains import Chain, chain_of
 from nbext.errors import ValidationError
-from nbext.service.container import FromContainer, Reader, Subscriber
+from nbext.service.container import Reader, Subscriber
 from nbext.service.http.bodies import body_of, cacheable_answer, json_answer
 from nbext.service.http.openapi import BODY, NOT_MODIFIED, route
 from nbext.service.http.problems import Problem
@@ -51,12 +51,11 @@ _CollectionName = Annotated[str, _contract("BAYC")]
 
 @route(router.post, wire.SEARCH, wire.SearchAnswer, *BODY, "not-found")
 async def search_collections(
-    key: Reader,
-    body: Annotated[wire.SearchRequest, body_of(wire.SearchRequest)],
-    container: FromContainer,
+    caller: Reader, body: Annotated[wire.SearchRequest, body_of(wire.SearchRequest)]
 ) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
-    return json_answer(await container.look_up(lambda dataset: Metadata(dataset).search(body)))
+    found = await caller.container.look_up(lambda dataset: Metadata(dataset).search(body))
+    return json_answer(found)
 
 
 @route(
@@ -68,14 +67,11 @@ async def search_collections(
     "ambiguous-symbol",
     responses=NOT_MODIFIED,
 )
-async def read_token(
-    request: Request, chain: _Chain, address: _TokenName, container: FromContainer, key: Reader
-) -> Response:
+async def read_token(caller: Reader, chain: _Chain, address: _TokenName) -> Response:
     """Metadata of one ERC20 token; 404 where the data has no such token, 409 where several have the symbol."""
     on = _chain(chain)
-    return cacheable_answer(
-        request, await container.look_up(lambda dataset: Metadata(dataset).token(on, address))
-    )
+    found = await caller.container.look_up(lambda dataset: Metadata(dataset).token(on, address))
+    return cacheable_answer(caller, found)
 
 
 @route(
@@ -87,14 +83,13 @@ async def read_token(
     "ambiguous-symbol",
     responses=NOT_MODIFIED,
 )
-async def read_collection(
-    request: Request, chain: _Chain, address: _CollectionName, container: FromContainer, key: Reader
-) -> Response:
+async def read_collection(caller: Reader, chain: _Chain, address: _CollectionName) -> Response:
     """Metadata of one NFT collection; 404 where the data has no such collection, 409 where several have the symbol."""
     on = _chain(chain)
-    return cacheable_answer(
-        request, await container.look_up(lambda dataset: Metadata(dataset).collection(on, address))
+    found = await caller.container.look_up(
+        lambda dataset: Metadata(dataset).collection(on, address)
     )
+    return cacheable_answer(caller, found)
 
 
 def _chain(text: str) -> Chain:
@@ -117,12 +112,10 @@ def _chain(text: str) -> Chain:
     tags=["newsletter"],
 )
 async def sign_up(
-    request: Request,
-    key: Subscriber,
-    body: Annotated[wire.SignUpRequest, body_of(wire.SignUpRequest)],
-    container: FromContainer,
+    caller: Subscriber, body: Annotated[wire.SignUpRequest, body_of(wire.SignUpRequest)]
 ) -> Response:
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
-    email = await container.wait_for(container.signups.record, body["email"], key.id)
-    container.note(request, "signup.record", None)
+    container = caller.container
+    email = await container.wait_for(container.signups.record, body["email"], caller.key.id)
+    caller.note("signup.record", None)
     return json_answer({"email": email, "status": "recorded", "delivered": False}, 202)

@@ -13,8 +13,8 @@ from nbext.core import wire
 from nbext.core.chains import chain_of
 from nbext.core.times import iso
 from nbext.language.fields import GRAMMAR
-from nbext.service.container import CHECKS, FromContainer, Reader
-from nbext.service.http.bodies import cacheable_answer, json_answer, link
+from nbext.service.container import CHECKS, Container, Reader
+from nbext.service.http.bodies import cacheable_answer, json_answer
 from nbext.service.http.openapi import NOT_MODIFIED, document, route, text
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import METRICS_TYPE
@@ -27,9 +27,9 @@ _OPEN: dict[str, Any] = {"security": []}
 
 
 @route(router.get, wire.ABOUT, wire.About)
-def read_about(request: Request, container: FromContainer, key: Reader) -> Response:
+def read_about(caller: Reader) -> Response:
     """Which service this is, and whose data it has."""
-    data = container.generations.newest.about
+    data = caller.container.generations.newest.about
     answer: wire.About = {
         "service": "nbext",
         "version": __version__,
@@ -50,15 +50,15 @@ def read_about(request: Request, container: FromContainer, key: Reader) -> Respo
                 for extent in data.chains
             ],
         },
-        "links": {name: link(request, path) for name, path in _LINKS.items()},
+        "links": {name: caller.link(path) for name, path in _LINKS.items()},
     }
     return json_answer(answer)
 
 
 @route(router.get, wire.SCHEMA, dict, responses=NOT_MODIFIED)
-def read_schema(request: Request, container: FromContainer, key: Reader) -> Response:
+def read_schema(caller: Reader) -> Response:
     """The JSON Schema of a segment's filters."""
-    return cacheable_answer(request, container.segments.language.json_schema())
+    return cacheable_answer(caller, caller.segments.language.json_schema())
 
 
 @route(router.get, wire.HEALTH, wire.Health, openapi_extra=_OPEN)
@@ -68,13 +68,12 @@ async def read_health() -> Response:
 
 
 @route(router.get, wire.READY, wire.Readiness, "unready", openapi_extra=_OPEN)
-async def read_readiness(container: FromContainer) -> Response:
+async def read_readiness(request: Request) -> Response:
     """Whether the service can run segments: disk, registry, data and queue; needs no key. 503 names what is wrong."""
+    container: Container = request.app.state.container
     wrong = await container.unready()
     if wrong:
-        raise Problem(
-            "unready", " ".join(wrong.values()), checks=list(wrong), headers={"Retry-After": "5"}
-        )
+        raise Problem("unready", " ".join(wrong.values()), checks=list(wrong))
     data = "sample" if container.generations.newest.about.synthetic else "ingested"
     return json_answer({"status": "ready", "data": data, "checks": dict.fromkeys(CHECKS, "ok")})
 
@@ -85,15 +84,16 @@ router.add_api_route(wire.READY, read_readiness, methods=["HEAD"], include_in_sc
 
 
 @route(router.get, wire.METRICS, None, responses=text(METRICS_TYPE), response_class=Response)
-def read_metrics(container: FromContainer, key: Reader) -> Response:
+def read_metrics(caller: Reader) -> Response:
     """Counters for Prometheus; those of private keys are shown to the scope admin alone."""
-    return Response(container.metrics.text(key), headers={"Content-Type": METRICS_TYPE})
+    shown = caller.container.metrics.text(caller.key)
+    return Response(shown, headers={"Content-Type": METRICS_TYPE})
 
 
 @route(router.get, wire.OPENAPI, dict, responses=NOT_MODIFIED)
-def read_openapi(request: Request, key: Reader) -> Response:
+def read_openapi(caller: Reader) -> Response:
     """The contract, as OpenAPI 3.1."""
-    return cacheable_answer(request, document(request.app))
+    return cacheable_answer(caller, document(caller.request.app))
 
 
 @route(router.get, wire.DOCS, None, response_class=HTMLResponse, openapi_extra=_OPEN)
@@ -101,7 +101,8 @@ def read_docs(request: Request) -> HTMLResponse:
     """The operations on one page: no script, no style, nothing from elsewhere."""
     # Descriptions come from docstrings of ours; they are escaped all the same.
     made = document(request.app)
-    contract, schema = link(request, wire.OPENAPI), link(request, wire.SCHEMA)
+    root = request.scope.get("root_path", "")
+    contract, schema = f"{root}{wire.OPENAPI}", f"{root}{wire.SCHEMA}"
     rows = "".join(
         f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(operation['description'])}</dd>"
         for path, methods in made["paths"].items()

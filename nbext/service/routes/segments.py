@@ -22,15 +22,13 @@ from nbext.core.addresses import LIST_ID_PATTERN, WIDTH
 from nbext.core.rules import MAX_LIMIT, SEGMENT_ID_PATTERN
 from nbext.engine.dataset import Cancel
 from nbext.errors import NbextError, ValidationError
-from nbext.service.accounts.keys import Key
-from nbext.service.container import Container, Executor, FromContainer, Reader
+from nbext.service.container import Caller, Executor, Reader
 from nbext.service.http.bodies import (
     body_of,
     describe,
     has_read,
     has_version,
     json_answer,
-    link,
     receive,
     segment_answer,
 )
@@ -48,11 +46,11 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.scheduling import SegmentJob
 from nbext.service.segments import analysis, results
-from nbext.service.segments.service import SegmentService
+from nbext.service.segments.analysis import Planner
 from nbext.service.segments.store import SegmentRecord
 
 if TYPE_CHECKING:
-    from nbext.engine.query.answers import Dataset
+    pass
 
 router = APIRouter(tags=["segments"])
 
@@ -115,11 +113,9 @@ _READING = (
     responses=links_to(*_READING),
 )
 async def execute_segment(
-    request: Request,
     *,
-    key: Executor,
+    caller: Executor,
     body: Annotated[wire.ExecuteRequest, body_of(wire.ExecuteRequest)],
-    container: FromContainer,
     idempotency_key: _IdempotencyKey = None,
     prefer: _Prefer = None,
 ) -> Response:
@@ -128,19 +124,14 @@ async def execute_segment(
     With an Idempotency-Key header (1 to 255 printable characters), the same key with the same body is one
     segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
     """
-    plan = container.segments.plan
-    return await _executed(
-        request, key, body, container, plan, prefer=prefer, claimed=idempotency_key
-    )
+    return await _executed(caller, body, Planner.plan, prefer, claimed=idempotency_key)
 
 
 @route(router.post, wire.PROFILE, wire.SegmentAnswer, *RUN, responses=links_to(*_READING))
 async def profile_segment(
-    request: Request,
     *,
-    key: Executor,
+    caller: Executor,
     body: Annotated[wire.ProfileRequest, body_of(wire.ProfileRequest)],
-    container: FromContainer,
     prefer: _Prefer = None,
 ) -> Response:
     """Say what the wallets of a segment hold more than others do, and how old and active they are, in ``profile``.
@@ -151,17 +142,14 @@ async def profile_segment(
     profile = {"base": base and {**base, "limit": 0}, "least": body.get("least", wire.LEAST)}
     segment = {name: value for name, value in body.items() if name not in ("base", "least")}
     asked = {**segment, "limit": 0, "profile": profile}
-    planned = container.segments.planned
-    return await _executed(request, key, asked, container, planned, prefer=prefer)
+    return await _executed(caller, asked, Planner.requested, prefer)
 
 
 @route(router.post, wire.CHANGES, wire.SegmentAnswer, *RUN, responses=links_to(*_READING))
 async def change_segment(
-    request: Request,
     *,
-    key: Executor,
+    caller: Executor,
     body: Annotated[wire.ChangesRequest, body_of(wire.ChangesRequest)],
-    container: FromContainer,
     prefer: _Prefer = None,
 ) -> Response:
     """List the wallets that match a segment now or did at ``since``, with what they held then and hold now.
@@ -174,78 +162,65 @@ async def change_segment(
             raise ValidationError.of(
                 f"/filters/{name}", "exclusive", f"Changes set {name} themselves. Leave it out."
             )
-    asked, planned = {**body, "limit": MAX_LIMIT}, container.segments.planned
-    return await _executed(request, key, asked, container, planned, prefer=prefer)
+    return await _executed(caller, {**body, "limit": MAX_LIMIT}, Planner.requested, prefer)
 
 
 async def _executed(
-    request: Request,
-    key: Key,
+    caller: Caller,
     asked: Mapping[str, Any],
-    container: Container,
-    plan_of: Callable[..., Any],
-    *,
+    plan_of: Callable[[Planner, Mapping[str, Any]], Any],
     prefer: str | None,
+    *,
     claimed: str | None = None,
 ) -> Response:
     """Run what is asked as a segment; a call with the same claim and body as one before gets the segment of that."""
-    segments = container.segments
+    key, container, segments = caller.key, caller.container, caller.segments
     claim, found = None, None
     if claimed is not None:
         claim, found = await container.wait_for(segments.repeated, claimed, key, asked)
     if found is None:
         with container.generations.acquire() as data:
             # One that is planned already takes no turn: half of the time of a segment that is stored.
-            plan = segments.remembered(data, asked) if request.state.small_body else None
+            small = caller.request.state.small_body
+            plan = segments.remembered.get(data, asked) if small else None
             if plan is None:
-                plan = await container.plan(key, lambda cancel: plan_of(data, asked, key, cancel))
+                plan = await container.plan(
+                    key, lambda cancel: plan_of(segments.planner(data, key, cancel), asked)
+                )
             found = await container.wait_for(segments.execute, data, plan, asked, key, claim)
-    has_read(request)
-    container.note(request, "segment.execute", found.segment.id)
+    has_read(caller.request)
+    caller.note("segment.execute", found.segment.id)
     wait = _patience(prefer, container.limits.wait_seconds, container.limits)
-    segment = await _finished(segments, found.segment, wait, request, found.job)
+    segment = await _finished(caller, found.segment, wait, found.job)
     # The caller's own words, not those of whoever asked for the same segment first.
     segment = found.in_words(segment)
     return segment_answer(
-        request, segment, cached=found.cached, replayed=found.replayed, strict=True
+        caller, segment, cached=found.cached, replayed=found.replayed, strict=True
     )
 
 
 @route(router.post, wire.EXPLAIN, wire.Explained, *RUN)
 async def explain_segment(
-    request: Request,
-    key: Executor,
-    body: Annotated[wire.ExplainRequest, body_of(wire.ExplainRequest)],
-    container: FromContainer,
+    caller: Executor, body: Annotated[wire.ExplainRequest, body_of(wire.ExplainRequest)]
 ) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
-    parts = body.pop("parts", False)
-    segments = container.segments
-
-    def work(dataset: Dataset, cancel: Cancel) -> dict[str, Any]:
-        plan = segments.plan(dataset, body, key, cancel)
-        return analysis.explanation_of(segments.language, plan, parts, dataset, cancel)
-
-    return await in_turn(request, key, container, work)
+    return await in_turn(caller, analysis.explanation_of, body)
 
 
 async def in_turn(
-    request: Request,
-    key: Key,
-    container: Container,
-    work: Callable[[Dataset, Cancel], dict[str, Any]],
+    caller: Caller, work: Callable[[Planner, Any], dict[str, Any]], body: Mapping[str, Any]
 ) -> Response:
-    """Answer with what work returns of the data, when it is the key's turn; the work ends when the caller hangs up."""
-    cancel = Cancel()
+    """Answer with what work makes of a body, when it is the key's turn; it ends when the caller hangs up."""
+    cancel, key, container = Cancel(), caller.key, caller.container
 
     def on_data(cancel: Cancel) -> dict[str, Any]:
         with container.generations.acquire() as dataset:
-            return work(dataset, cancel)
+            return work(caller.segments.planner(dataset, key, cancel), body)
 
     answer: asyncio.Future[Any] = asyncio.ensure_future(
         container.explaining.run(key.id, on_data, cancel, container.limits.query_seconds)
     )
-    async with _hang_up_of(request) as gone:
+    async with _hang_up_of(caller) as gone:
         await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
             # It ends at its next step, or leaves the queue.
@@ -267,22 +242,15 @@ async def in_turn(
     responses=UNFINISHED,
 )
 async def read_segment(
-    request: Request,
-    *,
-    segment_id: _SegmentId,
-    container: FromContainer,
-    key: Reader,
-    prefer: _Prefer = None,
+    *, caller: Reader, segment_id: _SegmentId, prefer: _Prefer = None
 ) -> Response:
     """Get a segment by its id; 202 while it runs, ``expired`` where its result has been deleted."""
-    segment = await run_in_threadpool(container.segments.read, segment_id, key)
-    segment = await _finished(
-        container.segments, segment, _patience(prefer, 0, container.limits), request
-    )
+    segment = await run_in_threadpool(caller.segments.read, segment_id, caller.key)
+    segment = await _finished(caller, segment, _patience(prefer, 0, caller.container.limits))
     # Its preview shows rows. A key that reads its own leaves no note of each look.
-    if segment.preview and segment.key_id != key.id:
-        container.note(request, "segment.read", segment.id)
-    return segment_answer(request, segment)
+    if segment.preview and segment.key_id != caller.key.id:
+        caller.note("segment.read", segment.id)
+    return segment_answer(caller, segment)
 
 
 @route(
@@ -298,11 +266,9 @@ async def read_segment(
     responses=UNFINISHED,
 )
 async def cancel_segment(
-    request: Request,
     *,
+    caller: Executor,
     segment_id: _SegmentId,
-    container: FromContainer,
-    key: Executor,
     result: Annotated[
         Literal["delete"] | None, Query(description="``delete``: its result, when it has one.")
     ] = None,
@@ -312,22 +278,22 @@ async def cancel_segment(
     With ``?result=delete`` the result of a finished one is deleted. Only the key that made the segment may do either,
     or one with the scope admin.
     """
-    end = container.segments.delete if result else container.segments.cancel
+    end = caller.segments.delete if result else caller.segments.cancel
     action = "segment.delete" if result else "segment.cancel"
     try:
-        segment = await container.wait_for(end, segment_id, key)
+        segment = await caller.container.wait_for(end, segment_id, caller.key)
     except Problem as problem:
         if problem.code == "not-yours":
-            container.note(request, f"{action}.refused", segment_id)
+            caller.note(f"{action}.refused", segment_id)
         raise
-    container.note(request, action, segment.id)
-    return json_answer(describe(request, segment), 200 if segment.finished else 202)
+    caller.note(action, segment.id)
+    return json_answer(describe(caller, segment), 200 if segment.finished else 202)
 
 
-async def _slot(key: Reader, container: FromContainer) -> AsyncIterator[Callable[[], None]]:
+async def _slot(caller: Reader) -> AsyncIterator[Callable[[], None]]:
     """Lend what counts an export from its call until its last byte is sent; a small one needs no counting."""
     with contextlib.ExitStack() as until_sent:
-        yield lambda: until_sent.enter_context(container.exports.taken(key.id))
+        yield lambda: until_sent.enter_context(caller.container.exports.taken(caller.key.id))
 
 
 _Slot = Annotated[Callable[[], None], Depends(_slot)]
@@ -335,23 +301,19 @@ _Slot = Annotated[Callable[[], None], Depends(_slot)]
 
 @route(router.get, wire.SEGMENT_JSON, wire.SegmentRows, *RESULT, responses=NOT_MODIFIED)
 def export_segment_as_json(
-    request: Request,
     *,
+    caller: Reader,
     segment_id: _SegmentId,
-    container: FromContainer,
-    key: Reader,
     slot: _Slot,
     limit: _PageLimit = results.DEFAULT_PAGE,
     offset: _PageOffset = 0,
 ) -> Response:
     """Export a segment's rows as JSON, page by page: ``page.next`` is the path of the next, null on the last."""
-    segment, reader = container.segments.result(segment_id, key)
-    container.note(request, "segment.export", segment.id)
-    page = results.page_of(
-        segment, link(request, wire.SEGMENT_JSON.format(id=segment.id)), limit, offset
-    )
+    segment, reader = _exported(caller, segment_id)
+    path = caller.link(wire.SEGMENT_JSON.format(id=segment.id))
+    page = results.page_of(segment, path, limit, offset)
     return _export(
-        request,
+        caller,
         slot,
         segment,
         results.json_page(segment, reader, page),
@@ -369,20 +331,11 @@ def export_segment_as_json(
     responses={**text(wire.CSV_TYPE), **NOT_MODIFIED},
     response_class=Response,
 )
-def export_segment_as_csv(
-    request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot
-) -> Response:
+def export_segment_as_csv(caller: Reader, segment_id: _SegmentId, slot: _Slot) -> Response:
     """Export a segment's rows as CSV, UTF-8, always with a header line."""
-    segment, reader = container.segments.result(segment_id, key)
-    container.note(request, "segment.export", segment.id)
-    return _export(
-        request,
-        slot,
-        segment,
-        results.csv(segment, reader),
-        form="csv",
-        media_type=wire.CSV_TYPE,
-    )
+    segment, reader = _exported(caller, segment_id)
+    pieces = results.csv(segment, reader)
+    return _export(caller, slot, segment, pieces, form="csv", media_type=wire.CSV_TYPE)
 
 
 @route(
@@ -393,14 +346,11 @@ def export_segment_as_csv(
     responses={**text(wire.ARROW_TYPE), **NOT_MODIFIED},
     response_class=Response,
 )
-def export_segment_as_arrow(
-    request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot
-) -> Response:
+def export_segment_as_arrow(caller: Reader, segment_id: _SegmentId, slot: _Slot) -> Response:
     """Export a segment's rows as an Arrow IPC stream; exact amounts as decimals."""
-    segment, reader = container.segments.result(segment_id, key)
-    container.note(request, "segment.export", segment.id)
+    segment, reader = _exported(caller, segment_id)
     pieces = results.arrow(segment, reader)
-    return _export(request, slot, segment, pieces, form="arrow", media_type=wire.ARROW_TYPE)
+    return _export(caller, slot, segment, pieces, form="arrow", media_type=wire.ARROW_TYPE)
 
 
 @route(
@@ -416,35 +366,42 @@ def export_segment_as_arrow(
     status_code=201,
     openapi_extra=_ADDRESSES,
 )
-async def store_list(request: Request, *, key: Executor, container: FromContainer) -> Response:
+async def store_list(caller: Executor) -> Response:
     """Store a list of wallets, for ``{"wallet": {"list": ID}}``: the 20 bytes of each address, in any order.
 
     The id is the hash of the addresses, so that sending them again changes nothing. A list is stored for as long as
     results are, after its last use.
     """
-    with container.receiving.taken(key.id), container.lists.room() as part:
+    container, limits, kind = caller.container, caller.container.limits, wire.ADDRESSES_TYPE
+    with container.receiving.taken(caller.key.id), container.lists.room() as part:
         with part.open("wb") as file:
             # Into the system's cache: a write waits for the disk less long than a turn of another thread takes.
-            limits, kind = container.limits, wire.ADDRESSES_TYPE
-            await receive(request, file.write, kind, limits.list_wallets * WIDTH, limits.slowest)
-        stored = await container.wait_for(container.lists.store, part, key)
-    container.note(request, "list.store", stored.id)
+            most = limits.list_wallets * WIDTH
+            await receive(caller.request, file.write, kind, most, limits.slowest)
+        stored = await container.wait_for(container.lists.store, part, caller.key)
+    caller.note("list.store", stored.id)
     answer: wire.StoredList = {"id": stored.id, "wallets": stored.wallets}
-    return json_answer(answer, 201, {"Location": link(request, wire.LIST.format(id=stored.id))})
+    return json_answer(answer, 201, {"Location": caller.link(wire.LIST.format(id=stored.id))})
 
 
 @route(router.get, wire.LIST, wire.StoredList, "not-found", "invalid", "unavailable")
-async def read_list(list_id: _ListId, container: FromContainer, key: Reader) -> Response:
+async def read_list(caller: Reader, list_id: _ListId) -> Response:
     """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
-    found = await container.wait_for(container.lists.find, list_id, key)
+    found = await caller.container.wait_for(caller.container.lists.find, list_id, caller.key)
     if found is None:
         raise Problem("not-found", "There is no list with that id.")
     answer: wire.StoredList = {"id": found.id, "wallets": found.wallets}
     return json_answer(answer)
 
 
+def _exported(caller: Caller, segment_id: str) -> tuple[SegmentRecord, Any]:
+    segment, reader = caller.segments.result(segment_id, caller.key)
+    caller.note("segment.export", segment.id)
+    return segment, reader
+
+
 def _export(
-    request: Request,
+    caller: Caller,
     slot: Callable[[], None],
     segment: SegmentRecord,
     pieces: Iterator[bytes],
@@ -461,9 +418,9 @@ def _export(
         "ETag": f'"{segment.result.sha256[:32]}-{form}"',
         "Cache-Control": "private, no-cache",
     }
-    if has_version(request, headers["ETag"]):
+    if has_version(caller, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    request.scope["nbext.rows"] = rows
+    caller.request.scope["nbext.rows"] = rows
     if rows * len(segment.facts["columns"]) <= results.SMALL:
         # Each piece of a stream costs a turn of a thread and a write: a small result goes out at once.
         return Response(b"".join(pieces), media_type=media_type, headers=headers)
@@ -484,11 +441,7 @@ def _patience(prefer: str | None, default: float, limits: Limits) -> float:
 
 
 async def _finished(
-    segments: SegmentService,
-    segment: SegmentRecord,
-    seconds: float,
-    request: Request,
-    job: SegmentJob | None = None,
+    caller: Caller, segment: SegmentRecord, seconds: float, job: SegmentJob | None = None
 ) -> SegmentRecord:
     """Return the segment when it has finished, or as it is when the time is over; ``job`` runs it, where that is known.
 
@@ -501,9 +454,9 @@ async def _finished(
     """
     if segment.finished:
         return segment
-    until = time.monotonic() + seconds
+    segments, until = caller.segments, time.monotonic() + seconds
     # A notebook whose cell was interrupted hangs up: its segment is not worth a worker for another half minute.
-    async with _hang_up_of(request) as gone:
+    async with _hang_up_of(caller) as gone:
         while (
             not segment.finished
             and (left := until - time.monotonic()) > 0
@@ -511,7 +464,7 @@ async def _finished(
         ):
             job = job or segments.scheduler.find(segment.id)
             if job:
-                await _wait(segments, job, left, gone)
+                await _wait(job, left, gone)
             else:
                 # Another service on the same folder runs it: only the registry shows when it ends.
                 await asyncio.wait({gone}, timeout=min(left, _LOOK))
@@ -531,9 +484,7 @@ async def _finished(
     return segment
 
 
-async def _wait(
-    segments: SegmentService, job: SegmentJob, seconds: float, gone: asyncio.Future[Any]
-) -> None:
+async def _wait(job: SegmentJob, seconds: float, gone: asyncio.Future[Any]) -> None:
     loop, done = asyncio.get_running_loop(), asyncio.Event()
     job.waiters += 1
     # The job ends in a thread of its own, and only this call may be made from there.
@@ -550,9 +501,9 @@ async def _wait(
 
 
 @contextlib.asynccontextmanager
-async def _hang_up_of(request: Request) -> AsyncIterator[asyncio.Future[None]]:
+async def _hang_up_of(caller: Caller) -> AsyncIterator[asyncio.Future[None]]:
     """Lend what is done when the caller hangs up."""
-    gone = asyncio.ensure_future(_hung_up(request))
+    gone = asyncio.ensure_future(_hung_up(caller.request))
     try:
         yield gone
     finally:

@@ -1,7 +1,7 @@
 """Segments from request to result.
 
 service      finds a segment or begins it, runs it, reads it, cancels it
-analysis     counts, funnels, explanations and holdings, answered at once; and the profile of a segment that only counts
+analysis     from a body to its plan; counts, funnels, explanations, holdings; the profile of a segment that only counts
 store        the registry: each segment's request, status, result file and maker, the queue, the Idempotency-Keys (SQL)
 maintenance  the thread that deletes old results and takes over what another service left
 lists        the folder of lists of wallets, which segments name by their hash

@@ -1,47 +1,163 @@
-"""What is said of segments and wallets beside their rows: counts, funnels, explanations, holdings, profiles.
+"""From the body of a request to its plan, and what is said of segments and wallets beside their rows.
 
-All is answered at once, with nothing stored; but a profile is of a segment that only counts, with more to say: the same
-job, queue, limits and cancelling.
+Counts, funnels, explanations and holdings are answered at once, with nothing stored; but a profile is of a segment that
+only counts, with more to say: the same job, queue, limits and cancelling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.chains import chain_of
+from nbext.core.strict_json import canonical_json
 from nbext.core.times import iso
-from nbext.core.wire import CountsRequest
+from nbext.core.wire import (
+    EXECUTE_KEYS,
+    CountsRequest,
+    ExecuteRequest,
+    ExplainRequest,
+    HoldingsRequest,
+)
 from nbext.engine.dataset import Cancel, Contract, Holding
 from nbext.engine.holdings import holdings_of, profile_of_holders
+from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
+from nbext.service.accounts.keys import Key
+from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import give_back_memory
+from nbext.service.segments.store import SegmentStore
 
 if TYPE_CHECKING:
     from nbext.engine.query.answers import Dataset
 
+# Plans that are remembered, and the bytes of the longest body of one.
+_MOST, _LONGEST = 256, 16 << 10
 # The most wallets that a funnel names.
 _SAMPLE = 10
 # Contracts of one profile.
 MOST_CONTRACTS = 200
 _DAYS, _TRANSFERS = (30, 90, 365), (2, 10, 100)
-# Returns the plan of a request on the data that is asked.
-PlanOf = Callable[[Mapping[str, Any]], Any]
 
 
-def counts_of(
-    language: ModuleType,
-    plans: Sequence[Any],
-    asked: CountsRequest,
-    *,
-    dataset: Dataset,
-    cancel: Cancel,
-) -> dict[str, Any]:
+class Remembered:
+    """The plans that were made last, by their bodies: nothing but the data decides what a body means."""
+
+    def __init__(self) -> None:
+        self._plans: tuple[Dataset | None, dict[bytes, Any]] = (None, {})
+
+    def add(self, dataset: Dataset, body: Mapping[str, Any], plan: Any) -> None:
+        """Remember a plan, unless its body is long."""
+        text = canonical_json(body)
+        of, plans = self._plans
+        if of is not dataset or len(plans) >= _MOST:
+            plans = {}
+            self._plans = dataset, plans
+        if len(text) <= _LONGEST:
+            plans[text] = plan
+
+    def get(self, dataset: Dataset, body: Mapping[str, Any]) -> Any | None:
+        """Return the plan of a body that was planned on this very data before, whoever asked; or None."""
+        of, plans = self._plans
+        return plans.get(canonical_json(body)) if of is dataset else None
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Makes the plans of one caller on one generation of the data, until it is cancelled.
+
+    ``key`` may name in a body the segments and lists that it may see; without one, all.
+    """
+
+    language: ModuleType
+    store: SegmentStore
+    lists: Lists
+    remembered: Remembered
+    dataset: Dataset
+    key: Key | None
+    cancel: Cancel
+
+    def plan(self, body: Any) -> Any:
+        """Return the plan of an execute's body; InvalidSegment or AmbiguousSymbol where it has none.
+
+        It may be parsed already.
+        """
+        key = self.key
+        # What is named may be another one tomorrow, and for another key.
+        named = list[str]()
+
+        def saved(segment_id: str) -> dict[str, Any] | None:
+            named.append(segment_id)
+            segment = self.store.get(segment_id)
+            if segment is None or not (key is None or segment.seen_by(key)):
+                return None
+            # Changes have the wallets of two times: no filters say which these are.
+            if "since" in segment.request:
+                return None
+            changed = segment.fingerprint != self.dataset.about.fingerprint
+            return {**segment.request, "matched": segment.matched, "changed": changed}
+
+        def stored(name: str) -> WalletList | None:
+            named.append(name)
+            return self.lists.find(name, key)
+
+        query = self.language.parse(body) if isinstance(body, Mapping) else body
+        plan = self.language.resolve(
+            query, self.dataset, saved=saved, lists=stored, cancel=self.cancel
+        )
+        if isinstance(body, Mapping) and not named:
+            self.remembered.add(self.dataset, body, plan)
+        return plan
+
+    def plans(self, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Return the plans of many bodies, whose errors name their place under /segments."""
+        queries, plans = list[Any](), list[Any]()
+        # The one after those that are made.
+        with _below(lambda: f"/segments/{len(queries)}"):
+            queries.extend(map(self.language.parse, bodies))
+        self.language.learn_times(queries, self.dataset)
+        with _below(lambda: f"/segments/{len(plans)}"):
+            plans.extend(map(self.plan, queries))
+        return plans
+
+    def requested(self, request: Mapping[str, Any]) -> Any:
+        """Return the plan of a segment's request, or of that for its profile or its changes."""
+        body = {name: request[name] for name in EXECUTE_KEYS if name in request}
+        plan = self.plan(body)
+        if "profile" in request:
+            base, least = request["profile"]["base"], request["profile"]["least"]
+            with _below(lambda: "/base"):
+                against = base and self.plan(base)
+            return profile_plan(plan, against, least, self.dataset)
+        if "since" in request:
+            # Both of one chain's blocks, so that other chains are looked at when it was there.
+            with _below(lambda: "/since", "/filters/asOf"):
+                now, then = (
+                    self.plan({**body, "filters": {**body["filters"], "asOf": at}})
+                    for at in (plan.as_of["block"], request["since"])
+                )
+            return self.language.changes_plan(now, then)
+        return plan
+
+
+@contextlib.contextmanager
+def _below(place: Callable[[], str], of: str = "") -> Iterator[None]:
+    """Put the place in the request of the segment that could not be made before an error's pointers."""
+    try:
+        yield
+    except ValidationError as error:
+        raise error.below(place(), of) from None
+
+
+def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
     """Return how many wallets some segments have in common, and what each holds where that is asked."""
+    language, dataset, cancel = planner.language, planner.dataset, planner.cancel
+    plans = planner.plans([{**segment, "limit": 0} for segment in asked["segments"]])
     together, amounts = asked["counts"], asked.get("amounts", False)
     questions = [language.compile(plan) for plan in plans]
     known: dict[tuple[int, ...], int] = {}
@@ -90,8 +206,10 @@ def _amount(raw: int, decimals: int | None) -> dict[str, Any]:
     }
 
 
-def funnel_of(language: ModuleType, plan: Any, dataset: Dataset, cancel: Cancel) -> dict[str, Any]:
+def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
     """Return each condition of a segment that must hold, counted alone and with those before it; and a few wallets."""
+    language, dataset, cancel = planner.language, planner.dataset, planner.cancel
+    plan = planner.plan(asked)
     steps = language.funnel_steps(plan, partial(dataset.count, cancel=cancel))
     few = min(plan.limit, _SAMPLE)
     rows = dataset.ask(language.compile(plan), limit=few, cancel=cancel).rows if few else None
@@ -103,10 +221,11 @@ def funnel_of(language: ModuleType, plan: Any, dataset: Dataset, cancel: Cancel)
     }
 
 
-def explanation_of(
-    language: ModuleType, plan: Any, parts: bool, dataset: Dataset, cancel: Cancel
-) -> dict[str, Any]:
+def explanation_of(planner: Planner, asked: ExplainRequest) -> dict[str, Any]:
     """Return what a segment would do: its id, words, canonical form, statement and plan of the engine."""
+    language, dataset, cancel = planner.language, planner.dataset, planner.cancel
+    parts = asked.pop("parts", False)
+    plan = planner.plan(asked)
     how = dataset.explain(language.compile(plan), limit=plan.limit, cancel=cancel)
     explained = {
         "id": language.segment_id(plan, dataset.about.fingerprint),
@@ -123,25 +242,24 @@ def explanation_of(
     return explained
 
 
-def wallet_holdings(
-    plan_of: PlanOf, body: Mapping[str, Any], dataset: Dataset, cancel: Cancel
-) -> dict[str, Any]:
+def wallet_holdings(planner: Planner, body: HoldingsRequest) -> dict[str, Any]:
     """Return what some wallets hold, on one chain or on all, now or at ``asOf``."""
+    dataset = planner.dataset
     if "chain" in body:
         chains = [chain_of(body["chain"], "/chain")]
     else:
         chains = [chain_of(extent.chain_id) for extent in dataset.about.chains]
     # As a segment of what is seen on these chains: so addresses, times and their errors are those of segments.
     seen = [{"activity": {"transfers": {"min": 1}, "chain": chain.name}} for chain in chains]
-    scope = {name: body[name] for name in ("chain", "asOf") if name in body}
+    scope = {name: value for name, value in body.items() if name in ("chain", "asOf")}
     filters = {"wallet": {"in": body["wallets"]}, "any": seen, "exclude": [], **scope}
     try:
-        plan = plan_of({"filters": filters, "limit": 0})
+        plan = planner.plan({"filters": filters, "limit": 0})
     except ValidationError as error:
         raise _of_wallets(error) from None
     asked, ends, now = _times(plan, dataset)
     wallets = plan.canonical["filters"]["wallet"]["in"]
-    found = holdings_of(dataset, wallets, ends, now=now, cancel=cancel)
+    found = holdings_of(dataset, wallets, ends, now=now, cancel=planner.cancel)
 
     def order(one: Holding) -> tuple[Any, ...]:
         # What nobody sent unasked comes first: spam is last, and what most wallets hold before what few do.
@@ -243,16 +361,9 @@ def profile_plan(plan: Any, base: Any | None, least: int, dataset: Dataset) -> A
     )
 
 
-def profile_of(
-    language: ModuleType,
-    plan_of: PlanOf,
-    plan: Any,
-    asked: Mapping[str, Any],
-    *,
-    dataset: Dataset,
-    cancel: Cancel,
-) -> dict[str, Any]:
-    """Return the profile of a plan beside that of ``asked["base"]``; ``plan_of`` makes plans on the same data."""
+def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the profile of a plan beside that of ``asked["base"]``."""
+    language, dataset, cancel = planner.language, planner.dataset, planner.cancel
     known = plan.canonical["filters"]
     scope = {name: known[name] for name in ("chain", "asOf", "exclude") if name in known}
     chains = [chain_of(one.chain_id).name for one in plan.whole.seen]
@@ -260,8 +371,8 @@ def profile_of(
         "any": [{"activity": {"transfers": {"min": 1}, "chain": one}} for one in chains],
         **scope,
     }
-    base = plan_of(asked["base"] or {"filters": seen, "limit": 0})
-    parts = _parts(plan_of, plan, scope)
+    base = planner.plan(asked["base"] or {"filters": seen, "limit": 0})
+    parts = _parts(planner, plan, scope)
     questions = [language.compile(one) for one in (plan, base, *parts)]
     both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
     counts = dataset.count(questions, [[0], [1], *both], cancel=cancel)
@@ -304,7 +415,7 @@ def profile_of(
     }
 
 
-def _parts(plan_of: PlanOf, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
+def _parts(planner: Planner, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
     """Return plans of how old and how active wallets are on the segment's chain, as far as the data goes back."""
     asked: list[dict[str, Any]] = []
     if plan.as_of["timestamp"] is not None:
@@ -316,7 +427,7 @@ def _parts(plan_of: PlanOf, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
     for one in asked:
         try:
             plans.append(
-                plan_of({"filters": {"activity": {**one, "chain": plan.chain.name}, **scope}})
+                planner.plan({"filters": {"activity": {**one, "chain": plan.chain.name}, **scope}})
             )
         except ValidationError:
             # The data begins later than that.

@@ -19,7 +19,7 @@ from nbext.core.atomic_files import PART, PRIVATE, sync
 from nbext.engine.query.set_tree import WalletList
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
-from nbext.service.http.problems import Problem
+from nbext.service.http.problems import Problem, invalid
 from nbext.service.segments.files import StoredFiles
 
 FOLDER = "lists"
@@ -55,9 +55,7 @@ class Lists(StoredFiles):
         size = part.stat().st_size
         if size == 0 or size % WIDTH:
             detail = f"The body has {size:,} bytes. Send the {WIDTH} bytes of each address, and at least one address."
-            raise Problem(
-                "invalid", detail, errors=[{"pointer": "", "code": "size", "detail": detail}]
-            )
+            raise invalid("size", detail)
         with self._sorting:
             _sort(part)
         sync(part)

@@ -39,11 +39,19 @@ class Maintenance:
         self, segments: SegmentService, audit: Audit, log: Log, keep_reserve: Callable[[], None]
     ) -> None:
         self._segments, self._audit = segments, audit
-        self._log, self._keep_reserve = log, keep_reserve
+        self._log = log
         self._stop = threading.Event()
         self._missing = 0
         # What the clock showed when the timer began, as the last round saw it.
         self._epoch: float | None = None
+        scheduler = segments.scheduler
+        # Seconds between two rounds -> what is done in each.
+        self._work: dict[float, dict[str, Callable[[], object]]] = {
+            0.0: {"audit": audit.flush, "cancel": scheduler.reconcile, "room": self._make_room},
+            _VISIT: {"policy": segments.database.learn, "adopt": scheduler.adopt},
+            # A command, or a start on a full disk, may have given the reserve up; what was just deleted made room.
+            _ROUND: {"clean": self._clean, "reserve": keep_reserve},
+        }
         self._thread = threading.Thread(target=self._run, name="nbext-maintenance", daemon=True)
 
     def start(self) -> None:
@@ -62,37 +70,26 @@ class Maintenance:
             self._thread.join(timeout=5)
         self._do("audit", self._audit.flush)
 
-    def _do(self, name: str, work: Callable[[], None]) -> None:
+    def _do(self, name: str, work: Callable[[], object]) -> None:
         # Any error: the thread has to go on.
         with self._log.once("maintenance failed", Exception, work=name):
             work()
 
     def _run(self) -> None:
-        scheduler = self._segments.scheduler
+        adopt = self._segments.scheduler.adopt
         # The service is ready without: of a million results, to look at each takes a minute.
-        self._do("adopt", lambda: scheduler.adopt(starting=True))
+        self._do("adopt", lambda: adopt(starting=True))
         # A notebook's first segment comes seconds after the start: by then the language is imported.
         if not self._stop.wait(self._segments.limits.warm_up_seconds):
             _ = self._segments.language
-        next_round, next_visit = time.monotonic() + _FIRST_ROUND, 0.0
+        due = {period: time.monotonic() for period in self._work}
+        due[_ROUND] += _FIRST_ROUND
         while not self._stop.wait(_LOOK):
-            self._do("audit", self._audit.flush)
-            self._do("cancel", scheduler.reconcile)
-            if self._segments.grown.is_set():
-                self._segments.grown.clear()
-                self._do("room", self._make_room)
-            if time.monotonic() >= next_visit:
-                self._do("policy", self._learn)
-                self._do("adopt", scheduler.adopt)
-                next_visit = time.monotonic() + _VISIT
-            if time.monotonic() >= next_round:
-                self._do("clean", self._clean)
-                # A command, or a start on a full disk, may have given it up; what was just deleted made room.
-                self._do("reserve", self._keep_reserve)
-                next_round = time.monotonic() + _ROUND
-
-    def _learn(self) -> None:
-        self._segments.database.learn()
+            for period, works in self._work.items():
+                if time.monotonic() >= due[period]:
+                    for name, work in works.items():
+                        self._do(name, work)
+                    due[period] = time.monotonic() + period
 
     def trouble(self) -> str | None:
         """Return what is wrong with the folder of results, in the operator's words, or None."""
@@ -139,6 +136,9 @@ class Maintenance:
         return before is not None and abs(epoch - before) < _JUMP
 
     def _make_room(self) -> None:
+        if not self._segments.grown.is_set():
+            return
+        self._segments.grown.clear()
         most = self._segments.database.policy.keep_bytes
         # A folder that is in doubt is left alone.
         if not self.trouble() and self._segments.store.stored_bytes() > most:

@@ -17,15 +17,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.locks import ProcessLock
-from nbext.core.strict_json import canonical_json
-from nbext.core.wire import EXECUTE_KEYS
 from nbext.engine.dataset import Cancel
-from nbext.engine.query.set_tree import WalletList
 from nbext.errors import (
     QueryTimeout,
     ResourceLimit,
     StorageError,
-    ValidationError,
 )
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
@@ -34,7 +30,7 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
 from nbext.service.scheduling import Scheduler, SegmentJob
-from nbext.service.segments import analysis
+from nbext.service.segments.analysis import Planner, Remembered, profile_of
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import ResultFolder, preview
 from nbext.service.segments.store import (
@@ -88,8 +84,7 @@ class SegmentService:
         self.lists = Lists(folder, database)
         self.results.claim(expected=self.store.has_results())
         self.lists.claim(expected=False)
-        # The plans that were made last, by their bodies, and of which data: nothing else decides what a body means.
-        self._plans: tuple[Dataset | None, dict[bytes, Any]] = (None, {})
+        self.remembered = Remembered()
         # Set when a result was stored: others may have to give way.
         self.grown = threading.Event()
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
@@ -110,68 +105,9 @@ class SegmentService:
 
         return language
 
-    def plan(
-        self,
-        dataset: Dataset,
-        body: Any,
-        key: Key | None = None,
-        cancel: Cancel | None = None,
-    ) -> Any:
-        """Return the plan of an execute's body on the data; InvalidSegment or AmbiguousSymbol where it has none.
-
-        It may be parsed already. ``key`` may name in it the segments and lists that it may see; without one, all.
-        """
-
-        # What is named may be another one tomorrow, and for another key.
-        named = list[str]()
-
-        def saved(segment_id: str) -> dict[str, Any] | None:
-            named.append(segment_id)
-            segment = self.store.get(segment_id)
-            if segment is None or not (key is None or segment.seen_by(key)):
-                return None
-            # Changes have the wallets of two times: no filters say which these are.
-            if "since" in segment.request:
-                return None
-            changed = segment.fingerprint != dataset.about.fingerprint
-            return {**segment.request, "matched": segment.matched, "changed": changed}
-
-        def stored(name: str) -> WalletList | None:
-            named.append(name)
-            return self.lists.find(name, key)
-
-        query = self.language.parse(body) if isinstance(body, Mapping) else body
-        plan = self.language.resolve(query, dataset, saved=saved, lists=stored, cancel=cancel)
-        if isinstance(body, Mapping) and not named:
-            self._remember(dataset, body, plan)
-        return plan
-
-    def _remember(self, dataset: Dataset, body: Mapping[str, Any], plan: Any) -> None:
-        text = canonical_json(body)
-        of, plans = self._plans
-        if of is not dataset or len(plans) >= _MOST_PLANS:
-            plans = {}
-            self._plans = dataset, plans
-        if len(text) <= _LONGEST_REMEMBERED:
-            plans[text] = plan
-
-    def remembered(self, dataset: Dataset, body: Mapping[str, Any]) -> Any | None:
-        """Return the plan of a body that was planned on this very data before, whoever asked; or None."""
-        of, plans = self._plans
-        return plans.get(canonical_json(body)) if of is dataset else None
-
-    def plans(
-        self, dataset: Dataset, bodies: Sequence[Mapping[str, Any]], key: Key, cancel: Cancel
-    ) -> list[Any]:
-        """Return the plans of many bodies, whose errors name their place under /segments."""
-        queries, plans = list[Any](), list[Any]()
-        # The one after those that are made.
-        with _below(lambda: f"/segments/{len(queries)}"):
-            queries.extend(map(self.language.parse, bodies))
-        self.language.learn_times(queries, dataset)
-        with _below(lambda: f"/segments/{len(plans)}"):
-            plans.extend(self.plan(dataset, query, key, cancel) for query in queries)
-        return plans
+    def planner(self, dataset: Dataset, key: Key | None, cancel: Cancel) -> Planner:
+        """Return what makes the plans of a key's bodies on the data."""
+        return Planner(self.language, self.store, self.lists, self.remembered, dataset, key, cancel)
 
     def repeated(
         self, name: str, key: Key, body: Mapping[str, Any]
@@ -285,7 +221,7 @@ class SegmentService:
             raise Problem("expired", detail, segment_id=segment.id)
         if not segment.finished:
             detail = f"The segment is {segment.status}. Try again soon."
-            raise Problem("not-ready", detail, headers={"Retry-After": "1"}, segment_id=segment.id)
+            raise Problem("not-ready", detail, segment_id=segment.id)
         if segment.status != "completed":
             detail = f"The segment is {segment.status}: {error.get('detail', 'it has no result.')}"
             raise Problem("not-completed", detail, segment_id=segment.id)
@@ -334,8 +270,9 @@ class SegmentService:
             self._answer(job, dataset)
 
     def _answer(self, job: SegmentJob, dataset: Dataset) -> None:
+        planner = self.planner(dataset, None, job.cancel)
         if job.plan is None:
-            job.plan = self.planned(dataset, job.request, cancel=job.cancel)
+            job.plan = planner.requested(job.request)
         plan, counted, more = job.plan, list[list[int]](), dict[str, Any]()
         answer = dataset.ask(self.language.compile(plan), limit=plan.limit, cancel=job.cancel)
         if not answer.matched:
@@ -343,10 +280,7 @@ class SegmentService:
             with contextlib.suppress(QueryTimeout, ResourceLimit):
                 counted = self.language.count_none(plan, partial(dataset.count, cancel=job.cancel))
         if asked := job.request.get("profile"):
-            plan_of = partial(self.plan, dataset, cancel=job.cancel)
-            more["profile"] = analysis.profile_of(
-                self.language, plan_of, plan, asked, dataset=dataset, cancel=job.cancel
-            )
+            more["profile"] = profile_of(planner, plan, asked)
         self.scheduler.storing(job)
         with contextlib.closing(answer.stored) as rows:
             result = self.results.write(rows.schema, _heeding(job.cancel, rows.batches()))
@@ -364,33 +298,6 @@ class SegmentService:
             self.results.remove(result.file)
         self.grown.set()
 
-    def planned(
-        self,
-        dataset: Dataset,
-        request: Mapping[str, Any],
-        key: Key | None = None,
-        cancel: Cancel | None = None,
-    ) -> Any:
-        """Return the plan of a segment's request, or of that for its profile or its changes, which ``key`` may ask."""
-        body = {name: request[name] for name in EXECUTE_KEYS if name in request}
-        plan = self.plan(dataset, body, key, cancel)
-        if "profile" in request:
-            base, least = request["profile"]["base"], request["profile"]["least"]
-            with _below(lambda: "/base"):
-                against = base and self.plan(dataset, base, key, cancel)
-            return analysis.profile_plan(plan, against, least, dataset)
-        if "since" in request:
-            # Both of one chain's blocks, so that other chains are looked at when it was there.
-            with _below(lambda: "/since", "/filters/asOf"):
-                now, then = (
-                    self.plan(
-                        dataset, {**body, "filters": {**body["filters"], "asOf": at}}, key, cancel
-                    )
-                    for at in (plan.as_of["block"], request["since"])
-                )
-            return self.language.changes_plan(now, then)
-        return plan
-
     def expire(self, results: Collection[ResultFile], why: str) -> None:
         """Delete results, and mark their segments as expired."""
         for file in self._marked(results, why):
@@ -406,15 +313,6 @@ class SegmentService:
 
     def _marked(self, results: Collection[ResultFile], why: str) -> list[str]:
         return self.store.expire([each.file for each in results], expired(why))
-
-
-@contextlib.contextmanager
-def _below(place: Callable[[], str], of: str = "") -> Iterator[None]:
-    """Put the place in the request of the segment that could not be made before an error's pointers."""
-    try:
-        yield
-    except ValidationError as error:
-        raise error.below(place(), of) from None
 
 
 def _check_owner(segment: SegmentRecord, key: Key) -> None:

@@ -26,8 +26,6 @@ from nbext.service.limits import Limits, Policy
 UNFINISHED = ("queued", "running")
 # Whoever asks again for one of these begins it anew.
 WITHOUT_RESULT = ("expired", "failed", "cancelled")
-# When a caller may come again who found no room.
-RETRY_SOON = {"Retry-After": "2"}
 # Rows of one look or change, where all of them might be a million.
 _BATCH = 500
 # For how long a call may be repeated with its Idempotency-Key (seconds).
@@ -216,15 +214,15 @@ def _turn(db: Lent, key_id: str, priority: int, limits: Limits, policy: Policy) 
     (queue,) = db.rows(_QUEUE, key=key_id, priority=priority)
     if queue.waiting >= limits.queue:
         detail = f"{queue.waiting} segments are waiting. Try again soon."
-        raise Problem("busy", detail, headers=RETRY_SOON)
+        raise Problem("busy", detail)
     # Results give way to newer ones once these are written; what all may write at once has to fit.
     if (queue.reserved or 0) >= policy.keep_bytes:
         detail = f"Unfinished segments may take {queue.reserved:,} bytes, of {policy.keep_bytes:,} in all."
-        raise Problem("busy", f"{detail} Try again soon.", headers=RETRY_SOON)
+        raise Problem("busy", f"{detail} Try again soon.")
     # A loop around execute fills the share of its own key, and not the queue of all.
     if queue.of_key >= limits.per_key:
         detail = f"This key has {limits.per_key} unfinished segments. Wait for one to finish, or cancel one."
-        raise Problem("too-many-segments", detail, headers=RETRY_SOON)
+        raise Problem("too-many-segments", detail)
     now = queue.served or 0 if queue.head is None else queue.head
     return int(now if queue.last is None else max(now, queue.last + 1))
 

@@ -290,7 +290,7 @@ def test_the_policy_stands_in_the_registry_and_is_changed_for_all_by_a_command(
         printed = "--keep-days 90\n--audit-days 365\n--keep-gib 8\n--key-gib 2\n--lists-gib 4\n"
         assert capsys.readouterr().out == printed
         changed = Policy(keep_days=90.0, keep_bytes=8 << 30, key_bytes=2 << 30)
-        second.container.maintenance._learn()
+        second.container.database.learn()
         assert second.container.database.policy == changed == Database(place).policy
         assert main(["policy", "--key-gib", "9", *data]) == 2
         message = "ConfigError: --key-gib 9 is more than --keep-gib 8, of which it is a part.\n"

@@ -483,7 +483,8 @@ def test_no_segment_has_more_wallets_than_its_plan_says_at_most(service):
     ):
         asked = {"filters": filters, "limit": 0}
         with service.container.generations.acquire() as data:
-            most = service.container.segments.plan(data, asked).whole.most()
+            planner = service.container.segments.planner(data, None, Cancel())
+            most = planner.plan(asked).whole.most()
         assert (most is not None) == known, filters
         matched = service.execute(asked)["counts"]["matched"]
         assert most is None or 0 < matched <= most, filters
@@ -506,12 +507,12 @@ def test_a_plan_is_made_again_for_other_data_and_for_what_names_a_segment_or_a_l
     for one in (plain, *naming):
         service.execute(one)
     with service.container.generations.acquire() as data:
-        assert [segments.remembered(data, one) is None for one in (plain, *naming)] == [0, 1, 1, 1]
-        assert segments.remembered(data, {**plain, "limit": 6}) is None
+        assert [segments.remembered.get(data, one) is None for one in (plain, *naming)] == [0, 1, 1, 1]
+        assert segments.remembered.get(data, {**plain, "limit": 6}) is None
         again = service.execute(plain)
         assert (again["cached"], again["filters"]) == (True, plain["filters"])
     with contextlib.closing(open_dataset(data_dir)) as other:
-        assert segments.remembered(other, plain) is None
+        assert segments.remembered.get(other, plain) is None
 
 
 @pytest.mark.slow
