@@ -507,7 +507,12 @@ def test_a_plan_is_made_again_for_other_data_and_for_what_names_a_segment_or_a_l
     for one in (plain, *naming):
         service.execute(one)
     with service.container.generations.acquire() as data:
-        assert [segments.remembered.get(data, one) is None for one in (plain, *naming)] == [0, 1, 1, 1]
+        assert [segments.remembered.get(data, one) is None for one in (plain, *naming)] == [
+            0,
+            1,
+            1,
+            1,
+        ]
         assert segments.remembered.get(data, {**plain, "limit": 6}) is None
         again = service.execute(plain)
         assert (again["cached"], again["filters"]) == (True, plain["filters"])
