@@ -8,6 +8,6 @@ def full_builder(query, client=None):
         form.add("token", into=form.add(key).id)
     for key in form.grammar.conditions:
         form.add(key)
-    form.lines.opened = [0, *(part.id for part in form.edits.now.root.walk())]
+    form.lines.show(opened=[0, *(part.id for part in form.edits.now.root.walk())])
     return form
 """

@@ -75,7 +75,7 @@ def test_axe_finds_no_violation_in_any_form_in_any_theme(open_notebook):
     address = page.get_by_label("E-mail address")
     address.fill("nobody")
     address.press("Enter")
-    page.locator(".nbext-wrong").wait_for()
+    page.locator(".nbext-field .nbext-error").wait_for()
     found = {}
     for theme in THEMES:
         page.evaluate(

@@ -121,12 +121,9 @@ ROUND = (
 %load_ext nbext
 %nbext connect {url}
 names = iter({names!r})
-def inside(widget):
-    yield widget
-    for child in getattr(widget, "children", ()):
-        yield from inside(child)
+from nbext.notebook.views.parts import InputField
 def settled(form):
-    for work in (form.typed, form.background, *([form.runs, form.searches] if hasattr(form, "runs") else [])):
+    for work in (form.background, *([form.runs, form.searches] if hasattr(form, "runs") else [])):
         work.hurry()
         assert work.join(30)
 def filled(form, name):
@@ -147,12 +144,13 @@ def filled(form, name):
     return count + typed_into(form, name)
 def typed_into(form, name):
     "Put the name into each text of a form, choose the last of each list; return how many texts there are."
-    fields = [one for one in inside(form.widget) if isinstance(one, (ipywidgets.Text, ipywidgets.Textarea))]
+    inputs = [one for one in form.walk() if isinstance(one, InputField)]
+    fields = [one for one in inputs if isinstance(one.value, str) and not one.shown["choices"]]
     for one in fields:
-        one.value = name
-    for one in inside(form.widget):
-        if isinstance(one, ipywidgets.Dropdown) and name in dict(one.options).values():
-            one.value = name
+        one.type(name)
+    for one in inputs:
+        if name in [value for _, value in one.shown["choices"]]:
+            one.type(name)
     settled(form)
     return len(fields)
 def close_all():
@@ -175,23 +173,24 @@ count = 0
 search = nbext.search_form("x", client=client)
 settled(search)
 if len(name) <= 256:
-    search.term.entry.value = name
+    search.term.type(name)
     settled(search)
     count += 1
 search.pick(0)
 assert search.detail.background.join(30)
-search.detail.use.click()
+search.detail.use.press()
 settled(search)
 display(search)
 again = nbext.search_form(client=client)
 count += typed_into(again, name)
 again.picked, again.detail.frame = search.picked, search.detail.frame
-again.detail.use.click()
+again.detail.use.press()
 settled(again)
 display(again)
 refused, signup = nbext.signup_form(client=client), nbext.signup_form(client=client)
-refused.email.entry.value, refused.consent.value = "refused@example.org", True
-refused.go.click()
+refused.email.type("refused@example.org")
+refused.consent.type(True)
+refused.go.press()
 settled(refused)
 count += typed_into(signup, name)
 display(refused)
@@ -273,7 +272,7 @@ PLACES = (
     ".nbext-help",
     ".nbext-error",
     ".nbext-bad",
-    ".nbext-kind",
+    ".nbl-kind",
     "option",
     ".nbl-words",
     ".nbl-symbol",

@@ -6,7 +6,7 @@ SIGN_UP = "import nbext\nnbext.signup_form()"
 SEARCH = "import nbext\nnbext.search_form('ape')"
 ADDRESS = "after.a.restart@example.org"
 CONSENT = "I agree that this address is stored for the newsletter."
-MESSAGE = "form => getComputedStyle(form, '::before').content"
+MESSAGE = "form => getComputedStyle(form.closest('.nbext-view'), '::before').content"
 
 
 def test_after_a_restart_a_form_says_that_it_is_dead_and_its_cell_brings_it_back(
@@ -23,7 +23,7 @@ def test_after_a_restart_a_form_says_that_it_is_dead_and_its_cell_brings_it_back
     signup.get_by_text("Thank you.").wait_for()
     fill(signup)
     notebook.restart()
-    notebook.page.locator(".nbext-form.jupyter-widgets-disconnected").nth(1).wait_for()
+    notebook.page.locator(".nbext-gone").nth(1).wait_for()
     for form in (signup, search):
         assert form.evaluate(MESSAGE).startswith(
             '"The kernel of this form was restarted or is gone'
@@ -35,7 +35,7 @@ def test_after_a_restart_a_form_says_that_it_is_dead_and_its_cell_brings_it_back
     notebook.run_cell(0)
     notebook.run_cell(1)
     search.locator(".nbext-name:visible").first.wait_for()
-    assert notebook.page.locator(".jupyter-widgets-disconnected").count() == 0
+    assert notebook.page.locator(".nbext-gone").count() == 0
     fill(signup)
     signup.locator(".nbext-signup").click()
     signup.get_by_text("Thank you.").wait_for()

@@ -285,8 +285,8 @@ def signing_up(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
 
         def tell() -> Any:
             form = nbext.signup_form(client=client)
-            form.email.entry.value = address[0]
-            form.consent.value = True
+            form.email.type(address[0])
+            form.consent.type(True)
             form.send()
             assert form.background.join(30)
             if form.message != THANKS:

@@ -1,15 +1,13 @@
-"""Forms: search, sign-up, a segment builder, a table's explorer, a segment's card. ipywidgets, and two pages of ours.
+"""Forms: search, sign-up, a segment builder, a table's explorer, a segment's card; `views` draws them.
 
 form         what every form has: title, status, errors, a static snapshot, requests off the main thread
-widgets      fields, buttons and tables that forms are made of; a segment's table as HTML, and the variable that gets it
-style.css    the looks of all forms
-access.js    what widgets leave out: fields that are wrong, for screen readers, and where the focus goes
+markup       tables, facts and code as HTML, for snapshots and cards
+variable     the field that names a result's variable, and the notebook's other variables
 search       find collections and tokens
 signup       sign up for the newsletter
 builder/     build a segment line by line, count it, run it
 card         at a glance: a segment's table, a token or a collection, a session's queries; each can be edited
 distribution  how many wallets hold how much: counted over all of them by the service, or from rows; and as bars
-twin.css     the looks of the static snapshots
 explorer/    a whole table: sorted, filtered, summed up, a page at a time
 
 The builder's page inserts a cell at once where the front end lets a widget reach the notebook: JupyterLab and

@@ -16,30 +16,24 @@ from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import Bins, bars_html, counted, is_countable, spread
 from nbext.notebook.forms.form import Form, Snapshot, message_of
-from nbext.notebook.forms.search import contract_facts, image_html, marks_html
-from nbext.notebook.forms.widgets import (
+from nbext.notebook.forms.markup import (
     NUMBERS,
     bar_html,
-    box,
-    button,
     cells_html,
     code_html,
     facts_html,
     frame_html,
     is_repeated,
     lines_html,
-    markup,
     number_text,
     records,
-    row,
-    text_field,
     text_of,
-    visibility,
 )
+from nbext.notebook.forms.search import contract_facts, image_html, marks_html
 from nbext.notebook.results.numbers import is_missing
+from nbext.notebook.views.parts import Box, Button, InputField, Markup, row
 
 if TYPE_CHECKING:
-    import ipywidgets as w
     import pandas as pd
 
     from nbext.notebook.forms.builder.form import SegmentForm
@@ -84,8 +78,10 @@ class Card(Form):
                     str(one["name"]): bins for one, bins in zip(columns, found, strict=False)
                 }
         self.export = Export(self, str(self.known.segment_id), self._write)
-        self.edit = Edit(self, frame, "Open it in the builder", self.widget)
-        self.assemble(markup(self.body()), _panel(self.export, self.edit), self.status)
+        below = Box()
+        self.edit = Edit(client, frame, "Open it in the builder", below)
+        panel = row(*self.export.parts, self.edit.button, classes="nbext-panel")
+        self.assemble(Markup(self.body()), panel, self.status, below)
 
     def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
         export = self.client.export_csv if kind == "csv" else self.client.export_json
@@ -164,14 +160,12 @@ class Card(Form):
 
 
 class Edit:
-    """A card's button that opens a query in a builder, once, at the end of a box."""
+    """A card's button that opens a query in a builder, once, in a group below."""
 
-    def __init__(self, form: Form, query: Any, tip: str, below: w.Box) -> None:
-        self.form, self.query, self.below = form, query, below
+    def __init__(self, client: Any, query: Any, tip: str, below: Box) -> None:
+        self.client, self.query, self.below = client, query, below
         self.builder: SegmentForm | None = None
-        self.widget = button(
-            "Edit", form.guarded(self.open), classes="nbext-quiet nbext-edit", tip=tip
-        )
+        self.button = Button("Edit", self.open, classes="nbext-edit", tip=tip)
 
     def open(self) -> None:
         """Open the builder, where it is not open yet."""
@@ -179,13 +173,8 @@ class Edit:
         from nbext.notebook.forms.builder.form import SegmentForm
 
         if self.builder is None:
-            self.builder = SegmentForm(self.form.client, self.query)
-            self.below.children = (*self.below.children, self.builder.widget)
-
-
-def _panel(export: Export, edit: Edit) -> w.Box:
-    """Return a card's buttons in one line."""
-    return row(*export.widgets, edit.widget, classes="nbext-panel")
+            self.builder = SegmentForm(self.client, self.query)
+            self.below.fill(self.builder)
 
 
 class HistoryCard(Form):
@@ -205,11 +194,12 @@ class HistoryCard(Form):
         self.edits: list[Edit] = []
         lines = []
         for shown, asked in reversed(queries):
-            line = box(classes="nbext-section")
-            edit = Edit(self, asked, f"Open query {shown['number']} in the builder", line)
-            line.children = (row(markup(_asked_html(shown), classes="nbext-asked"), edit.widget),)
+            below = Box()
+            tip = f"Open query {shown['number']} in the builder"
+            edit = Edit(client, asked, tip, below)
+            asked_for = Markup(_asked_html(shown), classes="nbext-asked")
             self.edits.append(edit)
-            lines.append(line)
+            lines.append(Box(row(asked_for, edit.button), below, classes="nbext-section"))
         self.assemble(*lines, self.status)
 
     def snapshot(self) -> Snapshot:
@@ -243,22 +233,18 @@ class Export:
         self.form, self.write, self.existing = form, write, ""
         # The name may be a stranger's: it must not lead to another folder.
         stem = re.sub(r"[^A-Za-z0-9_-]", "", name)[:80]
-        self.file = text_field("File", f"{stem or 'wallets'}.csv", width="320px").changed(
-            lambda _: self._offer("")
-        )
-        pressed = {kind: form.once_typed(partial(self.save, kind)) for kind in ("csv", "json")}
-        csv = button("Save CSV", pressed["csv"], classes="nbext-quiet nbext-csv")
-        json = button("Save JSON", pressed["json"], classes="nbext-quiet nbext-json-file")
-        self.again = button(
-            "Overwrite", form.once_typed(self.overwrite), classes="nbext-quiet nbext-overwrite"
-        )
-        self.widgets = (self.file.widget, csv, json, self.again)
+        self.file = InputField("File", f"{stem or 'wallets'}.csv", width="320px")
+        self.file.changed(lambda: self._offer(""))
+        csv = Button("Save CSV", partial(self.save, "csv"), classes="nbext-csv")
+        json = Button("Save JSON", partial(self.save, "json"), classes="nbext-json-file")
+        self.again = Button("Overwrite", self.overwrite, classes="nbext-overwrite")
+        self.parts = (self.file, csv, json, self.again)
         self._offer("")
 
     def _offer(self, kind: str) -> None:
         """Offer to replace the file of this format that is there; of none, nothing."""
         self.existing = kind
-        visibility(self.again, bool(kind))
+        self.again.hide(not kind)
 
     def overwrite(self) -> None:
         """Replace the file that the last save left as it was."""
@@ -378,8 +364,10 @@ class ContractCard(Form):
             except NbextError as error:
                 self.notes = [message_of(error)]
         self.export = Export(self, f"{symbol or name or 'contract'}-holders", self._write)
-        self.edit = Edit(self, self.filters(), "Build on its holders", self.widget)
-        self.assemble(markup(self.body()), _panel(self.export, self.edit), self.status)
+        below = Box()
+        self.edit = Edit(client, self.filters(), "Build on its holders", below)
+        panel = row(*self.export.parts, self.edit.button, classes="nbext-panel")
+        self.assemble(Markup(self.body()), panel, self.status, below)
 
     def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
         written: pd.DataFrame = self.client.execute_segment(

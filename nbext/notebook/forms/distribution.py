@@ -13,7 +13,7 @@ import numpy as np
 from nbext.analysis.segments import Segment
 from nbext.core.untrusted_text import html
 from nbext.core.wire import MAX_COMPARED
-from nbext.notebook.forms.widgets import bar_html, cells_html
+from nbext.notebook.forms.markup import bar_html, cells_html
 from nbext.notebook.results.numbers import short_text
 
 # Up to this amount, whole numbers get a bar each.

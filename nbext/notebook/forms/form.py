@@ -2,51 +2,34 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
-import ipywidgets as w
-from anywidget import AnyWidget
 from IPython import display as ipython
 
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
-from nbext.notebook.forms.widgets import lines_html, markup
+from nbext.notebook.forms.markup import lines_html
 from nbext.notebook.results.progress import in_background
+from nbext.notebook.views.parts import Markup
+from nbext.notebook.views.view import View, ViewPart, attempt, view_file
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
 _update_display: Any = ipython.update_display
 
-
-def text_beside(module: str, name: str) -> str:
-    """Return the text of a file in the folder of a module, such as the script or the style of its page."""
-    return Path(module).with_name(name).read_text("utf-8")
-
-
 VIEW = "application/vnd.jupyter.widget-view+json"
-CSS = text_beside(__file__, "style.css")
 # On one line and without its comment: each snapshot in a notebook holds it.
-TWIN = " ".join(text_beside(__file__, "twin.css").partition("*/")[2].split())
-# Front ends hold the last keys back while an earlier one is under way, but not a click or Enter: what reads typed
-# text waits this long for it.
-SETTLE = 0.4
+TWIN = " ".join(view_file("twin.css").partition("*/")[2].split())
 # A thread without work ends after this many seconds; the next request starts another. A form that stands open all
 # day would otherwise hold its threads all day.
 IDLE = 30.0
-Task = Callable[[], None]
-
-
-class Access(AnyWidget):
-    """What a form's widgets leave out for screen readers, and where the focus goes when a button is switched off."""
-
-    _esm = text_beside(__file__, "access.js")
+Task = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -57,37 +40,38 @@ class Snapshot:
     text: str
 
 
-class Form(ABC):
-    """A box of widgets, and beside it a snapshot of its state as HTML and text.
+class Form(ViewPart, ABC):
+    """A part with a title and a status line, and beside it a snapshot of its state as HTML and text.
 
-    The snapshot is an output of its own, so that renewing it does not rebuild the live form while somebody types.
-    CSS in the live form hides it; in a notebook that is reopened without a kernel there is no live form to hide it.
+    The snapshot is an output of its own, so that renewing it does not rebuild the live form while somebody types. The
+    live form hides it once it is drawn: where it cannot be, and in a notebook that is reopened without a kernel, it
+    stays.
     """
 
     title = ""
     hint = ""
 
     def __init__(self, client: Any) -> None:
+        super().__init__("form")
         self.client = client
-        # Two threads: what waits for the last keys must not replace, or wait for, a request under way.
+        self.on_error = self.failed
         self.background = Background(self.failed)
-        self.typed = Background(self.failed)
-        self._display_id = f"nbext-snapshot-{secrets.token_hex(6)}"
         self._shown = False
         self.message = ""
-        self.status = markup(classes="nbext-status")
-        self.widget: w.VBox = w.VBox(_dom_classes=("nbext-form",))
+        self.status = Markup(classes="nbext-status")
 
-    def assemble(self, *children: w.Widget) -> None:
-        """Put the form together: its looks, its title, then the given widgets."""
-        own = self._display_id
-        # The rule that hides the snapshot is part of the live form, so it goes when the form goes.
-        hiding = f".{own} {{ display: none }} .jp-OutputArea-child:has(.{own}) {{ display: none }}"
-        head = markup(
-            f'<style>{CSS}{hiding}</style><div class="nbext-title" role="heading" aria-level="2">'
-            f'{html(self.title)}</div><div class="nbext-note nbext-hint">{html(self.hint, None)}</div>'
-        )
-        self.widget.children = (head, Access(_dom_classes=("nbext-hidden",)), *children)
+    @cached_property
+    def view(self) -> View:
+        """The widget that draws it; where it is inside of another form, that one's draws it."""
+        return View(self)
+
+    def assemble(self, *members: ViewPart, wide: bool = False) -> None:
+        """Put the form together: its looks, its title, then the given parts."""
+        self.members = members
+        for part in self.walk():
+            part.on_error = part.on_error or self.failed
+        classes = "nbext-form nbext-wide" if wide else "nbext-form"
+        self.show(title=visible(self.title), hint=visible(self.hint, None), classes=classes)
 
     def say(self, text: str, kind: str = "info") -> None:
         """Show a line of status: ``info``, ``good`` or ``bad``. Screen readers announce it."""
@@ -101,18 +85,6 @@ class Form(ABC):
         """Show an error inside the form: the one place where all that its callbacks and requests raise ends up."""
         self.say(message_of(error), "bad")
         self.renew()
-
-    def guarded(self, act: Task) -> Callable[..., None]:
-        """Return a widget's callback that shows in the form whatever ``act`` raises."""
-        return lambda *_: attempt(act, self.failed)
-
-    def once_typed(self, act: Task) -> Callable[..., None]:
-        """Return a widget's callback that runs ``act`` once the keys typed before it have arrived, too."""
-        return lambda *_: self.typed.schedule(act, after=SETTLE)
-
-    def obey(self, page: AnyWidget, do: Callable[[Mapping[str, Any]], None]) -> None:
-        """Do what the messages of a page ask for."""
-        page.on_msg(lambda _, asked, __: attempt(lambda: do(asked), self.failed))
 
     def drop_request(self) -> None:
         """Forget the request that waits; the next one does not wait for one under way, whose answer nobody wants."""
@@ -137,19 +109,19 @@ class Form(ABC):
     def renew(self) -> None:
         """Update the static snapshot to the form's present state."""
         if self._shown:
-            _update_display(self._snapshot_bundle(), raw=True, display_id=self._display_id)
+            _update_display(self._snapshot_bundle(), raw=True, display_id=self.view.snapshot)
 
     def _snapshot_bundle(self) -> dict[str, str]:
         made = self.snapshot()
         # With its styles inside: it is what converted notebooks have, and other front ends.
         body = (
-            f'<div class="nbext-snapshot {self._display_id} mathjax_ignore tex2jax_ignore"><style>{TWIN}</style>'
+            f'<div class="nbext-snapshot {self.view.snapshot} mathjax_ignore tex2jax_ignore"><style>{TWIN}</style>'
             f'<div class="nbext-title">{html(self.title)}</div>{made.html}</div>'
         )
         return {"text/html": body, "text/plain": made.text}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.view.model_id}
         return {
             VIEW: view,
             "text/html": f"<b>{html(self.title)}</b> <small>(run the cell for the live form)</small>",
@@ -158,8 +130,12 @@ class Form(ABC):
 
     def _ipython_display_(self) -> None:
         _display(self._repr_mimebundle_(), raw=True)
-        _display(self._snapshot_bundle(), raw=True, display_id=self._display_id)
+        _display(self._snapshot_bundle(), raw=True, display_id=self.view.snapshot)
         self._shown = True
+
+    def _display_(self) -> View:
+        """Return what marimo draws."""
+        return self.view
 
 
 class Background:
@@ -220,16 +196,6 @@ class Background:
                         return
                 (_, task), self._waiting, self._running = self._waiting, None, True
             attempt(task, self._failed)
-
-
-def attempt(task: Task, failed: Callable[[Exception], None]) -> None:
-    """Run a task; hand what it raises to ``failed``."""
-    # The edge of a form. What a widget's callback raises is shown nowhere by some front ends, and would end a
-    # background thread with its next requests unheard.
-    try:
-        task()
-    except Exception as error:  # noqa: BLE001  the edge of a widget: what it catches is shown in the form
-        failed(error)
 
 
 def message_of(error: Exception) -> str:

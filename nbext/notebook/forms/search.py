@@ -9,34 +9,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import traitlets
-from anywidget import AnyWidget
-
 from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
 from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
-from nbext.notebook.forms.form import Background, Form, Snapshot, text_beside
-from nbext.notebook.forms.widgets import (
-    Variable,
-    box,
-    button,
-    choice_field,
+from nbext.notebook.forms.form import Background, Form, Snapshot
+from nbext.notebook.forms.markup import (
     code_html,
     count_text,
     facts_html,
     lines_html,
-    markup,
     number_text,
     records,
-    row,
     table_html,
-    text_field,
     text_of,
-    visibility,
 )
+from nbext.notebook.forms.variable import Variable
 from nbext.notebook.results.numbers import is_missing
+from nbext.notebook.views.parts import Box, Button, InputField, Markup, row
+from nbext.notebook.views.view import ViewPart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,14 +80,6 @@ class SearchQuestion:
     offset: int = 0
 
 
-class Results(AnyWidget):
-    """The page's part of the results: it draws this trait, and what is pressed in it comes as messages."""
-
-    _esm = text_beside(__file__, "search.js")
-    _css = text_beside(__file__, "search.css")
-    view = traitlets.Dict().tag(sync=True)
-
-
 class SearchForm(Form):
     """Search collections as you type; pick one for its metadata; use it in a variable."""
 
@@ -120,24 +104,22 @@ class SearchForm(Form):
         # Rows on a page: a service may give fewer than it is asked for.
         self.size = PAGE
         self.picked: dict[str, Any] | None = None
-        self.term = text_field(
+        self.term = InputField(
             "Name or symbol", term, placeholder="for example: apes", width="320px"
         )
-        self.chain = choice_field(
-            "Chain", *chain_choices(chain or DEFAULT_CHAIN.name), width="160px"
-        )
-        self.kind = choice_field("What", KINDS, "nft", width="160px")
-        self.go = button("Search", self.guarded(self.search), classes="nbext-main nbext-search")
-        self.stop = button("Cancel", self.guarded(self.cancel), classes="nbext-quiet nbext-cancel")
-        visibility(self.stop, False)
-        self.term.entered(self.guarded(self.search))
+        names, first = chain_choices(chain or DEFAULT_CHAIN.name)
+        self.chain = InputField("Chain", first, choices=names, width="160px")
+        self.kind = InputField("What", "nft", choices=KINDS, width="160px")
+        self.go = Button("Search", self.search, classes="nbext-main nbext-search")
+        self.stop = Button("Cancel", self.cancel, classes="nbext-cancel")
+        self.stop.hide(True)
+        self.term.entered(self.search)
         for field in (self.term, self.chain, self.kind):
-            field.changed(lambda _: self.search(PAUSE))
-        self.table = Results()
-        self.obey(self.table, self.do)
+            field.changed(lambda: self.search(PAUSE))
+        self.table = ViewPart("results", self.do)
         self.detail = Detail(self)
-        fields = (self.term.widget, self.chain.widget, self.kind.widget, self.go, self.stop)
-        self.assemble(row(*fields), self.status, self.table, self.detail.widget)
+        fields = (self.term, self.chain, self.kind, self.go, self.stop)
+        self.assemble(row(*fields), self.status, self.table, self.detail.group)
         self._show()
         if term:
             self.search()
@@ -194,8 +176,8 @@ class SearchForm(Form):
             self.question, self.under_way = self.answered, None
         self.drop_request()
         # Before the button that has the focus is hidden: else the focus is nowhere.
-        self.term.entry.focus()
-        visibility(self.stop, False)
+        self.term.focus()
+        self.stop.hide(True)
         self._draw()
         self.say("Cancelled.")
 
@@ -207,7 +189,7 @@ class SearchForm(Form):
             with self.telling:
                 if self.under_way is question and seconds >= SLOW:
                     self.say(f"Searching {question.chain} … {seconds:.0f} s")
-                    visibility(self.stop, True)
+                    self.stop.hide(False)
                 return self.under_way is question
 
         self.each_second(tell)
@@ -234,7 +216,7 @@ class SearchForm(Form):
             with self.telling:
                 if self.under_way is question:
                     self.under_way = None
-                    visibility(self.stop, False)
+                    self.stop.hide(True)
         # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
         if question == self.question:
             self.answered = question
@@ -274,18 +256,18 @@ class SearchForm(Form):
 
     def _draw(self) -> None:
         offset = self.answered.offset if self.answered else 0
-        self.table.view = {
-            "rows": [shown_cells(result) for result in self.results],
-            "start": offset,
-            "total": self.total,
-            "page": offset // self.size + 1,
-            "pages": self.pages,
-            "more": self.has_more,
-            "older": self.is_older,
-            "picked": next(
+        self.table.show(
+            rows=[shown_cells(result) for result in self.results],
+            start=offset,
+            total=self.total,
+            page=offset // self.size + 1,
+            pages=self.pages,
+            more=self.has_more,
+            older=self.is_older,
+            picked=next(
                 (at for at, result in enumerate(self.results) if result is self.picked), None
             ),
-        }
+        )
 
     def _show(self) -> None:
         self._draw()
@@ -338,18 +320,18 @@ class Detail:
         self.background = Background(form.failed)
         self.facts: list[tuple[str, object]] = []
         self.frame: pd.DataFrame | None = None
-        self.text = markup()
-        self.line = markup()
+        self.text = Markup()
+        self.line = Markup()
         self.variable = Variable("collection", width="200px")
-        self.use = button("Use", form.once_typed(self._use), classes="nbext-main nbext-use")
-        self.variable.field.entered(form.once_typed(self._use))
-        self.bar = row(self.variable.field.widget, self.use)
-        self.widget = box(self.text, self.bar, self.line, classes="nbext-panel")
+        self.variable.field.entered(self.take)
+        self.use = Button("Use", self.take, classes="nbext-main nbext-use")
+        bar = row(self.variable.field, self.use)
+        self.group = Box(self.text, bar, self.line, classes="nbext-panel")
 
     def clear(self) -> None:
         """Show nothing."""
         self.frame, self.facts = None, []
-        visibility(self.widget, False)
+        self.group.hide(True)
 
     def load(self, result: Mapping[str, Any]) -> None:
         """Fetch the metadata of a result, and show it."""
@@ -369,12 +351,13 @@ class Detail:
             picture = image_html(metadata.get("logo"), form.images)
             self.text.value = picture + facts_html(self.facts)
             self.line.value = ""
-            visibility(self.widget, True)
+            self.group.hide(False)
             form.renew()
 
         self.background.schedule(run)
 
-    def _use(self) -> None:
+    def take(self) -> None:
+        """Put the metadata that is shown into the variable."""
         picked = self.form.picked
         if self.frame is None or picked is None or (name := self.variable.name()) is None:
             return

@@ -1,36 +1,19 @@
-"""The sign-up form: an address and a consent. No output holds the address, and sending it clears it from the form.
-
-Until then it is the value of a widget. A front end that is set to save the state of widgets (JupyterLab is not, by
-default) writes every value of every living widget into the notebook; no widget can opt out. So the form clears an
-address that is not sent soon, and tells the user all this.
-"""
+"""The sign-up form: an address and a consent. No output and no widget's saved state holds the address."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-import ipywidgets as w
-
 from nbext.core.untrusted_text import html, visible
 from nbext.core.wire import email_of
 from nbext.errors import OutcomeUnknown, ValidationError
-from nbext.notebook.forms.form import Background, Form, Snapshot, message_of
-from nbext.notebook.forms.widgets import button, row, text_field
+from nbext.notebook.forms.form import Form, Snapshot, message_of
+from nbext.notebook.views.parts import Button, InputField, row
 
 # Half an address is always wrong: it is checked only when typing pauses this long.
 PAUSE = 0.8
-# How long after the last key an unsent address stays in the form: long enough to fetch a colleague's opinion, short
-# enough that the notebook is rarely saved meanwhile.
-KEPT = 120.0
-PRIVACY = (
-    "The form clears the address when it is sent, or after two minutes without typing. Until then, a notebook saved "
-    "with the state of its widgets contains it; JupyterLab saves that state only if you switch it on."
-)
-FORGOTTEN = (
-    "The address was not sent within two minutes, so the form cleared it: a notebook saved from now on does not "
-    "contain it."
-)
+PRIVACY = "A notebook that is saved meanwhile does not contain the address."
 THANKS = "Thank you. The sign-up is recorded; nbext itself sends no mail."
 UNKNOWN = (
     "The connection ended before the answer arrived. The sign-up may have been recorded. You can safely sign up again: "
@@ -49,18 +32,18 @@ class SignUpForm(Form):
         self._sending = False
         # The address of the last request: the field may hold another one by the time that the answer quotes it.
         self._sent = ""
-        self.forgetting = Background(self.failed)
-        self.email = text_field(
-            "E-mail address", placeholder="name@example.org", help=PRIVACY, width="420px"
+        self.email = InputField(
+            "E-mail address",
+            placeholder="name@example.org",
+            help=PRIVACY,
+            width="420px",
+            required=True,
         )
-        self.email.changed(lambda _: self._edited()).entered(self.once_typed(self.send))
+        self.email.changed(self._edited).entered(self.send)
         agree = "I agree that this address is stored for the newsletter."
-        self.consent = w.Checkbox(description=agree, indent=False, layout=w.Layout(width="auto"))
-        for required in (self.email.widget, self.consent):
-            required.add_class("nbext-required")
-        self.consent.observe(lambda _: self._allow(), names="value")
-        self.go = button("Sign up", self.once_typed(self.send), classes="nbext-main nbext-signup")
-        self.assemble(self.email.widget, self.consent, row(self.go), self.status)
+        self.consent = InputField(agree, False, width="auto", required=True).changed(self._allow)
+        self.go = Button("Sign up", self.send, classes="nbext-main nbext-signup")
+        self.assemble(self.email, self.consent, row(self.go), self.status)
         self._allow()
 
     def send(self) -> None:
@@ -105,26 +88,15 @@ class SignUpForm(Form):
         self.renew()
 
     def _clear(self) -> None:
-        self.email.entry.value = ""
-        self.consent.value = False
+        self.email.type("")
+        self.consent.type(False)
 
     def _edited(self) -> None:
         self.email.error = ""
         self._allow()
-        if self.email.value:
-            self.forgetting.schedule(self._forget, after=KEPT)
-            if not self._sending:
-                self.say("")
-                self.background.schedule(self._check, after=PAUSE)
-
-    def _forget(self) -> None:
-        if self._sending:
-            # The answer may be that it was refused, and then the user corrects it here.
-            self.forgetting.schedule(self._forget, after=KEPT)
-        elif self.email.value:
-            self._clear()
-            self.say(FORGOTTEN)
-            self.renew()
+        if self.email.value and not self._sending:
+            self.say("")
+            self.background.schedule(self._check, after=PAUSE)
 
     def _check(self) -> None:
         if address := self.email.value.strip():

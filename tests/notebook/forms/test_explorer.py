@@ -56,14 +56,14 @@ def amounts(values, decimals=0):
 
 
 def column(explorer, place=0):
-    return [row[place + 1] for row in explorer.grid.view["rows"]]
+    return [row[place + 1] for row in explorer.grid.shown["view"]["rows"]]
 
 
 def test_a_segments_table_is_shown_with_each_amount_once_exactly_and_in_its_tokens_unit(shell):
     made = shell.value(f"%segment {EITHER} --operator OR --all --explore -o both")
     assert made.background.join(60)
     table = shell.ip.user_ns["both"]
-    assert made.grid.columns == [
+    assert made.grid.shown["columns"] == [
         {"name": "address", "kind": "address", "unit": ""},
         {"name": "UNI_balance", "kind": "number", "unit": "UNI"},
         {"name": "BAYC_count", "kind": "number", "unit": ""},
@@ -72,7 +72,7 @@ def test_a_segments_table_is_shown_with_each_amount_once_exactly_and_in_its_toke
     ]
     assert made.hint.endswith("UNI_balance: exact, in the token's unit, from the column ..._raw.")
     assert made.in_words() == f"Rows 1 to 25 of {len(table):,}"
-    summary = made.grid.summaries
+    summary = made.grid.shown["summaries"]
     assert summary["stale"] is False
     assert summary["0"] == {"missing": 0, "distinct": len(table), "bars": []}
     units = sum(int(one) for one in table["UNI_balance_raw"])
@@ -85,7 +85,7 @@ def test_a_segments_table_is_shown_with_each_amount_once_exactly_and_in_its_toke
         name = made.columns[place].name
         # Times from the first, numbers from the largest; ties in the table's order.
         wanted = table.sort_values(name, ascending=name == "firstSeen", kind="stable")
-        assert [row[0] - 1 for row in made.grid.view["rows"]] == wanted.index[:25].tolist()
+        assert [row[0] - 1 for row in made.grid.shown["view"]["rows"]] == wanted.index[:25].tolist()
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_amounts_of_all_sizes_are_sorted_filtered_and_added_up_as_pythons_intege
     largest = [f"{one:,}" for one in sorted(known, reverse=True)]
     assert column(made) == largest + [None] * (len(values) - len(known))
     if known:
-        assert made.grid.summaries["0"]["sum"] == f"{sum(known):,}"
+        assert made.grid.shown["summaries"]["0"]["sum"] == f"{sum(known):,}"
     made.do({"op": "filter", "at": 0, "value": {"min": str(bound)}})
     assert column(made) == [f"{one:,}" for one in sorted(known, reverse=True) if one >= bound]
     made.do({"op": "filter", "at": 0, "value": {"max": str(bound)}})
@@ -156,14 +156,17 @@ def test_dust_of_eighteen_decimals_is_neither_lost_nor_rounded_past_a_bound():
         "1.000000000000000001"
     ]
     assert column(asked(made, UNI_balance_raw={"max": "1"})) == ["1", "0.999999999999999999"]
-    assert made.grid.summaries["0"]["sum"] == "1.999999999999999999"
+    assert made.grid.shown["summaries"]["0"]["sum"] == "1.999999999999999999"
 
 
 def test_a_bound_that_cannot_be_read_is_named_at_its_column_and_other_filters_hold():
     made = asked(explored(amounts([1, 2, 3])), UNI_balance_raw={"min": "many"})
     message = "UNI_balance_raw: 'many' is not a number. Write digits, such as 1000 or 0.5."
-    assert (made.grid.view["errors"], column(made)) == ({"0": message}, ["1", "2", "3"])
-    assert (column(asked(made, UNI_balance_raw={"min": "2"})), made.grid.view["errors"]) == (
+    assert (made.grid.shown["view"]["errors"], column(made)) == ({"0": message}, ["1", "2", "3"])
+    assert (
+        column(asked(made, UNI_balance_raw={"min": "2"})),
+        made.grid.shown["view"]["errors"],
+    ) == (
         ["2", "3"],
         {},
     )
@@ -173,7 +176,7 @@ def test_a_bound_that_cannot_be_read_is_named_at_its_column_and_other_filters_ho
     )
     assert column(asked(times, day={"max": "2025-01-01"})) == ["2025-01-01T23:00:00Z"]
     message = "day: 'soon' is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
-    assert asked(times, day={"max": "soon"}).grid.view["errors"] == {"0": message}
+    assert asked(times, day={"max": "soon"}).grid.shown["view"]["errors"] == {"0": message}
 
 
 def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
@@ -188,7 +191,7 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
         }
     )
     made = explored(table)
-    kinds = {one["name"]: one["kind"] for one in made.grid.columns}
+    kinds = {one["name"]: one["kind"] for one in made.grid.shown["columns"]}
     assert kinds == {
         "mixed": "text",
         "big": "number",
@@ -200,7 +203,11 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
     assert column(made, 0) == ["1", "two", None, "[3]"]
     assert column(made, 1) == [f"{10**40:,}", "2", None, "4"]
     assert column(made, 3) == ["0.5", None, "0.0000001", "3"]
-    assert made.grid.summaries["4"] == {"missing": 0, "distinct": 2, "bars": [("a", 3), ("b", 1)]}
+    assert made.grid.shown["summaries"]["4"] == {
+        "missing": 0,
+        "distinct": 2,
+        "bars": [("a", 3), ("b", 1)],
+    }
     assert column(asked(made, flag={"text": "true"}), 5) == ["1", "4"]
     assert explored(pd.DataFrame({"x": []})).in_words() == "No row of 0 matches."
     with pytest.raises(UsageError, match=r"explore needs a DataFrame, not list\."):
@@ -217,10 +224,13 @@ def test_of_a_million_rows_the_browser_gets_a_page_and_the_last_page_is_the_last
     made = nbext.explore(table)
     made.do({"op": "page", "page": 10**9, "size": 100})
     assert made.in_words() == "Rows 999,901 to 1,000,000 of 1,000,000"
-    assert made.grid.view["rows"][-1] == (1_000_000, f"0x{999_999:040}", "999,999")
-    assert len(json.dumps(made.grid.get_state(["view", "columns"]))) < 10_000
+    assert made.grid.shown["view"]["rows"][-1] == (1_000_000, f"0x{999_999:040}", "999,999")
+    assert len(json.dumps([made.grid.shown["view"], made.grid.shown["columns"]])) < 10_000
     assert made.background.join(60)
-    assert (made.grid.summaries["0"]["distinct"], made.grid.summaries["1"]["sum"]) == (
+    assert (
+        made.grid.shown["summaries"]["0"]["distinct"],
+        made.grid.shown["summaries"]["1"]["sum"],
+    ) == (
         1_000_000,
         "499,999,500,000",
     )
@@ -228,7 +238,7 @@ def test_of_a_million_rows_the_browser_gets_a_page_and_the_last_page_is_the_last
 
 def test_hostile_names_reach_the_page_as_text_and_the_snapshot_escaped():
     made = explored(pd.DataFrame({"name": names("http://x"), "<b>head</b>": 1}))
-    assert made.grid.columns[1]["name"] == "<b>head</b>"
+    assert made.grid.shown["columns"][1]["name"] == "<b>head</b>"
     assert column(made)[0] == "h0stile00 <script>window.pwned=1</script>"
     made.do({"op": "page", "page": 0, "size": 50})
     drawn = made.snapshot().html

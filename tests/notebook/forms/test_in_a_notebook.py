@@ -23,9 +23,9 @@ QUERY = CELL.split("\n", 1)[1]
 
 
 def ran(shell, form, name, limit):
-    form.name.entry.value, form.limit.entry.value = name, str(limit)
-    form.run.click()
-    assert form.typed.join(5)
+    form.name.type(name)
+    form.limit.type(str(limit))
+    form.run.press()
     assert form.runs.join(60)
     assert form.message.startswith(f"{name} holds {limit} of")
     return shell.ip.user_ns[name]
@@ -70,16 +70,14 @@ def test_a_variable_that_holds_something_else_is_replaced_only_when_that_is_aske
             "json is a module here, which the result would replace. Choose another name, such as json_wallets.",
         ),
     ):
-        form.name.entry.value = name
-        form.run.click()
-        assert form.typed.join(5)
+        form.name.type(name)
+        form.run.press()
         assert (form.name.error, form.message) == (message, "")
     assert shell.ip.user_ns["x"] == 5
     # Asked for another name meanwhile; and what the variable holds may have changed since.
     shell.ip.user_ns["x"] = 6
-    form.name.entry.value = "x"
-    form.run.click()
-    assert form.typed.join(5)
+    form.name.type("x")
+    form.run.press()
     assert form.name.error == "x holds a value already (type int). Press again to replace it."
     assert len(ran(shell, form, "x", 3)) == 3
     # A table of nbext is what such a variable is for.
@@ -94,7 +92,7 @@ def test_what_was_removed_comes_back_where_it_was(shell):
     second = form.edits.now.root.members[1]
     form.do({"op": "remove", "id": second.id})
     assert form.filters() == {"token": [{"token": "USDC"}, {"token": "WBTC"}]}
-    tree = form.lines.tree
+    tree = form.lines.shown["tree"]
     assert tree["removed"] == {"parent": tree["root"]["id"], "place": 1, "words": "Token UNI"}
     form.do({"op": "undo"})
     assert form.filters() == {"token": [{"token": name} for name in names]}
@@ -104,7 +102,7 @@ def test_what_was_removed_comes_back_where_it_was(shell):
     form.do({"op": "remove", "id": form.edits.now.root.members[1].id})
     form.add("nft", {"nft": "BAYC"})
     assert form.filters() == {"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}
-    assert form.lines.tree["removed"] is None
+    assert form.lines.shown["tree"]["removed"] is None
 
 
 def cells_of(body, title):
@@ -203,24 +201,24 @@ def test_a_card_saves_its_wallets_says_where_and_replaces_a_file_only_when_that_
         assert card.background.join(30)
         return card.message
 
-    export.file.entry.value = str(target)
+    export.file.type(str(target))
     saved = f"Saved {target} in {tmp_path}: 202 rows."
     assert pressed(lambda: export.save("csv")) == saved
     assert len(target.read_text().splitlines()) == 203
     target.write_text("mine")
     asked = f"{target} exists. Press Overwrite to replace it, or give another name."
     assert pressed(lambda: export.save("csv")) == asked
-    assert (target.read_text(), "nbext-hidden" in export.again._dom_classes) == ("mine", False)
+    assert (target.read_text(), export.again.shown["hidden"]) == ("mine", False)
     # What is offered is offered for this name alone.
-    export.file.entry.value = str(tmp_path / "others.csv")
-    assert "nbext-hidden" in export.again._dom_classes
+    export.file.type(str(tmp_path / "others.csv"))
+    assert export.again.shown["hidden"]
     pressed(export.overwrite)
-    export.file.entry.value = str(target)
+    export.file.type(str(target))
     pressed(lambda: export.save("csv"))
     assert pressed(export.overwrite) == saved
     assert len(target.read_text().splitlines()) == 203
     assert pressed(lambda: export.save("json")) == saved.replace(".csv", ".json")
-    export.file.entry.value = " "
+    export.file.type(" ")
     with pytest.raises(nbext.errors.UsageError, match=r"Give the file a name\."):
         export.save("csv")
 
@@ -251,15 +249,15 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
     assert [list(bundle)[-2:] for bundle in bundles] == [["text/html", "text/plain"]] * 2
     assert bundles[-1]["text/plain"].endswith(f"\n{CELL}")
     assert f">{html.escape(CELL)}</pre>" in bundles[-1]["text/html"]
-    asked = 'form.do({"op": "insert", "view": "1", "here": False})\nassert form.typed.join(10)'
-    inserted = kernel.run(f"form.name.entry.value = 'whales'\n{asked}\nprint(form.message)")
+    asked = 'form.do({"op": "insert", "from": "1", "here": False})'
+    inserted = kernel.run(f"form.name.type('whales')\n{asked}\nprint(form.message)")
     cell = CELL.replace("segment\n", "whales\n")
     assert inserted.reply["payload"] == [
         {"source": "set_next_input", "text": cell, "replace": False}
     ]
     assert inserted.of("update_display_data")[-1]["data"]["text/plain"].endswith(f"\n{cell}")
     assert "click the text of the cell in this form and copy it" in inserted.printed
-    changed = kernel.run("form.name.entry.value = 'other'\nprint(form.inserted.value)")
+    changed = kernel.run("form.name.type('other')\nprint(form.inserted.value)")
     assert "%%segment_query other\n" in changed.printed
 
 
@@ -301,7 +299,7 @@ def test_the_cell_of_a_form_asks_for_as_many_rows_as_the_form(shell):
             == len(shell.value(form.cell().replace(" mine", "")))
             == 3
         )
-        form.limit.entry.value = "5"
+        form.limit.type("5")
         assert form.cell().startswith("%%segment_query mine --limit 5\n")
         card = shell.value('%segment {"token": {"token": "USDC"}} --limit 4 --card')
         assert card.cell() == '%%segment_query --limit 4\n{"token": {"token": "USDC"}}'
@@ -314,9 +312,8 @@ def test_the_cell_of_a_form_asks_for_as_many_rows_as_the_form(shell):
 def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, given):
     form = shell.value("%nbext build")
     form.add("token", {"token": "USDC"})
-    getattr(form, field).entry.value = given
-    form.do({"op": "insert", "view": "1", "here": False})
-    assert form.typed.join(10)
+    getattr(form, field).type(given)
+    form.do({"op": "insert", "from": "1", "here": False})
     assert (form.message, bool(form.name.error or form.limit.error)) == ("", True)
 
 
@@ -340,7 +337,7 @@ def test_the_builder_offers_the_columns_that_the_filters_give_the_rows(shell):
     asked = {"token": {"token": "UNI"}, "columns": ["firstSeen"], "orderBy": "-UNI_balance"}
     form = nbext.segment_form(asked)
     assert form.filters() == asked
-    assert dict(form.lines.tree["orders"]) == {
+    assert dict(form.lines.shown["tree"]["orders"]) == {
         "": "(address)",
         "-address": "address, largest first",
         "-UNI_balance": "UNI_balance, largest first",
@@ -357,7 +354,7 @@ def test_the_builder_offers_the_columns_that_the_filters_give_the_rows(shell):
     }
     # What is chosen stays, although the rows no longer have it: the service says so beside the field.
     form.do({"op": "set", "id": 0, "field": "columns", "value": []})
-    assert ["-transfers", "-transfers"] in map(list, form.lines.tree["orders"])
+    assert ["-transfers", "-transfers"] in map(list, form.lines.shown["tree"]["orders"])
     assert form.filters() == {"token": {"token": "UNI"}, "orderBy": "-transfers"}
     form.background.drop()
 
@@ -373,7 +370,7 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     assert form.background.join(30)
     token, nft, group = form.edits.now.root.members
     azuki, mayc = group.members
-    counted = form.lines.counted
+    counted = form.lines.shown["counted"]
     found = form.client.funnel(EITHER)["steps"]
     alone, remaining = ([step[name] for step in found] for name in ("alone", "remaining"))
     taken = f"\N{MINUS SIGN}{remaining[0] - remaining[1]:,}"
@@ -396,7 +393,10 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     assert (counted["stale"], form.matched) == (False, remaining[2])
     assert counted["sample"] == [*form.client.execute_segment(EITHER, limit=3)["address"]] != []
     form.do({"op": "negate", "id": token.id})
-    assert (form.lines.counted["stale"], form.lines.counted["text"]) == (True, "Counting …")
+    assert (form.lines.shown["counted"]["stale"], form.lines.shown["counted"]["text"]) == (
+        True,
+        "Counting …",
+    )
     form.background.drop()
 
 
@@ -406,12 +406,12 @@ def test_another_condition_beside_a_line_is_in_a_group_of_both_where_their_surro
     form = nbext.segment_form({"nft": {"nft": "BAYC"}, "token": {"token": "UNI"}})
     (line,) = (one for one in form.edits.now.root.members if one.key == "nft")
     form.do({"op": "either", "id": line.id})
-    (other,) = form.lines.opened
+    (other,) = form.lines.shown["opened"]
     form.do({"op": "set", "id": other, "field": "nft", "value": "MAYC"})
     either = [{"nft": {"nft": name}} for name in ("BAYC", "MAYC")]
     assert form.filters() == {"any": either, "token": {"token": "UNI"}}
     form.do({"op": "either", "id": line.id})
-    (third,) = form.lines.opened
+    (third,) = form.lines.shown["opened"]
     form.do({"op": "set", "id": third, "field": "nft", "value": "AZUKI"})
     either.insert(1, {"nft": {"nft": "AZUKI"}})
     assert form.filters() == {"any": either, "token": {"token": "UNI"}}
@@ -427,8 +427,8 @@ def test_a_saved_query_is_found_by_name_and_added_as_a_group_or_refused_where_it
     shell.run("%nbext save there")
     form = nbext.segment_form()
     sent: list[Any] = []
-    form.lines.send = sent.append
-    form.do({"op": "search", "term": "EITH", "kinds": ["saved"], "number": 1, "view": 1})
+    form.lines.tell = lambda message, _=(): sent.append(message)
+    form.do({"op": "search", "term": "EITH", "kinds": ["saved"], "number": 1, "from": 1})
     assert form.searches.join(10)
     found = {"kind": "saved", "value": "either", "label": "either", "name": "a saved query"}
     assert sent[-1]["found"] == [found]
@@ -471,7 +471,7 @@ def test_the_steps_of_the_service_are_those_of_the_lines(shell, filters):
     form = nbext.segment_form(filters)
     assert form.background.join(30)
     steps = form.client.funnel(filters)["steps"]
-    shown = form.lines.counted["steps"]
+    shown = form.lines.shown["counted"]["steps"]
     assert [one["remaining"] for one in shown] == [f"{one['remaining']:,}" for one in steps]
     assert not any("ethereum" in one["label"] for one in shown), (
         "named by the service, not by the lines"
@@ -489,10 +489,14 @@ def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_noth
     )
     assert (form.filters(), form.operator) == ({"nft": [{"nft": "A"}, {"nft": "B"}]}, "OR")
     form.do({"op": "json", "id": 0, "value": '{"nft": '})
-    assert form.lines.tree["jsonError"].startswith("Not used: ")
+    assert form.lines.shown["tree"]["jsonError"].startswith("Not used: ")
     assert form.filters() == {"nft": [{"nft": "A"}, {"nft": "B"}]}
     form.do({"op": "undo"})
-    assert (form.filters(), form.operator, form.lines.tree["jsonError"]) == (SEGMENT, "AND", "")
+    assert (form.filters(), form.operator, form.lines.shown["tree"]["jsonError"]) == (
+        SEGMENT,
+        "AND",
+        "",
+    )
     form.background.drop()
 
 
@@ -520,7 +524,7 @@ def test_build_opens_a_table_an_id_a_query_of_the_history_a_saved_one_and_filter
     card = nbext.show(shell.ip.user_ns["whales"])
     card.edit.open()
     assert card.edit.builder.filters() == SEGMENT
-    assert card.widget.children[-1] is card.edit.builder.widget
+    assert list(card.members[-1].members) == [card.edit.builder]
 
 
 def test_build_opens_filters_with_lists_of_wallets_a_long_stored_one_by_its_id(shell):
@@ -529,7 +533,7 @@ def test_build_opens_filters_with_lists_of_wallets_a_long_stored_one_by_its_id(s
     for few in ("holders.address[:5]", "set(holders.address[:5])"):
         form = shell.value('%nbext build {"wallet": {"in": {{' + few + "}}}}")
         assert form.filters() == {"wallet": {"in": addresses[:5]}}
-        assert form.lines.tree["jsonError"] == ""
+        assert form.lines.shown["tree"]["jsonError"] == ""
         form.background.drop()
     holders = shell.ip.user_ns["holders"]
     for column in (holders, holders["address"]):
@@ -562,12 +566,12 @@ def test_the_card_of_the_history_has_every_query_and_opens_each_below_its_own_li
     matched = shell.value('%segment {"token": {"token": "UNI"}} --count')
     assert f"{matched:,} matched" in card.snapshot().html
     for edit, line, filters in zip(
-        card.edits, card.widget.children[2:], ({"token": {"token": "UNI"}}, SEGMENT), strict=False
+        card.edits, card.members, ({"token": {"token": "UNI"}}, SEGMENT), strict=False
     ):
         edit.open()
         edit.open()
         assert edit.builder.filters() == filters
-        assert line.children == (line.children[0], edit.builder.widget)
+        assert list(line.members[-1].members) == [edit.builder]
         edit.builder.background.drop()
     assert card.edits[0].builder.operator == "OR"
     assert "%nbext config has no option --card. Only history is shown as a card." in shell.error(
@@ -618,7 +622,7 @@ def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_a
 
     monkeypatch.setattr(form.client, "execute_segment", slow)
     monkeypatch.setattr(form.client, "cancel", told.append)
-    form.name.entry.value = "never"
+    form.name.type("never")
     form.start()
     form.cancel()
     assert (form.message, form.run.disabled) == ("Cancelled.", False)
@@ -627,7 +631,7 @@ def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_a
     assert form.searches.join(10)
     assert told == ["sg_late"]
     monkeypatch.undo()
-    form.again.click()
+    form.again.press()
     assert form.runs.join(30)
     assert form.message.startswith("never holds")
 
@@ -637,7 +641,7 @@ def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
     form = nbext.segment_form(SEGMENT)
     assert form.background.join(30)
     real, form.client = form.client, nbext.connect("http://127.0.0.1:9", "key")
-    form.name.entry.value = "late"
+    form.name.type("late")
     form.do({"op": "negate", "id": form.edits.now.root.members[0].id})
     assert form.background.join(30)
     form.start()
@@ -646,12 +650,12 @@ def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
         "text": "Not counted.",
         "act": "count",
         "stale": True,
-    }.items() <= form.lines.counted.items()
+    }.items() <= form.lines.shown["counted"].items()
     form.client = real
     form.do({"op": "count"})
     assert form.background.join(30)
     assert (form.matched is not None, "late" in shell.ip.user_ns) == (True, False)
-    form.again.click()
+    form.again.press()
     assert form.runs.join(30)
     assert form.message.startswith("late holds")
 
@@ -677,17 +681,17 @@ def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dr
     form.do({"op": "negate", "id": denied})
     assert form.background.join(30)
     matched = form.matched
-    assert (matched is not None, form.lines.counted["stale"]) == (True, False)
+    assert (matched is not None, form.lines.shown["counted"]["stale"]) == (True, False)
     asked.clear()
     form.do({"op": "negate", "id": denied})
     assert asked.wait(10)
     cancelled = form.background
     form.do({"op": "stop"})
-    assert {"text": "Not counted.", "act": "count"}.items() <= form.lines.counted.items()
+    assert {"text": "Not counted.", "act": "count"}.items() <= form.lines.shown["counted"].items()
     go_on.set()
     assert waiting.join(30)
     assert cancelled.join(30)
-    assert (form.matched, form.lines.counted["text"]) == (None, "Not counted.")
+    assert (form.matched, form.lines.shown["counted"]["text"]) == (None, "Not counted.")
 
 
 def test_after_a_change_the_rows_of_the_run_before_are_marked(shell):

@@ -5,6 +5,4 @@ editing     the query that the page edits: what it shows, what it asks for; what
 tree        lines and groups, how they are edited, undo and redo
 filters     a tree as a segment's filters and back, and the cell that runs them
 fields      a condition's fields for the page, from the service's schema: their inputs, their texts, a line in words
-lines.js    draws the lines, their editors, the funnel and the JSON; every text is a text node
-lines.css   the looks of these
 """

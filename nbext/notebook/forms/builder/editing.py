@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import traitlets
-from anywidget import AnyWidget
 from IPython.core.getipython import get_ipython
 
 from nbext.core.provenance import Provenance
@@ -23,9 +21,11 @@ from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook import session
 from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.tree import OTHER, Edits, Group, Line, Part, Tree, copied
-from nbext.notebook.forms.form import Background, Form, text_beside
-from nbext.notebook.forms.widgets import count_text, variables
+from nbext.notebook.forms.form import Background, Form
+from nbext.notebook.forms.markup import count_text
+from nbext.notebook.forms.variable import variables
 from nbext.notebook.schema import ORDER, segment_schema
+from nbext.notebook.views.view import Asked, ViewPart
 
 # So many hits of a kind fit below a field.
 MOST = 8
@@ -132,19 +132,7 @@ def _wallets(value: Any) -> int:
 _JSON = ""
 WHOLE = -1
 _MOST_TERM = 256
-Asked = Mapping[str, Any]
 Goto = dict[str, Any] | None
-
-
-class Lines(AnyWidget):
-    """The page's part of the builder: it draws these traits, and what is done in it comes as messages."""
-
-    _esm = text_beside(__file__, "lines.js")
-    _css = text_beside(__file__, "lines.css")
-    spec = traitlets.Dict().tag(sync=True)
-    tree = traitlets.Dict().tag(sync=True)
-    counted = traitlets.Dict().tag(sync=True)
-    opened: traitlets.List[int] = traitlets.List().tag(sync=True)
 
 
 class Editing(Form):
@@ -168,8 +156,8 @@ class Editing(Form):
         held = [str(one.get("chain")) for one in chains or () if isinstance(one, Mapping)]
         # Voila has no cells.
         cells = "VOILA_REQUEST_URL" not in os.environ
-        self.lines = Lines(spec={**fields.described(self.grammar, held), "cells": cells})
-        self.obey(self.lines, self.do)
+        spec = {**fields.described(self.grammar, held), "cells": cells}
+        self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
 
     @abstractmethod
     def cell(self) -> str:
@@ -209,8 +197,8 @@ class Editing(Form):
         scope: dict[str, Any] = {}
         for name, value in now.scope.items():
             scope |= fields.inputs_of(self.grammar.scope, {name: value}) or {}
-        self.lines.tree = {
-            "root": self.view(now.root),
+        tree = {
+            "root": self.node(now.root),
             "scope": scope,
             "orders": fields.orders(
                 json.dumps(given, default=str), self.grammar, now.scope.get(ORDER)
@@ -223,15 +211,16 @@ class Editing(Form):
             "scopeErrors": self.errors.get(0, []),
             "jsonError": "".join(one["detail"] for one in self.errors.get(WHOLE, ())),
         }
+        self.lines.show(tree=tree)
 
-    def view(self, part: Part) -> dict[str, Any]:
+    def node(self, part: Part) -> dict[str, Any]:
         """Return what the page shows of a part."""
         shown = {"id": part.id, "not": part.negated, "errors": self.errors.get(part.id, [])}
         if isinstance(part, Group):
             return {
                 **shown,
                 "join": part.join,
-                "members": [self.view(member) for member in part.members],
+                "members": [self.node(member) for member in part.members],
             }
         spec = self.grammar.conditions.get(part.key)
         inputs = fields.inputs_of(spec.fields, part.value) if spec else None
@@ -278,7 +267,7 @@ class Editing(Form):
             if self.edits.now is not before:
                 self.changed()
             if goto is not None:
-                self.lines.send({"view": asked.get("view"), **goto})
+                self.lines.tell({"to": asked.get("from"), "op": "goto", **goto})
 
     def edit(self, tree: Tree, of: object = None) -> None:
         """Go to another tree, which undo takes back."""
@@ -304,7 +293,7 @@ class Editing(Form):
             part = Line(key, {} if value is None else value)
         with self.editing:
             self.edit(self.edits.now.added(part, self.edits.now.root.id if into is None else into))
-            self.lines.opened = [part.id]
+            self.lines.show(opened=[part.id])
             self.changed()
         return part
 
@@ -432,7 +421,7 @@ def _set_json(form: Editing, asked: Asked) -> None:
 
 def _remove(form: Editing, asked: Asked) -> Goto:
     tree, at = form.edits.now, int(asked["id"])
-    parent, part = tree.parent(at), form.view(tree.find(at))
+    parent, part = tree.parent(at), form.node(tree.find(at))
     words = part.get("label") or fields.JOIN_WORDS[part["join"]]
     form.edit(tree.edited(at, lambda _: ()))
     form.removed = {
@@ -449,7 +438,7 @@ def _either(form: Editing, asked: Asked) -> Goto:
     other = Line(getattr(tree.find(at), "key", ""), {})
     same = tree.parent(at).join == "any"
     form.edit(tree.added(other, at) if same else tree.wrapped(at, other))
-    form.lines.opened = [other.id]
+    form.lines.show(opened=[other.id])
     return {"goto": other.id}
 
 
@@ -459,12 +448,11 @@ def _search(form: Editing, asked: Asked) -> None:
     chain = asked.get("chain") or form.edits.now.scope.get("chain")
 
     def search() -> None:
-        answer = {"view": asked.get("view"), "answers": asked.get("number")}
         try:
             found = [one for kind in kinds for one in hits(form.client, kind, term, chain)]
-            form.lines.send({**answer, "found": found})
+            form.lines.answer(asked, found=found)
         except NbextError as error:
-            form.lines.send({**answer, "found": [], "error": visible(error, 200)})
+            form.lines.answer(asked, found=[], error=visible(error, 200))
 
     form.searches.schedule(search)
 
@@ -492,10 +480,9 @@ ACTS: dict[str, Callable[[Any, Asked], Goto]] = {
     "either": _either,
     "undo": _undo,
     "redo": _redo,
-    "run": lambda form, _: form.once_typed(form.start)(),
-    "insert": lambda form, asked: form.once_typed(
-        lambda: form.insert_cell(str(asked["view"]) if asked.get("here") else None)
-    )(),
+    "open": lambda form, asked: form.lines.show(opened=asked["ids"], by=asked.get("from")),
+    "run": lambda form, _: form.start(),
+    "insert": lambda form, asked: form.insert_cell(asked["from"] if asked.get("here") else None),
     "stop": lambda form, _: form.stop_counting(),
     "count": lambda form, _: form.count_again(),
 }

@@ -9,7 +9,6 @@ from typing import Any
 from nbext.core.untrusted_text import visible
 from nbext.notebook import schema
 from nbext.notebook.forms.builder.tree import Group, Join, Line, Part, Tree
-from nbext.notebook.forms.widgets import MAX_HELP
 from nbext.notebook.schema import ConditionSpec, FieldSpec, SegmentSchema, encoded
 
 # The value of an empty input: its field is left out of the query.
@@ -24,6 +23,7 @@ _SAMPLES = (
 _DURATION = re.compile(r"(\d{1,6})([hdw])\Z")
 _UNITS = {"h": "hour", "d": "day", "w": "week"}
 _NAMED, _CUT = 3, 60
+_MAX_HELP = 400
 
 
 class Unfit(ValueError):
@@ -35,7 +35,7 @@ def described(grammar: SegmentSchema, chains: Sequence[str]) -> dict[str, Any]:
     conditions = {
         name: {
             "label": one.label,
-            "help": visible(one.help, MAX_HELP),
+            "help": visible(one.help, _MAX_HELP),
             "fields": _inputs(one.fields, chains),
         }
         for name, one in grammar.conditions.items()
@@ -49,7 +49,7 @@ def _inputs(specs: Iterable[FieldSpec], chains: Sequence[str]) -> list[dict[str,
         {
             "name": spec.name,
             "label": spec.label,
-            "help": visible(spec.help, MAX_HELP),
+            "help": visible(spec.help, _MAX_HELP),
             "shape": spec.shape,
             "required": spec.required,
             "keys": spec.keys,

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import ipywidgets as w
 from IPython.core.getipython import get_ipython
 
 from nbext.analysis.segments import SCOPE
@@ -21,17 +20,10 @@ from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.editing import Editing
 from nbext.notebook.forms.builder.tree import Group, Part, Tree
 from nbext.notebook.forms.form import Background, Snapshot
-from nbext.notebook.forms.widgets import (
-    Variable,
-    add_to_history,
-    button,
-    code_html,
-    frame_html,
-    markup,
-    row,
-    text_field,
-    visibility,
-)
+from nbext.notebook.forms.markup import code_html, frame_html
+from nbext.notebook.forms.variable import Variable, add_to_history
+from nbext.notebook.views.parts import Button, InputField, Markup, row
+from nbext.notebook.views.view import ViewPart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,24 +55,21 @@ class SegmentForm(Editing):
         self._run: _Run | None = None
         self.variable = Variable("segment", width="160px")
         self.name = self.variable.field
-        self.limit = text_field(
-            "Rows, at most", str(self.given_limit or client.settings["limit"]), width="110px"
-        )
+        limit = str(self.given_limit or client.settings["limit"])
+        self.limit = InputField("Rows, at most", limit, width="110px")
         for field in (self.name, self.limit):
-            field.changed(lambda _: self.publish()).entered(self.once_typed(self.start))
-        self.run = button("Run", self.once_typed(self.start), classes="nbext-main nbext-run")
-        self.stop = button("Cancel", self.guarded(self.cancel), classes="nbext-quiet nbext-cancel")
-        self.again = button("Retry", self.guarded(self.start), classes="nbext-quiet nbext-retry")
-        self.bar = w.FloatProgress(
-            min=0, max=1, bar_style="info", layout=w.Layout(width="100%", height="8px")
-        )
-        self.inserted, self.result = markup(), markup()
+            field.changed(self.publish).entered(self.start)
+        self.run = Button("Run", self.start, classes="nbext-main nbext-run")
+        self.stop = Button("Cancel", self.cancel, classes="nbext-cancel")
+        self.again = Button("Retry", self.start, classes="nbext-retry")
+        self.bar = ViewPart("bar", label="Progress", value=0.0)
+        self.inserted, self.result = Markup(), Markup()
         for hidden in (self.bar, self.stop, self.again):
-            visibility(hidden, False)
-        entries = (self.name.widget, self.limit.widget, self.run, self.stop, self.again)
+            hidden.hide(True)
+        entries = (self.name, self.limit, self.run, self.stop, self.again)
         actions = row(*entries, classes="nbext-panel")
-        self.assemble(self.lines, actions, self.bar, self.status, self.inserted, self.result)
-        self.widget.add_class("nbext-wide")
+        below = (self.bar, self.status, self.inserted, self.result)
+        self.assemble(self.lines, actions, *below, wide=True)
         self.changed()
 
     def cell(self) -> str:
@@ -115,7 +104,7 @@ class SegmentForm(Editing):
         changed = question != self._counted
         if self._run is None:
             self.say("")
-            visibility(self.again, False)
+            self.again.hide(True)
         if (
             self.frame is not None
             and not self.result.value.startswith("<p")
@@ -151,7 +140,7 @@ class SegmentForm(Editing):
             with self.editing:
                 if question is self._counted:
                     self.matched = found["matched"]
-                    self.lines.counted = {**found, "stale": False, "text": ""}
+                    self.lines.show(counted={**found, "stale": False, "text": ""})
                     self.renew()
 
         self.background.schedule(count, after=PAUSE)
@@ -178,6 +167,7 @@ class SegmentForm(Editing):
                 {
                     "label": visible(step["words"], 160) if part is None else self._in_words(part),
                     "alone": alone,
+                    "removes": "" if before is None else f"{before - left:,}",
                     "remaining": f"{left:,}",
                     "share": left / max(steps[0]["remaining"], 1),
                 }
@@ -215,7 +205,7 @@ class SegmentForm(Editing):
 
     def _in_words(self, part: Part) -> str:
         """Return a part as the funnel names it."""
-        shown = self.view(part)
+        shown = self.node(part)
         if "members" in shown:
             joint = " and " if shown["join"] == "all" else " or "
             inner = joint.join(self._in_words(member) for member in part.members)  # type: ignore[union-attr]
@@ -229,15 +219,10 @@ class SegmentForm(Editing):
     def _show_count(self, text: str, *, keep: bool = False, act: str = "") -> None:
         """Show no count, and why; ``keep`` the old one, marked. ``act`` is what the button beside it does."""
         self.matched = None
-        old = self.lines.counted if keep else {}
+        old = self.lines.shown["counted"] if keep else {}
         # A time of its own: the page shows how long each count takes.
-        self.lines.counted = {
-            **old,
-            "stale": True,
-            "text": text,
-            "act": act,
-            "asked": time.monotonic(),
-        }
+        about = {"stale": True, "text": text, "act": act, "asked": time.monotonic()}
+        self.lines.show(counted={**old, **about})
         # The snapshot is saved with the notebook: "Counting …" in it would stay there for ever.
         if not keep:
             self.renew()
@@ -260,8 +245,8 @@ class SegmentForm(Editing):
         wrong = [(part.id, one["field"]) for part in parts for one in self.errors.get(part.id, ())]
         wrong += [(part, name) for part, name, _ in fields.missing(self.edits.now, self.grammar)]
         for part, name in wrong[:1]:
-            self.lines.opened = [part]
-            self.lines.send({"goto": part, "field": name})
+            self.lines.show(opened=[part])
+            self.lines.tell({"op": "goto", "goto": part, "field": name})
 
     # The cell, and running it
 
@@ -272,7 +257,7 @@ class SegmentForm(Editing):
             raise UsageError(missing)
         limit = self._limit_or_none()
         if limit is None:
-            self.limit.entry.focus()
+            self.limit.focus()
         return limit
 
     def insert_cell(self, view: str | None = None) -> None:
@@ -285,7 +270,7 @@ class SegmentForm(Editing):
         ):
             return
         if view is not None:
-            self.lines.send({"view": view, "insert": self.cell()})
+            self.lines.tell({"to": view, "op": "insert", "cell": self.cell()})
             self.say("The cell is below this one.", "good")
             return
         shell.set_next_input(self.cell(), replace=False)
@@ -322,11 +307,8 @@ class SegmentForm(Editing):
                 self._end(run)
                 return
             # Without a known total the bar only shows that time passes.
-            self.bar.value = (
-                progress.done / progress.total
-                if progress.total
-                else 1 - 1 / (1 + progress.seconds / 4)
-            )
+            done, total = progress.done, progress.total
+            self.bar.show(value=done / total if total else 1 - 1 / (1 + progress.seconds / 4))
             run.said = visible(progress.status) or progress.phase
 
         try:
@@ -350,7 +332,7 @@ class SegmentForm(Editing):
                 self._to_first_error()
         except Exception:
             if not run.cancelled:
-                visibility(self.again, True)
+                self.again.hide(False)
                 raise
         finally:
             if self._run is run:
@@ -361,13 +343,13 @@ class SegmentForm(Editing):
         self._run = run
         # First the button that comes: what is switched off hands the focus on to it.
         if run is not None:
-            visibility(self.stop, True)
+            self.stop.hide(False)
         self.run.disabled = run is not None
-        self.bar.value = 0.0
-        visibility(self.bar, run is not None)
-        visibility(self.stop, run is not None)
+        self.bar.show(value=0.0)
+        self.bar.hide(run is None)
+        self.stop.hide(run is None)
         if run is not None:
-            visibility(self.again, False)
+            self.again.hide(True)
             self.result.value, self.frame = "", None
             self.say("Running …")
 
@@ -381,7 +363,7 @@ class SegmentForm(Editing):
         self.runs = Background(self.failed)
         self._busy(None)
         self.say("Cancelled.")
-        visibility(self.again, True)
+        self.again.hide(False)
         self._end(run)
 
     def _end(self, run: _Run) -> None:

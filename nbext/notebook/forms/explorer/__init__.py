@@ -2,6 +2,4 @@
 
 form        the form: what the page asks for, the rows that match, summaries, and what filters mean as a segment
 columns     a table's columns: how each is sorted, filtered, summed up and written as text
-page.js     draws the table, its filters and summaries; every text is a text node
-page.css    the looks of these
 """

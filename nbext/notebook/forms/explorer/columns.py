@@ -21,7 +21,7 @@ from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.distribution import spread
-from nbext.notebook.forms.widgets import is_repeated, text_of
+from nbext.notebook.forms.markup import is_repeated, text_of
 from nbext.notebook.results.numbers import is_missing
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import traitlets
-from anywidget import AnyWidget
 
 from nbext.analysis.segments import SCOPE
 from nbext.core.addresses import looks_like_address
@@ -19,8 +17,9 @@ from nbext.errors import UsageError
 from nbext.notebook.forms.builder import filters
 from nbext.notebook.forms.builder.tree import Group, Line, Tree
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
-from nbext.notebook.forms.form import Form, Snapshot, text_beside
-from nbext.notebook.forms.widgets import code_html, facts_html, is_repeated, table_html
+from nbext.notebook.forms.form import Form, Snapshot
+from nbext.notebook.forms.markup import code_html, facts_html, is_repeated, table_html
+from nbext.notebook.views.view import ViewPart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,16 +94,6 @@ def _within(
 SIZES = (25, 50, 100)
 
 
-class Grid(AnyWidget):
-    """The page's part of the explorer: it draws these traits, and what is done in it comes as messages."""
-
-    _esm = text_beside(__file__, "page.js")
-    _css = text_beside(__file__, "page.css")
-    columns: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
-    view = traitlets.Dict().tag(sync=True)
-    summaries = traitlets.Dict().tag(sync=True)
-
-
 class Explorer(Form):
     """A view of a whole table: sort, filter, turn pages, see each column summed up, go on with a segment."""
 
@@ -132,10 +121,9 @@ class Explorer(Form):
             each = "the column" if len(self.left_out) == 1 else "the columns"
             parts.append(f"{names}: exact, in the token's unit, from {each} ..._raw.")
         self.hint = " ".join(parts)
-        self.grid = Grid(columns=[column.described() for column in self.columns])
-        self.obey(self.grid, self.do)
-        self.assemble(self.grid, self.status)
-        self.widget.add_class("nbext-wide")
+        described = [column.described() for column in self.columns]
+        self.grid = ViewPart("grid", self.do, columns=described, view={}, summaries={})
+        self.assemble(self.grid, self.status, wide=True)
         self.publish()
         self._sum_up()
 
@@ -223,7 +211,7 @@ class Explorer(Form):
     def _sum_up(self) -> None:
         """Sum the columns up over the rows that match, beside the page: of a million rows it takes seconds."""
         rows, question = self.rows, dict(self.asked)
-        self.grid.summaries = {**self.grid.summaries, "stale": True}
+        self.grid.show(summaries={**self.grid.shown["summaries"], "stale": True})
 
         def run() -> None:
             made: dict[str, Any] = {"stale": False}
@@ -234,7 +222,7 @@ class Explorer(Form):
                 made[str(place)] = column.summed_up(
                     column.key.take(rows) if question else column.key
                 )
-            self.grid.summaries = made
+            self.grid.show(summaries=made)
             self.renew()
 
         self.background.schedule(run)
@@ -243,7 +231,7 @@ class Explorer(Form):
         """Show the page of rows that is asked for."""
         places = self.rows.slice(self.start, self.size)
         cells = (map(column.text, column.key.take(places).to_pylist()) for column in self.columns)
-        self.grid.view = {
+        view = {
             "rows": list(zip((place + 1 for place in places.to_pylist()), *cells, strict=True)),
             "total": self.total,
             "matched": len(self.rows),
@@ -254,6 +242,7 @@ class Explorer(Form):
             "errors": {str(place): text for place, text in self.errors.items()},
             "segment": self.segment,
         }
+        self.grid.show(view=view)
         self.renew()
 
     def in_words(self) -> str:
@@ -279,13 +268,15 @@ class Explorer(Form):
         """The rows that are shown, of which they are, and the sums of the columns."""
         heads = [
             f"{one['name']} ({one['unit']})" if one["unit"] else one["name"]
-            for one in self.grid.columns
+            for one in self.grid.shown["columns"]
         ]
         numbers = [place for place, column in enumerate(self.columns) if column.kind == "number"]
         rows = [
-            ["" if cell is None else cell for cell in row[1:]] for row in self.grid.view["rows"]
+            ["" if cell is None else cell for cell in row[1:]]
+            for row in self.grid.shown["view"]["rows"]
         ]
-        known = {} if self.grid.summaries.get("stale") else self.grid.summaries
+        summaries = self.grid.shown["summaries"]
+        known = {} if summaries.get("stale") else summaries
         sums = [
             (f"Sum of {heads[place]}", known[str(place)]["sum"])
             for place in numbers

@@ -1,44 +1,29 @@
-// Draws a page of the table, its filters and summaries. Python holds the table: what is done here is sent as a message,
-// and comes back as the trait `view`. A stranger's text becomes text nodes and attributes alone.
+// @ts-nocheck
+// Draws a page of the table, its filters and summaries. Python holds the table: what is done here is sent as a message.
+import { active, copied, count, h, press, text, unique } from "./dom.js";
 
 const TYPING = 350; // ms without a key before a filter is sent
 const NONE = "missing";
-let made = 0;
 
-function h(tag, props, ...inside) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(props || {})) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (["value", "disabled", "hidden"].includes(name)) element[name] = value;
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
-  }
-  element.append(...inside.filter((one) => one !== null && one !== undefined));
-  return element;
-}
-
-const text = (element, said) => { if (element.textContent !== said) element.textContent = said; };
-const count = (number) => number.toLocaleString("en");
-const press = (label, act, props) => h("button", { type: "button", class: "nbl-button", ...props, onclick: act }, label);
-
-class Page {
-  constructor(model, el) {
-    Object.assign(this, { model, el, columns: model.get("columns"), id: `nbx-${made++}`, late: new Map() });
+export class Grid {
+  constructor(link, id, shown) {
+    this.el = h("div", { class: "nbx" });
+    Object.assign(this, { link, id, shown, columns: shown.columns, late: new Set(), prefix: unique("nbx") });
     this.build();
-    this.draw();
-    this.sumUp();
-    model.on("change:view", () => this.draw());
-    model.on("change:summaries", () => this.sumUp());
+    this.update(shown);
   }
 
   send(op, more) {
-    for (const at of [...this.late.keys()]) this.flush(at);
-    this.model.send({ op, ...more });
+    this.link.send(this.id, op, more);
+  }
+
+  update(changes) {
+    Object.assign(this.shown, changes);
+    if ("view" in changes) this.draw();
+    if ("summaries" in changes) this.sumUp();
   }
 
   build() {
-    this.el.classList.add("nbx");
-    // Else a letter on a button is a command of the notebook.
-    this.el.setAttribute("data-lm-suppress-shortcuts", "true");
     this.where = h("span", { role: "status", class: "nbx-where" });
     this.copied = h("span", { role: "status", class: "nbext-note" });
     this.number = h("input", { type: "text", inputmode: "numeric", "aria-label": "Page", class: "nbx-page", onchange: () => this.turn(parseInt(this.number.value, 10) - 1 || 0) });
@@ -52,20 +37,20 @@ class Page {
     this.segment = press("As a segment", () => this.send("segment"), { title: "Write the filters as conditions of a segment" });
     this.clear = press("Clear filters", () => {
       for (const { inputs } of this.heads) for (const one of Object.values(inputs)) one.value = "";
-      this.columns.forEach((_, at) => this.sendFilter(at));
+      for (const at of this.columns.keys()) this.sendFilter(at);
     });
     this.heads = this.columns.map((column, at) => this.head(column, at));
     const row = (cells, name) => h("tr", null, h("td", { class: "nbx-row" }, name), ...cells);
     this.body = h("tbody");
-    const table = h("table", { class: "nbx-table mathjax_ignore tex2jax_ignore" }, h("caption", { class: "nbl-unseen" }, "The table's rows"),
+    const table = h("table", { class: "nbx-table mathjax_ignore tex2jax_ignore" }, h("caption", { class: "nbext-unseen" }, "The table's rows"),
       h("thead", null, h("tr", null, h("th", { scope: "col", class: "nbx-row" }, "Row"), ...this.heads.map((one) => one.el)),
         row(this.heads.map((one) => one.sums), ""), row(this.heads.map((one) => one.filter), "")), this.body);
     this.cell = h("pre", { class: "nbext-code", tabindex: "0", role: "group", "aria-label": "Code" });
     this.note = h("div", { class: "nbext-note" });
     this.asSegment = h("div", { hidden: true }, this.note, this.cell, press("Copy cell", () => this.copy(this.cell.textContent)));
-    this.el.append(h("div", { class: "nbl-actions" }, this.where, this.clear, this.segment, this.copied), this.asSegment,
+    this.el.append(h("div", { class: "nbext-actions" }, this.where, this.clear, this.segment, this.copied), this.asSegment,
       h("div", { class: "nbx-scroll", tabindex: "0", role: "region", "aria-label": "Table" }, table),
-      h("div", { class: "nbl-actions" }, this.first, this.back, this.number, this.pages, this.on, this.last, this.size));
+      h("div", { class: "nbext-actions" }, this.first, this.back, this.number, this.pages, this.on, this.last, this.size));
   }
 
   head(column, at) {
@@ -73,9 +58,9 @@ class Page {
     const sort = press(unit ? `${name} (${unit})` : name, () => this.send("sort", { at }), { class: "nbx-sort", title: `Sort by ${name}` });
     const arrow = h("span", { "aria-hidden": "true", class: "nbx-arrow" });
     sort.append(arrow);
-    const typed = () => { clearTimeout(this.late.get(at)); this.late.set(at, setTimeout(() => this.flush(at), TYPING)); };
+    const typed = () => { this.late.add(at); this.link.later(`${this.id} ${at}`, () => this.sendFilter(at), TYPING); };
     const field = (said, shown) => h("input", { type: "text", class: "nbx-filter", placeholder: shown, "aria-label": `${said}: ${name}`, oninput: typed,
-      onkeydown: (event) => { if (event.key === "Enter") this.flush(at); } });
+      onkeydown: (event) => { if (event.key === "Enter") this.link.flush(); } });
     const inputs = {};
     if (kind === "flag") {
       inputs.text = h("select", { "aria-label": `Filter: ${name}`, onchange: () => this.sendFilter(at) },
@@ -84,22 +69,16 @@ class Page {
       inputs.min = field(kind === "time" ? "From" : "At least", kind === "time" ? "from" : "min");
       inputs.max = field(kind === "time" ? "To" : "At most", kind === "time" ? "to" : "max");
     } else inputs.text = field("Contains", "contains");
-    const error = h("div", { class: "nbext-error", role: "alert", id: `${this.id}-${at}` });
+    const error = h("div", { class: "nbext-error", role: "alert", id: `${this.prefix}-${at}` });
     const side = kind === "number" ? "nbext-number" : null;
     return { sort, arrow, inputs, error, el: h("th", { scope: "col", class: side }, sort), sums: h("td", { class: "nbx-sums" }),
       filter: h("td", null, h("div", { class: "nbx-filters" }, ...Object.values(inputs)), error) };
   }
 
-  flush(at) {
-    if (!this.late.has(at)) return;
-    clearTimeout(this.late.get(at));
-    this.sendFilter(at);
-  }
-
   sendFilter(at) {
     this.late.delete(at);
     const value = Object.fromEntries(Object.entries(this.heads[at].inputs).map(([key, one]) => [key, one.value]));
-    this.model.send({ op: "filter", at, value });
+    this.send("filter", { at, value });
   }
 
   turn(page) {
@@ -107,21 +86,16 @@ class Page {
   }
 
   async copy(what) {
-    try {
-      await navigator.clipboard.writeText(what);
-      text(this.copied, `Copied ${what.length > 42 ? "the cell" : what}.`);
-    } catch {
-      text(this.copied, `This page may not copy: ${what}`);
-    }
+    text(this.copied, (await copied(what)) ? `Copied ${what.length > 42 ? "the cell" : what}.` : `This page may not copy: ${what}`);
   }
 
   draw() {
-    const { rows, total, matched, start, size, sort, filters, errors, segment } = this.model.get("view");
+    const { rows, total, matched, start, size, sort, filters, errors, segment } = this.shown.view;
     this.page = Math.floor(start / size);
     this.most = Math.max(0, Math.ceil(matched / size) - 1);
     const of = matched === total ? "" : ` that match, of ${count(total)}`;
     text(this.where, matched ? `Rows ${count(start + 1)} to ${count(start + rows.length)} of ${count(matched)}${of}` : `No row of ${count(total)} matches.`);
-    if (document.activeElement !== this.number) this.number.value = String(this.page + 1);
+    if (active(this.el) !== this.number) this.number.value = String(this.page + 1);
     text(this.pages, `of ${count(this.most + 1)}`);
     this.size.value = String(size);
     this.first.disabled = this.back.disabled = this.page === 0;
@@ -137,7 +111,7 @@ class Page {
         input.setAttribute("aria-invalid", String(wrong !== ""));
         if (wrong) input.setAttribute("aria-describedby", head.error.id);
         const said = (filters[at] || {})[key] || "";
-        if (document.activeElement !== input && !this.late.has(at) && input.value !== said) input.value = said;
+        if (active(this.el) !== input && !this.late.has(at) && input.value !== said) input.value = said;
       }
     });
     // The digits after the point of a page's amounts get equal room, so that the points are below one another.
@@ -164,7 +138,7 @@ class Page {
   }
 
   sumUp() {
-    const summaries = this.model.get("summaries");
+    const summaries = this.shown.summaries;
     this.el.classList.toggle("nbx-stale", Boolean(summaries.stale));
     this.heads.forEach(({ sums }, at) => {
       const made = summaries[at];
@@ -179,9 +153,3 @@ class Page {
     });
   }
 }
-
-export default {
-  render({ model, el }) {
-    new Page(model, el);
-  },
-};

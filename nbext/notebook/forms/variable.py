@@ -1,0 +1,78 @@
+"""The notebook's variable for a result, its other variables, and its history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.getipython import get_ipython
+
+from nbext.core.provenance import Provenance
+from nbext.core.untrusted_text import visible
+from nbext.errors import UsageError
+from nbext.notebook import session
+from nbext.notebook.cell.request import SegmentQuery
+from nbext.notebook.results.deliver import checked_name
+from nbext.notebook.views.parts import InputField
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Variable:
+    """The field that names the notebook's variable for a result. What else it holds is replaced when asked twice."""
+
+    def __init__(self, name: str, *, width: str) -> None:
+        self.field = InputField("Variable", name, width=width).changed(lambda: self._say(""))
+        self._warned: tuple[str, Any] | None = None
+
+    def checked(self) -> str | None:
+        """Return the name, as Python reads it; None where a variable may not have it, and then the field says why."""
+        try:
+            return checked_name(self.field.value.strip(), variables())
+        except UsageError as error:
+            self._say(str(error))
+            return None
+
+    def name(self) -> str | None:
+        """Return the name to write to; None where the field says why not.
+
+        That of another value than a table of nbext is refused when it is first asked for.
+        """
+        name, known = self.checked(), variables()
+        if name is None:
+            return None
+        held = known.get(name)
+        said = self._warned is not None and self._warned[0] == name and self._warned[1] is held
+        if name in known and not said and not Provenance.of(held):
+            self._warned = (name, held)
+            kind = type(held).__name__
+            self._say(
+                f"{name} holds a value already (type {visible(kind)}). Press again to replace it."
+            )
+            return None
+        self._say("")
+        return name
+
+    def _say(self, error: str) -> None:
+        self.field.error = error
+        if error:
+            self.field.focus()
+
+    def assign(self, name: str, value: Any) -> None:
+        """Assign the value to the notebook's variable of that name."""
+        variables()[checked_name(name)] = value
+
+
+def variables() -> dict[str, Any]:
+    """Return the notebook's variables; raise `UsageError` where there is no notebook."""
+    shell = get_ipython()
+    if shell is None:
+        raise UsageError("This is not IPython: there is no notebook whose variable could be set.")
+    names: dict[str, Any] = shell.user_ns
+    return names
+
+
+def add_to_history(query: SegmentQuery, frame: pd.DataFrame) -> None:
+    """Add a query that ran to the notebook's history, where nbext is loaded in it."""
+    if here := session.current_session():
+        here.history.add(query, frame)

@@ -1,0 +1,18 @@
+"""What a notebook's page draws: one widget, its parts, and the ES modules that the page asks for by message.
+
+view        the widget, which holds no state but a digest; a part: what it shows, and what is done in it
+parts       text, fields, buttons and groups of them
+loader.js   all of the widget that a saved notebook can hold: asks for the other modules, once for each page
+dom.js      the only place that makes elements: a stranger's text becomes text nodes, values and attributes alone
+link.js     messages to Python, each one heard or said to wait
+form.js     draws forms, fields and buttons, and says what is wrong with a field to screen readers, too
+results.js  draws the results of a search
+lines.js    draws a segment's conditions, one below the other
+beside.js   draws how many wallets match, what each condition takes away, and the JSON
+line.js     one condition: its words, and its fields where it is edited
+picker.js   a text input with what fits below it
+grid.js     draws a page of a table, its filters and summaries
+app.js      the kinds of parts; draws a widget, then hides its snapshot
+style.css   the looks of all parts
+twin.css    the looks of snapshots, which are inside of each
+"""

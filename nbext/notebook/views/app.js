@@ -1,0 +1,51 @@
+// @ts-check
+// What the loader calls: draws a widget's parts, and once they are drawn hides the snapshot beside them.
+import { h } from "./dom.js";
+import { Bar, Button, Field, Form, focusHeld, Group, Html } from "./form.js";
+import { Grid } from "./grid.js";
+import { Lines } from "./lines.js";
+import { Link } from "./link.js";
+import { Results } from "./results.js";
+
+/** @typedef {import("./link.js").Message} Message */
+/** @typedef {import("./link.js").Part} Part */
+
+/** @type {Record<string, new (link: Link, id: number, shown: Message, make: (shown: Message) => Part) => Part>} */
+const KINDS = { form: Form, group: Group, html: Html, field: Field, button: Button, bar: Bar, results: Results, lines: Lines, grid: Grid };
+const WAITS = "A cell is running; waiting for it.";
+
+/** @param {{ model: import("@anywidget/types").AnyModel<any>, el: HTMLElement, css: string }} widget */
+export function mount({ model, el, css }) {
+  // Else a letter on a button is a command of the notebook.
+  const box = h("div", { class: "nbext-view", "data-lm-suppress-shortcuts": "true" });
+  const waits = h("div", { class: "nbext-note nbext-waits", role: "status" });
+  const link = new Link(model, (waiting) => { waits.textContent = waiting ? WAITS : ""; });
+  /** @param {Message} shown @returns {Part} */
+  const make = (shown) => {
+    const part = new KINDS[shown.kind](link, shown.id, shown, make);
+    part.el.hidden = Boolean(shown.hidden);
+    link.parts.set(shown.id, part);
+    return part;
+  };
+  /** @param {Message} message @param {DataView[]} buffers */
+  const heard = (message, buffers) => {
+    if (message.op === "draw" && message.to === link.view) {
+      box.replaceChildren(make(message.root).el);
+      // Only now, and only while this is in the page: who sees the live view does not see its snapshot twice.
+      const name = CSS.escape(model.get("snapshot"));
+      el.append(h("style", null, `.${name}, .jp-OutputArea-child:has(.${name}) { display: none }`));
+    } else focusHeld(box, () => link.heard(message, buffers));
+  };
+  el.append(h("style", null, css), box, waits);
+  // From here on it changes once: when the kernel of this widget is restarted or is gone.
+  const gone = () => box.classList.add("nbext-gone");
+  model.on("msg:custom", heard);
+  model.on("comm_live_update", gone);
+  link.send(0, "begin");
+  return () => {
+    model.off("msg:custom", heard);
+    model.off("comm_live_update", gone);
+    for (const part of link.parts.values()) part.end?.();
+    link.end();
+  };
+}

@@ -1,0 +1,92 @@
+// @ts-check
+// Beside a segment's conditions: how many wallets match, what each condition takes away, and the JSON.
+import { active, copied, count, h, press, put, text, unique } from "./dom.js";
+
+const TYPING = 400; // ms without a key before half-typed JSON is read
+const HEADS = ["Condition", "Alone", "Removes", "Remain"];
+
+export class Beside {
+  /** @param {import("./lines.js").Lines} page */
+  constructor(page) {
+    this.page = page;
+    this.clock = 0;
+    this.total = h("span", { role: "status" });
+    // Not announced: it changes every second.
+    this.seconds = h("span", { class: "nbext-note" });
+    this.stop = press("Cancel", () => page.send(page.shown.counted.act), { hidden: true });
+    this.funnel = h("table", { class: "nbl-funnel" });
+    this.sample = h("div", { class: "nbext-note nbl-sample" });
+    this.notes = h("div", { class: "nbext-note" });
+    this.error = h("div", { class: "nbext-error", role: "alert", id: unique("nbl") });
+    this.json = h("textarea", {
+      class: "nbl-json", spellcheck: "false", rows: 6, "aria-label": "The conditions as JSON",
+      oninput: () => page.link.later("json", () => page.send("json", { id: 0, value: this.json.value }), TYPING),
+      onblur: () => { page.link.flush(); this.draw(page.shown.tree); },
+    });
+    this.said = h("span", { class: "nbext-note", role: "status" });
+    const insert = () => page.send("insert", { here: page.cells() !== null });
+    this.el = h("div", { class: "nbl-beside" }, h("div", { class: "nbl-total" }, this.total, this.seconds, " ", this.stop), this.funnel, this.sample, this.notes,
+      h("div", { class: "nbext-label" }, "JSON"), this.json, this.error,
+      h("div", { class: "nbext-actions" }, press("Copy JSON", () => this.copy(this.json.value)), press("Copy cell", () => this.copy(page.shown.tree.cell)),
+        page.shown.spec.cells && press("Insert cell", insert, { class: "nbext-button nbext-insert" }), this.said));
+  }
+
+  /** @param {any} tree */
+  draw(tree) {
+    const { json } = this;
+    if (active(json) !== json && json.value !== tree.json) json.value = tree.json;
+    json.rows = Math.min(16, 2 + json.value.split("\n").reduce((rows, one) => rows + Math.ceil((one.length + 1) / 44), 0));
+    text(this.error, tree.jsonError);
+    put(json, "aria-invalid", String(tree.jsonError !== ""));
+    put(json, "aria-describedby", tree.jsonError ? this.error.id : null);
+  }
+
+  /** @param {any} counted */
+  count({ matched, stale, text: said, act, steps = [], sample = [], notes = [] }) {
+    const inside = typeof matched !== "number" ? [] : [h("span", { class: stale ? "nbext-old" : "nbext-big" }, count(matched)),
+      stale ? " before the change. " : matched === 1 ? " wallet matches" : " wallets match"];
+    this.total.replaceChildren(...inside, ...(said ? [h("span", { class: "nbext-note" }, said)] : []));
+    this.wait(act || "");
+    const head = HEADS.map((one, at) => h("th", { scope: "col", class: at ? "nbext-number" : null }, one));
+    const rows = steps.map((/** @type {any} */ step) => h("tr", null,
+      h("td", { title: step.label }, h("div", { class: "nbl-step" }, step.label), h("div", { class: "nbext-bar", style: `width: ${Math.max(1, 100 * step.share)}%` })),
+      ...[step.alone, step.removes, step.remaining].map((number) => h("td", { class: "nbext-number" }, number))));
+    this.funnel.hidden = rows.length < 2;
+    this.funnel.replaceChildren(h("thead", null, h("tr", null, ...head)), h("tbody", null, ...rows));
+    // Of the conditions that are shown, and of no earlier ones.
+    const wallets = stale ? [] : sample;
+    const short = (/** @type {string} */ one) => (one.length > 20 ? `${one.slice(0, 8)}…${one.slice(-6)}` : one);
+    this.sample.replaceChildren(...(wallets.length ? ["Such as"] : []), ...wallets.map((/** @type {string} */ one) => h("code", { title: one }, short(one))));
+    this.notes.replaceChildren(...notes.map((/** @type {string} */ note) => h("div", null, note)));
+  }
+
+  /** Of a count that takes 2 s, for how long already, and Cancel; of one that failed or was cancelled, Retry. @param {string} act */
+  wait(act) {
+    const began = performance.now();
+    const { stop } = this;
+    const held = active(stop) === stop;
+    clearInterval(this.clock);
+    const show = () => {
+      const seconds = act === "stop" ? Math.floor((performance.now() - began) / 1000) : 0;
+      text(this.seconds, seconds < 2 ? "" : ` ${seconds} s`);
+      stop.hidden = act !== "count" && seconds < 2 && !(act && held);
+      text(stop, act === "count" ? "Retry" : "Cancel");
+      stop.title = act === "count" ? "Count again" : "Stop counting";
+    };
+    show();
+    if (act === "stop") this.clock = window.setInterval(show, 1000);
+    // A button that is hidden loses the focus to the page's body.
+    if (held && stop.hidden) this.page.options.focus();
+  }
+
+  end() {
+    clearInterval(this.clock);
+  }
+
+  /** @param {string} what */
+  async copy(what) {
+    const may = await copied(what);
+    text(this.said, may ? "Copied." : "This page may not copy: select the text and copy it.");
+    if (!may) this.json.select();
+  }
+}

@@ -1,0 +1,160 @@
+// @ts-check
+// Draws forms: their title, groups of parts, text, fields, buttons and a bar. What is wrong with a field is said to
+// screen readers, too, and where what has the focus is switched off or hidden, the focus goes to what is next to it.
+import { active, fill, h, press, put, text, unique, usable } from "./dom.js";
+
+/** @typedef {import("./link.js").Link} Link */
+/** @typedef {import("./link.js").Message} Message */
+/** @typedef {(shown: Message) => import("./link.js").Part} Make */
+
+const FOCUSABLE = "input, select, textarea, button";
+
+export class Group {
+  /** @param {Link} link @param {number} _ @param {Message} shown @param {Make} make */
+  constructor(link, _, shown, make) {
+    this.link = link;
+    this.make = make;
+    this.el = h("div", { class: shown.classes });
+    this.inside = this.el;
+    this.members(shown.members);
+  }
+
+  /** @param {Message[]} members */
+  members(members) {
+    fill(this.inside, members.map((one) => (this.link.parts.get(one.id) ?? this.make(one)).el));
+  }
+
+  /** @param {Message} changes */
+  update(changes) {
+    if (changes.members) this.members(changes.members);
+    if ("hidden" in changes) this.el.hidden = changes.hidden;
+  }
+}
+
+export class Form extends Group {
+  /** @param {Link} link @param {number} id @param {Message} shown @param {Make} make */
+  constructor(link, id, shown, make) {
+    super(link, id, { ...shown, members: [] }, make);
+    this.inside = h("div");
+    this.el.append(h("div", { class: "nbext-title", role: "heading", "aria-level": 2 }, shown.title),
+      h("div", { class: "nbext-note nbext-hint" }, shown.hint), this.inside);
+    this.members(shown.members);
+  }
+}
+
+export class Html {
+  /** @param {Link} _ @param {number} __ @param {Message} shown */
+  constructor(_, __, shown) {
+    this.el = h("div", { class: shown.classes });
+    this.update(shown);
+  }
+
+  /** @param {Message} changes */
+  update(changes) {
+    // Ours, made by the functions of Python that a stranger's text goes through.
+    if ("value" in changes) this.el.innerHTML = changes.value;
+    if ("hidden" in changes) this.el.hidden = changes.hidden;
+  }
+}
+
+export class Button {
+  /** @param {Link} link @param {number} id @param {Message} shown */
+  constructor(link, id, shown) {
+    this.el = press(shown.label, () => link.send(id, "press"), { class: `nbext-button ${shown.classes}`, title: shown.tip || null });
+    this.update(shown);
+  }
+
+  /** @param {Message} changes */
+  update(changes) {
+    if ("disabled" in changes) this.el.disabled = changes.disabled;
+    if ("hidden" in changes) this.el.hidden = changes.hidden;
+  }
+}
+
+export class Bar {
+  /** @param {Link} _ @param {number} __ @param {Message} shown */
+  constructor(_, __, shown) {
+    this.el = h("progress", { class: "nbext-progress", max: 1, "aria-label": shown.label });
+    this.update(shown);
+  }
+
+  /** @param {Message} changes */
+  update(changes) {
+    if ("value" in changes) this.el.value = changes.value;
+    if ("hidden" in changes) this.el.hidden = changes.hidden;
+  }
+}
+
+export class Field {
+  /** @param {Link} link @param {number} id @param {Message} shown */
+  constructor(link, id, shown) {
+    this.link = link;
+    this.id = id;
+    this.help = shown.help;
+    const check = typeof shown.value === "boolean";
+    const below = unique("nbext-below");
+    this.input = shown.choices.length ? this.choices(shown.choices) : h("input", {
+      type: check ? "checkbox" : "text", placeholder: shown.placeholder || null, autocomplete: "off", spellcheck: "false",
+      "aria-required": shown.required ? "true" : null, onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+      oninput: () => (check ? this.sent() : link.later(`${id}`, () => this.sent())),
+    });
+    this.below = h("div", { id: below });
+    put(this.input, "aria-describedby", below);
+    const label = h("span", null, shown.label);
+    const inside = check ? [this.input, label] : [label, this.input];
+    this.el = h("div", { class: "nbext-field", style: `width: ${shown.width}` },
+      h("label", { class: check ? "nbext-check" : "nbext-labelled" }, ...inside), this.below);
+    this.update(shown);
+  }
+
+  /** @param {[string, string][]} choices */
+  choices(choices) {
+    return h("select", { onchange: () => this.sent() }, ...choices.map(([said, value]) => h("option", { value }, said)));
+  }
+
+  get value() {
+    return this.input.type === "checkbox" ? /** @type {HTMLInputElement} */ (this.input).checked : this.input.value;
+  }
+
+  sent() {
+    this.link.send(this.id, "typed", { value: this.value });
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.key === "Enter" && this.input.type === "text") this.link.send(this.id, "enter");
+  }
+
+  /** @param {Message} changes */
+  update(changes) {
+    if ("value" in changes && changes.value !== this.value) Object.assign(this.input, { [typeof changes.value === "boolean" ? "checked" : "value"]: changes.value });
+    if ("error" in changes) {
+      const { error } = changes;
+      text(this.below, error || this.help);
+      put(this.below, "class", error ? "nbext-error" : "nbext-help");
+      // Screen readers announce an alert.
+      put(this.below, "role", error ? "alert" : null);
+      put(this.input, "aria-invalid", error ? "true" : null);
+    }
+    if ("hidden" in changes) this.el.hidden = changes.hidden;
+  }
+
+  /** @param {Message} message */
+  told({ op }) {
+    // Of several views of a form only that one, which somebody is in.
+    if (op === "focus" && this.el.closest(".nbext-form")?.contains(active(this.el))) this.input.focus();
+  }
+}
+
+/**
+ * Runs a change of a view; where what has the focus is switched off or hidden by it, the next to it gets the focus.
+ * @param {HTMLElement} el @param {() => void} change
+ */
+export function focusHeld(el, change) {
+  const held = active(el);
+  const row = held?.closest(".nbext-row");
+  change();
+  if (!held || !el.contains(row ?? null) || usable(held)) return;
+  const near = [...(row?.querySelectorAll("button") ?? []), ...el.querySelectorAll(FOCUSABLE)];
+  /** @type {HTMLElement | undefined} */ (near.find((one) => usable(/** @type {HTMLElement} */ (one))))?.focus();
+}

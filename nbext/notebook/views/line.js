@@ -1,0 +1,285 @@
+// @ts-check
+// One condition: its words, and where it is edited a sentence of its fields. What is empty and not asked for first is
+// folded behind "+ more".
+import { active, h, press, put, text, unique } from "./dom.js";
+import { Picker } from "./picker.js";
+
+/** @typedef {import("./lines.js").Lines} Lines */
+/** @typedef {{ field: string, key: string, detail: string }} Wrong */
+/** @typedef {{ id: number, not: boolean, errors: Wrong[], key: string, label: string, fields: Record<string, any> | null, words: string, json: string, short: string }} Node */
+/** @typedef {{ name: string, label: string, help: string, shape: string, required: boolean, keys: string[], picks: string, choices: [string, string][], examples: any }} Spec */
+/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Input */
+
+const PRESETS = [["7d", "7 days"], ["30d", "30 days"], ["90d", "90 days"], ["180d", "180 days"], ["365d", "1 year"]];
+const SIGNS = [["min", "at least"], ["max", "at most"], ["both", "between"]];
+
+export class Line {
+  /** @param {Lines} page @param {Node} node */
+  constructor(page, node) {
+    const { id } = node;
+    this.page = page;
+    this.id = id;
+    /** @type {Field[]} */
+    this.fields = [];
+    /** @type {HTMLElement | null} */
+    this.editor = null;
+    this.asFields = false;
+    this.not = press("NOT", () => page.send("negate", { id }), { class: "nbext-button nbl-not" });
+    this.kind = h("span", { class: "nbl-kind" });
+    this.words = h("span", { class: "nbl-words" });
+    this.summary = h("button", { type: "button", class: "nbl-summary", onclick: () => this.toggle() }, this.kind, this.words);
+    this.counted = h("span", { class: "nbl-count" });
+    this.remove = press("\u00d7", () => page.send("remove", { id }), { class: "nbext-button nbl-remove", title: "Remove" });
+    this.errors = h("div", { class: "nbext-error", role: "alert" });
+    this.head = h("div", { class: "nbl-head", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) }, this.not, this.summary, this.counted, this.remove);
+    this.el = h("div", { class: "nbl-row" }, this.head, this.errors);
+  }
+
+  toggle() {
+    const open = this.page.shown.opened.includes(this.id);
+    this.page.open(open ? [] : [this.id]);
+    if (!open) this.focus();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (by && event.altKey) this.page.send("move", { id: this.id, by });
+    else if (event.key === "Delete") this.page.send("remove", { id: this.id });
+    else if (by) {
+      const all = [...this.page.el.querySelectorAll(".nbl-summary")];
+      /** @type {HTMLElement | undefined} */ (all[all.indexOf(this.summary) + by])?.focus();
+    } else return;
+    event.preventDefault();
+  }
+
+  /** @param {any} node */
+  update(node) {
+    put(this.not, "aria-pressed", String(node.not));
+    text(this.kind, node.label);
+    text(this.words, node.words || (node.fields ? "…" : node.short));
+    this.summary.title = `${node.label} ${node.words || node.short}`;
+    put(this.not, "aria-label", `NOT ${node.label} ${node.words}`);
+    put(this.remove, "aria-label", `Remove ${node.label} ${node.words}`);
+    this.el.classList.toggle("nbl-wrong", node.errors.length > 0);
+    const open = this.page.shown.opened.includes(this.id);
+    put(this.summary, "aria-expanded", String(open));
+    if (open && (!this.editor || this.asFields !== Boolean(node.fields))) this.build(node);
+    if (!open && this.editor) {
+      this.editor.remove();
+      this.editor = null;
+      this.fields = [];
+    }
+    for (const field of this.fields) {
+      field.chain = node.fields?.chain;
+      field.update(node.fields ? node.fields[field.spec.name] : node.json, node.errors);
+    }
+    const held = new Set(this.fields.map((one) => one.spec.name));
+    text(this.errors, node.errors.filter((/** @type {Wrong} */ one) => !held.has(one.field)).map((/** @type {Wrong} */ one) => one.detail).join(" "));
+  }
+
+  /** @param {Node} node */
+  build(node) {
+    const { page, id } = this;
+    this.editor?.remove();
+    this.asFields = Boolean(node.fields);
+    const about = page.shown.spec.conditions[node.key];
+    /** @type {Spec[]} */
+    const specs = node.fields ? about.fields : [{ name: "", label: "As JSON", shape: "json", help: "", keys: [], choices: [] }];
+    this.fields = specs.map((spec) => new Field(page, id, spec));
+    const act = (/** @type {string} */ label, /** @type {string} */ op, /** @type {any} */ more = {}) => press(label, () => page.send(op, { id, ...more }), { "data-op": op });
+    this.editor = h("fieldset", { class: "nbl-editor", onkeydown: (/** @type {KeyboardEvent} */ event) => this.typed(event) },
+      h("legend", { class: "nbext-unseen" }, node.label), about?.help ? h("div", { class: "nbext-help" }, about.help) : null,
+      h("div", { class: "nbl-fields" }, ...this.fields.map((one) => one.el), ...folded(this.fields, node.fields ?? {})),
+      h("div", { class: "nbext-actions" }, press("Done", () => this.close()), act("Or \u2026", "either"), act("Group", "wrap"),
+        act("Duplicate", "duplicate"), act("Up", "move", { by: -1 }), act("Down", "move", { by: 1 })));
+    this.el.append(this.editor);
+  }
+
+  /** @param {KeyboardEvent} event */
+  typed(event) {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey) return;
+    const enters = event.key === "Enter" && /** @type {Element} */ (event.target).matches("input");
+    if (event.key !== "Escape" && !enters) return;
+    event.preventDefault();
+    this.close();
+  }
+
+  close() {
+    this.page.open([]);
+    this.summary.focus();
+  }
+
+  /** @param {boolean} [keep] @param {string} [name] */
+  focus(keep, name) {
+    if (keep || !this.fields.length) {
+      this.summary.focus();
+      return;
+    }
+    const named = name && this.fields.find((one) => one.spec.name === name);
+    const empty = this.fields.find((one) => one.spec.required && !one.input.value);
+    const next = this.fields.find((one) => !one.spec.required && one.input.localName !== "select");
+    const field = named || empty || next || this.fields[0];
+    field.el.hidden = false;
+    field.input.focus();
+  }
+}
+
+/**
+ * Folds the fields that are empty and not asked for first; returns the choice that unfolds one, if any is folded.
+ * @param {Field[]} fields @param {Record<string, any>} held
+ */
+function folded(fields, held) {
+  const first = [fields[0], fields.find((one) => one.spec.shape === "pair"), fields.find((one) => one.spec.picks === "time")];
+  const rest = fields.filter((one) => !one.spec.required && !(one.spec.name in held) && !first.includes(one));
+  for (const one of rest) one.el.hidden = true;
+  if (!rest.length) return [];
+  const more = h("select", { class: "nbl-more", "aria-label": "+ more", onchange: () => {
+    const field = rest.find((one) => one.spec.name === more.value);
+    more.querySelector(`option[value="${CSS.escape(more.value)}"]`)?.remove();
+    more.hidden = more.options.length < 2;
+    more.value = "";
+    if (field) {
+      field.el.hidden = false;
+      field.input.focus();
+    }
+  } }, h("option", { value: "" }, "+ more"), ...rest.map(({ spec }) => h("option", { value: spec.name }, spec.label)));
+  return [more];
+}
+
+export class Field {
+  /** @param {Lines} page @param {number} id @param {Spec} spec */
+  constructor(page, id, spec) {
+    this.page = page;
+    this.id = id;
+    this.spec = spec;
+    /** @type {string | undefined} */
+    this.chain = undefined;
+    this.offered = "";
+    this.name = unique("nbl");
+    const label = spec.label + (spec.required ? " *" : "");
+    this.error = h("div", { class: "nbext-error", role: "alert", id: `${this.name}-error` });
+    const keys = spec.shape === "pair" ? spec.keys : [""];
+    /** @type {Record<string, Input>} */
+    this.inputs = Object.fromEntries(keys.map((key) => [key, this.made(key)]));
+    this.input = this.inputs[keys[0]];
+    const named = (/** @type {string} */ key) => (key ? `${label}, ${key}` : label);
+    this.bounds = spec.keys.includes("min") && spec.keys.includes("max") ? h("select", { "aria-label": `${label}, how`, onchange: () => this.bounded() },
+      ...SIGNS.map(([value, said]) => h("option", { value }, said))) : null;
+    const labels = keys.map((key) => h("label", { class: "nbext-labelled" }, h("span", { title: named(key) }, named(key)), this.inputs[key]));
+    this.el = h("div", { class: `nbl-field nbl-is-${spec.shape}` }, h("div", { class: "nbl-pair" }, this.bounds, ...labels));
+    if (spec.picks === "time") this.times(keys, named);
+    if (["token", "collection", "segment", "list"].includes(spec.picks)) this.picks();
+    this.el.append(h("div", { class: "nbext-help", title: spec.help, id: `${this.name}-help` }, spec.help), this.error);
+    this.bind("min");
+  }
+
+  /** @param {string} key @returns {Input} */
+  made(key) {
+    const { spec } = this;
+    const common = { "aria-describedby": `${this.name}-help ${this.name}-error` };
+    if (["choice", "flag", "order", "several"].includes(spec.shape)) {
+      const several = spec.shape === "several";
+      const select = h("select", { ...common, multiple: several, onchange: () => this.sent() });
+      select.append(...spec.choices.map(([value, said]) => h("option", { value }, said)));
+      if (several) select.size = Math.min(4, spec.choices.length);
+      return select;
+    }
+    const hint = key ? spec.examples[key] : spec.examples;
+    const said = typeof hint === "string" ? hint : "";
+    const typing = { ...common, autocomplete: "off", spellcheck: "false", "aria-required": spec.required ? "true" : null,
+      oninput: () => this.page.link.later(this.name, () => this.sent()), onblur: () => this.page.link.flush() };
+    return spec.shape === "json" ? h("textarea", { ...typing, rows: 5 }) : h("input", { ...typing, type: "text", placeholder: said, title: said || null });
+  }
+
+  value() {
+    if (this.spec.shape === "pair") return Object.fromEntries(Object.entries(this.inputs).map(([key, one]) => [key, one.value]));
+    return this.spec.shape === "several" ? [.../** @type {HTMLSelectElement} */ (this.input).selectedOptions].map((one) => one.value) : this.input.value;
+  }
+
+  sent() {
+    const { id, spec } = this;
+    if (spec.shape === "json") this.page.send("json", { id, value: this.value() });
+    else this.page.send("set", { id, field: spec.name, value: this.value() });
+  }
+
+  /** @param {string} key @param {string} value */
+  put(key, value) {
+    this.inputs[key].value = value;
+    this.sent();
+  }
+
+  /** Shows the bounds that an operator has. @param {string} how */
+  bind(how) {
+    if (!this.bounds) return;
+    this.bounds.value = how;
+    for (const [key, input] of Object.entries(this.inputs)) /** @type {HTMLElement} */ (input.parentElement).hidden = how !== "both" && how !== key;
+  }
+
+  bounded() {
+    const how = /** @type {HTMLSelectElement} */ (this.bounds).value;
+    const { min, max } = this.inputs;
+    // What was typed goes along with the operator.
+    if (how === "max" && !max.value) [min.value, max.value] = ["", min.value];
+    else if (how === "min" && !min.value) [min.value, max.value] = [max.value, ""];
+    else if (how !== "both") this.inputs[how === "min" ? "max" : "min"].value = "";
+    this.bind(how);
+    this.sent();
+    (how === "max" ? max : min).focus();
+  }
+
+  /** @param {string[]} keys @param {(key: string) => string} named */
+  times(keys, named) {
+    for (const key of keys) {
+      const presets = key ? [] : PRESETS.map(([value, said]) => press(said, () => this.put(key, value), { class: "nbext-button nbl-preset" }));
+      const day = h("input", { type: "date", "aria-label": `${named(key)}, as a date`, onchange: (/** @type {any} */ event) => this.put(key, event.target.value) });
+      this.el.append(h("div", { class: "nbext-actions" }, ...presets, day));
+    }
+  }
+
+  picks() {
+    const { page, spec, id } = this;
+    const input = /** @type {HTMLInputElement} */ (this.input);
+    // Of a list that is typed, the last word is searched, and a pick takes its place.
+    const last = () => (spec.shape === "list" ? input.value.split(/[,\s]+/).pop() ?? "" : input.value);
+    const box = new Picker(input, (done) => page.search([spec.picks], last(), this.chain, done), (one) => {
+      if (one.value.startsWith("$")) page.send("list", { id, value: one.value.slice(1) });
+      else if (spec.shape === "list") this.put("", input.value.slice(0, input.value.length - last().length) + one.value);
+      else this.put("", one.value);
+    }, () => page.pressed);
+    this.el.append(box.list);
+  }
+
+  /** @param {[string, string][]} choices */
+  offer(choices) {
+    const said = JSON.stringify(choices);
+    if (this.offered === said) return;
+    this.offered = said;
+    this.input.replaceChildren(...choices.map(([value, words]) => h("option", { value }, words)));
+  }
+
+  /** @param {any} shown @param {Wrong[]} errors */
+  update(shown, errors) {
+    for (const [key, input] of Object.entries(this.inputs)) {
+      const value = this.spec.shape === "pair" ? shown?.[key] ?? "" : shown ?? "";
+      if (this.spec.shape === "several") {
+        for (const option of /** @type {HTMLSelectElement} */ (input).options) option.selected = value.includes(option.value);
+      } else if (active(input) !== input || input.localName === "select") {
+        const known = input.localName !== "select" || [.../** @type {HTMLSelectElement} */ (input).options].some((one) => one.value === value);
+        if (!known) input.append(h("option", { value }, value));
+        if (input.value !== value) input.value = value;
+      }
+    }
+    const { min, max } = this.inputs;
+    if (this.bounds && max.value) this.bind(min.value ? "both" : this.bounds.value === "both" ? "both" : "max");
+    if (shown !== undefined) this.el.hidden = false;
+    const wrong = errors.filter((one) => one.field === this.spec.name);
+    text(this.error, wrong.map((one) => one.detail).join(" "));
+    if (wrong.length) this.el.hidden = false;
+    this.el.classList.toggle("nbl-wrong", wrong.length > 0);
+    for (const [key, input] of Object.entries(this.inputs)) {
+      const own = wrong.some((one) => !one.key || one.key === key || !this.inputs[one.key]);
+      put(input, "aria-invalid", String(own));
+    }
+  }
+}

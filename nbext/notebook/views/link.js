@@ -1,0 +1,77 @@
+// @ts-check
+// A view's way to Python. Every message is heard at once unless a cell is running: then the view says that it waits.
+import { unique } from "./dom.js";
+
+/** @typedef {any} Message  what Python sends, or is asked */
+/** @typedef {{ el: HTMLElement, update: (changes: Message) => void, told?: (message: Message) => void, end?: () => void }} Part */
+
+const TYPING = 150; // ms without a key before what is typed is sent
+const PATIENCE = 1000; // ms without an answer before a view says that it waits
+
+export class Link {
+  /** @param {import("@anywidget/types").AnyModel<any>} model @param {(waits: boolean) => void} waiting */
+  constructor(model, waiting) {
+    this.model = model;
+    this.waiting = waiting;
+    this.view = unique(`view-${Date.now()}`);
+    this.number = 0;
+    /** @type {Map<number, Part>} */
+    this.parts = new Map();
+    /** @type {Map<number, number>} */
+    this.unheard = new Map();
+    /** @type {Map<number, (message: Message) => void>} */
+    this.asked = new Map();
+    /** @type {Map<string, { act: () => void, timer: number }>} */
+    this.typed = new Map();
+  }
+
+  /** @param {number} part @param {string} op @param {Message} [more] @returns {number} */
+  send(part, op, more) {
+    this.flush();
+    this.number += 1;
+    const { number } = this;
+    this.unheard.set(number, window.setTimeout(() => this.waiting(true), PATIENCE));
+    this.model.send({ ...more, op, part, number, from: this.view });
+    return number;
+  }
+
+  /** @param {number} part @param {string} op @param {Message} [more] @returns {Promise<Message>} the answer, with its buffers */
+  ask(part, op, more) {
+    return new Promise((resolve) => this.asked.set(this.send(part, op, more), resolve));
+  }
+
+  /** Does something once typing pauses, and always before anything else is sent. @param {string} key @param {() => void} act @param {number} [wait] */
+  later(key, act, wait = TYPING) {
+    clearTimeout(this.typed.get(key)?.timer);
+    this.typed.set(key, { act, timer: window.setTimeout(() => this.flush(), wait) });
+  }
+
+  flush() {
+    const late = [...this.typed.values()];
+    this.typed.clear();
+    for (const { act, timer } of late) {
+      clearTimeout(timer);
+      act();
+    }
+  }
+
+  /** @param {Message} message @param {DataView[]} buffers */
+  heard(message, buffers) {
+    const { op, number, part } = message;
+    if (message.to && message.to !== this.view) return;
+    if (op === "heard") {
+      clearTimeout(this.unheard.get(number));
+      this.unheard.delete(number);
+      if (!this.unheard.size) this.waiting(false);
+    } else if (op === "answer") {
+      this.asked.get(number)?.({ ...message, buffers });
+      this.asked.delete(number);
+    } else if (op === "show" && message.by !== this.view) this.parts.get(part)?.update(message.changes);
+    else if (op !== "show") this.parts.get(part)?.told?.(message);
+  }
+
+  end() {
+    for (const timer of this.unheard.values()) clearTimeout(timer);
+    for (const { timer } of this.typed.values()) clearTimeout(timer);
+  }
+}

@@ -1,0 +1,112 @@
+// @ts-check
+// A text input with what fits below it: arrows choose, Enter picks, Escape closes.
+import { active, h, put, unique } from "./dom.js";
+
+/** @typedef {{ kind?: string, key?: string, value: string, label: string, name?: string, verified?: boolean, spam?: boolean, holders?: string }} Item */
+/** @typedef {(found: { found: Item[], error?: string }) => void} Done */
+
+const TYPING = 150; // ms without a key before what is typed is looked for
+
+export class Picker {
+  /**
+   * @param {HTMLInputElement} input @param {(done: Done) => void} search @param {(one: Item) => void} pick
+   * @param {() => boolean} pressed  whether a pointer is down
+   */
+  constructor(input, search, pick, pressed) {
+    this.input = input;
+    this.search = search;
+    this.pick = pick;
+    /** @type {Item[]} */
+    this.items = [];
+    this.at = -1;
+    this.timer = 0;
+    this.asks = 0;
+    this.waits = false;
+    this.wanted = false;
+    this.list = h("div", { role: "listbox", class: "nbl-options", hidden: true, id: unique("nbl-options"), "aria-label": "Suggestions" });
+    for (const [name, value] of Object.entries({ role: "combobox", "aria-expanded": "false", "aria-autocomplete": "list", "aria-controls": this.list.id })) put(input, name, value);
+    input.addEventListener("input", () => this.ask());
+    input.addEventListener("focus", () => this.ask());
+    input.addEventListener("blur", () => {
+      this.wanted = false;
+      // A list that closes under the pointer would move what is clicked away from it.
+      if (pressed()) document.addEventListener("pointerup", () => setTimeout(() => this.close(), 0), { once: true });
+      else this.close();
+    });
+    input.addEventListener("keydown", (event) => this.key(event));
+    // Else the input loses the focus, and with it the list, before the click.
+    this.list.addEventListener("mousedown", (event) => event.preventDefault());
+  }
+
+  ask() {
+    clearTimeout(this.timer);
+    this.wanted = false;
+    this.waits = true;
+    this.asks += 1;
+    const asked = this.asks;
+    this.timer = window.setTimeout(() => this.search((found) => { if (asked === this.asks) this.show(found.found, found.error); }), TYPING);
+  }
+
+  /** @param {Item[]} items @param {string} [error] */
+  show(items, error) {
+    this.waits = false;
+    if (active(this.input) !== this.input) return;
+    this.items = items;
+    const rows = items.map((one, at) => h("div", { role: "option", class: "nbl-option", id: `${this.list.id}-${at}`, "aria-selected": "false",
+      title: `${one.label} ${one.name || ""}`, onclick: () => this.take(at) },
+      h("span", { class: "nbl-symbol" }, one.label), h("span", { class: "nbl-name" }, one.name || ""),
+      one.verified ? h("span", { class: "nbext-mark nbext-mark-good" }, "verified") : null,
+      one.spam ? h("span", { class: "nbext-mark nbext-mark-bad" }, "spam?") : null,
+      one.kind === "token" || one.kind === "collection" ? h("span", { class: "nbl-of" }, one.kind) : null,
+      one.holders ? h("span", { class: "nbl-holders" }, one.holders) : null));
+    if (error) rows.push(h("div", { class: "nbl-option nbext-error", role: "option", "aria-disabled": "true" }, error));
+    this.list.replaceChildren(...rows);
+    this.list.hidden = rows.length === 0;
+    put(this.input, "aria-expanded", String(rows.length > 0));
+    const typed = this.input.value.trim().toLowerCase();
+    const same = items.findIndex((one) => one.label.toLowerCase() === typed);
+    const begins = items.findIndex((one) => one.label.toLowerCase().startsWith(typed));
+    this.move(!typed || !items.length ? -1 : same >= 0 ? same : Math.max(begins, 0));
+    if (this.wanted && items.length) this.take(Math.max(this.at, 0));
+    this.wanted = false;
+  }
+
+  /** @param {number} at */
+  move(at) {
+    this.at = at;
+    for (const [place, row] of [...this.list.children].entries()) put(row, "aria-selected", String(place === at));
+    put(this.input, "aria-activedescendant", at < 0 ? null : `${this.list.id}-${at}`);
+    this.list.children[at]?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** @param {number} at */
+  take(at) {
+    const one = this.items[at];
+    this.close();
+    if (one) this.pick(one);
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.asks += 1;
+    this.waits = false;
+    this.list.hidden = true;
+    this.items = [];
+    this.list.replaceChildren();
+    put(this.input, "aria-expanded", "false");
+    put(this.input, "aria-activedescendant", null);
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const open = !this.list.hidden;
+    if (by && open) this.move((this.at + by + this.items.length) % this.items.length);
+    else if (event.key === "Escape" && open) this.close();
+    else if (event.key === "Enter" && this.input.value.trim() && this.waits) this.wanted = true;
+    else if (event.key === "Enter" && open && this.at >= 0) this.take(this.at);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}

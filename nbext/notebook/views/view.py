@@ -1,0 +1,140 @@
+"""The one widget of all views: its saved state is a digest and a name; code and what is shown go by message."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import traitlets
+from anywidget import AnyWidget
+
+_HERE = Path(__file__).parent
+# In the order of their imports; the last one is what the loader calls.
+_ORDER = (
+    *("dom.js", "link.js", "form.js", "results.js", "picker.js", "line.js", "beside.js"),
+    *("lines.js", "grid.js", "app.js"),
+)
+
+
+def view_file(name: str) -> str:
+    """Return the text of one of the page's files."""
+    return (_HERE / name).read_text("utf-8")
+
+
+MODULES = [[name, view_file(name)] for name in _ORDER]
+STYLE = view_file("style.css")
+_DIGEST = hashlib.sha256(json.dumps([MODULES, STYLE]).encode()).hexdigest()[:12]
+_ids = itertools.count(1)
+Task = Callable[[], object]
+Asked = Mapping[str, Any]
+
+
+class View(AnyWidget):
+    """Draws a part, with all those in it, wherever it is shown.
+
+    A saved notebook has the state of every widget: this one's names the code, and nothing that it shows or that
+    anybody typed.
+    """
+
+    _esm = view_file("loader.js")
+    digest = traitlets.Unicode(_DIGEST).tag(sync=True)
+    snapshot = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, root: ViewPart) -> None:
+        super().__init__(snapshot=f"nbext-snapshot-{secrets.token_hex(6)}")
+        self.root = root
+        self.on_msg(self._heard)
+
+    def _heard(self, _: Any, asked: Asked, __: Any) -> None:
+        op, to = asked.get("op"), asked.get("from")
+        if op == "code":
+            self.send({"op": "code", "modules": MODULES, "css": STYLE})
+            return
+        # First of all: where this does not come within a second, the page says that a cell is running.
+        self.send({"op": "heard", "number": asked.get("number"), "to": to})
+        if op == "begin":
+            self.send({"op": "draw", "to": to, "root": self.root.drawn(self)})
+            return
+        for part in self.root.walk():
+            if part.id == asked.get("part"):
+                part.attempt(lambda part=part: part.obey(asked))  # type: ignore[misc]
+
+
+class ViewPart:
+    """One thing that a page draws: ``shown`` is what of it, ``do`` takes what is done in it, a message each."""
+
+    def __init__(
+        self, kind: str, do: Callable[[Asked], object] | None = None, **shown: Any
+    ) -> None:
+        self._kind, self.shown, self.id = kind, shown, next(_ids)
+        self._do = do
+        self._view: View | None = None
+        self.members: Sequence[ViewPart] = ()
+        self.on_error: Callable[[Exception], None] | None = None
+
+    def walk(self) -> Iterator[ViewPart]:
+        """Yield the part and all those in it."""
+        yield self
+        for member in self.members:
+            yield from member.walk()
+
+    def drawn(self, view: View) -> dict[str, Any]:
+        """Return all that a page needs to draw it; what changes from now on goes to this widget."""
+        self._view = view
+        members = [member.drawn(view) for member in self.members]
+        return {"id": self.id, "kind": self._kind, "members": members, **self.shown}
+
+    def show(self, *, by: object = None, **changes: Any) -> None:
+        """Show something else; not in the view ``by``, which shows it already."""
+        held = self.shown
+        fresh = {k: v for k, v in changes.items() if k not in held or held[k] != v}
+        if fresh:
+            self.shown |= fresh
+            self.tell({"op": "show", "by": by, "changes": fresh})
+
+    def fill(self, *members: ViewPart) -> None:
+        """Have other parts inside of it."""
+        self.members = members
+        if self._view is not None:
+            inside = [member.drawn(self._view) for member in members]
+            self.tell({"op": "show", "changes": {"members": inside}})
+
+    def hide(self, hidden: bool) -> None:
+        """Hide the part from sight, keyboard and screen readers alike, or show it again."""
+        self.show(hidden=hidden)
+
+    def tell(self, message: Asked, buffers: Sequence[Any] = ()) -> None:
+        """Send the views a message of this part; one with ``to`` is for that view alone."""
+        if self._view is not None:
+            self._view.send({"part": self.id, **message}, buffers=list(buffers))
+
+    def answer(self, asked: Asked, buffers: Sequence[Any] = (), **answer: Any) -> None:
+        """Answer the question that a view asked."""
+        about = {"op": "answer", "to": asked.get("from"), "number": asked.get("number")}
+        self.tell({**answer, **about}, buffers)
+
+    def obey(self, asked: Asked) -> None:
+        """Do what a view asks for."""
+        if self._do is not None:
+            self._do(asked)
+
+    def attempt(self, task: Task) -> None:
+        """Run a task; what it raises is shown in the form."""
+        attempt(task, self.on_error)
+
+
+def attempt(task: Task, failed: Callable[[Exception], None] | None) -> None:
+    """Run a task; hand what it raises to ``failed``."""
+    # The edge of a form. What a widget's callback raises is shown nowhere by some front ends, and would end a
+    # background thread with its next requests unheard.
+    try:
+        task()
+    except Exception as error:
+        if failed is None:
+            raise
+        failed(error)
