@@ -247,13 +247,13 @@ def _all_contracts(sql: SqlBuilder) -> str:
             coalesce(near, 0) AS size, coalesce(ids, 0) AS ids
         FROM contracts AS c
         LEFT JOIN (SELECT contract, count(DISTINCT wallet) AS below_zero FROM {history}
-            WHERE size < 0 AND from_block < to_block AND wallet NOT IN {zero} GROUP BY contract
+            WHERE sort_key < 0 AND from_block < to_block AND wallet NOT IN {zero} GROUP BY contract
             ) AS b ON b.contract = c.contract
-        LEFT JOIN (SELECT contract, size AS burned FROM {balances}
+        LEFT JOIN (SELECT contract, sort_key AS burned FROM {balances}
             WHERE wallet IN {dead}) AS d ON d.contract = c.contract
-        LEFT JOIN (SELECT contract, sum({amount_near("size")}) AS near FROM (
-            SELECT contract, size FROM {balances} WHERE size >= {large} OR size <= -{large} UNION ALL
-            SELECT contract, size FROM {history} WHERE size >= {wide} AND contract IN (
+        LEFT JOIN (SELECT contract, sum({amount_near("sort_key")}) AS near FROM (
+            SELECT contract, sort_key FROM {balances} WHERE sort_key >= {large} OR sort_key <= -{large} UNION ALL
+            SELECT contract, sort_key FROM {history} WHERE sort_key >= {wide} AND contract IN (
                 SELECT contract FROM contracts WHERE standard <> 'ERC20')
             ) AS s GROUP BY contract) AS l ON l.contract = c.contract
         LEFT JOIN (SELECT contract, CAST(sum(lo) AS BIGINT) AS ids FROM {balances} WHERE contract IN (

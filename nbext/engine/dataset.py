@@ -199,7 +199,7 @@ class ExactColumn:
     size
         The size that a column of amounts has at least (`nbext.core.uint256.digits_of_column`), whichever rows are
         returned.
-    sizes
+    sort_keys
         Of amounts, writes the statement of ``wallet`` and their sort keys, by which rows are ordered.
     """
 
@@ -208,7 +208,7 @@ class ExactColumn:
     values: Callable[[SqlBuilder], Any]
     holders: int | None = None
     size: float = 0.0
-    sizes: Callable[[SqlBuilder], str] | None = None
+    sort_keys: Callable[[SqlBuilder], str] | None = None
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def holdings_of(
             "SELECT w.address, chain_id, c.address AS contract_address, hi, mid, lo "
             f"FROM ({held}) AS h JOIN ({wallets}) AS w ON h.wallet = w.wallet "
             "JOIN contracts AS c ON h.contract = c.contract "
-            f"WHERE size <> 0 AND ({' OR '.join(wanted)}) LIMIT {MOST + 1}"
+            f"WHERE sort_key <> 0 AND ({' OR '.join(wanted)}) LIMIT {MOST + 1}"
         )
 
     found = dataset.read(write, cancel).to_pylist()

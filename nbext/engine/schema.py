@@ -4,7 +4,7 @@ Types are the ones that DuckDB and Spark both have: no unsigned integers. An amo
 three limbs of 26 decimal digits, ``hi * 10**52 + mid * 10**26 + lo``, each DECIMAL(38,0): sums of limbs
 stay exact over all of uint256 on every engine (see `nbext.core.uint256` and `nbext.engine.query.amounts`).
 What is stored is in normal form: 0 <= mid, lo < 10**26, and hi alone carries the sign.
-Balances also have a ``size``, which orders them (`nbext.engine.query.amounts`): bounds seldom need the limbs.
+Balances also have a ``sort_key``, which orders them (`nbext.engine.query.amounts`): bounds seldom need the limbs.
 
 A ``wallet`` is the rank of its address among all addresses of the data, over all chains: ordering by
 wallet is ordering by address, and addresses are joined only for the rows that are returned. A
@@ -50,7 +50,7 @@ BALANCES = {
     "hi": "decimal(38,0)",
     "mid": "decimal(38,0)",
     "lo": "decimal(38,0)",
-    "size": "int64",
+    "sort_key": "int64",
 }
 
 # How many of a token id a wallet gained in a block, or lost (below zero): never zero. Who owns what, now or at a block,
@@ -80,7 +80,7 @@ HISTORY = {
     "hi": "decimal(38,0)",
     "mid": "decimal(38,0)",
     "lo": "decimal(38,0)",
-    "size": "int64",
+    "sort_key": "int64",
 }
 
 # Every transfer once. The limbs are the amount (ERC20), or the token id (ERC721, ERC1155) with its ``count``.

@@ -313,7 +313,7 @@ def _column(name: str, shown: ShownColumn) -> ExactColumn:
         name,
         shown.kind,
         shown.values,
-        sizes=None if is_counted else shown.sizes,
+        sort_keys=None if is_counted else shown.sort_keys,
         holders=shown.contract.holders if is_now else None,
         size=shown.contract.size,
     )

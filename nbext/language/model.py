@@ -237,8 +237,8 @@ class SegmentNode(PlanNode):
         return And([tree, Not(excluded)])
 
 
-# A count as it is: from some point on, its size is another number.
-_COUNT = f"CASE WHEN size < {10**KEY_DIGITS} THEN size ELSE lo END AS number"
+# A count as it is: from some point on, its sort key is another number.
+_COUNT = f"CASE WHEN sort_key < {10**KEY_DIGITS} THEN sort_key ELSE lo END AS number"
 
 
 @dataclass(frozen=True)
@@ -262,9 +262,9 @@ class BalanceColumn:
         value = _COUNT if self.contract.is_counted else "hi, mid, lo"
         return f"SELECT {sql.wallet(self.at)}, {value} FROM {self._held(sql)}"
 
-    def sizes(self, sql: SqlBuilder) -> str:
+    def sort_keys(self, sql: SqlBuilder) -> str:
         """Return the statement of ``wallet`` and the sort keys of amounts, which nearly always decide their order."""
-        return f"SELECT wallet, size FROM {self._held(sql)}"
+        return f"SELECT wallet, sort_key FROM {self._held(sql)}"
 
     def _held(self, sql: SqlBuilder) -> str:
         held = sql.held(self.at, contract=self.contract.contract)
@@ -272,7 +272,7 @@ class BalanceColumn:
         return (
             held
             if self.least is None
-            else f"{held} WHERE size >= {sql.value(sort_key(self.least.low))}"
+            else f"{held} WHERE sort_key >= {sql.value(sort_key(self.least.low))}"
         )
 
 

@@ -23,7 +23,7 @@ CHAINS = [{"chain_id": 1, "first_block": 100, "last_block": 900, "last_timestamp
 def amount(value: int) -> dict[str, Any]:
     """Return an amount as the columns of a row."""
     limbs = {limb: Decimal(number) for limb, number in split(value)._asdict().items()}
-    return {**limbs, "size": sort_key(value)}
+    return {**limbs, "sort_key": sort_key(value)}
 
 
 def balance(contract: int, wallet: int, value: int) -> dict[str, Any]:

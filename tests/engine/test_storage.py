@@ -39,7 +39,7 @@ def test_what_was_published_is_what_is_served(tmp_path):
     assert served.folder.name == "000001-" + "ab12" * 4
     assert served.tables.read_bytes() == b"tables"
     assert served.chains == (ChainExtent(1, 5, 9, None),)
-    assert served.manifest["format"] == 5
+    assert served.manifest["format"] == 6
     assert served.manifest["digests"] == {"tables.duckdb": hashlib.sha256(b"tables").hexdigest()}
 
 
@@ -123,10 +123,10 @@ def test_a_damaged_manifest_is_refused_with_its_path(tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"format": 6}, "has format 6, of another version of nbext; this one reads format 5. "),
+        ({"format": 7}, "has format 7, of another version of nbext; this one reads format 6. "),
         (
             {"format": "2"},
-            "has format '2', of another version of nbext; this one reads format 5. "
+            "has format '2', of another version of nbext; this one reads format 6. "
             "Use that version, or ingest the files into a new data folder.",
         ),
         ({"files": [{"path": "a.csv"}]}, "is damaged: an entry of 'files' is incomplete"),

@@ -376,7 +376,7 @@ def count_oddities(stage: Stage, report: Report) -> None:
     which = "SEMI JOIN read USING (contract)" if report.new else ""
     report.odd["below_zero"] = stage.value(
         f"SELECT count(DISTINCT (contract, wallet)) FROM {stage.now}.history h {which} "
-        f"WHERE size < 0 AND from_block < to_block AND wallet <> {zero_rank(stage)}"
+        f"WHERE sort_key < 0 AND from_block < to_block AND wallet <> {zero_rank(stage)}"
     )
     report.odd["unseen"] = stage.value(
         f"SELECT coalesce(sum(unseen), 0)::BIGINT FROM out.contracts {which}"

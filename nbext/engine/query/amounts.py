@@ -4,9 +4,9 @@ The limbs are those of `nbext.core.uint256`, in normal form in all tables: sums 
 `carried`. The texts use only what every engine computes exactly on DECIMAL(38,0): ``+ - %``, comparison, and the
 division of an exact multiple.
 
-An amount's sort key, the column ``size`` of tables, is one 64-bit integer. Below 10**17 it is the amount itself; of a
-larger one of n digits it is (n - 17) * 10**17 plus the first 17 digits; of a negative one its magnitude's, negative. A
-larger amount never has a smaller key. So ``amount >= bound`` is ``size >= bound's key`` wherever the bound is the
+An amount's sort key, the column ``sort_key`` of tables, is one 64-bit integer. Below 10**17 it is the amount itself; of
+a larger one of n digits it is (n - 17) * 10**17 plus the first 17 digits; of a negative one its magnitude's, negative.
+A larger amount never has a smaller key. So ``amount >= bound`` is ``sort_key >= bound's key`` wherever the bound is the
 smallest amount of its key, as bounds with up to 17 significant digits are; elsewhere limbs are compared, of the few
 rows of that very key. Engines scan these integers some 50 times as fast as limbs of 128 bits.
 """
@@ -16,10 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NewType
 
 from nbext.core.uint256 import LIMB_BASE, split
 from nbext.engine.query.sql import LIMB, SqlBuilder
 
+# Orders amounts, and is none: nothing that is shown or added up may be one.
+SortKey = NewType("SortKey", int)
 KEY_DIGITS = 17
 _STEP: int = 10**KEY_DIGITS
 _BASE = f"CAST({LIMB_BASE} AS {LIMB})"
@@ -50,45 +53,45 @@ def carried(sums: str, others: str) -> str:
 
 
 def count_as_amount(count: str) -> str:
-    """Return the columns of a count that is not negative as an amount: the limbs and ``size``."""
+    """Return the columns of a count that is not negative as an amount: the limbs and ``sort_key``."""
     zero, digits = f"CAST(0 AS {LIMB})", f"CAST({count} AS STRING)"
     more = f"CAST(length({digits}) - {KEY_DIGITS} AS BIGINT) * {_STEP}"
-    size = (
+    key = (
         f"CASE WHEN {count} < {_STEP} THEN CAST({count} AS BIGINT) "
         f"ELSE {more} + CAST(left({digits}, {KEY_DIGITS}) AS BIGINT) END"
     )
-    return f"{zero} AS hi, {zero} AS mid, CAST({count} AS {LIMB}) AS lo, {size} AS size"
+    return f"{zero} AS hi, {zero} AS mid, CAST({count} AS {LIMB}) AS lo, {key} AS sort_key"
 
 
-def sort_key(amount: int) -> int:
+def sort_key(amount: int) -> SortKey:
     """Return the sort key of an amount.
 
     >>> sort_key(10**18)
     110000000000000000
     """
     if amount < 0:
-        return -sort_key(-amount)
+        return SortKey(-sort_key(-amount))
     digits = str(amount)
     more = len(digits) - KEY_DIGITS
-    return amount if more <= 0 else more * _STEP + int(digits[:KEY_DIGITS])
+    return SortKey(amount if more <= 0 else more * _STEP + int(digits[:KEY_DIGITS]))
 
 
-def amount_near(size: str) -> str:
+def amount_near(key: str) -> str:
     """Return about the amount of a sort key, without its sign."""
-    first = f"abs({size}) % {_STEP}"
+    first = f"abs({key}) % {_STEP}"
     # An exact multiple: engines divide integers as floats, which would round to the next power of ten.
-    power = f"power(CAST(10 AS DOUBLE), round((abs({size}) - {first}) / {_STEP}))"
+    power = f"power(CAST(10 AS DOUBLE), round((abs({key}) - {first}) / {_STEP}))"
     return f"CAST({first} AS DOUBLE) * {power}"
 
 
 def row_at_least(sql: SqlBuilder, amount: int) -> str:
     """Return the test that the amount of a table's row is at least a bound."""
     key = sort_key(amount)
-    size = sql.value(key)
-    # Smaller than every amount of its key: comparing sizes is comparing amounts.
+    value = sql.value(key)
+    # Smaller than every amount of its key: comparing keys is comparing amounts.
     if sort_key(amount - 1) < key:
-        return f"size >= {size}"
-    return f"(size > {size} OR (size = {size} AND {limbs_at_least(sql, amount)}))"
+        return f"sort_key >= {value}"
+    return f"(sort_key > {value} OR (sort_key = {value} AND {limbs_at_least(sql, amount)}))"
 
 
 @dataclass(frozen=True)

@@ -314,9 +314,7 @@ class Answers:
             sql = self._builder()
             contracts = f"SELECT contract FROM {sql.table('contracts', chain_id=chain)}"
             held = sql.held(None if now else end)
-            pairs = (
-                f"SELECT contract, wallet FROM {held} WHERE size > 0 AND contract IN ({contracts})"
-            )
+            pairs = f"SELECT contract, wallet FROM {held} WHERE sort_key > 0 AND contract IN ({contracts})"
             for rows in self._batches(sql.statement(pairs)):
                 if not rows.num_rows:
                     continue
@@ -348,7 +346,7 @@ class Answers:
         if limit and order is not None and order.column is not None:
             first = question.columns[order.column]
             by = first.name
-            columns[f"order by {by}"] = sql.statement((first.sizes or first.values)(sql))
+            columns[f"order by {by}"] = sql.statement((first.sort_keys or first.values)(sql))
         if limit and self._data.addresses_of(returned) is None:
             columns["address"] = _addresses(returned)
         sets_read = {str(number): leaf.wallets for number, leaf in enumerate(numbered, 1)}
@@ -448,7 +446,7 @@ class Answers:
             )
             return self._numbered(first), {}
         sql, column = self._builder(), question.columns[order.column]
-        keys = self._engine.fetch(sql.statement((column.sizes or column.values)(sql)))
+        keys = self._engine.fetch(sql.statement((column.sort_keys or column.values)(sql)))
         if column.kind != "amount":
             keys = valued(keys, column)
         keys = keys.set_column(0, "wallet", pa.array(self._by_address(keys["wallet"].to_numpy())))

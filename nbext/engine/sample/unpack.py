@@ -66,8 +66,8 @@ def _fill(building: Path) -> None:
         for name in TABLES:
             # A literal, not a parameter: to bind one, DuckDB imports pandas, which takes six times as long as all this.
             path = sql_literal(PREPARED / f"{name}.parquet")
-            size = sort_key_sql("hi", "mid", "lo") + " AS size"
-            columns = ", ".join(size if column == "size" else column for column in TABLES[name])
+            key = sort_key_sql("hi", "mid", "lo") + " AS sort_key"
+            columns = ", ".join(key if column == "sort_key" else column for column in TABLES[name])
             connection.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet({path})")
     shutil.copyfile(PREPARED / MANIFEST, building / MANIFEST)
 

@@ -94,7 +94,7 @@ class CollectionsCondition(Condition):
                 f"WHERE contract IN (SELECT contract FROM {contracts}))"
             )
         # A history holds the zero that a sale left behind; owning none of a collection is not owning from it.
-        owners = f"SELECT wallet FROM {owned} WHERE size > 0 GROUP BY wallet HAVING"
+        owners = f"SELECT wallet FROM {owned} WHERE sort_key > 0 GROUP BY wallet HAVING"
         fits = self.within.holds(sql, "count(*)")
         if self.within.none_too:
             # Who owns from none has no row: it is found by not being found outside the bounds.

@@ -276,13 +276,13 @@ def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combine
 
 
 def test_an_explanation_shows_the_order_what_is_read_whole_and_the_sets_of_a_column(dataset):
-    def sizes(sql):
-        return f"SELECT wallet, size FROM {sql.table('balances', contract=2)}"
+    def sort_keys(sql):
+        return f"SELECT wallet, sort_key FROM {sql.table('balances', contract=2)}"
 
     matches = ExactColumn("matches", "match", lambda sql: Or(_above(sql, (3, 5))))
     ordered = Question(
         lambda sql: _above(sql, [1])[0],
-        (replace(columns(known=3)[0], sizes=sizes), matches),
+        (replace(columns(known=3)[0], sort_keys=sort_keys), matches),
         Order(0, descending=True),
     )
     first, *statements = dataset.explain(ordered, limit=7)["sql"].split("\n\n")
@@ -290,7 +290,7 @@ def test_an_explanation_shows_the_order_what_is_read_whole_and_the_sets_of_a_col
     of_two = "FROM (SELECT *\n  FROM balances\n  WHERE contract = $v0)\n-- $v0 = 2"
     assert statements[3:5] == [
         f"-- B_balance_raw\nSELECT wallet, hi, mid, lo\n{of_two}",
-        f"-- order by B_balance_raw\nSELECT wallet, size\n{of_two}",
+        f"-- order by B_balance_raw\nSELECT wallet, sort_key\n{of_two}",
     ]
     assert [text.splitlines()[0] for text in statements] == [
         *(f"-- {n}" for n in range(1, 4)),

@@ -36,11 +36,11 @@ from tests.engine.ingest.replay import Log
 # Every table by address: a wallet's number depends on when it came.
 BY_ADDRESS = {
     "wallets": "SELECT address, is_contract FROM wallets",
-    "balances": "SELECT c.address, w.address, hi, mid, lo, size FROM balances JOIN contracts c USING (contract) "
+    "balances": "SELECT c.address, w.address, hi, mid, lo, sort_key FROM balances JOIN contracts c USING (contract) "
     "JOIN wallets w USING (wallet)",
     "nft_changes": "SELECT c.address, w.address, id_hi, id_mid, id_lo, block, change FROM nft_changes "
     "JOIN contracts c USING (contract) JOIN wallets w USING (wallet)",
-    "history": "SELECT c.address, w.address, from_block, to_block, hi, mid, lo, size FROM history "
+    "history": "SELECT c.address, w.address, from_block, to_block, hi, mid, lo, sort_key FROM history "
     "JOIN contracts c USING (contract) JOIN wallets w USING (wallet)",
     "transfers": "SELECT c.address, block, log_index, s.address, r.address, hi, mid, lo, count FROM transfers "
     "JOIN contracts c USING (contract) JOIN wallets s ON s.wallet = sender "

@@ -82,7 +82,7 @@ def test_every_table_is_what_a_replay_with_python_integers_makes(made, contracts
                     made, key=lambda log: (log.token_address, log.block_number, log.log_index)
                 )
             ]
-            sizes = tables.rows("SELECT hi, mid, lo, size FROM history")
+            sizes = tables.rows("SELECT hi, mid, lo, sort_key FROM history")
             assert [row[3] for row in sizes] == [
                 sort_key(int(hi) * 10**52 + int(mid) * 10**26 + int(lo)) for hi, mid, lo, _ in sizes
             ]

@@ -31,7 +31,7 @@ def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
         [holdings.constants([row[limb] for row in sums]) for limb in range(3)], len(sums)
     )
     amounts = [join(Limbs(*row)) for row in sums]
-    rows = zip(*(limb.to_pylist() for limb in found.limbs), found.sizes.tolist(), strict=True)
+    rows = zip(*(limb.to_pylist() for limb in found.limbs), found.sort_keys.tolist(), strict=True)
     assert [tuple(map(int, row)) for row in rows] == [
         (*split(amount), sort_key(amount)) for amount in amounts
     ]

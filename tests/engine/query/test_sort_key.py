@@ -32,25 +32,25 @@ SETTINGS = settings(
 
 
 @given(ANY, ANY)
-def test_a_larger_amount_never_has_a_smaller_size(one, other):
+def test_a_larger_amount_never_has_a_smaller_key(one, other):
     low, high = sorted((one, other))
     assert sort_key(low) <= sort_key(high)
     assert -(2**63) < sort_key(low) < 2**63
 
 
 @given(st.integers(-(10**17) + 1, 10**17 - 1))
-def test_a_small_amount_is_its_own_size(amount):
+def test_a_small_amount_is_its_own_key(amount):
     assert sort_key(amount) == amount
 
 
 @pytest.mark.parametrize("amount", [1, 10**18, 25 * 10**20, 12345678901234567 * 10**40, 2**56])
-def test_a_least_amount_with_few_digits_is_decided_by_size(amount):
-    assert row_at_least(SqlBuilder(), amount) == "size >= $v0"
+def test_a_least_amount_with_few_digits_is_decided_by_its_key(amount):
+    assert row_at_least(SqlBuilder(), amount) == "sort_key >= $v0"
 
 
 @SETTINGS
 @given(st.lists(ANY, min_size=1, max_size=40))
-def test_the_sql_of_a_size_is_pythons(amounts):
+def test_the_sql_of_a_sort_key_is_pythons(amounts):
     values = ", ".join(
         f"({n}, {hi}::DECIMAL(38,0), {mid}::DECIMAL(38,0), {lo}::DECIMAL(38,0))"
         for n, (hi, mid, lo) in enumerate(map(split, amounts))
@@ -62,9 +62,9 @@ def test_the_sql_of_a_size_is_pythons(amounts):
 
 @SETTINGS
 @given(st.lists(ANY, min_size=1, max_size=40), ANY, st.one_of(st.none(), ANY))
-def test_bounds_are_kept_exactly_whether_or_not_sizes_decide(engine, amounts, low, high):
+def test_bounds_are_kept_exactly_whether_or_not_keys_decide(engine, amounts, low, high):
     sizes = pa.array(list(map(sort_key, amounts)), pa.int64())
-    table, sql = limbs_table(amounts).append_column("size", sizes), SqlBuilder()
+    table, sql = limbs_table(amounts).append_column("sort_key", sizes), SqlBuilder()
     fits = AmountRange(low, high, none_too=False).holds_row(sql)
     found = run(
         engine, sql, f"SELECT wallet FROM amounts WHERE {fits} ORDER BY wallet", amounts=table

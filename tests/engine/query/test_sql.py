@@ -65,18 +65,21 @@ def test_a_statement_has_the_values_that_its_text_names_numbered_from_the_first(
 
 def test_base_and_delta_are_read_apart_where_a_table_has_one_row_for_each_wallet():
     layers = Layers("base", "delta", {"balances": "both"}, "lasting")
-    found = SqlBuilder(layers).wallets_of("balances", "size > 0", contract=7)
+    found = SqlBuilder(layers).wallets_of("balances", "sort_key > 0", contract=7)
     assert [leaf.wallets for leaf in leaves(found)] == [
         Sql(
-            "SELECT wallet FROM base.main.balances WHERE contract = $v0 AND size > 0 AND NOT EXISTS "
+            "SELECT wallet FROM base.main.balances WHERE contract = $v0 AND sort_key > 0 AND NOT EXISTS "
             "(SELECT 1 FROM delta.stale.contracts WHERE contract = $v0)",
             {"v0": 7},
         ),
         Sql("SELECT wallet FROM delta.stale.holdings WHERE contract = $v0", {"v0": 7}),
-        Sql("SELECT wallet FROM delta.main.balances WHERE contract = $v0 AND size > 0", {"v0": 7}),
+        Sql(
+            "SELECT wallet FROM delta.main.balances WHERE contract = $v0 AND sort_key > 0",
+            {"v0": 7},
+        ),
     ]
-    whole = SqlBuilder().wallets_of("balances", "size > 0", contract=7)
-    text = "SELECT wallet FROM (SELECT * FROM balances WHERE contract = $v0) WHERE size > 0"
+    whole = SqlBuilder().wallets_of("balances", "sort_key > 0", contract=7)
+    text = "SELECT wallet FROM (SELECT * FROM balances WHERE contract = $v0) WHERE sort_key > 0"
     assert whole == Leaf(Sql(text, {"v0": 7}))
 
 

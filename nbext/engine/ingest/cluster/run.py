@@ -293,7 +293,7 @@ class _Run:
             f"INSERT INTO out.history SELECT {columns} FROM histories ORDER BY contract, wallet, from_block, place"
         )
         stage.run(f"""
-            INSERT INTO out.balances SELECT contract, wallet, hi, mid, lo, size FROM out.history
+            INSERT INTO out.balances SELECT contract, wallet, hi, mid, lo, sort_key FROM out.history
             WHERE to_block = {FOREVER} AND NOT (hi = 0 AND mid = 0 AND lo = 0) ORDER BY contract, wallet""")
 
     def report(self, groups: list[files.FileGroup]) -> Report:

@@ -8,7 +8,7 @@ arrays of 64-bit integers, its parts: ``high * 2**64 + middle * 2**32 + low``. C
 # Why not SQL: with a window of DuckDB's in the place of this module, for one limb only, ingest of 10 million transfers
 # took 73 s of processor time in place of 54 s (34 s in place of 18 s for this step), against 22 s for DuckDB to read,
 # sort and write the same rows: 3.3 times instead of 2.5. The window sorts by two keys; 128-bit division and the digits
-# of sizes, which go through text, take the rest.
+# of sort keys, which go through text, take the rest.
 
 from __future__ import annotations
 
@@ -152,10 +152,10 @@ def _without_limbs(numbers: Parts, quotients: np.ndarray) -> Parts:
 
 @dataclass(frozen=True)
 class Amounts:
-    """Amounts as columns: their limbs in normal form, their sizes, and which are zero."""
+    """Amounts as columns: their limbs in normal form, their sort keys, and which are zero."""
 
     limbs: tuple[pa.Array, ...]
-    sizes: np.ndarray
+    sort_keys: np.ndarray
     zero: np.ndarray
 
 
@@ -174,7 +174,7 @@ def normal_amounts(sums: Sequence[Parts | None], rows: int) -> Amounts:
         )
         for pair, limb in zip(pairs, limbs, strict=True):
             pair[some, 0], pair[some, 1] = limb.middle << _WORD | limb.low, limb.high
-        found[some] = sizes(*limbs)
+        found[some] = sort_keys(*limbs)
         zero[some] = limbs[0].is_zero() & limbs[1].is_zero() & limbs[2].is_zero()
     kind = pa.decimal128(38, 0)
     return Amounts(
@@ -191,8 +191,8 @@ def normal(hi: Parts, mid: Parts, lo: Parts) -> tuple[Parts, Parts, Parts]:
     return hi.plus(more).carried(), mid, lo
 
 
-def sizes(hi: Parts, mid: Parts, lo: Parts) -> np.ndarray:
-    """Return the sizes (`nbext.engine.query.amounts`) of limbs in normal form."""
+def sort_keys(hi: Parts, mid: Parts, lo: Parts) -> np.ndarray:
+    """Return the sort keys (`nbext.engine.query.amounts`) of limbs in normal form."""
     below = np.flatnonzero(hi.high < 0)
     if not len(below):
         return _magnitudes(hi, mid, lo)
@@ -390,7 +390,7 @@ def _rows(
             "from_block": block,
             "to_block": until,
             **dict(zip(LIMBS, balances.limbs, strict=True)),
-            "size": balances.sizes,
+            "sort_key": balances.sort_keys,
         }
     )
     return table, (until == FOREVER) & ~balances.zero

@@ -95,7 +95,7 @@ def derive_holdings(
     for done, (rows, stands) in enumerate(ahead(_histories(stage, zero, buckets)), 1):
         stage.insert("out.history", rows)
         stage.insert(
-            "out.balances", rows.filter(pa.array(stands)), "contract, wallet, hi, mid, lo, size"
+            "out.balances", rows.filter(pa.array(stands)), "contract, wallet, hi, mid, lo, sort_key"
         )
         advance(done / tasks)
     stage.drop("moves", "held_before", "token_changes")
