@@ -17,6 +17,7 @@ from pkgutil import resolve_name
 from unittest import mock
 
 from nbext import cli
+from nbext.engine.ingest.formats import formats
 from notebooks.example_files import write_example_files
 from tests.reference import table
 from tests.reference.shown import cut, transcript
@@ -100,6 +101,8 @@ def page() -> str:
         for name in EXAMPLES:
             rows = [row for command in parsers(name) for row in _rows(command, shared)]
             options = "\n" + table(["option", "what it does"], rows) if rows else ""
+            if name == "ingest":
+                options += f"\n{_formats()}"
             sections.append(
                 f"\n## nbext {name}\n\n{_sentence(cli.COMMANDS[name][1])}\n{options}\n{_examples(name)}"
             )
@@ -143,6 +146,13 @@ def _rows(parser: argparse.ArgumentParser, shared: dict[str, str]) -> list[list[
         else:
             rows.append([f"`{' '.join(spelled.split())}`", text])
     return rows
+
+
+def _formats() -> str:
+    rows = [[kind.name, kind.described().replace("|", " or ")] for kind in formats()]
+    return "A format's columns, with those that a file may lack in brackets:\n\n" + table(
+        ["format", "columns"], rows
+    )
 
 
 def _sentence(line: str) -> str:

@@ -5,7 +5,8 @@
     steps        the steps of one run: files in, one generation out, or one of them refused
     stage        the database that a run works in, bounded and shut off, and the generation before in it
     files        which files: given paths, folders and globs; regular files only
-    reading      a file's format, recognised by its columns (`formats.toml`), and its rows as a relation
+    formats      the formats (`formats.toml`), and which one a file is of, by its columns
+    reading      a file's rows as a relation
     sources      which files were ingested, and how; what a run takes out of them
     report       what was read, and every oddity, in words and in numbers
     derive/      rows become integers, and these the tables of segments: balances, NFTs, activity, contracts

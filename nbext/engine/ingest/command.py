@@ -29,6 +29,8 @@ cryo's erc20_transfers, erc721_transfers and their metadata; Etherscan's tokentx
 its pages' CSV exports; Dune's Transfer, TransferSingle and TransferBatch events, tokens.transfers and nft.transfers;
 Blockscout's token transfers; other holder snapshots; token lists. Files are CSV, CSV.gz, Parquet, JSON (also as the
 APIs of Etherscan, Dune, Blockscout, Ethplorer, Covalent and Moralis answer it) or NDJSON.
+Any other table of transfers: --map from=SENDER,to=RECIPIENT,amount=AMOUNT,time=WHEN,hash=TX --token UNI, with your
+columns' names, and block=BLOCK where it has one. --dry-run shows how the first rows are read.
 Each run adds to the data. Rows that an earlier run ingested are skipped; a file that is given again with other options
 replaces what it gave, and for another chain is another file. `nbext sources` lists the files, `nbext remove` takes one
 out, or all."""
@@ -43,7 +45,7 @@ class ShellCommand(NamedTuple):
 
 def _declare_ingest(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EXAMPLES
+    parser.epilog = f"{_EXAMPLES}\n\nThe columns of each format, [those] that it may lack in brackets:\n{_columns()}"
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder, or a glob")
     parser.add_argument(
         "--chain", help="the chain of files that do not name one: ethereum, 10, eip155:137, ..."
@@ -65,13 +67,23 @@ def _declare_ingest(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[SYMBOL=]ADDRESS",
-        help="the token of a holder snapshot or CSV export that does not name it",
+        help="the token of a holder snapshot or CSV export that does not name it, also as a known symbol: UNI",
     )
     parser.add_argument(
         "--map",
         metavar="THEIRS=OURS,...",
         default="",
         help="columns of these files by the names that a known format has: amount=value,to=to_address",
+    )
+    parser.add_argument(
+        "--date-format",
+        metavar="FORMAT",
+        help="how times are written, if not as 2025-01-31 12:00:00: '%%d/%%m/%%Y %%H:%%M'",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="change nothing, but show how the first rows of each file would be read",
     )
     parser.add_argument(
         "--decimals",
@@ -82,7 +94,7 @@ def _declare_ingest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unit",
         choices=("token", "raw"),
-        help="the unit of a snapshot's balances (default: token)",
+        help="the unit of a snapshot's balances, or of a table's amounts (default: token)",
     )
     parser.add_argument(
         "--block", type=int, metavar="N", help="the block of a snapshot that does not name it"
@@ -134,6 +146,7 @@ def _ingest(args: argparse.Namespace) -> int:
         unit=args.unit,
         block=args.block,
         date=args.date,
+        date_format=args.date_format,
     )
     renamed = _renamed(args.map)
     if args.engine:
@@ -152,6 +165,7 @@ def _ingest(args: argparse.Namespace) -> int:
             options=options,
             renamed=renamed,
             replace_from=args.replace_from,
+            dry_run=args.dry_run,
             memory=args.memory or DEFAULT_MEMORY,
             progress=progress,
             served=_print_report,
@@ -163,13 +177,25 @@ def _ingest(args: argparse.Namespace) -> int:
 
 
 # Options of `nbext ingest` that a cluster does not have.
-_OF_ONE_MACHINE = ("token", "decimals", "unit", "block", "date", "replace_from", "memory")
+_OF_ONE_MACHINE = (
+    *(
+        "token",
+        "decimals",
+        "unit",
+        "block",
+        "date",
+        "date_format",
+        "dry_run",
+        "replace_from",
+        "memory",
+    ),
+)
 
 
 def _on_a_cluster(args: argparse.Namespace, renamed: dict[str, str]) -> int:
     from nbext.engine.ingest.cluster.run import ingest
 
-    if given := [name for name in _OF_ONE_MACHINE if getattr(args, name) not in (None, [])]:
+    if given := [name for name in _OF_ONE_MACHINE if getattr(args, name) not in (None, [], False)]:
         raise UsageError(
             f"--{given[0].replace('_', '-')} is for ingest on one machine. Leave it out, or leave out "
             "--engine."
@@ -286,16 +312,22 @@ def _date(text: str) -> int:
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
 
 
-def _renamed(text: str) -> dict[str, str]:
-    from nbext.engine.ingest.reading import column_names
+def _columns() -> str:
+    from nbext.engine.ingest.formats import formats
 
-    renamed = {}
+    return "\n".join(f"  {one.name}\n    {one.described()}" for one in formats())
+
+
+def _renamed(text: str) -> dict[str, str]:
+    from nbext.engine.ingest.formats import column_names
+
+    known, renamed = column_names(), {}
     for pair in filter(None, text.split(",")):
         theirs, _, ours = (part.strip().lower() for part in pair.partition("="))
-        if not theirs or ours not in column_names():
+        if not theirs or not ours or {theirs, ours}.isdisjoint(known):
             says = f"--map: {quoted(pair, 80)} does not name a column of a known format."
             raise UsageError(
-                f"{says}{did_you_mean(ours, column_names())} Write --map amount=value,contract=token_address."
+                f"{says}{did_you_mean(ours, known)} Write --map amount=value,contract=token_address."
             )
         renamed[theirs] = ours
     return renamed
@@ -304,13 +336,15 @@ def _renamed(text: str) -> dict[str, str]:
 def _tokens(given: list[str]) -> dict[str, str]:
     tokens = {}
     for text in given:
-        symbol, _, address = text.rpartition("=")
-        if not looks_like_address(address):
+        symbol, named, address = text.rpartition("=")
+        if looks_like_address(address):
+            # Refused where its checksum does not match: holders of a mistyped token would be nobody's.
+            address = normalised(address, "--token")
+        elif named or not address or address[:2].lower() == "0x":
             raise UsageError(
                 f"--token: {address[:80]!r} is not an address. Write --token 0x... or --token SYMBOL=0x..."
             )
-        # Refused where its checksum does not match: holders of a mistyped token would be nobody's.
-        tokens[symbol.lower()] = normalised(address, "--token")
+        tokens[symbol.lower()] = address
     return tokens
 
 

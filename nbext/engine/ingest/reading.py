@@ -1,8 +1,8 @@
-"""Recognise a file by its columns, and open it as a relation of its columns and ``row``, the row's number from 1.
+"""Open a file of a known format as a relation of its columns and ``row``, the row's number from 1.
 
-Parquet is read in place by DuckDB. CSV is read by Arrow, as text, into a table of the stage: quoting,
-ragged rows and a cut archive are found before any row is used. So is JSON, by Python: DuckDB's reader ends the
-process on arrays in arrays in arrays, a hundred thousand deep.
+Parquet is read in place by DuckDB; decimals of more than 38 digits, which it would make floats, by Arrow. CSV is read
+by Arrow, as text, into a table of the stage: quoting, ragged rows and a cut archive are found before any row is used.
+So is JSON, by Python: DuckDB's reader ends the process on arrays in arrays in arrays, a hundred thousand deep.
 """
 
 from __future__ import annotations
@@ -12,140 +12,48 @@ import csv
 import glob
 import gzip
 import io
-import re
-import tomllib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import partial
 from itertools import chain, islice
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 
 from nbext.core import strict_json
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import Chain, chain_of
-from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest.files import Source, open_regular
+from nbext.engine.ingest.formats import EMPTY, Format, recognise, recognised
 from nbext.engine.ingest.stage import Stage, name
 from nbext.engine.schema import sql_literal
 from nbext.errors import IngestError
 
-Holds = Literal["transfers", "tokens", "contracts", "blocks", "holders", "list"]
 _WHOLE_TYPES = frozenset(
     f"{sign}{size}"
     for sign in ("", "U")
     for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 )
-
-
-@dataclass(frozen=True)
-class Format:
-    """One format of `formats.toml`, which says what these are."""
-
-    name: str
-    holds: Holds
-    needs: Mapping[str, Sequence[str]]
-    may: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    standard: str | None = None
-    unit: str | None = None
-
-    @property
-    def all(self) -> Mapping[str, Sequence[str]]:
-        """The names of each column, required or not."""
-        return {**self.needs, **self.may}
-
-    @property
-    def needs_options(self) -> bool:
-        """Return whether its rows are read by what the options say of tokens."""
-        return self.holds == "holders" or (
-            self.holds == "transfers" and ("amount" in self.needs or "contract" not in self.needs)
-        )
-
-    def columns(self, names: Iterable[str], renamed: Mapping[str, str]) -> dict[str, str] | None:
-        """Return which of the file's columns holds each of ours, or None if a required one is missing."""
-        # Reversed, so that the first of two columns that differ in case only is the one that counts.
-        own = {name.lower(): name for name in reversed(list(names))}
-        if not self.may_have(own):
-            return None
-        # What the user says counts, also where the file has a column of that name, or of another that would do.
-        mapped = {renamed[name]: own[name] for name in own if name in renamed}
-        spelled = {name: own[name] for name in own if name not in renamed} | mapped
-        found = {
-            ours: next(
-                spelled[name] for name in (*filter(mapped.get, theirs), *theirs) if name in spelled
-            )
-            for ours, theirs in self.all.items()
-            if not spelled.keys().isdisjoint(theirs)
-        }
-        return found if self.needs.keys() <= found.keys() else None
-
-    def may_have(self, spelled: Iterable[str]) -> bool:
-        """Return whether a file with these columns (lower case) may be of this format: holders have no two sides."""
-        return self.holds != "holders" or not any(sides <= set(spelled) for sides in _SIDES)
-
-
-# Of transfers, whatever else a row of them has.
-_SIDES = ({"from", "to"}, {"from_address", "to_address"})
-
-
-# JSON of another kind than the formats, which are tables.
-TOKEN_LIST = Format("token list", "list", {})
-
-
-@cache
-def formats() -> tuple[Format, ...]:
-    """Return the formats that are recognised, in the order in which they are tried."""
-    listed = tomllib.loads(Path(__file__).with_name("formats.toml").read_text("utf-8"))
-    return tuple(Format(**one) for one in listed["format"])
-
-
-def column_names() -> list[str]:
-    """Return what a column may be renamed to."""
-    return sorted({name for one in formats() for names in one.all.values() for name in names})
-
-
-def recognise(
-    names: Iterable[str], renamed: Mapping[str, str] = {}
-) -> tuple[Format, dict[str, str]] | None:
-    """Return the format of a file with these columns, and which column holds what; None if no format fits.
-
-    ``renamed`` has the name that a known format has for a column (lower case) of this file.
-    """
-    names = list(names)
-    return next(
-        (
-            (kind, columns)
-            for kind in formats()
-            if (columns := kind.columns(names, renamed)) is not None
-        ),
-        None,
-    )
-
-
 # The first bytes decide, not the name: exports are renamed, and unpacked by browsers.
 _PARQUET = b"PAR1"
 _GZIP = b"\x1f\x8b"
-
-# What stands in a row and not in a header: a number, a hex text, a time.
-_VALUE = re.compile(r"0[xX][0-9a-fA-F]*|[+-]?\d[\d.,eE+-]*|\d{4}-\d\d-\d\d.*")
-
-# An address, or the hash of a transaction or block.
-_HASH = re.compile(r"0[xX]([0-9a-fA-F]{40}|[0-9a-fA-F]{64})")
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+# As spreadsheets on Windows write "Unicode text".
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 # What a JSON document has beside, or in place of, records.
-_WRAPPED = ("data", "result", "rows", "items", "holders")
+_WRAPPED = ("data", "result", "rows", "items", "holders", "claims")
 _NOT_RECORDS = {"tokens", *_WRAPPED}
 # Records that are looked through for the names of their columns, and that are taken at once.
 _LOOKED_AT = 10_000
 
+# Of these a file may write whole numbers as 5.000, as BigQuery does. 5e3 is a spreadsheet's, which has lost digits.
+_WHOLE = ("value", "token_id", "count")
 # At the end of a time, and not of a date.
 _OFFSET = r":\d\d.*[+-]\d\d(:?\d\d)?$"
 
@@ -154,7 +62,8 @@ _OFFSET = r":\d\d.*[+-]\d\d(:?\d\d)?$"
 class FileTable:
     """A recognised file: the relation of its rows, and which of its columns holds what.
 
-    ``chain`` is the id of its rows' chain; None of tokens that name theirs row by row.
+    ``chain`` is the id of its rows' chain; None of tokens that name theirs row by row. ``date_format`` says how texts
+    are times, as strptime takes it; None where they are written as usual.
     """
 
     number: int
@@ -166,6 +75,7 @@ class FileTable:
     rows: int
     ragged: list[tuple[int, str]] = field(default_factory=list)
     chain: int | None = None
+    date_format: str | None = None
 
     def find_chain(self, stage: Stage, given: Chain | None) -> None:
         """Set the chain: the one that the rows name, which --chain must not contradict, or --chain's."""
@@ -210,7 +120,13 @@ class FileTable:
             return f"('0x' || lower(hex({sql})))"
         if kind in ("FLOAT", "DOUBLE"):
             return self._from_float(column, sql)
-        return sql if kind == "VARCHAR" else f"{sql}::VARCHAR"
+        text = sql if kind == "VARCHAR" else f"{sql}::VARCHAR"
+        if column in ("symbol", "name"):
+            # Old contracts return a bytes32, whose unused bytes are zero.
+            return f"rtrim({text}, chr(0))"
+        if column not in _WHOLE or kind in _WHOLE_TYPES:
+            return text
+        return f"CASE WHEN contains({text}, '.') THEN regexp_replace({text}, '[.]0*$', '') ELSE {text} END"
 
     def _from_float(self, column: str, sql: str) -> str:
         # A float of more than 53 bits has lost digits already; a small one is a count that pandas widened.
@@ -222,17 +138,19 @@ class FileTable:
         return f"CASE WHEN {sql} = floor({sql}) THEN TRY_CAST({sql} AS BIGINT)::VARCHAR ELSE {sql}::VARCHAR END"
 
     def whole(self, column: str) -> str:
-        """Return the SQL of a column as a whole number, also of ``5.0`` and ``1e6``; NULL where it is none."""
+        """Return the SQL of a column as a whole number, also of ``5.0``; NULL where it is none, as ``1e6`` is."""
         if self.has(column) and self.types[column] in _WHOLE_TYPES:
             return f"TRY_CAST({name(self.columns[column])} AS BIGINT)"
         text = self.text(column)
-        cast = f"TRY_CAST({text} AS BIGINT)"
-        # A cast to an integer rounds. Nearly no text has a point or an exponent, and only those are cast twice.
-        # Hexadecimal digits, which may have an e, are no DOUBLE.
-        return (
-            f"CASE WHEN NOT (contains({text}, '.') OR contains({text}, 'e') OR contains({text}, 'E')) "
-            f"OR coalesce(TRY_CAST({text} AS DOUBLE) = {cast}, true) THEN {cast} END"
-        )
+        # A cast to an integer rounds. Nearly no text has a point or an e, and only those are looked at.
+        odd = " OR ".join(f"contains({text}, '{one}')" for one in ".eE")
+        whole = f"regexp_full_match({text}, '0[xX][0-9a-fA-F]+|[0-9]+[.]0*')"
+        return f"CASE WHEN NOT ({odd}) OR {whole} THEN TRY_CAST({text} AS BIGINT) END"
+
+    @property
+    def block(self) -> str:
+        """The SQL of a row's block: of a table that has none, the second of its time, which is in order, too."""
+        return self.whole("block") if self.has("block") else self.seconds()
 
     def seconds(self, column: str = "timestamp") -> str:
         """Return the SQL of a time as seconds since 1970, whatever it is written as."""
@@ -248,29 +166,26 @@ class FileTable:
                 f"column {self.columns[column]!r} holds {kind}, which is no time. "
                 "Write seconds since 1970, or times as text.",
             )
+        if self.date_format:
+            return f"floor(epoch(try_strptime({sql}, {sql_literal(self.date_format)})))::BIGINT"
         # BigQuery writes `2021-06-09 10:00:00 UTC`. Cast to TIMESTAMP, a text would lose its offset from UTC.
         text = f"replace({sql}, ' UTC', '')"
         cast = (
             f"CASE WHEN regexp_matches({text}, '{_OFFSET}') THEN epoch(TRY_CAST({text} AS TIMESTAMPTZ)) "
             f"ELSE epoch(TRY_CAST({text} AS TIMESTAMP)) END"
         )
-        part = f"TRY_CAST(floor(TRY_CAST({sql} AS DOUBLE)) AS BIGINT)"
+        fraction = f"CASE WHEN regexp_full_match({sql}, '[0-9]+[.][0-9]+') THEN {sql} END"
+        part = f"TRY_CAST(floor(TRY_CAST({fraction} AS DOUBLE)) AS BIGINT)"
         return f"coalesce({self.whole(column)}, {part}, floor({cast})::BIGINT)"
 
 
-def first_bytes(source: Source) -> bytes:
-    """Return the first bytes of a file; an empty file is refused."""
-    with open_regular(source.path) as file:
-        found = bytes(file.read(4096))
-    if not found:
-        raise source.fault("the file is empty (0 bytes).")
-    # No text has a zero byte; a CSV reader would accept one and report every row as bad.
-    if b"\0" in found and not found.startswith((_PARQUET, _GZIP)):
-        raise source.fault(
-            "this is neither Parquet nor text. "
-            "nbext reads Parquet, CSV, CSV.gz, JSON, NDJSON and token lists.",
-        )
-    return found
+@contextmanager
+def unpacked(source: Source) -> Iterator[Any]:
+    """Open a text file as bytes of UTF-8, whatever it is packed in; what its reader says of it becomes its refusal."""
+    with open_regular(source.path) as raw, _reading(source):
+        file = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP) else raw
+        wide = file.peek(2).startswith(_WIDE)
+        yield io.BytesIO(file.read().decode("utf-16").encode()) if wide else file
 
 
 def open_table(
@@ -278,32 +193,40 @@ def open_table(
 ) -> FileTable | None:
     """Open a Parquet, CSV or JSON file and recognise it; None of JSON that is no table, which may be a token list.
 
-    ``renamed`` as of `recognise`.
+    ``renamed`` as of `recognise`. An empty file is a table without rows.
 
     Raises
     ------
     IngestError
-        The file is damaged or empty, or no known format has its columns.
+        The file is damaged, or no known format has its columns.
     """
-    start = first_bytes(source)
+    with open_regular(source.path) as file:
+        start = bytes(file.read(4096))
     if start.startswith(_PARQUET):
-        opened = _open_parquet(stage, number, source, renamed)
-    else:
-        with open_regular(source.path) as raw, _reading(source):
-            file = gzip.GzipFile(fileobj=raw) if start.startswith(_GZIP) else raw
-            records = _json(file)
-            rows = _csv_rows(file) if records is None else _json_rows(source, *records, renamed)
-            if rows is None:
-                return None
-            opened = _open_text(stage, number, source, renamed, rows)
-    if opened.rows == 0:
-        raise source.fault("the file has a header but no rows.")
-    return opened
+        return _open_parquet(stage, number, source, renamed)
+    # The first line of a text has no zero byte; a CSV reader would accept one and report every row as bad.
+    if b"\0" in start.partition(b"\n")[0] and not start.startswith((_GZIP, *_WIDE)):
+        raise source.fault(
+            "this is neither Parquet nor text. "
+            "nbext reads Parquet, CSV, CSV.gz, JSON, NDJSON and token lists.",
+        )
+    with unpacked(source) as file:
+        records = _json(file)
+        rows = _csv_rows(file) if records is None else _json_rows(source, *records, renamed)
+        if rows is None:
+            return None
+        return _open_text(stage, number, source, renamed, rows)
 
 
 def _open_parquet(
     stage: Stage, number: int, source: Source, renamed: Mapping[str, str]
 ) -> FileTable:
+    with open_regular(source.path) as opened, _reading(source):
+        parquet = pq.ParquetFile(opened)
+        # DuckDB would make floats of decimals of more than 38 digits.
+        if any(map(pa.types.is_decimal256, parquet.schema_arrow.types)):
+            texts: _Rows = (parquet.schema_arrow.names, [], partial(_parquet_rows, parquet))
+            return _open_text(stage, number, source, renamed, texts)
     # The path is a literal, never a pattern, and the row number comes from the file itself.
     path = sql_literal(glob.escape(str(source.path)))
     try:
@@ -351,8 +274,10 @@ def _open_text(
     renamed: Mapping[str, str],
     rows: _Rows,
 ) -> FileTable:
-    """Make a table of the stage of the columns of a text file."""
+    """Make a table of the stage of the columns of a text file, or of another by its texts."""
     names, ragged, batches = rows
+    if not names:
+        return FileTable(number, source, EMPTY, {}, "", {}, 0)
     kind, columns = recognised(source, names, renamed)
     table, taken = f"text_{number}", dict.fromkeys(columns.values())
     schema = pa.schema([*((column, pa.string()) for column in taken), ("row", pa.int64())])
@@ -363,9 +288,36 @@ def _open_text(
         stage.run(f"CREATE TABLE {table} AS SELECT * FROM arriving")
     finally:
         stage.connection.unregister("arriving")
+    # A comment is no row: only its place was needed, to number the rows after it.
+    ragged = [one for one in ragged if one[1]]
     count = stage.value(f"SELECT count(*) FROM {table}") + len(ragged)
     types = dict.fromkeys(columns, "VARCHAR")
     return FileTable(number, source, kind, columns, table, types, count, ragged)
+
+
+def _parquet_rows(
+    file: pq.ParquetFile, kind: Format, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    last, columns = 0, schema.names[:-1]
+    for batch in file.iter_batches(columns=columns):
+        numbers = pa.array(range(last + 1, last + len(batch) + 1))
+        last += len(batch)
+        yield pa.record_batch(
+            [*(_texts(batch.column(one)) for one in columns), numbers], schema=schema
+        )
+
+
+def _texts(column: Any) -> Any:
+    if pa.types.is_decimal(column.type):
+        # Arrow's own texts of decimals have exponents.
+        return pa.array(
+            [one if one is None else f"{one:f}" for one in column.to_pylist()], pa.string()
+        )
+    if pa.types.is_binary(column.type):
+        return pa.array(
+            [one if one is None else f"0x{one.hex()}" for one in column.to_pylist()], pa.string()
+        )
+    return column.cast(pa.string())
 
 
 def _json(file: Any) -> tuple[Iterator[Any], bool] | None:
@@ -387,8 +339,10 @@ def _json(file: Any) -> tuple[Iterator[Any], bool] | None:
         inner = document.get(key) if isinstance(document, dict) else None
         document = inner if isinstance(inner, list | dict) else document
     if _by_address(document):
+        # {address: {"index", "amount", "proof"}} are the claims of a Merkle distribution.
         document = [
-            {"address": address, "balance": balance} for address, balance in document.items()
+            {"address": address, "claim" if isinstance(said, dict) else "balance": said}
+            for address, said in document.items()
         ]
     return map(_flat, document if isinstance(document, list) else [document]), False
 
@@ -436,9 +390,8 @@ def _json_rows(
     )
     if not by_line and "tokens" in names and recognise(names, renamed) is None:
         return None
-    if not names:
-        says = "its rows are no JSON objects" if any(first) else "the file has no rows"
-        raise source.fault(f"{says}.")
+    if not names and any(first):
+        raise source.fault("its rows are no JSON objects.")
     numbered = enumerate(chain(first, records), 1)
 
     def batches(kind: Format, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -482,20 +435,23 @@ def _csv_rows(file: Any) -> _Rows:
     ragged: _Ragged = []
 
     def keep(row: Any) -> str:
-        ragged.append(
-            (row.number - 1, f"{row.actual_columns} fields instead of {row.expected_columns}")
-        )
+        why = f"{row.actual_columns} fields instead of {row.expected_columns}"
+        ragged.append((row.number - 1 - comments, "" if row.text.startswith("#") else why))
         return "skip"
+
+    names, comments = _header(file)
+    if not names:
+        return names, ragged, lambda kind, schema: iter(())
 
     # One thread: only then does Arrow report a ragged row's number.
     reader = pacsv.open_csv(
         file,
         # Token names come with line breaks in them, quoted.
         parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep),
-        read_options=pacsv.ReadOptions(use_threads=False, block_size=1 << 24),
+        read_options=pacsv.ReadOptions(use_threads=False, block_size=1 << 24, skip_rows=comments),
         convert_options=pacsv.ConvertOptions(
             # As text, and nothing is null: Arrow would read long amounts as floats, and the symbol NA as missing.
-            column_types=dict.fromkeys(_header(file), pa.string()),
+            column_types=dict.fromkeys(names, pa.string()),
             strings_can_be_null=False,
             null_values=[],
         ),
@@ -503,11 +459,15 @@ def _csv_rows(file: Any) -> _Rows:
     return reader.schema.names, ragged, lambda kind, schema: _numbered(reader, schema, ragged)
 
 
-def _header(file: Any) -> list[str]:
+def _header(file: Any) -> tuple[list[str], int]:
+    """Return the names of the columns, and how many lines of comments are above them."""
     # Spreadsheets write a byte order mark, which would become a part of the first column's name.
     text = io.TextIOWrapper(file, "utf-8-sig", newline="")
     try:
-        return next(csv.reader(text), [])
+        comments, first = 0, text.readline()
+        while first.startswith("#"):
+            comments, first = comments + 1, text.readline()
+        return next(csv.reader(chain([first], text)), []), comments
     except csv.Error as error:
         raise pa.ArrowInvalid(f"not a CSV file: {error}") from None
     finally:
@@ -526,83 +486,6 @@ def _numbered(reader: Any, schema: pa.Schema, ragged: _Ragged) -> Iterator[pa.Re
         yield pa.record_batch([*columns, pa.array(numbers, pa.int64())], schema=schema)
 
 
-# The coin's own transactions look like transfers of tokens: they have a sender, a recipient and a contract's address.
-_OF_COINS = re.compile(r"parenttx.*|(value_(in|out)|txnfee)\(.*")
-
-
-def recognised(
-    source: Source, names: list[str], renamed: Mapping[str, str]
-) -> tuple[Format, dict[str, str]]:
-    if any(_OF_COINS.fullmatch(name.strip().lower()) for name in names):
-        raise source.fault(
-            "these are transactions of the chain's own coin, not transfers of tokens. "
-            'On the address\'s page, download those of the tab "Token Transfers".',
-        )
-    if missing := renamed.keys() - {name.lower() for name in names}:
-        raise source.fault(
-            f"it has no column {quoted(min(missing))}, which --map names. Found: {_shown(names)}.",
-        )
-    found = recognise(names, renamed)
-    if found is None:
-        # Columns that --map names anew hide others of that name.
-        now = [renamed.get(name.lower(), name) for name in names]
-        raise source.fault(f"{_closest(now)}")
-    if twice := [name for name in found[1].values() if names.count(name) > 1]:
-        raise source.fault(
-            f"two columns are called {quoted(twice[0])}. Rename one of them.",
-        )
-    if taken := [name for name in found[1].values() if name.lower() == "row"]:
-        raise source.fault(
-            f"--map names {quoted(taken[0])}, by which nbext numbers the rows. Rename the column.",
-        )
-    return found
-
-
-def _shown(names: list[str]) -> str:
-    return visible(", ".join(names[:20]), 300)
-
-
-def _closest(names: list[str]) -> str:
-    """Return what a file lacks of the format that it resembles most."""
-    spelled, found = {name.lower() for name in names}, _shown(names)
-    # A header of addresses, hashes and numbers is the first row: no format has such a column.
-    if names and (
-        all(_VALUE.fullmatch(name.strip()) for name in names)
-        or any(_HASH.fullmatch(name.strip()) for name in names)
-    ):
-        return (
-            f"the file has no header: its first line is {found}. Write the columns' names above it."
-        )
-    if len(names) == 1 and (between := next((one for one in _SEPARATORS if one in names[0]), None)):
-        return f"its columns are separated by {_SEPARATORS[between]}. nbext reads CSV with commas."
-    if any(name != name.strip() for name in names) and recognise([name.strip() for name in names]):
-        return f"there are spaces around the names of its columns, {found}. Write them, and the rows, without."
-    lacking = [
-        (kind, [other[0] for other in kind.needs.values() if spelled.isdisjoint(other)])
-        for kind in formats()
-        if kind.may_have(spelled)
-    ]
-    kind, missing = min(lacking, key=lambda each: len(each[1]) / len(each[0].needs))
-    columns = " and ".join(f'"{column}"' for column in missing)
-    # Any CSV has a column called "address" or "name": most of a format's columns make a resemblance.
-    if len(missing) * 2 < len(kind.needs):
-        return (
-            f"this looks like {kind.name}, but has no column {columns}. Found: {found}. "
-            f"If one of them holds it, map it: --map theirs={missing[0]}."
-        )
-    nearest = f"no known format has these columns: {found}. The nearest is {kind.name}, which also needs {columns}"
-    if len(missing) == len(kind.needs):
-        plain = next(one for one in formats() if one.name == "token_transfers (ethereum-etl)")
-        needed = " and ".join(f'"{other[0]}"' for other in plain.needs.values())
-        nearest = (
-            f"no known format has any of these columns: {found}. Transfers, for one, need {needed}"
-        )
-    return (
-        f"{nearest}. If they are there by other names, map them: --map theirs=ours. `nbext ingest --help` lists "
-        "all formats."
-    )
-
-
 def unreadable(source: Source, error: Exception) -> IngestError:
     """Return the error of a damaged file, with the first line of the reader's own message."""
     # Readers repeat the path, which the message begins with.
@@ -614,10 +497,3 @@ def unreadable(source: Source, error: Exception) -> IngestError:
 def is_error_of(source: Source, error: Exception) -> bool:
     """Return whether DuckDB's error is about that file: it names the file, or is about the data read."""
     return str(source.path) in str(error) or not isinstance(error, duckdb.IOException)
-
-
-def read_text(path: Path) -> str:
-    """Return a (possibly gzipped) UTF-8 text file's content."""
-    with open_regular(path) as file:
-        data = bytes(file.read())
-    return (gzip.decompress(data) if data.startswith(_GZIP) else data).decode("utf-8-sig")

@@ -6,14 +6,16 @@ import csv
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from nbext import __version__
 from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.chains import chain_of
 from nbext.core.uint256 import split
+from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.derive.exports import COIN, OTHERS
 from nbext.engine.ingest.derive.facts import ELSEWHERE
-from nbext.engine.ingest.derive.rows import zero_rank
+from nbext.engine.ingest.derive.rows import row_texts, zero_rank
 from nbext.engine.ingest.derive.snapshots import OLDER, OUTDATED, ZERO
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
@@ -27,7 +29,7 @@ from nbext.errors import IngestError, StorageError
 _STATED = "address, is_erc20, is_erc721"
 # A report is read on a terminal: the files beside the data have the rest.
 SHOWN = 10
-SHOWN_GAPS = 3
+SHOWN_GAPS = SHOWN_ROWS = 3
 # The words for one, and for several.
 ODDITIES = {
     "duplicates": ("duplicate transfer skipped", "duplicate transfers skipped"),
@@ -39,6 +41,10 @@ ODDITIES = {
         "row without a log index: identified by its transaction, addresses and amount",
         "rows without a log index: identified by their transactions, addresses and amounts; where two files "
         "have equal ones, as many count as one file has",
+    ),
+    "unnumbered": (
+        "row without a block number: the second of its time, since 1970, stands for it",
+        "rows without block numbers: the seconds of their times, since 1970, stand for these",
     ),
     "matched_by_content": (
         "of these matched by content alone, because one source has no log index",
@@ -155,6 +161,10 @@ class Report:
         Transfers that no earlier run had.
     skipped
         Files that were ingested before, in the same way, with the block from which on their rows were replaced since.
+    empty
+        Files without a row.
+    preview
+        Of a dry run, how the first rows are read, in words.
     untimed, gaps, gap_count
         The blocks of the chains without a time, and the ranges of blocks without a row.
     disagreements
@@ -192,6 +202,8 @@ class Report:
     files: list[FileTaken] = field(default_factory=list)
     skipped: dict[str, int | None] = field(default_factory=dict)
     refused: list[IngestError] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+    preview: list[str] | None = None
     removed: list[str] = field(default_factory=list)
     replaced_before: list[str] = field(default_factory=list)
     snapshots: list[SnapshotTaken] = field(default_factory=list)
@@ -244,6 +256,7 @@ class Report:
             )
             for path, block in self.skipped.items()
         ]
+        lines += [f"{short_path(path)}: it has no rows" for path in self.empty]
         return lines + [f"refused: {error}" for error in self.refused]
 
     def _rows(self) -> list[str]:
@@ -300,6 +313,8 @@ class Report:
         return lines + ([f"  full list: {short_path(self.bad_path)}"] if self.bad_path else [])
 
     def _end(self) -> list[str]:
+        if self.preview is not None:
+            return [*self.preview, "Nothing was changed: without --dry-run it is ingested."]
         if not self.changed:
             served = f"The data has not changed: generation {self.generation}."
             return [served if self.generation else "There is no data."]
@@ -448,14 +463,8 @@ def _wide_steps(stage: Stage) -> list[tuple[int, int, int, float]]:
 
 def write_lists(stage: Stage, report: Report, folder: Path) -> None:
     """Write the bad rows and the contracts classified by behaviour to files beside the data."""
-    bad = stage.rows("SELECT file, row, why, value FROM bad ORDER BY file, row")
-    report.bad_rows = len(bad)
-    if bad:
-        rows = [(stage.paths[file], *found) for file, *found in bad]
-        report.bad, report.bad_path = (
-            [BadRow(*row) for row in rows[:SHOWN]],
-            str(folder / "bad-rows.csv"),
-        )
+    if rows := _find_bad(stage, report):
+        report.bad_path = str(folder / "bad-rows.csv")
         _write(folder / "bad-rows.csv", ("file", "row", "why", "value"), rows)
     inferred = stage.rows(
         "SELECT chain_id, address, s.standard FROM standards s JOIN contract_ranks r "
@@ -464,6 +473,38 @@ def write_lists(stage: Stage, report: Report, folder: Path) -> None:
     if inferred:
         report.inferred_path = str(folder / "inferred-contracts.csv")
         _write(folder / "inferred-contracts.csv", ("chain_id", "address", "taken_as"), inferred)
+
+
+def _find_bad(stage: Stage, report: Report) -> list[tuple[Any, ...]]:
+    bad = stage.rows("SELECT file, row, why, value FROM bad ORDER BY file, row")
+    rows = [(stage.paths[file], *found) for file, *found in bad]
+    report.bad_rows, report.bad = len(rows), [BadRow(*row) for row in rows[:SHOWN]]
+    return rows
+
+
+def preview(stage: Stage, report: Report, files: list[FileTable]) -> None:
+    """Fill the report of a dry run: what would be ingested, and how the first rows of each file are read."""
+    report.files = [FileTaken.of(file) for file in files]
+    report.rows = sum(file.rows for file in files)
+    report.preview = []
+    _find_bad(stage, report)
+    limbs = "concat(hi, lpad(mid::VARCHAR, 26, '0'), lpad(lo::VARCHAR, 26, '0'))"
+    amount = f"coalesce(nullif(ltrim({limbs}, '0'), ''), '0')"
+    moment = "strftime(make_timestamp(seconds * 1000000), '%Y-%m-%d %H:%M:%S UTC')"
+    for file in files:
+        if file.kind.holds == "transfers":
+            read = f"""SELECT row, concat_ws(', ', sender_text || ' to ' || recipient_text, value_text || ' of '
+                || contract_text, 'block ' || block, {moment}) AS said FROM ({row_texts(stage, file)})"""
+        elif file.kind.holds == "holders":
+            read = f"""SELECT row_number() OVER () AS row, concat_ws(', ', address || ' has ' || {amount} || ' of '
+                || contract, 'block ' || block, {moment}) AS said FROM openings WHERE source = {file.number}"""
+        else:
+            continue
+        first = stage.rows(f"SELECT said FROM ({read}) ORDER BY row LIMIT {SHOWN_ROWS}")
+        report.preview += [
+            f"{short_path(file.source.path)} is read as:",
+            *(f"  {visible(said)}" for (said,) in first),
+        ]
 
 
 def _write(path: Path, header: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:

@@ -53,6 +53,7 @@ def ingest(
     replace_from: int | None = None,
     in_place_of: Collection[str] = (),
     covered: Covered | None = None,
+    dry_run: bool = False,
     memory: str = DEFAULT_MEMORY,
     progress: Progress | None = None,
     served: Callable[[Report], None] = lambda report: None,
@@ -68,9 +69,9 @@ def ingest(
     data_dir
         The data folder; created if it does not exist.
     renamed
-        The name that a known format has for a column (lower case) of these files.
+        The name that a known format has for a column (lower case) of these files, or the other way round.
     options
-        What holder snapshots do not say themselves: their token, its decimals, their block.
+        What files do not say themselves: their token, its decimals, a snapshot's block.
     replace_from
         Take everything of the chain from this block on out of the data, as the files have it anew. It must be one
         chain, which is named, and then no file may be refused.
@@ -79,6 +80,8 @@ def ingest(
     covered
         By contract of the chain, the ranges of blocks of which the data has every transfer once these files are in:
         blocks without one are no gaps there.
+    dry_run
+        Change nothing: the report says how the first rows are read.
     memory
         The memory that DuckDB may use; the rest is spilled to the data folder.
     progress
@@ -134,6 +137,7 @@ def ingest(
             ),
             replace_from=replace_from,
             covered=covered or {},
+            dry_run=dry_run,
         )
         fresh, skipped = _not_taken(job, found, previous, refused)
         if not fresh:

@@ -34,10 +34,16 @@ def is_of(entry: Entry, chain: Chain | None) -> bool:
 
 def same_way(entry: Entry, options: SnapshotOptions, renamed: Mapping[str, str]) -> bool:
     """Return whether a file that was ingested would be read in the same way now; what is not given changes nothing."""
-    if renamed and dict(renamed) != entry.get("map", {}):
+    if any(entry.get(name) != value for name, value in read_how(options, renamed).items()):
         return False
     before = {"unit": "token", **entry["options"]} if "options" in entry else options.given()
     return all(before.get(name) == value for name, value in options.given().items())
+
+
+def read_how(options: SnapshotOptions, renamed: Mapping[str, str]) -> dict[str, Any]:
+    """Return what was said of a file's columns, as the manifest has it."""
+    said = {"map": dict(renamed), "date_format": options.date_format}
+    return {name: value for name, value in said.items() if value}
 
 
 def removable(
@@ -120,10 +126,8 @@ def source_lines(previous: Generation | None) -> list[str]:
             f"    {SnapshotTaken(entry['source'], **one)}"
             for one in entry.get("snapshots", ())[:20]
         ]
-        if given := {
-            **({"map": entry["map"]} if "map" in entry else {}),
-            **entry.get("options", {}),
-        }:
+        said = {name: entry[name] for name in ("map", "date_format") if name in entry}
+        if given := {**said, **entry.get("options", {})}:
             lines.append(
                 f"    options: {' '.join(_option(name, value) for name, value in given.items())}"
             )
@@ -140,6 +144,8 @@ def _option(name: str, value: Any) -> str:
             f"--token {visible(f'{symbol}={address}' if symbol else address)}"
             for symbol, address in value.items()
         )
+    if name == "date_format":
+        return f"--date-format {quoted(value)}"
     return f"--{name} {iso(value) if name == 'date' else value}"
 
 

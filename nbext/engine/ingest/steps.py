@@ -15,7 +15,7 @@ import duckdb
 from nbext.core.chains import Chain
 from nbext.core.times import iso
 from nbext.engine import storage
-from nbext.engine.ingest import reading
+from nbext.engine.ingest import formats, reading
 from nbext.engine.ingest import report as counts
 from nbext.engine.ingest import sources as taken
 from nbext.engine.ingest.derive import (
@@ -55,6 +55,7 @@ class IngestJob:
     replace_from: int | None = None
     covered: Covered = field(default_factory=dict)
     compacting: bool = False
+    dry_run: bool = False
     # Held while what was built takes its place.
     switching: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -115,7 +116,10 @@ def take(run: IngestRun, fresh: dict[Source, int | None]) -> Report:
     _check(run, duplicates.contradiction(stage))
     report.odd.update(duplicates.set_repeated_apart(stage))
     if run.opened:
-        _check(run, tables.time_conflict(stage))
+        _check(run, tables.mixed_blocks(stage) or tables.time_conflict(stage))
+    if job.dry_run:
+        counts.preview(stage, report, run.opened)
+        return report
     # A fetch says itself what it has read: of a reorganised range that may be no row.
     if job.replace_from is not None and not job.covered:
         anew = [
@@ -199,10 +203,17 @@ def _open(run: IngestRun, fresh: dict[Source, int | None]) -> None:
         try:
             with _refusing(source):
                 table = reading.open_table(stage, number, source, run.job.renamed)
+                # A quiet day's export; it replaces nothing that the data has.
+                if table is not None and not table.rows:
+                    if run.job.replace_from is not None or run.job.removed:
+                        raise source.fault("the file has no rows.")
+                    run.report.empty.append(source.name)
+                    continue
                 if table is None:
                     count = facts.take_list(stage, number, source)
-                    table = FileTable(number, source, reading.TOKEN_LIST, {}, "", {}, count)
+                    table = FileTable(number, source, formats.TOKEN_LIST, {}, "", {}, count)
                 else:
+                    table.date_format = run.job.options.date_format
                     table.find_chain(stage, run.job.chain)
                 run.opened.append(table)
         except Refused as without:
@@ -218,7 +229,8 @@ def _open(run: IngestRun, fresh: dict[Source, int | None]) -> None:
 def _read_facts(run: IngestRun) -> None:
     """Read the facts about contracts and blocks, before the rows that they explain."""
     stage, options = run.stage, run.job.options
-    for file in run.opened:
+    # Transfers last: --token may name theirs by a symbol that another file has.
+    for file in sorted(run.opened, key=lambda file: file.kind.holds == "transfers"):
         with _refusing(file.source):
             if file.kind.holds == "transfers":
                 exports.reshape(stage, file, options)
@@ -360,7 +372,7 @@ def _manifest(run: IngestRun, fingerprint: str, rows_of: Mapping[str, int]) -> d
             "rows": file.rows,
             "kind": file.kind.name,
             "chain_id": file.chain,
-            **({"map": dict(job.renamed)} if job.renamed else {}),
+            **taken.read_how(job.options, job.renamed),
             # Those that it is read by.
             **({"options": job.options.given()} if file.kind.needs_options else {}),
             **({"snapshots": made[file.number]} if file.number in made else {}),

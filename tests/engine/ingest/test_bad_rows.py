@@ -53,13 +53,10 @@ DAMAGED = [
     ("footer.parquet", footerless, "the file cannot be read"),
     ("pages.parquet", broken_pages, "the file cannot be read|can be read"),
     ("cut.csv.gz", cut_archive, "the file cannot be read"),
-    ("empty.csv", lambda path, log: path.write_bytes(b""), r"the file is empty \(0 bytes\)"),
-    ("empty.parquet", lambda path, log: path.write_bytes(b""), r"the file is empty \(0 bytes\)"),
-    ("header.csv", lambda path, log: write_csv(path, []), "a header but no rows"),
     (
         "other.csv",
         lambda path, log: path.write_text("a,b\n1,2\n"),
-        r'no known format has any of these columns: a, b\. Transfers, for one, need "token_address" and "value" and "',
+        r'no known format has any of these columns: a, b\. Transfers, for one, need "from" and "to" and "amount" and "',
     ),
     (
         "near.csv",
@@ -86,11 +83,6 @@ DAMAGED = [
         "twice.csv",
         lambda path, log: path.write_text("address,balance,balance\n1,2,3\n"),
         r"two columns are called 'balance'\. Rename one of them\.",
-    ),
-    (
-        "answer.json",
-        lambda path, log: path.write_text('{"status": "0", "message": "None found", "result": []}'),
-        r"the file has no rows\.",
     ),
     (
         "texts.json",
@@ -147,16 +139,50 @@ def test_files_that_cannot_be_read_are_named_and_leave_nothing(data, tmp_path, g
 
 
 def test_when_no_file_can_be_used_nothing_is_made(data, tmp_path):
-    (tmp_path / "empty.csv").touch()
-    with pytest.raises(IngestError, match="0 bytes"):
-        take(data, tmp_path / "empty.csv")
+    (tmp_path / "page.csv").write_text("<html><body>404</body></html>\n")
+    with pytest.raises(IngestError, match="no known format"):
+        take(data, tmp_path / "page.csv")
     assert storage.current_generation(data) is None
+
+
+# What an export of a day without a transfer is.
+QUIET = {
+    "empty.csv": b"",
+    "empty.parquet": b"",
+    "comment.csv": b"# nothing today\n",
+    "answer.json": b'{"status": "0", "message": "None found", "result": []}',
+}
+
+
+def test_a_file_without_rows_is_a_quiet_day_and_takes_nothing_away(data, tmp_path, log, good):
+    for name, content in QUIET.items():
+        (tmp_path / name).write_bytes(content)
+    quiet = [*(tmp_path / name for name in QUIET), write_csv(tmp_path / "header.csv", [])]
+    lines = sorted(f"{path}: it has no rows" for path in quiet)
+    assert take(data, *quiet).lines() == [*lines, "No new rows.", "There is no data."]
+    assert storage.current_generation(data) is None
+    assert [line for line in take(data, good[0], *quiet).lines() if "no rows" in line] == lines
+    only_the_good_file_is_there(data, good[1])
+    # What a file of that name gave before stays.
+    path = write_csv(tmp_path / "day.csv", [log(0, 8, 5)])
+    take(data, path)
+    with Tables(data) as tables:
+        before = tables.balances()
+    assert take(data, write_csv(path, [])).lines()[0] == f"{path}: it has no rows"
+    with Tables(data) as tables:
+        assert tables.balances() == before
+    with pytest.raises(IngestError, match=r"day.csv: the file has no rows\."):
+        take(data, path, replace_from=5)
 
 
 BAD_VALUES = {
     "1e18": None,
     "-1": None,
-    "1.0": None,
+    # As BigQuery writes a NUMERIC, also a whole one.
+    "1.0": 1,
+    "100000000000000000000.000000000": 10**20,
+    "0.000": 0,
+    "1.5": None,
     "": None,
     " 1": None,
     "1_000": None,
@@ -224,8 +250,9 @@ def test_a_bad_field_is_named_with_file_and_row(data, tmp_path, log):
 BLOCKS = {
     "100": 100,
     "100.0": 100,
-    "1.01e2": 101,
-    "1E2": 100,
+    # A spreadsheet's, which has lost digits.
+    "1.01e2": None,
+    "1E2": None,
     "0x6e": 110,
     "100.5": None,
     "1.5e0": None,

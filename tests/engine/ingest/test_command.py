@@ -107,15 +107,14 @@ def test_bad_rows_are_shown_and_the_command_says_that_there_were_some(tmp_path, 
 
 
 def test_a_file_that_cannot_be_used_is_one_line_on_stderr(tmp_path, capsys):
-    (tmp_path / "a.csv").touch()
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     assert (
         main(["ingest", str(tmp_path / "a.csv"), "--chain", "1", "--data", str(tmp_path / "data")])
         == 2
     )
-    assert (
-        capsys.readouterr().err
-        == f"IngestError: {tmp_path / 'a.csv'}: the file is empty (0 bytes).\n"
-    )
+    said = capsys.readouterr().err
+    assert said.startswith(f"IngestError: {tmp_path / 'a.csv'}: no known format has any of these")
+    assert said.count("\n") == 1
 
 
 def test_a_snapshots_token_is_named_by_an_option(tmp_path, capsys):
@@ -215,7 +214,7 @@ def test_columns_of_any_name_are_mapped_to_those_of_a_known_format(tmp_path, cap
 
 
 def test_a_map_to_no_column_of_ours_is_refused_with_the_nearest(tmp_path, capsys):
-    assert main(["ingest", "x.csv", "--data", str(tmp_path / "data"), "--map", "amount=valu"]) == 2
+    assert main(["ingest", "x.csv", "--data", str(tmp_path / "data"), "--map", "coin=valu"]) == 2
     assert (
         "does not name a column of a known format. Did you mean 'value'?" in capsys.readouterr().err
     )

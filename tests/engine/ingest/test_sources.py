@@ -931,7 +931,7 @@ def test_replacing_needs_the_chain_and_every_file_and_may_find_nothing(
         take(data, reorganised[1], chain=None, replace_from=5)
     (tmp_path / "empty.csv").touch()
     before = everything(data)
-    with pytest.raises(IngestError, match="the file is empty"):
+    with pytest.raises(IngestError, match="the file has no rows"):
         take(data, reorganised[1], tmp_path / "empty.csv", replace_from=101)
     assert everything(data) == before
     for folder in (data, tmp_path / "fresh"):

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nbext.core.untrusted_text import quoted, visible
-from nbext.engine.ingest import reading
+from nbext.engine.ingest import formats
 from nbext.engine.ingest.cluster.stage import SparkStage
 from nbext.engine.ingest.files import SUFFIXES, Source
 from nbext.engine.ingest.reading import FileTable
@@ -156,7 +156,7 @@ def _kind(
 ) -> tuple[tuple[tuple[str, str], ...], str]:
     """Return a file's columns, and the text that files of one group share: the chain of their first rows."""
     columns = _columns(session, file)
-    known = reading.recognise([name for name, _ in columns], renamed)
+    known = formats.recognise([name for name, _ in columns], renamed)
     if not known or known[0].holds != "transfers":
         return columns, file.url
     if "chain_id" not in known[1]:
@@ -201,7 +201,7 @@ def open_group(
     source = _Named(
         Path(first.url), sum(file.size for file in group.files), first.modified, group.shown
     )
-    kind, columns = reading.recognised(source, list(types), renamed)
+    kind, columns = formats.recognised(source, list(types), renamed)
     _check(group, kind, columns, types)
     rows = _rows(stage.session, group, types)
     table = f"text_{number}"
@@ -232,7 +232,7 @@ def open_group(
 
 
 def _check(
-    group: FileGroup, kind: reading.Format, columns: Mapping[str, str], types: Mapping[str, str]
+    group: FileGroup, kind: formats.Format, columns: Mapping[str, str], types: Mapping[str, str]
 ) -> None:
     """Refuse what needs an order of rows or Python: explorers' exports, batches in lists, holders' snapshots."""
     path = group.files[0].url

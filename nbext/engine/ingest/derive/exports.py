@@ -48,7 +48,7 @@ def _count_others(stage: Stage, file: FileTable) -> None:
 def _reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     columns, relation = {ours: file.text(ours) for ours in file.columns}, file.relation
     if not file.has("contract"):
-        columns["contract"] = sql_literal(_contract(file, options))
+        columns["contract"] = sql_literal(_contract(stage, file, options))
     if file.has("standard"):
         standard = (
             f"coalesce({facts.standard_of(columns['standard'])}, lower({columns['standard']}))"
@@ -104,8 +104,8 @@ def _spell_values(stage: Stage, file: FileTable) -> None:
     )
 
 
-def _contract(file: FileTable, options: SnapshotOptions) -> str:
-    found = named_token(file, None, options)
+def _contract(stage: Stage, file: FileTable, options: SnapshotOptions) -> str:
+    found = named_token(stage, file, None, options, "facts")
     if found is None:
         raise file.source.fault(
             "which token are these transfers of? No column says it, nor does the "

@@ -18,7 +18,7 @@ from nbext.core.rules import STANDARDS, is_whole
 from nbext.core.strict_json import LONE_SURROGATE
 from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.files import Source, short_path
-from nbext.engine.ingest.reading import FileTable, read_text, unreadable
+from nbext.engine.ingest.reading import FileTable, unpacked, unreadable
 from nbext.engine.ingest.stage import OF_A_FILE, Stage
 from nbext.engine.schema import sql_literal
 from nbext.errors import IngestError, ValidationError
@@ -55,6 +55,8 @@ def create_facts(stage: Stage) -> None:
         stage.run(
             f"INSERT INTO facts SELECT {', '.join(FACTS)} FROM prev.ingest.facts WHERE source <> 'known'"
         )
+    # Facts of the well-known contracts fill what no file says, and never contradict one.
+    insert_facts(stage, _well_known())
 
 
 def take_table(stage: Stage, file: FileTable) -> None:
@@ -173,8 +175,6 @@ def insert_facts(stage: Stage, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def merge_facts(stage: Stage) -> None:
     """Reduce the facts to one row per contract, kind and file, and create ``known``: one row per contract."""
-    # After the files: facts of the well-known contracts fill what no file says, and never contradict one.
-    insert_facts(stage, _well_known())
     # Field by field, since a newer source that leaves a field empty does not make the older one wrong.
     newest = ", ".join(
         f"first({c} ORDER BY seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS
@@ -305,15 +305,19 @@ def learn_decimals(stage: Stage, file: FileTable, address: str, decimals: int) -
 
 
 def clean(text: object) -> str | None:
-    """Return text that can be stored: a lone surrogate becomes U+FFFD; anything but text is unknown."""
+    """Return text that can be stored: a lone surrogate becomes U+FFFD; anything but text is unknown.
+
+    Zero bytes at its end are a bytes32's, as old contracts return it.
+    """
     # JSON can write one half of a surrogate pair, which no UTF-8 file, DuckDB's included, can store.
-    return LONE_SURROGATE.sub("�", text) if isinstance(text, str) and text else None
+    return (LONE_SURROGATE.sub("�", text.rstrip("\0")) or None) if isinstance(text, str) else None
 
 
 def _read_list(source: Source) -> list[Any]:
     try:
-        document = json.loads(read_text(source.path))
-    except (ValueError, OSError, EOFError, RecursionError) as error:
+        with unpacked(source) as file:
+            document = json.loads(file.read().decode("utf-8-sig"))
+    except RecursionError as error:
         raise unreadable(source, error) from None
     tokens = document.get("tokens") if isinstance(document, dict) else None
     if not isinstance(tokens, list):

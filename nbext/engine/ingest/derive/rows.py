@@ -79,8 +79,12 @@ REASONS = (
     ),
     ("tx IS NULL OR low IS NULL", "transaction hash is not 0x and 64 hex digits", "tx_text"),
     ("coalesce(log_index, -1) < 0", "log index is not a whole number", "log_text"),
+    (
+        "timed AND (seconds IS NULL OR seconds < 0)",
+        "block timestamp is not a time; if it is written in another way, add --date-format",
+        "time_text",
+    ),
     ("coalesce(block, -1) < 0", "block number is not a whole number", "block_text"),
-    ("timed AND (seconds IS NULL OR seconds < 0)", "block timestamp is not a time", "time_text"),
     (
         "counted AND coalesce(count, -1) < 0",
         "token value is not a whole number below 2**63",
@@ -151,6 +155,8 @@ def take_rows(stage: Stage, file: FileTable) -> None:
     check_times(stage, file)
     if not file.has("log_index"):
         stage.run("INSERT INTO odd VALUES (?, 'unindexed', ?)", [file.number, file.rows])
+    if not file.has("block"):
+        stage.run("INSERT INTO odd VALUES (?, 'unnumbered', ?)", [file.number, file.rows])
     _insert(stage, file, hexed=file.types["value"] == "BLOB")
     faulty = f"FROM incoming WHERE file = {file.number} AND fault IS NOT NULL"
     if (
@@ -206,7 +212,6 @@ def parsed_rows(file: FileTable, named: str) -> str:
 def row_texts(stage: Stage, file: FileTable) -> str:
     """Return the SQL of a file's rows: what is text as it is written, numbers parsed, NULL where that fails."""
     tx, log = file.text("tx"), file.whole("log_index")
-    block = file.whole("block")
     # All 32 bytes: test chains number their hashes, which then differ in the last bytes only.
     key, low = (
         f"CASE WHEN length({tx}) = 66 THEN TRY_CAST(substr({tx}, {start}, 32) AS UUID) END"
@@ -221,7 +226,7 @@ def row_texts(stage: Stage, file: FileTable) -> str:
     return f"""
         SELECT row, {file.text("contract")} AS contract_text, {file.text("sender")} AS sender_text,
             {file.text("recipient")} AS recipient_text, {file.text("value")} AS value_text,
-            {key} AS tx, {low} AS low, {key_index} AS key_index, {log} AS log_index, {block} AS block,
+            {key} AS tx, {low} AS low, {key_index} AS key_index, {log} AS log_index, {file.block} AS block,
             {str(file.has("timestamp")).lower()} AS timed, {file.seconds()} AS seconds,
             {str(file.has("count")).lower()} AS counted, {file.text("count")} AS count_text,
             {file.whole("count")} AS count
@@ -252,7 +257,7 @@ def _without_log_index(stage: Stage, file: FileTable) -> tuple[str, str, str, st
     nth = f"row_number() OVER (PARTITION BY {same} ORDER BY row)"
     key = f"CASE WHEN length({tx}) = 66 THEN md5(concat_ws('|', {same}, {nth}))::UUID END"
     # The order of a block's logs is the file's, which may begin with the newest.
-    block = file.whole("block")
+    block = file.block
     newest_first = stage.value(
         f"SELECT first({block} ORDER BY row) > last({block} ORDER BY row) FROM {file.relation}"
     )

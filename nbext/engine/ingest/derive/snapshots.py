@@ -43,12 +43,12 @@ OLDER = "balances skipped, because a newer snapshot was ingested before"
 
 @dataclass(frozen=True)
 class SnapshotOptions:
-    """What a snapshot does not say itself.
+    """What a snapshot, or a table of somebody's own, does not say itself.
 
     Attributes
     ----------
     tokens
-        Symbol (lower case) to address; the key ``""`` is for files that name no token.
+        Symbol (lower case) to address, or to another symbol; the key ``""`` is for files that name no token.
     decimals
         The decimals of tokens for which no metadata has them.
     unit
@@ -57,6 +57,8 @@ class SnapshotOptions:
         The block of the snapshot, if the file does not have it.
     date
         In the place of the block: when the snapshot was made, in seconds since 1970.
+    date_format
+        How times are written, as strptime takes it: ``%d/%m/%Y``.
 
     Raises
     ------
@@ -69,6 +71,7 @@ class SnapshotOptions:
     unit: str | None = None
     block: int | None = None
     date: int | None = None
+    date_format: str | None = None
 
     def __post_init__(self) -> None:
         for name, given, most in (
@@ -85,8 +88,12 @@ class SnapshotOptions:
             )
 
     def given(self) -> dict[str, Any]:
-        """Return the options that were given, as the manifest has them."""
-        return {name: value for name, value in asdict(self).items() if value not in (None, {})}
+        """Return the options of amounts and snapshots that were given, as the manifest has them."""
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if value not in (None, {}) and name != "date_format"
+        }
 
 
 def create_openings(stage: Stage) -> None:
@@ -350,8 +357,17 @@ def _word(file: FileTable, symbol: str | None) -> str:
     return (symbol or re.split(r"[-_ ]", file.source.path.name.split(".")[0])[-1]).lower()
 
 
-def named_token(file: FileTable, symbol: str | None, options: SnapshotOptions) -> str | None:
-    """Return the address that an option or the file's name gives a token of that symbol, or of none."""
+def named_token(
+    stage: Stage,
+    file: FileTable,
+    symbol: str | None,
+    options: SnapshotOptions,
+    table: str = "known",
+) -> str | None:
+    """Return the address that an option or the file's name gives a token of that symbol, or of none.
+
+    ``table`` has what is known of tokens when the option gives a symbol.
+    """
     word = _word(file, symbol)
     # A symbol of --token may be in the name of a folder: snapshots/UNI/2024.csv. Two of them leave it open.
     said = set(re.split(r"[-_ ./\\]", file.source.shown.lower())) & options.tokens.keys() - {""}
@@ -359,7 +375,26 @@ def named_token(file: FileTable, symbol: str | None, options: SnapshotOptions) -
         (word,) = said
     chosen = options.tokens.get(word) or options.tokens.get("")
     in_name = None if symbol else _ADDRESS.search(file.source.path.name)
+    if chosen and not looks_like_address(chosen):
+        return _bearer(stage, file, chosen, table)
     return chosen.lower() if chosen else in_name.group().lower() if in_name else None
+
+
+def _bearer(stage: Stage, file: FileTable, word: str, table: str) -> str:
+    """Return the address of the only token of a symbol; of several, of the only one that is verified."""
+    bearing = stage.rows(
+        f"SELECT address, coalesce(bool_or(verified), false) FROM {table} WHERE chain_id = ? AND lower(symbol) = ? "
+        "GROUP BY 1",
+        [file.chain, word.lower()],
+    )
+    bearing = [row for row in bearing if row[1]] or bearing
+    if len(bearing) == 1:
+        return str(bearing[0][0])
+    many = f"{len(bearing)} contracts have" if bearing else "No known contract has"
+    raise file.source.fault(
+        f"which token do these wallets hold? {many} the symbol {quoted(word)}. "
+        f"Name the token: --token {visible(word, 40)}=0x...",
+    )
 
 
 class Tokens:
@@ -380,24 +415,13 @@ class Tokens:
     def _find(self, contract: str | None, symbol: str | None) -> str:
         if contract and looks_like_address(contract):
             return contract.lower()
-        if (named := named_token(self.file, symbol, self.options)) is not None:
-            return named
-        word = _word(self.file, symbol)
-        bearing = self.stage.rows(
-            "SELECT address, coalesce(verified, false) FROM known WHERE chain_id = ? AND lower(symbol) = ?",
-            [self.file.chain, word],
-        )
-        bearing = [row for row in bearing if row[1]] or bearing
-        if len(bearing) == 1:
-            return str(bearing[0][0])
-        many = f"{len(bearing)} contracts have" if bearing else "No known contract has"
-        raise self.file.source.fault(
-            f"which token do these wallets hold? {many} the symbol {quoted(word)}. "
-            f"Name the token: --token {visible(word, 40)}=0x...",
-        )
+        named = named_token(self.stage, self.file, symbol, self.options)
+        return named or _bearer(self.stage, self.file, _word(self.file, symbol), "known")
 
     def decimals(self, token: str) -> int:
-        """Return the token's decimals; without them, balances in its unit have no meaning."""
+        """Return the token's decimals, 0 of raw amounts; without them, balances in its unit have no meaning."""
+        if self.unit == "raw":
+            return 0
         if token not in self.places:
             places, stated = facts.known_decimals(self.stage, self.file, token)
             # Where metadata has none, as is said here; else as an earlier snapshot was taken.
@@ -419,7 +443,7 @@ def _digits(
 ) -> tuple[str | None, str | None]:
     """Return the amount in the smallest unit, or what is wrong with it; neither for a balance of zero."""
     if by_id or tokens.unit == "raw":
-        number = _whole(text or "")
+        number = uint256_of(text or "") if by_id else _whole(text or "")
         if number is None:
             return None, "not a whole number from 0 to 2**256-1"
         return (str(number), None) if by_id or number else (None, None)

@@ -377,6 +377,30 @@ def save_activity(stage: Stage) -> None:
         GROUP BY chain_id, wallet ORDER BY chain_id, wallet""")
 
 
+def mixed_blocks(stage: Stage) -> Conflict | None:
+    """Return the error of block numbers beside seconds that stand for them: they are in no order with each other."""
+    # A chain's numbers are far from its seconds, which are above 10**9 since 2001.
+    same = "block = seconds AND block > 1000000000 AS by_time"
+    stored = (
+        f"UNION ALL SELECT source, chain_id, {same} FROM prev.ingest.blocks"
+        if stage.previous
+        else ""
+    )
+    mixed = stage.rows(f"""
+        SELECT max(source) FROM (
+            SELECT source, chain_id, {same} FROM times {stored}
+            UNION ALL SELECT source, chain_id, false FROM openings WHERE block IS NOT NULL)
+        GROUP BY chain_id HAVING count(DISTINCT coalesce(by_time, false)) > 1""")
+    if not mixed:
+        return None
+    path = stage.paths[mixed[0][0]]
+    why = (
+        "some files of this chain have block numbers and others only times, which nbext cannot put in order. Map a "
+        "column with block numbers (--map theirs=block), or ingest the others into a folder of their own (--data)."
+    )
+    return IngestError(f"{short_path(path)}: {why}", path=path), None
+
+
 def time_conflict(stage: Stage) -> Conflict | None:
     """Return the error of another time of a block that has one, or of one before an earlier block's."""
     if (first := find_other_times(stage)) is not None:
