@@ -62,6 +62,20 @@ class Secret:
         raise TypeError("A Secret cannot be pickled.")
 
 
+def ask_keyring(action: Callable[[Any], Any]) -> tuple[Any, str]:
+    """Return what an action on the ``keyring`` package returns, or None and what went wrong: "" where it is missing."""
+    try:
+        import keyring
+    except ImportError:
+        return None, ""
+    try:
+        return action(keyring), ""
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  a backend is anybody's code, and one in Rust panics past Exception
+        return None, type(error).__name__
+
+
 @dataclass(frozen=True)
 class Setting:
     """One setting: its default, its type, what it means, and what it may be."""

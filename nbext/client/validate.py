@@ -17,8 +17,8 @@ from typing import Any
 
 from nbext.core import addresses, chains, rules
 from nbext.core.rules import MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
-from nbext.core.strict_json import LONE_SURROGATE
-from nbext.core.untrusted_text import quoted
+from nbext.core.strict_json import LONE_SURROGATE, MAX_DIGITS
+from nbext.core.untrusted_text import quoted, shown
 from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_mean
 
 MAX_LEVELS, MAX_VALUES, MAX_BYTES = 64, 50_000, 1_000_000
@@ -217,13 +217,14 @@ def _number(given: Any, path: str) -> Any:
         given = given.item()
     if isinstance(given, bool | str):
         return given
-    if isinstance(given, Integral):
+    # Python writes no integer of more than 4,300 digits.
+    if isinstance(given, Integral) and int(given).bit_length() <= 4 * MAX_DIGITS:
         return int(given) if abs(int(given)) <= _EXACT else str(int(given))
-    if isinstance(given, Decimal) and given.is_finite():
+    if isinstance(given, Decimal) and given.is_finite() and abs(given.adjusted()) <= MAX_DIGITS:
         return format(given, "f")
     if isinstance(given, float) and math.isfinite(given):
         return given
-    if isinstance(given, float | Decimal):
-        raise _refused(path, f"{given} is not a number that JSON can hold.")
+    if isinstance(given, Integral | float | Decimal):
+        raise _refused(path, f"{shown(given)} is not a number that JSON can hold.")
     allowed = "texts, numbers, true, false, null, lists and objects"
     raise _refused(path, f"JSON cannot hold a {type(given).__name__}. Allowed: {allowed}.")

@@ -19,7 +19,7 @@ from typing import Any
 MAX_DEPTH = 64
 REPLACED = "A text in the answer has half a character (a lone surrogate); it is shown as U+FFFD."
 # Python reads integers of at most 4,300 digits; an exponent beyond this is small as text and gigabytes as an integer.
-_MAX_DIGITS = 400
+MAX_DIGITS = 400
 # Python reads as deep as its recursion limit. Where a library or a cell raised that, brackets alone end the process.
 _SAFE_LIMIT, _DEEPEST = 3_000, 900
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{\]}]', re.DOTALL)
@@ -45,7 +45,7 @@ def exact_number(digits: str) -> Decimal | int:
     """Return a number with a fraction or an exponent, exactly; 10.0 and 1e1 are the integer 10, as JSON has it."""
     number = Decimal(digits)
     # Without this bound 1e999999999 is read at once, and takes the machine's memory where it is first used.
-    if len(digits) > _MAX_DIGITS or abs(number.adjusted()) > _MAX_DIGITS:
+    if len(digits) > MAX_DIGITS or abs(number.adjusted()) > MAX_DIGITS:
         raise NotJson("digits", "a number has too many digits")
     return int(number) if number == number.to_integral_value() else number
 

@@ -30,7 +30,7 @@ from nbext.errors import (
     ValidationError,
     did_you_mean,
 )
-from nbext.settings import Secret
+from nbext.settings import Secret, ask_keyring
 
 if TYPE_CHECKING:
     from nbext.engine.ingest.report import Report
@@ -544,15 +544,10 @@ def urls_of(given: Sequence[str] = ()) -> list[Secret]:
 
 def _from_keyring() -> tuple[str, str]:
     """Return the URLs that the system's keyring has, or nothing and why it cannot be read."""
-    try:
-        import keyring
-        from keyring.errors import KeyringError
-    except ImportError:
+    if not importlib.util.find_spec("keyring"):
         return "", ' That needs `pip install "nbext[node]"`.'
-    try:
-        return keyring.get_password("nbext", URL_VARIABLE) or "", ""
-    except (KeyringError, OSError, RuntimeError) as error:
-        return "", f" The keyring cannot be read ({type(error).__name__})."
+    value, trouble = ask_keyring(lambda keyring: keyring.get_password("nbext", URL_VARIABLE))
+    return value or "", f" The keyring cannot be read ({trouble})." if trouble else ""
 
 
 def addresses_of(

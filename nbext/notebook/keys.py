@@ -10,7 +10,7 @@ from typing import Any
 
 from nbext.errors import ConfigError
 from nbext.notebook.results.progress import in_background
-from nbext.settings import Secret
+from nbext.settings import Secret, ask_keyring
 
 KEY_VARIABLE = "NBEXT_API_KEY"
 _KEYRING_NAME = "nbext"
@@ -71,19 +71,13 @@ def forget_key(base_url: str) -> None:
 
 def _in_keyring(action: Callable[[Any], Any]) -> Any:
     """Return what an action on the ``keyring`` package returns; None where that is missing or cannot be used."""
-    try:
-        import keyring
-    except ImportError:
-        return None
     # In a thread, because backends over D-Bus have no time limit of their own.
-    future = in_background(lambda: action(keyring), "nbext-keyring")
-    trouble = "it did not answer in time"
+    future = in_background(lambda: ask_keyring(action), "nbext-keyring")
+    answer, trouble = None, "it did not answer in time"
     with suppress(TimeoutError):
-        error = future.exception(KEYRING_SECONDS)
-        if error is None:
-            return future.result()
-        trouble = type(error).__name__
-    print(
-        f"nbext: the keyring cannot be used ({trouble}). Set {KEY_VARIABLE}, or type the key when asked."
-    )
-    return None
+        answer, trouble = future.result(KEYRING_SECONDS)
+    if trouble:
+        print(
+            f"nbext: the keyring cannot be used ({trouble}). Set {KEY_VARIABLE}, or type the key when asked."
+        )
+    return answer

@@ -182,6 +182,8 @@ def nest(levels):
         ({"a": [float("nan")]}, "$.a[0]"),
         ({"a": float("inf")}, "$.a"),
         ({"a": decimal.Decimal("NaN")}, "$.a"),
+        ({"a": decimal.Decimal("1e300000000")}, "$.a"),
+        ({"a": 10**5000}, "$.a"),
         ({"a": datetime.date(2024, 1, 1)}, "$.a"),
         ({"a": b"x"}, "$.a"),
         ({"a": {1}}, "$.a"),

@@ -551,7 +551,10 @@ def test_there_must_be_a_url(ring, monkeypatch):
     )
     for found, more in (
         (Ring(), ""),
-        (Ring(error=KeyringLocked(KEY)), " The keyring cannot be read (KeyringLocked)."),
+        *(
+            (Ring(error=error(KEY)), f" The keyring cannot be read ({error.__name__}).")
+            for error in (KeyringLocked, AttributeError, ImportError, SystemExit, GeneratorExit)
+        ),
     ):
         ring(found)
         with pytest.raises(ConfigError) as caught:

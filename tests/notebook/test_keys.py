@@ -35,9 +35,22 @@ def test_the_environment_comes_before_the_keyring(ring, monkeypatch):
     assert (secret.reveal(), source) == ("from the ring", "keyring")
 
 
-@pytest.mark.parametrize(
-    "error", [NoKeyringError("none"), KeyringLocked("locked"), OSError("bus"), RuntimeError("x")]
-)
+class Panic(BaseException):
+    """What a library in Rust raises."""
+
+
+BROKEN = [
+    NoKeyringError("none"),
+    KeyringLocked("locked"),
+    OSError("bus"),
+    KeyError("x"),
+    ImportError("no backend"),
+    SystemExit(1),
+    Panic("x"),
+]
+
+
+@pytest.mark.parametrize("error", BROKEN)
 def test_a_keyring_that_fails_costs_one_line_of_advice_and_the_prompt_follows(
     ring, monkeypatch, capsys, error
 ):

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from nbext.core.rules import LIST_KEYS
-from nbext.core.strict_json import NotJson, parse
+from nbext.core.strict_json import NotJson, exact_number, parse
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, did_you_mean
 from nbext.notebook.cell.json_errors import explain
@@ -35,6 +35,7 @@ _RAISED_BY_EXPRESSIONS = (
     TypeError,
     ValueError,
 )
+_MARK = re.compile(r"\A(\s*)\ufeff")
 _QUOTED_EXPRESSION = re.compile(r'"\{\{[^"{}]+\}\}"')
 _MISSING = "cannot be written as JSON; drop missing values first"
 
@@ -58,7 +59,7 @@ def read_json_body(text: str, names: Mapping[str, Any]) -> Body:
             f"The cell has {len(text):,} characters; a request can have at most {MAX_TEXT:,}.\n  {at(text, MAX_TEXT)}"
         )
     # Editors on Windows may put a byte order mark before the text.
-    text = text.removeprefix("\ufeff")
+    text = _MARK.sub(r"\1", text)
     # Most cells hold no Python, and need no tokens to be read.
     if "{{" not in text:
         return Body(_parse(text, text), text)
@@ -102,6 +103,9 @@ def _masked(text: str) -> tuple[str, dict[str, Token], Token | None]:
 
 def exact_fraction(digits: str) -> float | Decimal:
     """Return a fraction as a float where that is exact to the digit, else as a Decimal."""
+    exact_number(
+        digits
+    )  # refuses what no amount has digits for, before a power of ten is made of it
     exact = Decimal(digits)
     near = float(digits)
     return near if Decimal(repr(near)) == exact else exact

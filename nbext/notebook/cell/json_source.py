@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+from unicodedata import category, east_asian_width
 
 from nbext.core.untrusted_text import visible
 
@@ -281,7 +282,14 @@ def excerpt(text: str, position: int, prefix: str = "") -> str:
     right = visible(line[column : column + _SIDE], None) + (
         "…" if len(line) > column + _SIDE else ""
     )
-    return f"    {left}{right}\n    {' ' * len(left)}^"
+    return f"    {left}{right}\n    {' ' * _width(left)}^"
+
+
+def _width(text: str) -> int:
+    """Return how many columns a text fills: two of a wide character, none of one that joins the one before it."""
+    return sum(
+        0 if category(one) in ("Mn", "Me") else 1 + (east_asian_width(one) in "WF") for one in text
+    )
 
 
 def at(text: str, position: int) -> str:

@@ -77,6 +77,28 @@ def test_numbers_keep_their_digits():
     assert type(value["a"]) is float
 
 
+def test_a_number_of_too_many_digits_is_refused_before_they_are_written():
+    # As a power of ten it would be 300 MB.
+    assert refused('{"min": 1e300000000}') == "This is not JSON: a number has too many digits"
+
+
+def test_a_byte_order_mark_is_skipped_wherever_the_cell_begins():
+    for text in ('\ufeff{"a": 1}', '\n\ufeff{"a": 1}', '\ufeff\n{"a": {{b}}}'):
+        assert read(text, b=1) == {"a": 1}
+
+
+# Columns that a terminal gives a text: two for a wide character, none for a mark on the letter before it.
+COLUMNS = {"UNI": 3, "中文": 4, "ＵＮＩ": 6, "e\u0301": 1, "क्ष": 2, "👍": 2, "\u200b": 6}
+
+
+def test_a_caret_stands_under_its_column_whatever_is_before_it():
+    for text, columns in COLUMNS.items():
+        cell = f'{{"token": "{text}", b}}'
+        line, caret = refused(cell).splitlines()[2:4]
+        assert caret == " " * (4 + len('{"token": "", ') + columns) + "^", text
+        assert line.strip() == cell.replace("\u200b", "\\u200b")
+
+
 MISTAKES = {
     "trailing comma": (
         '{"token": {"token": "UNI"},\n}',

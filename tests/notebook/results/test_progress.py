@@ -8,7 +8,7 @@ import time
 import pytest
 
 from nbext.client.segment_run import Progress
-from nbext.notebook.results.progress import Bar, TerminalView, view_for
+from nbext.notebook.results.progress import Bar, NotebookView, TerminalView, view_for
 
 
 class Kept:
@@ -89,3 +89,16 @@ def test_a_terminals_line_is_written_over_and_blanked(capsys):
 def test_nothing_is_drawn_into_a_file_or_where_no_bar_is_wanted():
     assert view_for(object()) is None
     assert view_for(object(), wanted=False) is None
+
+
+def test_a_bar_in_a_notebook_leaves_an_output_of_no_type(monkeypatch):
+    """A text, even an empty one, is what strict nbval misses in a run that is quick enough for no bar."""
+    shown = []
+    monkeypatch.setattr(
+        "IPython.core.display_functions.publish_display_data",
+        lambda data, metadata=None, **more: shown.append(data),
+    )
+    view = NotebookView()
+    view.show("segment: waiting, 0 s", None)
+    view.close()
+    assert [sorted(data) for data in shown] == [["text/html", "text/plain"], []]
