@@ -24,6 +24,9 @@ from tests.reference.shown import cut, transcript
 
 # A list of somebody's own, whose columns have names of theirs.
 HOLDERS = f"holder,amount\n0x{'a1':0>40},12.5\n0x{'a2':0>40},3\n"
+PAID = f"""src,dst,qty,day,txid
+0x{"a1":0>40},0x{"a2":0>40},2.5,31/12/2025,0x{"b1":0>64}
+"""
 UNI = "0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984"
 # Each command's lines, in the order in which they run, in one folder.
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -34,6 +37,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "--unit token --block 40000000 --data base --quiet",
         f"nbext ingest holders.csv --chain base --token {UNI} --map holder=HolderAddress,amount=Balance --decimals 18 "
         "--date 2025-12-01 --data base --quiet",
+        "nbext ingest paid.csv --chain base --token USDC --map from=src,to=dst,amount=qty,time=day,hash=txid "
+        "--date-format %d/%m/%Y --dry-run --data paid --quiet",
         "nbext ingest chain-data/ethereum/token_transfers.csv --chain ethereum --replace-from 24000000 --quiet",
     ),
     "sources": ("nbext sources", "nbext sources --data base"),
@@ -110,7 +115,8 @@ def page() -> str:
         "# Commands\n\n"
         "`nbext COMMAND --help` shows these options in a terminal; [`nbext fetch`](node.md) has a page of its own. The "
         "examples run one after the other, in a folder with files as ethereum-etl exports them, a token list "
-        "(`chain-data/`) and a list of holders; `...` ends what is longer.\n\nOptions of several commands:\n\n"
+        "(`chain-data/`), a list of holders and a table of payments; `...` ends what is longer.\n\n"
+        "Options of several commands:\n\n"
         + table(
             ["option", "what it does"], [[f"`{option}`", text] for option, text in shared.items()]
         )
@@ -166,6 +172,7 @@ def _folder():  # type: ignore[no-untyped-def]
         with mock.patch.dict(os.environ, environ):
             write_example_files("chain-data")
             Path("holders.csv").write_text(HOLDERS, "utf-8")
+            Path("paid.csv").write_text(PAID, "utf-8")
             yield
 
 

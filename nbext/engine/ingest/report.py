@@ -43,8 +43,8 @@ ODDITIES = {
         "have equal ones, as many count as one file has",
     ),
     "unnumbered": (
-        "row without a block number: the second of its time, since 1970, stands for it",
-        "rows without block numbers: the seconds of their times, since 1970, stand for these",
+        "row without a block number: its time, in seconds since 1970, is its block",
+        "rows without block numbers: their times, in seconds since 1970, are their blocks",
     ),
     "matched_by_content": (
         "of these matched by content alone, because one source has no log index",
@@ -482,7 +482,7 @@ def _find_bad(stage: Stage, report: Report) -> list[tuple[Any, ...]]:
     return rows
 
 
-def preview(stage: Stage, report: Report, files: list[FileTable]) -> None:
+def show_first_rows(stage: Stage, report: Report, files: list[FileTable]) -> None:
     """Fill the report of a dry run: what would be ingested, and how the first rows of each file are read."""
     report.files = [FileTaken.of(file) for file in files]
     report.rows = sum(file.rows for file in files)

@@ -118,7 +118,7 @@ def take(run: IngestRun, fresh: dict[Source, int | None]) -> Report:
     if run.opened:
         _check(run, tables.mixed_blocks(stage) or tables.time_conflict(stage))
     if job.dry_run:
-        counts.preview(stage, report, run.opened)
+        counts.show_first_rows(stage, report, run.opened)
         return report
     # A fetch says itself what it has read: of a reorganised range that may be no row.
     if job.replace_from is not None and not job.covered:

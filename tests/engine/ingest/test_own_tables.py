@@ -75,7 +75,7 @@ def test_five_columns_are_enough_on_whichever_side_of_the_map_they_are(data, tmp
                 "  1 mint (from the zero address)",
                 "  2 rows without a log index: identified by their transactions, addresses and amounts; where two "
                 "files have equal ones, as many count as one file has",
-                "  2 rows without block numbers: the seconds of their times, since 1970, stand for these",
+                "  2 rows without block numbers: their times, in seconds since 1970, are their blocks",
             ],
         )
         with Tables(data / folder) as tables:
