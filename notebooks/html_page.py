@@ -3,6 +3,8 @@
 jupyter nbconvert --to html --config html_page.py NAME.ipynb
 """
 
+import os
+import re
 from typing import Any
 
 from nbconvert.preprocessors import Preprocessor
@@ -21,6 +23,13 @@ class MakePage(Preprocessor):
         With nbconvert's own style a printed page cuts off long lines of code, and breaks words.
         """
         nb.cells = [cell for cell in nb.cells if "remove-cell" not in cell.metadata.get("tags", [])]
+        # Links lead to what is beside the notebook, and the page may be written to another folder.
+        folder = resources.get("metadata", {}).get("path", "") or "."
+        page = dict(self.config.FilesWriter).get("build_directory") or folder
+        beside = os.path.relpath(folder, page)
+        for cell in nb.cells:
+            if cell.cell_type == "markdown" and beside != ".":
+                cell.source = re.sub(r"\]\((?=[\w.-]+\))", f"]({beside}/", cell.source)
         nb.cells.append(new_markdown_cell(_STYLE))
         return nb, resources
 

@@ -89,6 +89,18 @@ def test_every_block_of_code_is_of_a_kind_that_is_run():
     assert {language for language, _ in BLOCKS} == {"python", "bash"}
 
 
+@pytest.mark.slow
+def test_the_first_page_links_to_the_notebooks_from_where_it_is_written(tmp_path):
+    command = re.search(r"\.venv/bin/jupyter (nbconvert .*)", README)[1].replace("--execute ", "")
+    words = command.replace("--output-dir .", f"--output-dir {tmp_path}").split()
+    jupyter = [sys.executable, "-m", "jupyter", *words]
+    subprocess.run(jupyter, cwd=REPO, check=True, capture_output=True)
+    page = (tmp_path / "01_quickstart.html").read_text("utf-8")
+    links = re.findall(r'href="([^"#:]+\.ipynb)"', page)
+    assert [Path(link).name for link in links] == ["02_audience.ipynb", "03_holders.ipynb"]
+    assert all((tmp_path / link).is_file() for link in links)
+
+
 def test_every_page_and_picture_that_the_readme_links_to_is_there():
     links = re.findall(r"\]\(((?!https?:)[^)#]+)", README)
     assert links

@@ -320,17 +320,12 @@ def _text(text: str, source: str = "The text", *, is_csv: bool = False) -> Addre
     if not head.strip():
         raise NotAddresses(f"{source} is empty. Write one address a line.")
     pieces = [one for one in _BETWEEN.split(head) if one.strip(_AROUND)]
-    if head.lstrip().startswith(("[", "{")) or (
-        len(pieces) > 1 and all(one.strip(_AROUND).lower().startswith("0x") for one in pieces)
-    ):
+    if head.lstrip().startswith(("[", "{")) or (len(pieces) > 1 and all(map(_is_begun, pieces))):
         return _pieces(text)
     separator = next((mark for mark in ",;\t" if mark in head), ",")
     first = next(csv.reader([head], delimiter=separator))
     # A first row that sets out to be an address is one: a digit short, it must not be skipped as a header.
-    begun = [
-        one.strip(_AROUND).lower().startswith(("0x", "eip155:")) or one.strip().endswith(".eth")
-        for one in first
-    ]
+    begun = [_is_begun(one) for one in first]
     named = any(name in one.lower() for one in first for name in _NAMES)
     headed = not any(begun) and (is_csv or named)
     names = first if headed else ["address" * one for one in begun]
@@ -363,6 +358,11 @@ def _text(text: str, source: str = "The text", *, is_csv: bool = False) -> Addre
 
     texts = table[own[wanted]].slice(int(headed)).combine_chunks()
     return AddressColumn(texts, lambda row: f"line {lines()[row + headed]}")
+
+
+def _is_begun(text: str) -> bool:
+    bare = text.strip(_AROUND).lower()
+    return bare.startswith(("0x", "eip155:")) or bare.endswith(".eth")
 
 
 def _is_no_row(line: str) -> bool:

@@ -139,3 +139,10 @@ def test_what_holds_no_list_is_refused_with_what_does(given, message, tmp_path, 
     with pytest.raises(ValidationError) as caught:
         nbext.addresses(given)
     assert caught.value.errors[0]["detail"].startswith(message)
+
+
+def test_addresses_and_names_on_one_line_are_values_and_no_columns():
+    line = f"0x{'a1':0>40}, vitalik.eth, eip155:1:0x{'a2':0>40}"
+    assert list(nbext.addresses(line)) == [f"0x{'a1':0>40}", f"0x{'a2':0>40}"]
+    left = nbext.addresses(line, left_out=True)
+    assert left[["row", "text"]].to_numpy().tolist() == [["line 1", "vitalik.eth"]]

@@ -18,6 +18,7 @@ PAGES = {
     "commands.md": "tests.reference.commands_page",
     "segment-language.md": "tests.reference.language_page",
     "operations.md": "tests.reference.operations_page",
+    "python.md": "tests.reference.python_page",
     "settings.md": "tests.reference.settings_page",
     "errors.md": "tests.reference.errors_page",
 }

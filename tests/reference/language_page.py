@@ -32,7 +32,7 @@ RULES = (
     'explicit `"min": 0` also matches wallets that hold none: every wallet seen that is not outside the bounds.',
     "Wallets seen are those that the data shows (up to `asOf`) on a chain of the segment's conditions: by a transfer, "
     "by a holder snapshot, or as an NFT's owner from the beginning. A segment without such a condition has its own "
-    "chain. `not` beside OR, or alone, is all wallets seen but those.",
+    "chain. A `not` that stands alone, or in an OR, means: every wallet seen that does not match it.",
     "Times are ISO-8601 in UTC, or spans such as `90d`, `12h` and `4w` that count back from the data's last block, or "
     "block numbers. A date without a time of day is its whole day: `after` and `heldSince` begin at its 00:00, "
     "`before` and `asOf` end with it. They do not depend on the time of day: the answer says which block it is for. "
@@ -56,9 +56,10 @@ RULES = (
     "Rows are ordered by address, or by the column that `orderBy` names, and then by address: a limit returns the same "
     "wallets on every engine. Amounts are ordered exactly; `UNI_balance` and `UNI_balance_raw` are one order. A wallet "
     "without the amount has 0.",
-    "`columns` are of the segment's chain, or where no condition is on it, of the first condition's. `firstSeen` and "
-    "`lastSeen` are times to the second in UTC: `datetime64[s, UTC]` in a DataFrame, `timestamp[s]` in Arrow, ISO-8601 "
-    "in JSON and CSV. They and `activeDays` are missing for a wallet that was not seen on that chain, and come last.",
+    "`columns` describe a wallet on one chain: the segment's own, or, where no condition is on that one, the chain of "
+    "the first condition. `firstSeen` and `lastSeen` are times to the second in UTC: `datetime64[s, UTC]` in a "
+    "DataFrame, `timestamp[s]` in Arrow, ISO-8601 in JSON and CSV. They and `activeDays` are missing for a wallet that "
+    "was not seen on that chain, and come last.",
 )
 # Every field and key in a segment that matches wallets of the sample.
 EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {

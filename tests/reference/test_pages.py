@@ -22,12 +22,20 @@ from tests.reference import (
     made,
     magics_page,
     operations_page,
+    python_page,
     settings_page,
 )
 from tests.reference.shown import output, sample
 
 # Those with most examples to run take longer than all others.
-LONG = {"analysis.md", "commands.md", "magics.md", "operations.md", "segment-language.md"}
+LONG = {
+    "analysis.md",
+    "commands.md",
+    "magics.md",
+    "operations.md",
+    "python.md",
+    "segment-language.md",
+}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +79,13 @@ def test_each_option_of_a_magic_has_an_example(grammar):
         cells += magics_page.cells("%segment")
     shown = _flags(cells)
     assert [option.spelling for option in grammar.options if not shown & set(option.flags)] == []
+
+
+def test_each_public_name_in_python_has_an_example_that_works():
+    assert {name for name, _ in python_page.names()} == set(python_page.EXAMPLES)
+    page = (FOLDER / "python.md").read_text("utf-8")
+    # What ends in an error here is one that the reader is to see: a segment that has ended cannot be cancelled.
+    assert re.findall(r"^    (\w+): ", page, re.MULTILINE) == ["Conflict"]
 
 
 def test_each_command_of_nbext_has_an_example():
