@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -233,10 +233,13 @@ def _keep_reserve(state_dir: Path) -> None:
 
 
 class Caller:
-    """Whoever sent a request, and the service that is asked."""
+    """Whoever sent a request, and the service that is asked; what is ``held`` is given back when the answer is sent."""
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
+    # Whether its body is so short that it was read at once.
+    is_brief = True
+
+    def __init__(self, request: Request, held: contextlib.ExitStack) -> None:
+        self.request, self.held = request, held
         self.key: Key = request.scope["nbext.key"]
         self.container: Container = request.app.state.container
         self.segments: SegmentService = self.container.segments
@@ -261,13 +264,14 @@ def _allowed(scope: str) -> Any:
     Routes name it before the body: whoever may not ask is refused before anything is read.
     """
 
-    # A coroutine: FastAPI would call a plain function in a thread, once for each request.
-    async def check(request: Request) -> Caller:
-        caller = Caller(request)
-        if scope not in caller.key.scopes:
-            has = ", ".join(sorted(caller.key.scopes))
-            raise Problem("scope", f"This needs the scope {scope}; the key has {has}.")
-        return caller
+    # Asynchronous: FastAPI would call a plain function in a thread, once for each request.
+    async def check(request: Request) -> AsyncIterator[Caller]:
+        with contextlib.ExitStack() as held:
+            caller = request.state.caller = Caller(request, held)
+            if scope not in caller.key.scopes:
+                has = ", ".join(sorted(caller.key.scopes))
+                raise Problem("scope", f"This needs the scope {scope}; the key has {has}.")
+            yield caller
 
     return Depends(check)
 

@@ -7,10 +7,9 @@ and fails with 500 where NaN is in its error.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import Depends, Request
@@ -23,7 +22,6 @@ from nbext.core.wire import REPLAYED_HEADER, SEGMENT, SegmentAnswer
 from nbext.errors import FieldError
 from nbext.service.container import Caller
 from nbext.service.http.problems import Problem, invalid
-from nbext.service.limits import Limits
 from nbext.service.segments.store import SegmentRecord
 
 # Longer bodies are read in a thread, and only a few at once.
@@ -39,33 +37,28 @@ def body_of(shape: Any) -> Any:
     """Return the dependency of a route that takes a JSON object of a shape of the wire.
 
     The problem is 415 not declared as JSON, 413 too long, 408 too slow, 400 not JSON, 422 not of the shape; 429 or 503
-    where too many large ones are under way. Such a body counts until the request ends or its route calls `has_read`.
+    where too many large ones are under way, of which the caller holds this one.
     """
 
-    async def read(request: Request) -> AsyncIterator[Any]:
-        with contextlib.ExitStack() as held:
-            request.state.large_body = held
-            raw = await _read(request, held)
-            request.state.small_body = len(raw) <= LARGE_BODY
-            if request.state.small_body:
-                yield _value(shape, raw)
-                return
-            # Counted before anything is made of them: 200 conditions have about 3,000, and 100,000 take a second to
-            # read, to find unknown and to free, of which the decoder alone lets no other thread run for a fifth.
-            if max(raw.count(b":"), raw.count(b"{")) > MOST_KEYS:
-                detail = f"The body has more than {MOST_KEYS:,} keys or objects. No request needs so many."
-                raise invalid("size", detail)
-            # A megabyte takes up to a tenth of a second, mostly in one call that lets no other thread run: in the event
-            # loop nobody would be answered meanwhile.
-            container, key = request.app.state.container, request.scope["nbext.key"]
-            yield await container.plan(key, lambda _: _value(shape, raw))
+    async def read(request: Request) -> Any:
+        # Routes name it before the body.
+        caller: Caller = request.state.caller
+        raw = await _read(caller)
+        caller.is_brief = len(raw) <= LARGE_BODY
+        if caller.is_brief:
+            return _value(shape, raw)
+        # Counted before anything is made of them: 200 conditions have about 3,000, and 100,000 take a second to
+        # read, to find unknown and to free, of which the decoder alone lets no other thread run for a fifth.
+        if max(raw.count(b":"), raw.count(b"{")) > MOST_KEYS:
+            detail = (
+                f"The body has more than {MOST_KEYS:,} keys or objects. No request needs so many."
+            )
+            raise invalid("size", detail)
+        # A megabyte takes up to a tenth of a second, mostly in one call that lets no other thread run: in the event
+        # loop nobody would be answered meanwhile.
+        return await caller.container.plan(caller.key, lambda _: _value(shape, raw))
 
     return Depends(read)
-
-
-def has_read(request: Request) -> None:
-    """Note that a request only waits from now on: the memory that its body took to be read is free again."""
-    request.state.large_body.close()
 
 
 def _value(shape: Any, raw: bytes) -> dict[str, Any]:
@@ -82,7 +75,7 @@ def _value(shape: Any, raw: bytes) -> dict[str, Any]:
 
 
 async def receive(
-    request: Request,
+    caller: Caller,
     take: Callable[[bytes], object],
     media_type: str,
     most: int,
@@ -92,7 +85,7 @@ async def receive(
 
     The problem is 415 not declared as that type, 413 longer than ``most`` bytes, 408 too slow.
     """
-    limits: Limits = request.app.state.container.limits
+    request, limits = caller.request, caller.container.limits
     _check_media_type(request, media_type)
     # A caller that declares its length is refused before it sends a byte; h11 has checked that it is a number. Others
     # are refused as soon as they send more: no body takes more room than the limit.
@@ -129,24 +122,27 @@ def _check_media_type(request: Request, wanted: str) -> None:
         raise Problem("media-type", "Send the body uncompressed, without Content-Encoding.")
 
 
-async def _read(request: Request, held: contextlib.ExitStack) -> bytes:
-    container, key, raw = request.app.state.container, request.scope["nbext.key"], bytearray()
+async def _read(caller: Caller) -> bytes:
+    container, raw = caller.container, bytearray()
 
     def take(piece: bytes) -> None:
         was_large = len(raw) > LARGE_BODY
         raw.extend(piece)
         if len(raw) > LARGE_BODY and not was_large:
-            held.enter_context(container.large_bodies.taken(key.id))
+            caller.held.enter_context(container.large_bodies.taken(caller.key.id))
 
-    await receive(request, take, "application/json", container.limits.body_bytes)
+    await receive(caller, take, "application/json", container.limits.body_bytes)
     return bytes(raw)
 
 
 def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Answer with a JSON body."""
-    return Response(
-        to_json(value), status_code=status, headers=headers, media_type="application/json"
-    )
+    return json_bytes(to_json(value), status, headers)
+
+
+def json_bytes(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Answer with a JSON body that was made before."""
+    return Response(body, status_code=status, headers=headers, media_type="application/json")
 
 
 def cacheable_answer(caller: Caller, value: Any) -> Response:
@@ -158,7 +154,7 @@ def cacheable_answer(caller: Caller, value: Any) -> Response:
     }
     if has_version(caller, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type="application/json")
+    return json_bytes(body, headers=headers)
 
 
 def has_version(caller: Caller, etag: str) -> bool:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
 from nbext.core import wire
+from nbext.service.http.bodies import body_of
 from nbext.service.http.problems import CODES, Problem
 
 _REF = "#/components/schemas/{model}"
@@ -125,13 +126,16 @@ def text(media_type: str) -> Responses:
 def route(
     add: Callable[..., Any], path: str, answer: Any, *codes: str, **more: Any
 ) -> Callable[[F], F]:
-    """Return the decorator ``add`` of a router, with the document's part: answer, problems by code, and the body."""
+    """Return the decorator ``add`` of a router, with the document's part: answer, problems by code, and the body.
+
+    A parameter ``body`` is a shape of the wire, which `body_of` reads.
+    """
 
     def decorated(function: F) -> F:
-        body = get_type_hints(function, include_extras=True).get("body")
-        if body is not None:
-            shape = get_args(body)[0]
+        shape = get_type_hints(function).get("body")
+        if shape is not None:
             _BODIES.add(shape)
+            function.__annotations__["body"] = Annotated[shape, body_of(shape)]
             content = {
                 "schema": {"$ref": _REF.format(model=shape.__name__)},
                 "examples": {"example": {"value": _EXAMPLES["bodies"][shape.__name__]}},

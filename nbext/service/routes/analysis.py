@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from nbext.core import wire
 from nbext.service.container import Executor
-from nbext.service.http.bodies import body_of
 from nbext.service.http.openapi import RUN, route
 from nbext.service.routes.segments import in_turn
 from nbext.service.segments import analysis
@@ -18,9 +15,7 @@ router = APIRouter(tags=["analysis"])
 
 
 @route(router.post, wire.COUNTS, wire.Counted, *RUN)
-async def count_segments(
-    caller: Executor, body: Annotated[wire.CountsRequest, body_of(wire.CountsRequest)]
-) -> Response:
+async def count_segments(caller: Executor, body: wire.CountsRequest) -> Response:
     """Count the wallets that segments have in common, in one go: ``counts`` names the places of some of ``segments``.
 
     A place below zero leaves wallets out: ``[2, -1]`` are those of place 2 and not of place 0.
@@ -32,16 +27,12 @@ async def count_segments(
 
 
 @route(router.post, wire.FUNNEL, wire.Funnel, *RUN)
-async def count_conditions(
-    caller: Executor, body: Annotated[wire.ExecuteRequest, body_of(wire.ExecuteRequest)]
-) -> Response:
+async def count_conditions(caller: Executor, body: wire.ExecuteRequest) -> Response:
     """Count each condition of a segment alone, and together with those before it."""
     return await in_turn(caller, analysis.funnel_of, body)
 
 
 @route(router.post, wire.HOLDINGS, wire.Holdings, *RUN)
-async def read_holdings(
-    caller: Executor, body: Annotated[wire.HoldingsRequest, body_of(wire.HoldingsRequest)]
-) -> Response:
+async def read_holdings(caller: Executor, body: wire.HoldingsRequest) -> Response:
     """List what wallets hold, on one chain or on all of the data, now or at ``asOf``; at most 10,000 holdings."""
     return await in_turn(caller, analysis.wallet_holdings, body)

@@ -11,7 +11,7 @@ from nbext.core import wire
 from nbext.core.chains import Chain, chain_of
 from nbext.errors import ValidationError
 from nbext.service.container import Reader, Subscriber
-from nbext.service.http.bodies import body_of, cacheable_answer, json_answer
+from nbext.service.http.bodies import cacheable_answer, json_answer
 from nbext.service.http.openapi import BODY, NOT_MODIFIED, route
 from nbext.service.http.problems import Problem
 from nbext.service.metadata import Metadata
@@ -50,9 +50,7 @@ _CollectionName = Annotated[str, _contract("BAYC")]
 
 
 @route(router.post, wire.SEARCH, wire.SearchAnswer, *BODY, "not-found")
-async def search_collections(
-    caller: Reader, body: Annotated[wire.SearchRequest, body_of(wire.SearchRequest)]
-) -> Response:
+async def search_collections(caller: Reader, body: wire.SearchRequest) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
     found = await caller.container.look_up(lambda dataset: Metadata(dataset).search(body))
     return json_answer(found)
@@ -111,9 +109,7 @@ def _chain(text: str) -> Chain:
     status_code=202,
     tags=["newsletter"],
 )
-async def sign_up(
-    caller: Subscriber, body: Annotated[wire.SignUpRequest, body_of(wire.SignUpRequest)]
-) -> Response:
+async def sign_up(caller: Subscriber, body: wire.SignUpRequest) -> Response:
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
     container = caller.container
     email = await container.wait_for(container.signups.record, body["email"], caller.key.id)

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
@@ -24,11 +24,10 @@ from nbext.engine.dataset import Cancel
 from nbext.errors import NbextError, ValidationError
 from nbext.service.container import Caller, Executor, Reader
 from nbext.service.http.bodies import (
-    body_of,
     describe,
-    has_read,
     has_version,
     json_answer,
+    json_bytes,
     receive,
     segment_answer,
 )
@@ -46,7 +45,7 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.scheduling import SegmentJob
 from nbext.service.segments import analysis, results
-from nbext.service.segments.analysis import Planner
+from nbext.service.segments.analysis import Answer, Planner
 from nbext.service.segments.store import SegmentRecord
 
 if TYPE_CHECKING:
@@ -95,6 +94,8 @@ _ADDRESSES = {
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
 # How often a segment is looked at that runs in another service on the same folder (seconds).
 _LOOK = 0.2
+# The longest answer that is remembered (bytes).
+_LONGEST_KEPT = 64 << 10
 _READING = (
     "read_segment",
     "cancel_segment",
@@ -115,7 +116,7 @@ _READING = (
 async def execute_segment(
     *,
     caller: Executor,
-    body: Annotated[wire.ExecuteRequest, body_of(wire.ExecuteRequest)],
+    body: wire.ExecuteRequest,
     idempotency_key: _IdempotencyKey = None,
     prefer: _Prefer = None,
 ) -> Response:
@@ -131,7 +132,7 @@ async def execute_segment(
 async def profile_segment(
     *,
     caller: Executor,
-    body: Annotated[wire.ProfileRequest, body_of(wire.ProfileRequest)],
+    body: wire.ProfileRequest,
     prefer: _Prefer = None,
 ) -> Response:
     """Say what the wallets of a segment hold more than others do, and how old and active they are, in ``profile``.
@@ -149,7 +150,7 @@ async def profile_segment(
 async def change_segment(
     *,
     caller: Executor,
-    body: Annotated[wire.ChangesRequest, body_of(wire.ChangesRequest)],
+    body: wire.ChangesRequest,
     prefer: _Prefer = None,
 ) -> Response:
     """List the wallets that match a segment now or did at ``since``, with what they held then and hold now.
@@ -175,34 +176,42 @@ async def _executed(
 ) -> Response:
     """Run what is asked as a segment; a call with the same claim and body as one before gets the segment of that."""
     key, container, segments = caller.key, caller.container, caller.segments
-    claim, found = None, None
+    # A private key's answers are its own: its segments have other ids.
+    claim, found, known, of = None, None, None, key.id if key.private else ""
     if claimed is not None:
         claim, found = await container.wait_for(segments.repeated, claimed, key, asked)
     if found is None:
         with container.generations.acquire() as data:
             # One that is planned already takes no turn: half of the time of a segment that is stored.
-            small = caller.request.state.small_body
-            plan = segments.remembered.get(data, asked) if small else None
-            if plan is None:
+            known = segments.remembered.get(data, asked) if caller.is_brief else None
+            if known is None:
                 plan = await container.plan(
                     key, lambda cancel: plan_of(segments.planner(data, key, cancel), asked)
                 )
+            else:
+                plan, kept = known.plan, known.answer
+                mine = claim is None and kept and kept.of == of
+                if kept and mine and await container.wait_for(segments.is_current, kept):
+                    caller.note("segment.execute", kept.segment_id)
+                    return json_bytes(kept.body)
             found = await container.wait_for(segments.execute, data, plan, asked, key, claim)
-    has_read(caller.request)
+    # From here on it only waits: the memory that its body took to be read is free again.
+    caller.held.close()
     caller.note("segment.execute", found.segment.id)
     wait = _patience(prefer, container.limits.wait_seconds, container.limits)
     segment = await _finished(caller, found.segment, wait, found.job)
     # The caller's own words, not those of whoever asked for the same segment first.
     segment = found.in_words(segment)
-    return segment_answer(
+    answer = segment_answer(
         caller, segment, cached=found.cached, replayed=found.replayed, strict=True
     )
+    if known and found.cached and segment.result and len(answer.body) <= _LONGEST_KEPT:
+        known.answer = Answer(bytes(answer.body), segment.id, segment.result, of)
+    return answer
 
 
 @route(router.post, wire.EXPLAIN, wire.Explained, *RUN)
-async def explain_segment(
-    caller: Executor, body: Annotated[wire.ExplainRequest, body_of(wire.ExplainRequest)]
-) -> Response:
+async def explain_segment(caller: Executor, body: wire.ExplainRequest) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
     return await in_turn(caller, analysis.explanation_of, body)
 
@@ -290,21 +299,11 @@ async def cancel_segment(
     return json_answer(describe(caller, segment), 200 if segment.finished else 202)
 
 
-async def _slot(caller: Reader) -> AsyncIterator[Callable[[], None]]:
-    """Lend what counts an export from its call until its last byte is sent; a small one needs no counting."""
-    with contextlib.ExitStack() as until_sent:
-        yield lambda: until_sent.enter_context(caller.container.exports.taken(caller.key.id))
-
-
-_Slot = Annotated[Callable[[], None], Depends(_slot)]
-
-
 @route(router.get, wire.SEGMENT_JSON, wire.SegmentRows, *RESULT, responses=NOT_MODIFIED)
 def export_segment_as_json(
     *,
     caller: Reader,
     segment_id: _SegmentId,
-    slot: _Slot,
     limit: _PageLimit = results.DEFAULT_PAGE,
     offset: _PageOffset = 0,
 ) -> Response:
@@ -314,7 +313,6 @@ def export_segment_as_json(
     page = results.page_of(segment, path, limit, offset)
     return _export(
         caller,
-        slot,
         segment,
         results.json_page(segment, reader, page),
         form=f"json-{limit}-{offset}",
@@ -331,11 +329,11 @@ def export_segment_as_json(
     responses={**text(wire.CSV_TYPE), **NOT_MODIFIED},
     response_class=Response,
 )
-def export_segment_as_csv(caller: Reader, segment_id: _SegmentId, slot: _Slot) -> Response:
+def export_segment_as_csv(caller: Reader, segment_id: _SegmentId) -> Response:
     """Export a segment's rows as CSV, UTF-8, always with a header line."""
     segment, reader = _exported(caller, segment_id)
     pieces = results.csv(segment, reader)
-    return _export(caller, slot, segment, pieces, form="csv", media_type=wire.CSV_TYPE)
+    return _export(caller, segment, pieces, form="csv", media_type=wire.CSV_TYPE)
 
 
 @route(
@@ -346,11 +344,11 @@ def export_segment_as_csv(caller: Reader, segment_id: _SegmentId, slot: _Slot) -
     responses={**text(wire.ARROW_TYPE), **NOT_MODIFIED},
     response_class=Response,
 )
-def export_segment_as_arrow(caller: Reader, segment_id: _SegmentId, slot: _Slot) -> Response:
+def export_segment_as_arrow(caller: Reader, segment_id: _SegmentId) -> Response:
     """Export a segment's rows as an Arrow IPC stream; exact amounts as decimals."""
     segment, reader = _exported(caller, segment_id)
     pieces = results.arrow(segment, reader)
-    return _export(caller, slot, segment, pieces, form="arrow", media_type=wire.ARROW_TYPE)
+    return _export(caller, segment, pieces, form="arrow", media_type=wire.ARROW_TYPE)
 
 
 @route(
@@ -377,7 +375,7 @@ async def store_list(caller: Executor) -> Response:
         with part.open("wb") as file:
             # Into the system's cache: a write waits for the disk less long than a turn of another thread takes.
             most = limits.list_wallets * WIDTH
-            await receive(caller.request, file.write, kind, most, limits.slowest)
+            await receive(caller, file.write, kind, most, limits.slowest)
         stored = await container.wait_for(container.lists.store, part, caller.key)
     caller.note("list.store", stored.id)
     answer: wire.StoredList = {"id": stored.id, "wallets": stored.wallets}
@@ -402,7 +400,6 @@ def _exported(caller: Caller, segment_id: str) -> tuple[SegmentRecord, Any]:
 
 def _export(
     caller: Caller,
-    slot: Callable[[], None],
     segment: SegmentRecord,
     pieces: Iterator[bytes],
     *,
@@ -424,7 +421,8 @@ def _export(
     if rows * len(segment.facts["columns"]) <= results.SMALL:
         # Each piece of a stream costs a turn of a thread and a write: a small result goes out at once.
         return Response(b"".join(pieces), media_type=media_type, headers=headers)
-    slot()
+    # Until its last byte is sent; a small one needs no counting.
+    caller.held.enter_context(caller.container.exports.taken(caller.key.id))
     return StreamingResponse(pieces, media_type=media_type, headers=headers)
 
 

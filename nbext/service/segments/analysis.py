@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbext.core.chains import chain_of
 from nbext.core.strict_json import canonical_json
@@ -31,12 +31,12 @@ from nbext.errors import ValidationError
 from nbext.service.accounts.keys import Key
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import give_back_memory
-from nbext.service.segments.store import SegmentStore
+from nbext.service.segments.store import ResultFile, SegmentStore
 
 if TYPE_CHECKING:
     from nbext.engine.query.answers import Dataset
 
-# Plans that are remembered, and the bytes of the longest body of one.
+# Bodies that are remembered, and the bytes of the longest body of one.
 _MOST, _LONGEST = 256, 16 << 10
 # The most wallets that a funnel names.
 _SAMPLE = 10
@@ -45,26 +45,43 @@ MOST_CONTRACTS = 200
 _DAYS, _TRANSFERS = (30, 90, 365), (2, 10, 100)
 
 
+class Answer(NamedTuple):
+    """What a body was answered with: the bytes, of which segment and result, and of which private key, if any."""
+
+    body: bytes
+    segment_id: str
+    result: ResultFile
+    of: str
+
+
+@dataclass
+class Known:
+    """The plan of a body, and how it was answered last."""
+
+    plan: Any
+    answer: Answer | None = None
+
+
 class Remembered:
-    """The plans that were made last, by their bodies: nothing but the data decides what a body means."""
+    """What is known of the bodies that were planned last: nothing but the data decides what a body means."""
 
     def __init__(self) -> None:
-        self._plans: tuple[Dataset | None, dict[bytes, Any]] = (None, {})
+        self._known: tuple[Dataset | None, dict[bytes, Known]] = (None, {})
 
     def add(self, dataset: Dataset, body: Mapping[str, Any], plan: Any) -> None:
         """Remember a plan, unless its body is long."""
         text = canonical_json(body)
-        of, plans = self._plans
-        if of is not dataset or len(plans) >= _MOST:
-            plans = {}
-            self._plans = dataset, plans
+        of, known = self._known
+        if of is not dataset or len(known) >= _MOST:
+            known = {}
+            self._known = dataset, known
         if len(text) <= _LONGEST:
-            plans[text] = plan
+            known[text] = Known(plan)
 
-    def get(self, dataset: Dataset, body: Mapping[str, Any]) -> Any | None:
-        """Return the plan of a body that was planned on this very data before, whoever asked; or None."""
-        of, plans = self._plans
-        return plans.get(canonical_json(body)) if of is dataset else None
+    def get(self, dataset: Dataset, body: Mapping[str, Any]) -> Known | None:
+        """Return what is known of a body that was planned on this very data before, whoever asked; or None."""
+        of, known = self._known
+        return known.get(canonical_json(body)) if of is dataset else None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ first segment comes, which keeps the start of a service quick.
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.locks import ProcessLock
+from nbext.core.strict_json import to_json
 from nbext.engine.dataset import Cancel
 from nbext.errors import (
     QueryTimeout,
@@ -30,7 +32,7 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
 from nbext.service.scheduling import Scheduler, SegmentJob
-from nbext.service.segments.analysis import Planner, Remembered, profile_of
+from nbext.service.segments.analysis import Answer, Planner, Remembered, profile_of
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import ResultFolder, preview
 from nbext.service.segments.store import (
@@ -121,6 +123,13 @@ class SegmentService:
             return claim, None
         return claim, Executed(former, replayed=True)
 
+    def is_current(self, answer: Answer) -> bool:
+        """Return whether the segment of an answer still has its result; one look into the registry."""
+        return (
+            self.store.has(answer.segment_id, answer.result.file)
+            and self.results.check(answer.result, read=False) == "here"
+        )
+
     def execute(
         self,
         dataset: Dataset,
@@ -163,17 +172,23 @@ class SegmentService:
         return Executed(segment, cached, job=job, in_words=partial(self._worded, request, plan))
 
     def _worded(self, request: dict[str, Any], plan: Any, segment: SegmentRecord) -> SegmentRecord:
-        said = self._facts(plan, segment.facts.get("counted", ()))
+        facts = segment.facts
+        said = self._facts(plan, facts.get("counted", ()), facts.get("why", ()))
         return replace(segment, request=request, facts={**segment.facts, **said})
 
-    def _facts(self, plan: Any, counted: Sequence[Sequence[int]] = ()) -> dict[str, Any]:
+    def _facts(
+        self, plan: Any, counted: Sequence[Sequence[int]] = (), why: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Return what an answer says of a plan; why there is no wallet in the plan's words, or else as in ``why``."""
+        said = self.language.why_none(plan, counted) or why
         return {
             "chain": plan.chain.name,
             "chainId": plan.chain.id,
             "asOf": plan.as_of,
             "columns": list(plan.columns),
-            "warnings": [*plan.warnings, *self.language.why_none(plan, counted)],
+            "warnings": [*plan.warnings, *said],
             "counted": counted,
+            "why": why,
             **({"since": plan.canonical["since"]} if "since" in plan.canonical else {}),
         }
 
@@ -273,14 +288,20 @@ class SegmentService:
         planner = self.planner(dataset, None, job.cancel)
         if job.plan is None:
             job.plan = planner.requested(job.request)
-        plan, counted, more = job.plan, list[list[int]](), dict[str, Any]()
+        plan, facts = job.plan, self._facts(job.plan)
         answer = dataset.ask(self.language.compile(plan), limit=plan.limit, cancel=job.cancel)
         if not answer.matched:
             # The answer itself is there: it must not be lost over its explanation.
             with contextlib.suppress(QueryTimeout, ResourceLimit):
-                counted = self.language.count_none(plan, partial(dataset.count, cancel=job.cancel))
+                # In the segment's words: whoever reads it by its id may have asked in others. As text: a computed
+                # block knows how it was written.
+                own = {name: plan.canonical[name] for name in ("operator", "filters")}
+                said = plan if "since" in plan.canonical else planner.plan(json.loads(to_json(own)))
+                counted = self.language.count_none(said, partial(dataset.count, cancel=job.cancel))
+                facts = self._facts(plan, why=self.language.why_none(said, counted))
+                facts["counted"] = counted
         if asked := job.request.get("profile"):
-            more["profile"] = profile_of(planner, plan, asked)
+            facts["profile"] = profile_of(planner, plan, asked)
         self.scheduler.storing(job)
         with contextlib.closing(answer.stored) as rows:
             result = self.results.write(rows.schema, _heeding(job.cancel, rows.batches()))
@@ -292,7 +313,7 @@ class SegmentService:
             returned=rows.num_rows,
             preview=first,
             result=result,
-            facts={**self._facts(plan, counted), **more},
+            facts=facts,
         )
         if job.ended is None:
             self.results.remove(result.file)

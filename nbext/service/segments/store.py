@@ -467,6 +467,11 @@ class SegmentStore:
                             excess -= row.stored
                     db.change("DELETE FROM segments WHERE id IN :ids", ids=ids)
 
+    def has(self, segment_id: str, file: str) -> bool:
+        """Return whether that segment has that result."""
+        this = "SELECT id FROM segments WHERE id = :id AND file = :file AND status = 'completed'"
+        return bool(self._database.rows(this, id=segment_id, file=file))
+
     def touch(self, segment_id: str, *, every: float) -> None:
         """Note that the result was used, unless that was noted less than ``every`` seconds ago."""
         used = "UPDATE segments SET used_at = :now WHERE id = :id AND used_at < :before"

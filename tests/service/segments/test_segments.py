@@ -22,7 +22,7 @@ from nbext.errors import QueryCancelled, QueryTimeout
 from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import Log
 from nbext.service.segments.maintenance import Maintenance
-from tests.service.conftest import HOLDERS, KEY, Running, trace
+from tests.service.conftest import HOLDERS, KEY, USDC, Running, trace
 
 
 @dataclass
@@ -520,6 +520,35 @@ def test_a_plan_is_made_again_for_other_data_and_for_what_names_a_segment_or_a_l
         assert segments.remembered.get(other, plain) is None
 
 
+def test_an_answer_that_is_kept_is_given_while_its_segment_has_its_result_and_to_whom_it_is_of(
+    service,
+):
+    asked = {**HOLDERS, "limit": 19}
+    same = {**asked, "filters": {"token": {"token": USDC, "balance": {"min": "1"}}}}
+    made, *again = [service.execute(asked) for _ in range(4)]
+    assert again == [{**made, "cached": True}] * 3
+    with service.container.generations.acquire() as data:
+        assert service.container.segments.remembered.get(data, asked).answer
+    for _ in range(3):
+        assert service.execute(same) == {**again[0], "filters": same["filters"]}
+        assert service.execute(asked) == again[0]
+    secret = service.container.keys.add("secret", private=True)[1].reveal()
+    own = [service.execute(asked, headers={"x-api-key": secret}) for _ in range(4)]
+    assert {each["id"] for each in own} == {own[0]["id"]} != {made["id"]}
+    assert [each["cached"] for each in own] == [False, True, True, True]
+    assert service.execute(asked) == again[0]
+    claim = {"Idempotency-Key": "kept-0"}
+    for replayed in (None, "true"):
+        answer = service.post("/v1/segment/execute", asked, headers=claim)
+        assert answer.headers.get("Idempotency-Replayed") == replayed
+    service.delete(f"{made['links']['self']}?result=delete")
+    assert [service.execute(asked)["cached"] for _ in range(3)] == [False, True, True]
+    service.container.results.folder.joinpath(
+        service.container.store.get(made["id"]).result.file
+    ).unlink()
+    assert service.execute(asked)["cached"] is False
+
+
 @pytest.mark.slow
 def test_a_service_that_ends_tells_its_waiting_callers_where_to_ask(data_dir, tmp_path):
     running = Running(data_dir, tmp_path, dataset=Slow(open_dataset(data_dir)))
@@ -614,6 +643,11 @@ def test_an_answer_of_nobody_explains_itself_in_its_callers_own_words(service, s
         assert answers[1].json()["cached"]
     # Also who joins one that is under way.
     waiting = {"Prefer": "wait=0"}
-    assert slow.post("/v1/segment/execute", dated, headers=waiting).status_code == 202
+    accepted = slow.post("/v1/segment/execute", dated, headers=waiting)
+    assert accepted.status_code == 202
     slow.dataset.go.set()
     assert last_words(slow.post("/v1/segment/execute", numbered)) == said["number"]
+    # Of whoever reads it nobody knows the words: it is told in the segment's.
+    path = accepted.json()["links"]["self"]
+    assert last_words(slow.get(path)) == said["number"]
+    assert last_words(slow.post("/v1/segment/execute", dated)) == said["1d"]
