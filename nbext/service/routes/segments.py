@@ -45,7 +45,7 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.scheduling import SegmentJob
 from nbext.service.segments import analysis, results
-from nbext.service.segments.analysis import Answer, Planner
+from nbext.service.segments.analysis import KeptAnswer, Planner
 from nbext.service.segments.store import SegmentRecord
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ async def _executed(
         caller, segment, cached=found.cached, replayed=found.replayed, strict=True
     )
     if known and found.cached and segment.result and len(answer.body) <= _LONGEST_KEPT:
-        known.answer = Answer(bytes(answer.body), segment.id, segment.result, of)
+        known.answer = KeptAnswer(bytes(answer.body), segment.id, segment.result, of)
     return answer
 
 
@@ -219,7 +219,7 @@ async def explain_segment(caller: Executor, body: wire.ExplainRequest) -> Respon
 async def in_turn(
     caller: Caller, work: Callable[[Planner, Any], dict[str, Any]], body: Mapping[str, Any]
 ) -> Response:
-    """Answer with what work makes of a body, when it is the key's turn; it ends when the caller hangs up."""
+    """KeptAnswer with what work makes of a body, when it is the key's turn; it ends when the caller hangs up."""
     cancel, key, container = Cancel(), caller.key, caller.container
 
     def on_data(cancel: Cancel) -> dict[str, Any]:
@@ -407,7 +407,7 @@ def _export(
     media_type: str,
     rows: int | None = None,
 ) -> Response:
-    """Answer with a result's bytes, of which ``rows`` (all, by default) are of this answer."""
+    """KeptAnswer with a result's bytes, of which ``rows`` (all, by default) are of this answer."""
     assert segment.result is not None, "the segment's result is open"
     rows = (segment.returned or 0) if rows is None else rows
     # The bytes of a result never change, so its hash names every form of it.

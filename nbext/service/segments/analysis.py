@@ -45,7 +45,7 @@ MOST_CONTRACTS = 200
 _DAYS, _TRANSFERS = (30, 90, 365), (2, 10, 100)
 
 
-class Answer(NamedTuple):
+class KeptAnswer(NamedTuple):
     """What a body was answered with: the bytes, of which segment and result, and of which private key, if any."""
 
     body: bytes
@@ -55,18 +55,18 @@ class Answer(NamedTuple):
 
 
 @dataclass
-class Known:
+class PlannedBody:
     """The plan of a body, and how it was answered last."""
 
     plan: Any
-    answer: Answer | None = None
+    answer: KeptAnswer | None = None
 
 
 class Remembered:
     """What is known of the bodies that were planned last: nothing but the data decides what a body means."""
 
     def __init__(self) -> None:
-        self._known: tuple[Dataset | None, dict[bytes, Known]] = (None, {})
+        self._known: tuple[Dataset | None, dict[bytes, PlannedBody]] = (None, {})
 
     def add(self, dataset: Dataset, body: Mapping[str, Any], plan: Any) -> None:
         """Remember a plan, unless its body is long."""
@@ -76,9 +76,9 @@ class Remembered:
             known = {}
             self._known = dataset, known
         if len(text) <= _LONGEST:
-            known[text] = Known(plan)
+            known[text] = PlannedBody(plan)
 
-    def get(self, dataset: Dataset, body: Mapping[str, Any]) -> Known | None:
+    def get(self, dataset: Dataset, body: Mapping[str, Any]) -> PlannedBody | None:
         """Return what is known of a body that was planned on this very data before, whoever asked; or None."""
         of, known = self._known
         return known.get(canonical_json(body)) if of is dataset else None

@@ -32,7 +32,7 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
 from nbext.service.scheduling import Scheduler, SegmentJob
-from nbext.service.segments.analysis import Answer, Planner, Remembered, profile_of
+from nbext.service.segments.analysis import KeptAnswer, Planner, Remembered, profile_of
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import ResultFolder, preview
 from nbext.service.segments.store import (
@@ -123,7 +123,7 @@ class SegmentService:
             return claim, None
         return claim, Executed(former, replayed=True)
 
-    def is_current(self, answer: Answer) -> bool:
+    def is_current(self, answer: KeptAnswer) -> bool:
         """Return whether the segment of an answer still has its result; one look into the registry."""
         return (
             self.store.has(answer.segment_id, answer.result.file)
