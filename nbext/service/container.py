@@ -201,15 +201,11 @@ class Container:
         """Do what Python itself takes long for, as to read a megabyte of JSON or to plan, when it is the key's turn."""
         return await self.planning.run(key.id, work, Cancel(), self.limits.query_seconds)
 
-    def wind_down(self, grace: float) -> None:
-        """Accept no more segments; finish those that run, or put them back for the next service."""
-        self.segments.scheduler.close(grace)
-
     def close(self) -> None:
         """Close everything, in the reverse order."""
         # The maintenance first, which uses all the others; the data last, which running segments read until they end.
         self.maintenance.stop()
-        self.wind_down(0)
+        self.segments.scheduler.close(0)
         self.segments.lease.release()
         self.database.close()
         self.generations.close()

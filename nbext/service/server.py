@@ -300,7 +300,9 @@ class Server(uvicorn.Server):
         """End in order: segments finish or are put back, then answers go out, then connections close."""
         # A thread of its own: when the interpreter ends, asyncio's executor takes no more work.
         winding_down = threading.Thread(
-            target=self._container.wind_down, args=(self._grace,), name="nbext-wind-down"
+            target=self._container.segments.scheduler.close,
+            args=(self._grace,),
+            name="nbext-wind-down",
         )
         winding_down.start()
         await super().shutdown(sockets)

@@ -10,6 +10,7 @@ import contextlib
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request
@@ -94,8 +95,6 @@ _ADDRESSES = {
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
 # How often a segment is looked at that runs in another service on the same folder (seconds).
 _LOOK = 0.2
-# The longest answer that is remembered (bytes).
-_LONGEST_KEPT = 64 << 10
 _READING = (
     "read_segment",
     "cancel_segment",
@@ -176,24 +175,25 @@ async def _executed(
 ) -> Response:
     """Run what is asked as a segment; a call with the same claim and body as one before gets the segment of that."""
     key, container, segments = caller.key, caller.container, caller.segments
-    # A private key's answers are its own: its segments have other ids.
-    claim, found, known, of = None, None, None, key.id if key.private else ""
+    claim, found, known = None, None, None
     if claimed is not None:
         claim, found = await container.wait_for(segments.repeated, claimed, key, asked)
     if found is None:
         with container.generations.acquire() as data:
             # One that is planned already takes no turn: half of the time of a segment that is stored.
             known = segments.remembered.get(data, asked) if caller.is_brief else None
-            if known is None:
-                plan = await container.plan(
+            # A private key's answers are its own: its segments have other ids.
+            kept = known.answer if known and not (claim or key.private) else None
+            if kept is not None and await container.wait_for(segments.is_current, kept):
+                caller.note("segment.execute", kept.segment_id)
+                return json_bytes(kept.body)
+            plan = (
+                known.plan
+                if known
+                else await container.plan(
                     key, lambda cancel: plan_of(segments.planner(data, key, cancel), asked)
                 )
-            else:
-                plan, kept = known.plan, known.answer
-                mine = claim is None and kept and kept.of == of
-                if kept and mine and await container.wait_for(segments.is_current, kept):
-                    caller.note("segment.execute", kept.segment_id)
-                    return json_bytes(kept.body)
+            )
             found = await container.wait_for(segments.execute, data, plan, asked, key, claim)
     # From here on it only waits: the memory that its body took to be read is free again.
     caller.held.close()
@@ -205,8 +205,8 @@ async def _executed(
     answer = segment_answer(
         caller, segment, cached=found.cached, replayed=found.replayed, strict=True
     )
-    if known and found.cached and segment.result and len(answer.body) <= _LONGEST_KEPT:
-        known.answer = KeptAnswer(bytes(answer.body), segment.id, segment.result, of)
+    if known and found.cached and segment.result and not key.private:
+        known.answer = KeptAnswer(bytes(answer.body), segment.id, segment.result)
     return answer
 
 
@@ -219,7 +219,7 @@ async def explain_segment(caller: Executor, body: wire.ExplainRequest) -> Respon
 async def in_turn(
     caller: Caller, work: Callable[[Planner, Any], dict[str, Any]], body: Mapping[str, Any]
 ) -> Response:
-    """KeptAnswer with what work makes of a body, when it is the key's turn; it ends when the caller hangs up."""
+    """Answer with what work makes of a body, when it is the key's turn; it ends when the caller hangs up."""
     cancel, key, container = Cancel(), caller.key, caller.container
 
     def on_data(cancel: Cancel) -> dict[str, Any]:
@@ -308,17 +308,10 @@ def export_segment_as_json(
     offset: _PageOffset = 0,
 ) -> Response:
     """Export a segment's rows as JSON, page by page: ``page.next`` is the path of the next, null on the last."""
-    segment, reader = _exported(caller, segment_id)
-    path = caller.link(wire.SEGMENT_JSON.format(id=segment.id))
-    page = results.page_of(segment, path, limit, offset)
-    return _export(
-        caller,
-        segment,
-        results.json_page(segment, reader, page),
-        form=f"json-{limit}-{offset}",
-        media_type="application/json",
-        rows=max(0, min(limit, page["total"] - offset)),
-    )
+    path = caller.link(wire.SEGMENT_JSON.format(id=segment_id))
+    write = partial(results.json_page, path=path, limit=limit, offset=offset)
+    form = f"json-{limit}-{offset}"
+    return _export(caller, segment_id, write, form, "application/json", limit=limit, offset=offset)
 
 
 @route(
@@ -331,9 +324,7 @@ def export_segment_as_json(
 )
 def export_segment_as_csv(caller: Reader, segment_id: _SegmentId) -> Response:
     """Export a segment's rows as CSV, UTF-8, always with a header line."""
-    segment, reader = _exported(caller, segment_id)
-    pieces = results.csv(segment, reader)
-    return _export(caller, segment, pieces, form="csv", media_type=wire.CSV_TYPE)
+    return _export(caller, segment_id, results.csv, "csv", wire.CSV_TYPE)
 
 
 @route(
@@ -346,9 +337,7 @@ def export_segment_as_csv(caller: Reader, segment_id: _SegmentId) -> Response:
 )
 def export_segment_as_arrow(caller: Reader, segment_id: _SegmentId) -> Response:
     """Export a segment's rows as an Arrow IPC stream; exact amounts as decimals."""
-    segment, reader = _exported(caller, segment_id)
-    pieces = results.arrow(segment, reader)
-    return _export(caller, segment, pieces, form="arrow", media_type=wire.ARROW_TYPE)
+    return _export(caller, segment_id, results.arrow, "arrow", wire.ARROW_TYPE)
 
 
 @route(
@@ -392,24 +381,22 @@ async def read_list(caller: Reader, list_id: _ListId) -> Response:
     return json_answer(answer)
 
 
-def _exported(caller: Caller, segment_id: str) -> tuple[SegmentRecord, Any]:
-    segment, reader = caller.segments.result(segment_id, caller.key)
-    caller.note("segment.export", segment.id)
-    return segment, reader
-
-
 def _export(
     caller: Caller,
-    segment: SegmentRecord,
-    pieces: Iterator[bytes],
-    *,
+    segment_id: str,
+    write: Callable[[SegmentRecord, Any], Iterator[bytes]],
     form: str,
     media_type: str,
-    rows: int | None = None,
+    *,
+    limit: int = MAX_LIMIT,
+    offset: int = 0,
 ) -> Response:
-    """KeptAnswer with a result's bytes, of which ``rows`` (all, by default) are of this answer."""
+    """Answer with a result's rows, as they are written in a form; all of them, or of one page."""
+    segment, reader = caller.segments.result(segment_id, caller.key)
+    caller.note("segment.export", segment.id)
     assert segment.result is not None, "the segment's result is open"
-    rows = (segment.returned or 0) if rows is None else rows
+    pieces = write(segment, reader)
+    rows = max(0, min(limit, (segment.returned or 0) - offset))
     # The bytes of a result never change, so its hash names every form of it.
     headers: dict[str, Any] = {
         "ETag": f'"{segment.result.sha256[:32]}-{form}"',
@@ -483,15 +470,12 @@ async def _finished(
 
 
 async def _wait(job: SegmentJob, seconds: float, gone: asyncio.Future[Any]) -> None:
-    loop, done = asyncio.get_running_loop(), asyncio.Event()
     job.waiters += 1
-    # The job ends in a thread of its own, and only this call may be made from there.
-    job.done.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
-    waiting: asyncio.Future[Any] = asyncio.ensure_future(done.wait())
     try:
-        await asyncio.wait({waiting, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        # Nobody cancels the future that stands for the job's here: it would be cancelled, too.
+        ended = asyncio.wrap_future(job.done)
+        await asyncio.wait({ended, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        waiting.cancel()
         job.waiters -= 1
         # Two callers may wait for one segment: the first who hangs up does not take it from the other.
         if gone.done() and job.waiters == 0 and not job.wanted:

@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,12 +45,11 @@ _DAYS, _TRANSFERS = (30, 90, 365), (2, 10, 100)
 
 
 class KeptAnswer(NamedTuple):
-    """What a body was answered with: the bytes, of which segment and result, and of which private key, if any."""
+    """What a body was answered with: the bytes, and of which segment and result."""
 
     body: bytes
     segment_id: str
     result: ResultFile
-    of: str
 
 
 @dataclass
@@ -131,6 +129,10 @@ class Planner:
             self.remembered.add(self.dataset, body, plan)
         return plan
 
+    def count(self, questions: Sequence[Any], places: Sequence[Sequence[int]]) -> list[int]:
+        """Return how many wallets some of these questions have in common, for each list of places."""
+        return self.dataset.count(questions, places, cancel=self.cancel)
+
     def plans(self, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return the plans of many bodies, whose errors name their place under /segments."""
         queries, plans = list[Any](), list[Any]()
@@ -192,7 +194,7 @@ def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
             }
         rest = [places for places in map(tuple, together) if places not in known]
         if rest:
-            known |= zip(rest, dataset.count(questions, rest, cancel=cancel), strict=True)
+            known |= zip(rest, planner.count(questions, rest), strict=True)
     finally:
         give_back_memory()
     return {
@@ -227,7 +229,7 @@ def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
     """Return each condition of a segment that must hold, counted alone and with those before it; and a few wallets."""
     language, dataset, cancel = planner.language, planner.dataset, planner.cancel
     plan = planner.plan(asked)
-    steps = language.funnel_steps(plan, partial(dataset.count, cancel=cancel))
+    steps = language.funnel_steps(plan, planner.count)
     few = min(plan.limit, _SAMPLE)
     rows = dataset.ask(language.compile(plan), limit=few, cancel=cancel).rows if few else None
     return {
@@ -380,7 +382,7 @@ def profile_plan(plan: Any, base: Any | None, least: int, dataset: Dataset) -> A
 
 def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the profile of a plan beside that of ``asked["base"]``."""
-    language, dataset, cancel = planner.language, planner.dataset, planner.cancel
+    dataset = planner.dataset
     known = plan.canonical["filters"]
     scope = {name: known[name] for name in ("chain", "asOf", "exclude") if name in known}
     chains = [chain_of(one.chain_id).name for one in plan.whole.seen]
@@ -390,9 +392,9 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
     }
     base = planner.plan(asked["base"] or {"filters": seen, "limit": 0})
     parts = _parts(planner, plan, scope)
-    questions = [language.compile(one) for one in (plan, base, *parts)]
+    questions = [planner.language.compile(one) for one in (plan, base, *parts)]
     both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
-    counts = dataset.count(questions, [[0], [1], *both], cancel=cancel)
+    counts = planner.count(questions, [[0], [1], *both])
     _, ends, now = _times(plan, dataset)
     least = asked["least"]
     number, found = profile_of_holders(
@@ -403,7 +405,7 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
         now=now,
         least=least,
         most=MOST_CONTRACTS,
-        cancel=cancel,
+        cancel=planner.cancel,
     )
     return {
         "wallets": counts[0],

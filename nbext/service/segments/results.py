@@ -97,22 +97,19 @@ class ResultFolder(StoredFiles):
                         yield Path(entry.path)
 
 
-def page_of(segment: SegmentRecord, path: str, limit: int, offset: int) -> Page:
-    """Return a page's place among the rows, with the path of the next page below the export's own ``path``."""
-    total = segment.returned or 0
-    after = offset + limit
+def json_page(
+    segment: SegmentRecord, reader: Any, path: str, limit: int, offset: int
+) -> Iterator[bytes]:
+    """Yield one page as ``{id, columns, data, page}``; ``path`` is the export's own, below which the next page is."""
+    total, after = segment.returned or 0, offset + limit
     following = f"{path}?limit={limit}&offset={after}" if after < total else None
-    return {"limit": limit, "offset": offset, "total": total, "next": following}
-
-
-def json_page(segment: SegmentRecord, reader: Any, page: Page) -> Iterator[bytes]:
-    """Yield one page as ``{id, columns, data, page}``."""
+    page: Page = {"limit": limit, "offset": offset, "total": total, "next": following}
     columns: list[Column] = segment.facts["columns"]
     head = to_json({"id": segment.id, "columns": columns})
     # Before the first row is read: the caller's timeout for the first byte does not depend on the result's size.
     yield head[:-1] + b',"data":['
     between = b""
-    for batch in _batches(reader, page["offset"], page["limit"]):
+    for batch in _batches(reader, offset, limit):
         yield between + ",".join(_json_rows(batch, columns)).encode("ascii")
         between = b","
     yield b'],"page":' + to_json(page) + b"}"

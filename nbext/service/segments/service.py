@@ -297,7 +297,7 @@ class SegmentService:
                 # block knows how it was written.
                 own = {name: plan.canonical[name] for name in ("operator", "filters")}
                 said = plan if "since" in plan.canonical else planner.plan(json.loads(to_json(own)))
-                counted = self.language.count_none(said, partial(dataset.count, cancel=job.cancel))
+                counted = self.language.count_none(said, planner.count)
                 facts = self._facts(plan, why=self.language.why_none(said, counted))
                 facts["counted"] = counted
         if asked := job.request.get("profile"):

@@ -12,7 +12,7 @@ from pyarrow import csv as arrow_csv
 
 from nbext.engine.query.rows import BATCH
 from nbext.service.segments import results
-from nbext.service.segments.results import ResultFolder, page_of, sha256_of
+from nbext.service.segments.results import ResultFolder, sha256_of
 from tests.service.conftest import HOLDERS
 
 ROWS = 3 * BATCH + 5
@@ -52,9 +52,9 @@ def test_json_is_exact_to_the_last_digit_and_page_after_page_whole(big):
     segment, reader, table = big
     rows, offset = [], 0
     while offset is not None:
-        page = page_of(segment, f"/v1/segment/{segment.id}/json", 20_000, offset)
-        rows += json.loads(b"".join(results.json_page(segment, reader, page)))["data"]
-        offset = offset + 20_000 if page["next"] else None
+        page = json.loads(b"".join(results.json_page(segment, reader, "/rows", 20_000, offset)))
+        rows += page["data"]
+        offset = offset + 20_000 if page["page"]["next"] else None
     assert rows == table.to_pylist()
 
 
@@ -99,8 +99,8 @@ def test_the_first_rows_go_out_before_the_last_are_read(big, form):
 
 def test_a_page_reads_only_the_batches_that_it_needs(big):
     segment, reader, table = big
-    page = page_of(segment, f"/v1/segment/{segment.id}/json", 3, BATCH - 1)
-    rows = json.loads(b"".join(results.json_page(segment, reader, page)))["data"]
+    page = results.json_page(segment, reader, "/rows", 3, BATCH - 1)
+    rows = json.loads(b"".join(page))["data"]
     assert rows == table.slice(BATCH - 1, 3).to_pylist()
 
 
