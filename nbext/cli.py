@@ -51,6 +51,10 @@ COMMANDS = {
         "nbext.engine.ingest.command:COMPACT",
         "fold what ingest has added into one base, for the fastest queries",
     ),
+    "mcp": (
+        "nbext.agents.server",
+        "serve an agent over stdin and stdout: the Model Context Protocol",
+    ),
     "examples": ("nbext.notebook.run.examples", "copy the example notebooks to a folder"),
     "schema": ("nbext.language.json_schema", "print the JSON Schema of segment filters"),
 }

@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "nbext"
 SHARED = {"errors", "settings", "core"}
 # A room may import itself, SHARED, and these: a query walks notebook -> client ~ HTTP ~ service -> language -> engine.
 ROOMS = {
+    "agents": {"notebook", "analysis", "client", "connect", "http"},
     "notebook": {"client", "connect", "analysis", "fetch", "http", "cli"},
     "analysis": {"client", "connect"},
     "client": {"http"},
@@ -36,6 +37,7 @@ ROOMS = {
 }
 # What a room must not know, whoever it is imported through.
 FOREIGN = {
+    "agents": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb"},
     "notebook": {"requests", "fastapi", "duckdb", "urllib3"},
     "analysis": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb"},
     "client": {"IPython", "ipywidgets", "fastapi", "duckdb"},

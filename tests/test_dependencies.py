@@ -58,7 +58,7 @@ def test_what_runs_without_the_embedded_service_needs_no_library_of_it():
         for path in MODULES
         if room_of(path) not in ("service", "language", "engine", "embedded")
     ]
-    lean = [*PROJECT["dependencies"], *EXTRAS["keyring"], *EXTRAS["plot"]]
+    lean = [*PROJECT["dependencies"], *EXTRAS["keyring"], *EXTRAS["plot"], *EXTRAS["agents"]]
     assert packages_of(without) - declared(lean) == set()
 
 

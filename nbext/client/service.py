@@ -13,6 +13,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import Context
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -254,9 +255,9 @@ class Service:
         if self.ours:
             try:
                 # Two seconds: who pressed Ctrl-C does not wait for much more.
-                self.transport.fetch(
-                    Call("DELETE", op.SEGMENT.format(id=segment_id), Deadline(2.0))
-                )
+                call = Call("DELETE", op.SEGMENT.format(id=segment_id), Deadline(2.0))
+                # In a context of its own: the scope of the call may have ended.
+                Context().run(self.transport.fetch, call)
             except NbextError:
                 pass
             else:
@@ -332,8 +333,10 @@ def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
         ):
             signal.siginterrupt(signal.SIGINT, True)
         failure: NbextError
-        scope = Scope()
-        outer = SCOPE.set(scope)
+        # One that is around several calls is ended by who made it: from another thread, to stop them all.
+        around = SCOPE.get()
+        scope = around or Scope()
+        before = SCOPE.set(scope)
         try:
             return method(self, *args, **options)
         except NbextError as error:
@@ -341,9 +344,10 @@ def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
         except KeyboardInterrupt:
             failure = QueryCancelled("Interrupted.")
         finally:
-            SCOPE.reset(outer)
+            SCOPE.reset(before)
             # On whichever thread they are: a pool of look-ups would go on without anybody who waits for it.
-            scope.end()
+            if around is None:
+                scope.end()
         if isinstance(failure, ProtocolError) and scope.remembered:
             failure.args = (f"{str(failure).rstrip('.')}. {HINT}",)
         if isinstance(failure, QueryCancelled) and scope.segment_id:

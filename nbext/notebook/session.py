@@ -66,7 +66,7 @@ _COLUMNS_IN_A_NOTEBOOK = 20
 # Any condition does: what takes time is the language, the engine and their first statement.
 _A_SEGMENT = {"wallet": {"contract": False}}
 # A client reads these when it is made: where one has changed, wherever it is set, the next call makes another.
-_OF_THE_CONNECTION = (
+OF_THE_CONNECTION = (
     *("base_url", "data_dir", "engine", "connect_timeout", "read_timeout"),
     *("insecure", "ca_bundle", "max_body_mb", "attempts", "remote"),
 )
@@ -268,7 +268,7 @@ class Session:
         return self._client
 
     def _connection(self) -> list[Any]:
-        return [self.settings[name] for name in _OF_THE_CONNECTION]
+        return [self.settings[name] for name in OF_THE_CONNECTION]
 
     @property
     def data_dir(self) -> Path:

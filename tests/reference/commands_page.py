@@ -71,6 +71,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "audit": ("nbext audit --since 7d", "nbext audit --key ada"),
     "backup": ("nbext backup copy",),
     "check": ("nbext check", "nbext check --give-up"),
+    "mcp": ("nbext mcp --folder .",),
     "examples": ("nbext examples", "nbext examples --overwrite", "nbext examples my-notebooks"),
     "schema": ("nbext schema activity",),
 }
@@ -192,7 +193,7 @@ def _output(line: str) -> str:
         for word in words
         for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
     ]
-    text = _served(words) if words[0] == "serve" else _printed(words)
+    text = _served(words) if words[0] in ("serve", "mcp") else _printed(words)
     for pattern, instead in ((re.escape(f"{Path.cwd()}/"), ""), *_CHANCE):
         text = re.sub(pattern, instead, text)
     return cut(text) or "(prints nothing)"
@@ -207,10 +208,11 @@ def _printed(words: list[str]) -> str:
 
 
 def _served(words: list[str]) -> str:
-    """Return the line in which a service says where it answers; on a port that is free."""
+    """Return the line in which a service says where it answers; on a port that is free, and with nothing to read."""
     words = ["0" if word == "8080" else word for word in words]
     with subprocess.Popen(
         [sys.executable, "-m", "nbext.cli", *words],
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
         stderr=subprocess.DEVNULL,

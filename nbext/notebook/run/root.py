@@ -21,7 +21,7 @@ from nbext.fetch.run import URL_VARIABLE, Output, check_installed, urls_of
 from nbext.notebook import schema
 from nbext.notebook.line import KEY_REFUSED, Args, Command, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import OUT, forms, own_table, put
-from nbext.notebook.run import analysis, examples, metadata, query, settings
+from nbext.notebook.run import agents, analysis, examples, metadata, query, settings
 from nbext.notebook.session import (
     HISTORY_COLUMNS,
     chains_in_words,
@@ -148,6 +148,11 @@ def _logout(session: Session, args: Args) -> None:
             "each query on a line, with a button that opens it in the builder",
             takers="history is shown as a card",
         ),
+        Option(
+            ("--agent",),
+            "what agents asked through `nbext mcp`; with a number, write that one into the next cell",
+            takers="history lists what agents asked",
+        ),
         OUT,
     ),
     (
@@ -156,9 +161,12 @@ def _logout(session: Session, args: Args) -> None:
         '%nbext history -o asked\nasked[["number", "filters", "matched"]]',
         "%nbext history 1 -o again",
         "%nbext history --card",
+        "%nbext history --agent",
     ),
 )
 def _history(session: Session, args: Args, number: str | None = None) -> Any:
+    if args["agent"]:
+        return agents.questions(session, args, _number(number))
     if number is not None:
         # With this line's options: `%nbext history 2 -o again` stores the new result.
         return query.run_query(session, session.history.number(_number(number)).query, args)
@@ -403,6 +411,7 @@ COMMANDS = {
         _of_the_shell("ingest", "FILE...", "%nbext ingest transfers.csv --chain ethereum"),
         _of_the_shell("sources", "", "%nbext sources"),
         _of_the_shell("remove", "FILE|--all", "%nbext remove --all"),
+        *agents.COMMANDS,
         *examples.COMMANDS,
         _help,
     )

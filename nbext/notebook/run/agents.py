@@ -1,0 +1,146 @@
+"""What an agent asked through ``nbext mcp``: its history in the user's data folder, and the commands that show it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbext.core.atomic_files import PRIVATE
+from nbext.core.strict_json import NotJson, parse, to_json
+from nbext.errors import UsageError
+from nbext.notebook.line import Args, Command
+from nbext.notebook.results.deliver import own_table, put
+from nbext.notebook.session import OF_THE_CONNECTION
+
+if TYPE_CHECKING:
+    from nbext.notebook.session import Session
+
+HISTORY, EARLIER = "agent.jsonl", "agent.1.jsonl"
+# Bytes of the file in which questions are added, and of one question: two such files are all that is stored.
+MOST_BYTES, MOST_OF_ONE = 1 << 20, 1 << 16
+COLUMNS = ["number", "at", "tool", "asked", "answer"]
+# What a question opens as: the cell of a segment, with the limit of one that says none, or a call in Python.
+_LIMITS = {"count": 0, "explain": 0, "run": 20, "export": None}
+_CALLS: dict[str, tuple[str, dict[str, str]]] = {
+    "describe": ("connect().schema", {}),
+    "search": (
+        "connect().search_nfts",
+        {
+            "searchTerm": "term",
+            "chain": "chain",
+            "type": "type",
+            "limit": "limit",
+            "offset": "offset",
+        },
+    ),
+    "funnel": ("funnel", {}),
+    "overlap": ("overlap", {"segments": "segments"}),
+    "changes": ("changes", {"since": "since"}),
+    "wallet": ("wallet", {"wallets": "address", "chain": "chain", "asOf": "as_of"}),
+}
+
+
+def record(folder: Path, tool: str, asked: Mapping[str, Any], said: str, refused: bool) -> None:
+    """Add a question to the history, and what was said to it."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    entry = {"at": at, "tool": tool[:80], "answer": said[:1_000], "refused": refused}
+    line = to_json({**entry, "asked": asked})
+    if len(line) > MOST_OF_ONE:
+        line = to_json({**entry, "asked": "more than is stored of a question"})
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / HISTORY
+    if path.exists() and path.stat().st_size > MOST_BYTES:
+        path.replace(folder / EARLIER)
+    # One write of a whole line: several servers may add to the file.
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
+    try:
+        os.write(handle, line + b"\n")
+    finally:
+        os.close(handle)
+
+
+def recorded(folder: Path) -> list[dict[str, Any]]:
+    """Return what agents asked, the first question first; of a damaged line only that it is one."""
+    found: list[dict[str, Any]] = []
+    for path in (folder / EARLIER, folder / HISTORY):
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            try:
+                found.append(parse(line.decode(), float))
+            except (NotJson, UnicodeDecodeError):
+                found.append({"answer": "This line of the history is damaged."})
+    return found
+
+
+def questions(session: Session, args: Args, number: int | None) -> Any:
+    """List what agents asked, or write one of their questions into the next cell."""
+    asked = recorded(session.data_dir)
+    if number is None:
+        rows = [
+            {**one, "number": place, "asked": json.dumps(one.get("asked"))}
+            for place, one in enumerate(asked, 1)
+        ]
+        print("`%nbext history N --agent` writes number N into the next cell.")
+        return put(session, args, own_table(rows, COLUMNS))
+    if not 1 <= number <= len(asked):
+        raise UsageError(f"%nbext: there is no question {number}. Agents asked {len(asked)}.")
+    question = asked[number - 1]
+    # A refused one may name files, which a cell would read.
+    if question.get("refused") is not False or not isinstance(question["asked"], dict):
+        raise UsageError(f"%nbext: question {number} was refused, or is not stored whole.")
+    session.shell.set_next_input(cell_of(question["tool"], question["asked"]), replace=False)
+    return None
+
+
+def cell_of(tool: str, asked: Mapping[str, Any]) -> str:
+    """Return the cell that asks an agent's question again.
+
+    Its values are a stranger's: they become literals of Python, in ASCII, or JSON in which no expression can hide.
+    """
+    operator = asked.get("operator", "AND")
+    if tool in _LIMITS:
+        # It loads the forms' modules.
+        from nbext.notebook.forms.builder.filters import cell_text
+
+        return cell_text("", asked["filters"], operator, asked.get("limit", _LIMITS[tool]))
+    call, names = _CALLS[tool]
+    words = [f"{ours}={asked[theirs]!a}" for theirs, ours in names.items() if theirs in asked]
+    if "filters" in asked:
+        words.insert(0, f"{ {'filters': asked['filters'], 'operator': operator}!a}")
+    return f"import nbext\n\nnbext.{call}({', '.join(words)})"
+
+
+@Command(
+    "mcp",
+    "[DIR]",
+    "print the configuration by which an agent asks this service; DIR is where it may write files",
+    elsewhere=("%nbext mcp",),
+)
+def _mcp(session: Session, args: Args, folder: str | None = None) -> None:
+    where = ["--folder", str(Path(folder).expanduser().absolute())] if folder else []
+    found = {name: session.settings.where(name) for name in OF_THE_CONNECTION}
+    given = {name: value for name, (value, source) in found.items() if source != "default"}
+    if given.pop("remote", None):
+        print(
+            "Settings under `remote` are read from the pyproject.toml of the folder that it starts in."
+        )
+    if "data_dir" in given:
+        given["data_dir"] = session.data_dir
+    env = {f"NBEXT_{name.upper()}": str(value) for name, value in given.items()}
+    server = {"command": sys.executable, "args": ["-m", "nbext.cli", "mcp", *where], "env": env}
+    print("For Claude Desktop, Cursor and other clients, under mcpServers in their configuration:")
+    print(json.dumps({"nbext": server}))
+    print("For Claude Code, in a terminal:")
+    print(f"claude mcp add-json nbext {shlex.quote(json.dumps(server))}")
+    if session.settings["base_url"]:
+        print(
+            "The key is no part of it: `%nbext login --keep` stores it where the server finds it."
+        )
+
+
+COMMANDS = (_mcp,)
