@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.client.frames import records_of
 from nbext.core.provenance import MAX_NOTE, Provenance
-from nbext.core.rules import is_whole
 from nbext.core.untrusted_text import shown, visible
 from nbext.errors import NbextError, ValidationError
 
@@ -102,8 +101,8 @@ def plain(value: Any) -> Any:
         return {visible(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
-    if is_whole(value):
-        return int(value) if abs(value) < _EXACT else str(int(value))
+    if isinstance(value, int):
+        return value if abs(value) < _EXACT else str(value)
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
+        return value if math.isfinite(value) else None
     return visible(value, MAX_NOTE)

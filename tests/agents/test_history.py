@@ -61,7 +61,7 @@ def test_each_answered_question_opens_as_a_cell_that_asks_it_again(shell, tmp_pa
             {"searchTerm": "ape", "type": "token"},
             "import nbext\n\nnbext.connect().search_nfts(term='ape', type='token')",
         ),
-        ("describe", {}, "import nbext\n\nnbext.connect().schema()"),
+        ("describe", {}, "%nbext schema"),
     ]
     for tool, asked, _ in questions:
         agents.record(tmp_path, tool, asked, f"said of {tool}", refused=False)

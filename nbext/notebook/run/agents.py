@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 import time
@@ -25,25 +24,11 @@ HISTORY, EARLIER = "agent.jsonl", "agent.1.jsonl"
 # Bytes of the file in which questions are added, and of one question: two such files are all that is stored.
 MOST_BYTES, MOST_OF_ONE = 1 << 20, 1 << 16
 COLUMNS = ["number", "at", "tool", "asked", "answer"]
-# What a question opens as: the cell of a segment, with the limit of one that says none, or a call in Python.
+# The limit of a segment's cell, where the question says none; of others the call in Python, and its names for what
+# the tool calls otherwise.
 _LIMITS = {"count": 0, "explain": 0, "run": 20, "export": None}
-_CALLS: dict[str, tuple[str, dict[str, str]]] = {
-    "describe": ("connect().schema", {}),
-    "search": (
-        "connect().search_nfts",
-        {
-            "searchTerm": "term",
-            "chain": "chain",
-            "type": "type",
-            "limit": "limit",
-            "offset": "offset",
-        },
-    ),
-    "funnel": ("funnel", {}),
-    "overlap": ("overlap", {"segments": "segments"}),
-    "changes": ("changes", {"since": "since"}),
-    "wallet": ("wallet", {"wallets": "address", "chain": "chain", "asOf": "as_of"}),
-}
+_CALLS = {"search": "connect().search_nfts"}
+_NAMES = {"searchTerm": "term", "wallets": "address", "asOf": "as_of"}
 
 
 def record(folder: Path, tool: str, asked: Mapping[str, Any], said: str, refused: bool) -> None:
@@ -57,12 +42,10 @@ def record(folder: Path, tool: str, asked: Mapping[str, Any], said: str, refused
     path = folder / HISTORY
     if path.exists() and path.stat().st_size > MOST_BYTES:
         path.replace(folder / EARLIER)
+    path.touch(PRIVATE)
     # One write of a whole line: several servers may add to the file.
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
-    try:
-        os.write(handle, line + b"\n")
-    finally:
-        os.close(handle)
+    with path.open("ab", buffering=0) as file:
+        file.write(line + b"\n")
 
 
 def recorded(folder: Path) -> list[dict[str, Any]]:
@@ -102,17 +85,19 @@ def cell_of(tool: str, asked: Mapping[str, Any]) -> str:
 
     Its values are a stranger's: they become literals of Python, in ASCII, or JSON in which no expression can hide.
     """
-    operator = asked.get("operator", "AND")
+    filters, operator = asked.get("filters", {}), asked.get("operator", "AND")
     if tool in _LIMITS:
         # It loads the forms' modules.
         from nbext.notebook.forms.builder.filters import cell_text
 
-        return cell_text("", asked["filters"], operator, asked.get("limit", _LIMITS[tool]))
-    call, names = _CALLS[tool]
-    words = [f"{ours}={asked[theirs]!a}" for theirs, ours in names.items() if theirs in asked]
-    if "filters" in asked:
-        words.insert(0, f"{ {'filters': asked['filters'], 'operator': operator}!a}")
-    return f"import nbext\n\nnbext.{call}({', '.join(words)})"
+        return cell_text("", filters, operator, asked.get("limit", _LIMITS[tool]))
+    if tool == "describe":
+        return "%nbext schema"
+    names = [key for key in asked if key not in ("filters", "operator")]
+    words = [f"{_NAMES.get(key, key)}={asked[key]!a}" for key in names]
+    if filters:
+        words.insert(0, f"{ {'filters': filters, 'operator': operator}!a}")
+    return f"import nbext\n\nnbext.{_CALLS.get(tool, tool)}({', '.join(words)})"
 
 
 @Command(
