@@ -98,7 +98,7 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Mapping):
-        return {visible(key): plain(one) for key, one in value.items()}
+        return {visible(key, None): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     if isinstance(value, int):

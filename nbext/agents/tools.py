@@ -22,11 +22,17 @@ from nbext.client.validate import one_of
 from nbext.core import wire
 from nbext.core.provenance import Provenance
 from nbext.core.rules import LIST_KEYS, MAX_LIMIT, Rule, check_shape
-from nbext.errors import ConfigError, FieldError, InvalidSegment, ValidationError
+from nbext.errors import (
+    ConfigError,
+    FieldError,
+    InvalidSegment,
+    ResponseTooLarge,
+    ValidationError,
+)
 from nbext.notebook import schema
 
 # All rows of an answer are read by the model.
-DEFAULT_ROWS, MOST_ROWS = 20, 200
+DEFAULT_ROWS, MOST_ROWS, MOST_CHARACTERS = 20, 200, 200_000
 Filters: TypeAlias = Annotated[
     dict[str, Any], Rule("type", 'filters is an object of conditions: {"token": {"token": "UNI"}}.')
 ]
@@ -58,9 +64,15 @@ class AgentTool:
     def answer(self, client: Client, folder: Path | None, given: Mapping[str, Any]) -> ToolAnswer:
         """Check the arguments and run the tool; a ValidationError names every field that is not allowed."""
         check_shape(self.shape, given)
-        if files := list(_files_in(given, "")):
-            raise InvalidSegment(files)
-        return self.run(client, **given, **({"folder": folder} if self.run is _export else {}))
+        if unfit := list(_unfit(given, "")):
+            raise InvalidSegment(unfit)
+        more = {"folder": folder} if self.run is _export else {}
+        found = self.run(client, **given, **more)
+        # A stranger's service may send rows of any width, and all that is answered is read by the model.
+        if (size := len(str(found.data))) > MOST_CHARACTERS:
+            detail = f"The answer has {size:,} characters. Allowed: {MOST_CHARACTERS:,}. Ask for fewer rows."
+            raise ResponseTooLarge(detail)
+        return found
 
 
 TOOLS: dict[str, AgentTool] = {}
@@ -91,13 +103,17 @@ def conditions_of(client: Client) -> dict[str, Any]:
     }
 
 
-def _files_in(value: Any, here: str) -> Iterator[FieldError]:
-    """Yield an error for each list of wallets that names a file: the client would read it."""
+def _unfit(value: Any, here: str) -> Iterator[FieldError]:
+    """Yield an error for each list of wallets that names a file, which the client would read, and for each float."""
     named = value if isinstance(value, Mapping) else dict(enumerate(value))
     for key, one in named.items():
         pointer = f"{here}/{str(key).replace('~', '~0').replace('/', '~1')}"
         if isinstance(one, Mapping | list):
-            yield from _files_in(one, pointer)
+            yield from _unfit(one, pointer)
+        elif isinstance(one, float):
+            # The SDK has read it, and nobody knows which digits it had.
+            detail = 'Write a number with a fraction as text, as in "0.5": it would be rounded.'
+            yield {"pointer": pointer, "code": "type", "detail": detail}
         elif key in LIST_KEYS and isinstance(one, str) and one.startswith("@"):
             detail = 'An agent cannot name a file. Write the addresses: ["0x..."].'
             yield {"pointer": pointer, "code": "address", "detail": detail}

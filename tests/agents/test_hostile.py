@@ -13,9 +13,10 @@ import pytest
 from nbext.agents.answers import plain
 from nbext.agents.server import AgentServer
 from tests.agents.conftest import living
-from tests.client.faultserver import FaultServer
+from tests.client.faultserver import FaultServer, reply
 from tests.keyrings import Ring
 from tests.notebook.slow_service import SEGMENT, slow_service
+from tests.service.process import serve
 
 HOLDER = "0x0049fe2c364eb348e512afcffe17223837ef1607"
 KEY = "k3y-that-must-not-show-0123456789"
@@ -195,6 +196,29 @@ def test_the_key_of_the_keyring_is_used(ring, monkeypatch, stranger):
     ring(Ring({("nbext", stranger.url): "from-the-ring"}))
     assert not AgentServer().client.is_ours
     assert [one.headers["x-api-key"] for one in stranger.requests] == ["from-the-ring"]
+
+
+@pytest.mark.slow
+def test_a_teams_service_is_asked_as_the_notebook_asks_it(tmp_path):
+    (tmp_path / "agent").mkdir()
+    with serve(tmp_path / "team", key=KEY) as team:
+        variables = {"NBEXT_BASE_URL": team.url, "NBEXT_API_KEY": KEY}
+        with living(tmp_path / "agent", **variables) as agent:
+            found = agent.ask("count", filters={"token": {"token": "UNI"}})
+            assert (found["matched"], found["data"]) == (1002, "synthetic sample")
+            assert agent.ask("describe")["chains"][0]["chain"] == "ethereum"
+
+
+@pytest.mark.slow
+def test_an_answer_of_any_size_is_bounded(tmp_path, stranger):
+    """A stranger's service may send rows as wide as it likes."""
+    rows = [{"address": HOLDER, "note": "x" * 1_000_000}]
+    stranger.handler = lambda asked: reply({}, 404) if asked.method == "GET" else reply(rows)
+    variables = {"NBEXT_BASE_URL": stranger.url, "NBEXT_API_KEY": KEY}
+    with living(tmp_path, **variables) as agent:
+        error = agent.refused("run", filters={"any": "grammar"})
+        assert error["error"] == "ResponseTooLarge"
+        assert error["detail"].endswith("Allowed: 200,000. Ask for fewer rows.")
 
 
 @pytest.mark.slow

@@ -184,6 +184,14 @@ ERRORS = [
             ("/limit", 5000, None),
         ],
     ),
+    (
+        "count",
+        {"filters": {"token": {"token": "UNI", "balance": {"min": 0.5, "max": 1e30}}}},
+        [
+            ("/filters/token/balance/min", 0.5, None),
+            ("/filters/token/balance/max", 1e30, None),
+        ],
+    ),
     ("count", {"filters": {}, "operator": "XOR"}, [("/operator", "XOR", None)]),
     ("describe", {"condition": "tokn"}, [("/condition", "tokn", "token")]),
     ("runn", {}, [("/tool", None, "run")]),
