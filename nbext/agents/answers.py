@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 # Readers of JSON take numbers for doubles: a whole number beyond this is its digits, as text.
 _EXACT = 2**53
-# What an error has beside its message that helps to ask again.
-_OF_ERRORS = ("candidates", "segment_id", "setting")
 
 
 @dataclass
@@ -60,7 +58,8 @@ def error_answer(error: NbextError, asked: Mapping[str, Any]) -> ToolAnswer:
     """Return an error as data: each field that is wrong, with what came, what may come, and what is near."""
     kind = type(error).__name__
     data: dict[str, Any] = {"error": kind, "detail": str(error)}
-    data |= {name: one for name in _OF_ERRORS if (one := getattr(error, name, None))}
+    if candidates := getattr(error, "candidates", ()):
+        data["candidates"] = candidates
     if isinstance(error, ValidationError):
         wrong = [_field_error(one["pointer"], one["detail"], asked) for one in error.errors]
         data |= {"detail": "Not allowed as asked.", "errors": wrong, "more": error.more}

@@ -18,7 +18,7 @@ from nbext.agents.tools import TOOLS, conditions_of
 from nbext.client.validate import one_of
 from nbext.connect import connect
 from nbext.core.untrusted_text import visible
-from nbext.errors import ConfigError, NbextError, StorageError
+from nbext.errors import ConfigError, NbextError
 from nbext.http.deadline import SCOPE, Scope
 from nbext.notebook import keys
 from nbext.notebook.run.agents import record
@@ -160,8 +160,7 @@ def run(args: argparse.Namespace) -> int:
         import mcp  # noqa: F401  # says at once that it is missing
     except ImportError:
         raise ConfigError('`nbext mcp` needs the MCP SDK: pip install "nbext[agents]"') from None
-    folder = Path(args.folder).expanduser().resolve() if args.folder else None
-    if folder is not None and not folder.is_dir():
-        raise StorageError(f"--folder {visible(args.folder)}: there is no such folder.")
+    # Where there is none, the error says so.
+    folder = Path(args.folder).expanduser().resolve(strict=True) if args.folder else None
     asyncio.run(AgentServer(folder).serve())
     return 0

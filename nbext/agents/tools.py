@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import signature
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 
@@ -23,6 +24,7 @@ from nbext.core import wire
 from nbext.core.provenance import Provenance
 from nbext.core.rules import LIST_KEYS, MAX_LIMIT, Rule, check_shape
 from nbext.errors import (
+    MOST_ERRORS,
     ConfigError,
     FieldError,
     InvalidSegment,
@@ -64,7 +66,7 @@ class AgentTool:
     def answer(self, client: Client, folder: Path | None, given: Mapping[str, Any]) -> ToolAnswer:
         """Check the arguments and run the tool; a ValidationError names every field that is not allowed."""
         check_shape(self.shape, given)
-        if unfit := list(_unfit(given, "")):
+        if unfit := list(islice(_unfit(given, ""), MOST_ERRORS)):
             raise InvalidSegment(unfit)
         more = {"folder": folder} if self.run is _export else {}
         found = self.run(client, **given, **more)

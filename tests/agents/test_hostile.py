@@ -134,6 +134,8 @@ def test_huge_questions_are_refused_or_answered_within_bounds(agent):
     many = {"any": [{"token": {"token": f"T{one}"}} for one in range(60_000)]}
     refused = agent.refused("count", filters=many)
     assert len(json.dumps(refused)) < 20_000
+    floats = agent.refused("count", filters={"wallet": {"in": [0.5] * 10_000}})
+    assert len(floats["errors"]) == 20
     exact = agent.ask("count", filters={"token": {"token": "UNI", "balance": {"min": 10**30}}})
     assert exact["words"] == f"hold at least {10**30:,} UNI on ethereum"
 
