@@ -166,8 +166,8 @@ def _count(client: Client, *, filters: Filters, operator: Operator = "AND") -> T
     filters is an object of conditions that must all hold:
     {"token": {"token": "UNI", "balance": {"min": "1000"}}, "not": {"nft": {"nft": "BAYC"}}}.
     all and any take a list of such objects, not takes one; chain, asOf and exclude count for all conditions. A list
-    under a key is several conditions. operator OR joins the keys of filters by or. Amounts are texts in the token's
-    unit, bounds inclusive; times are UTC.
+    under a key is several conditions that must all hold. operator OR, beside filters, joins its keys by or. Amounts are
+    texts in the token's unit, bounds inclusive; times are UTC.
     """
     asked = [Segment(filters, operator, client=client)]
     try:
@@ -205,7 +205,9 @@ def _run(
     table = client.execute_segment(filters, operator, limit=limit)
     about = Provenance.of(table)
     more = f"; limit goes to {MOST_ROWS}, export writes all"
-    answer = rows_answer(table, limit, "wallets", about.cut(more))
+    answer = rows_answer(table, limit, "wallets are here", about.cut(more))
+    if about.matched is not None:
+        answer.said = f"{about.matched:,} wallets match; {answer.said}"
     answer.data |= {
         "matched": about.matched,
         "segmentId": about.segment_id,

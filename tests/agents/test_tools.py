@@ -55,7 +55,7 @@ def test_the_first_rows_come_with_the_number_of_all(agent):
     cut = "2 of 262 wallets; limit goes to 200, export writes all"
     rows = found.pop("rows")
     assert found == {"matched": 262, **OF, "notes": [cut]}
-    assert answer.content[0].text == f"2 wallets.\nnote: {cut}"
+    assert answer.content[0].text == f"262 wallets match; 2 wallets are here.\nnote: {cut}"
     # The one is rounded; the other exact, and text: no reader of JSON takes it for a double.
     assert [set(row) for row in rows] == [{"address", "UNI_balance", "UNI_balance_raw"}] * 2
     assert all(
