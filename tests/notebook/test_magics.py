@@ -332,6 +332,7 @@ def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(
         for name, error in said.items()
     } == {
         "out": "--out. Only config, history, schema and the commands that compare segments return a table to store.",
+        "agent": "--agent. Only history lists what agents asked.",
         "card": "--card. Only history is shown as a card.",
         "share": "--share. Only overlap returns shares.",
         "every": "--every. Only trend has points.",
