@@ -62,6 +62,8 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
 
 def questions(session: Session, args: Args, number: int | None) -> Any:
     """List what agents asked, or write one of their questions into the next cell."""
+    if idle := args.given("card", *["out"] * (number is not None)):
+        raise UsageError(f"%nbext history: {idle[0]} has no effect with --agent. Leave it out.")
     asked = recorded(session.data_dir)
     if number is None:
         rows = [
