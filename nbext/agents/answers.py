@@ -56,14 +56,15 @@ def rows_answer(table: pd.DataFrame, most: int, what: str, cut: str | None = Non
 
 def error_answer(error: NbextError, asked: Mapping[str, Any]) -> ToolAnswer:
     """Return an error as data: each field that is wrong, with what came, what may come, and what is near."""
-    kind = type(error).__name__
-    data: dict[str, Any] = {"error": kind, "detail": str(error)}
+    data: dict[str, Any] = {"error": type(error).__name__}
     if candidates := getattr(error, "candidates", ()):
         data["candidates"] = candidates
     if isinstance(error, ValidationError):
         wrong = [_field_error(one["pointer"], one["detail"], asked) for one in error.errors]
-        data |= {"detail": "Not allowed as asked.", "errors": wrong, "more": error.more}
-    return ToolAnswer(f"{kind}: {error}", data)
+        data |= {"errors": wrong, "more": error.more}
+    else:
+        data["detail"] = str(error)
+    return ToolAnswer(f"{data['error']}: {error}", data)
 
 
 def _field_error(pointer: str, detail: str, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,13 +8,12 @@ import os
 import sys
 import threading
 import traceback
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext import __version__
 from nbext.agents.answers import ToolAnswer, error_answer
-from nbext.agents.tools import TOOLS, conditions_of
+from nbext.agents.tools import TOOLS
 from nbext.client.validate import one_of
 from nbext.connect import connect
 from nbext.core.untrusted_text import visible
@@ -112,17 +111,12 @@ class AgentServer:
     async def _list(self, context: Any, params: Any) -> ListToolsResult:
         from mcp.types import ListToolsResult, Tool, ToolAnnotations
 
-        schemas = {name: one.schema() for name, one in self._tools.items()}
-        # A service that does not answer now says so to the first call.
-        with suppress(NbextError):
-            known = await asyncio.to_thread(lambda: conditions_of(self.client))
-            schemas["count"]["properties"]["filters"]["properties"] = known
         return ListToolsResult(
             tools=[
                 Tool(
                     name=name,
                     description=" ".join(str(one.run.__doc__).split()),
-                    input_schema=schemas[name],
+                    input_schema=one.schema(),
                     annotations=ToolAnnotations(read_only_hint=name != "export"),
                 )
                 for name, one in self._tools.items()

@@ -94,17 +94,6 @@ def _tool(run: Callable[..., ToolAnswer]) -> Callable[..., ToolAnswer]:
     return run
 
 
-def conditions_of(client: Client) -> dict[str, Any]:
-    """Return what filters may have, and each condition, by the service's schema; not what each field may be."""
-    served = client.schema() or {}
-    return {
-        name: {"properties": {field: {} for field in schema.keys(served, ["filters", name])}}
-        if name in served.get("$defs", {})
-        else {}
-        for name in schema.keys(served, ["filters"])
-    }
-
-
 def _unfit(value: Any, here: str) -> Iterator[FieldError]:
     """Yield an error for each list of wallets that names a file, which the client would read, and for each float."""
     named = value if isinstance(value, Mapping) else dict(enumerate(value))
@@ -139,8 +128,8 @@ def _describe(
     *,
     condition: Annotated[str, Rule("type", "condition is a name, such as token.")] = "",
 ) -> ToolAnswer:
-    """Describe the language of filters. Without condition: the conditions, examples, and the chains of the data with
-    their last blocks. With one (token, nft, collections, transfer, activity, wallet, segment, asOf, orderBy, ...): all
+    """Describe the language of filters. Without condition: the conditions, and the chains of the data with their
+    blocks. With one (token, nft, collections, transfer, activity, wallet, segment, asOf, orderBy, ...): all
     of its fields, what they mean and may be, with examples. Call it before you use a condition for the first time.
     """
     served = client.schema()
@@ -150,9 +139,8 @@ def _describe(
         )
     meanings = {row["condition"]: row["meaning"] for row in schema.rows(served, None)}
     if not condition:
-        examples = [one.get("examples") for one in schema.at_path(served, ["filters"])]
         chains = client.about()["data"]["chains"] if client.is_ours else None
-        data = {"conditions": meanings, "examples": examples[:1], "chains": chains}
+        data = {"conditions": meanings, "chains": chains}
         return ToolAnswer("The conditions of filters. Name one to see its fields.", data)
     name = one_of(condition, meanings, "/condition")
     # Groups and what is written beside the conditions have no definition of their own.
@@ -165,9 +153,13 @@ def _count(client: Client, *, filters: Filters, operator: Operator = "AND") -> T
     """Count the wallets that match filters, exactly: matched is the number, words what the filters mean; check them.
     filters is an object of conditions that must all hold:
     {"token": {"token": "UNI", "balance": {"min": "1000"}}, "not": {"nft": {"nft": "BAYC"}}}.
-    all and any take a list of such objects, not takes one; chain, asOf and exclude count for all conditions. A list
-    under a key is several conditions that must all hold. operator OR, beside filters, joins its keys by or. Amounts are
-    texts in the token's unit, bounds inclusive; times are UTC.
+    Conditions and their fields: token: token, chain, balance, unit, heldSince; nft: nft, chain, count, tokenIds,
+    heldSince; collections: of, atLeast, distinct, chain; transfer: direction, token, nft, chain, counterparty, amount,
+    total, count, unit, after, before; activity: first, last, transfers, activeDays, chain; wallet: in, list, contract;
+    segment: id. Groups: all, any, not. Beside them: chain, asOf, exclude, orderBy, columns.
+    all and any take a list of such objects, not takes one. A list under a key is several conditions that must all
+    hold. operator OR, beside filters, joins its keys by or. Amounts are texts in the token's unit, bounds inclusive;
+    times are UTC.
     """
     asked = [Segment(filters, operator, client=client)]
     try:
@@ -221,7 +213,7 @@ def _explain(client: Client, *, filters: Filters, operator: Operator = "AND") ->
     """Say in words what filters mean, and count each of their conditions alone."""
     found = ours_of(client, "explains a segment").explain(filters, operator)
     answer = _count(client, filters=filters, operator=operator)
-    answer.data |= {"canonical": found["canonical"], "parts": found.get("parts")}
+    answer.data |= {"canonical": found["canonical"], "parts": found["parts"]}
     return answer
 
 
