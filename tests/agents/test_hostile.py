@@ -121,6 +121,7 @@ def test_hostile_texts_reach_no_file_and_nobody_else(agent, secret, elsewhere):
     assert agent.ask("count", filters={"wallet": {"in": [HOLDER]}})["matched"] == 1
 
 
+@pytest.mark.slow
 def test_huge_questions_are_refused_or_answered_within_bounds(agent):
     deep = {"token": {"token": "UNI"}}
     for _ in range(40):
