@@ -17,7 +17,7 @@ SHARED = {"errors", "settings", "core"}
 # A room may import itself, SHARED, and these: a query walks notebook -> client ~ HTTP ~ service -> language -> engine.
 ROOMS = {
     "agents": {"notebook", "analysis", "client", "connect", "http"},
-    "notebook": {"client", "connect", "analysis", "fetch", "http", "cli"},
+    "notebook": {"client", "connect", "analysis", "fetch", "http", "cli", "agents"},
     "analysis": {"client", "connect"},
     "client": {"http"},
     "http": set(),

@@ -32,8 +32,8 @@ class ToolAnswer:
 
     def content(self) -> dict[str, Any]:
         """Return the answer as a JSON object: its data, the block that it is of, and all notes."""
-        when = {"asOf": self.about.as_of} if self.about.as_of else {}
-        content: dict[str, Any] = plain({**self.data, **when, "notes": self._all_notes()})
+        more = {"asOf": self.about.as_of, "notes": self._all_notes()}
+        content: dict[str, Any] = plain({**self.data, **more})
         return content
 
     def text(self) -> str:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from nbext import __version__
 from nbext.agents.answers import ToolAnswer, error_answer
+from nbext.agents.history import record
 from nbext.agents.tools import TOOLS
 from nbext.client.validate import one_of
-from nbext.connect import connect
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, NbextError
 from nbext.http.deadline import SCOPE, Scope
 from nbext.notebook import keys
-from nbext.notebook.run.agents import record
 from nbext.notebook.session import data_in_words
 from nbext.settings import Settings, default_data_dir
 
@@ -55,6 +54,9 @@ class AgentServer:
         """The client of the service that `%nbext connect` would connect to."""
         with self._connecting:
             if self._client is None:
+                # Imported here: the module takes the place of the function `nbext.connect`.
+                from nbext.connect import connect
+
                 url = self.settings["base_url"]
                 asks = url and not os.environ.get(keys.KEY_VARIABLE)
                 # Nobody is at a keyboard to type it.
@@ -79,7 +81,9 @@ class AgentServer:
             traceback.print_exc(file=sys.stderr)
             found = ToolAnswer("nbext failed. Its log says why.", {"error": "Internal"})
         try:
-            record(default_data_dir(self.settings), name, given, found.said, "error" in found.data)
+            record(
+                default_data_dir(self.settings), name, given, found.said, "error" not in found.data
+            )
         except (NbextError, OSError, ValueError) as error:
             found.notes.append(f"This question is not in the history: {error}")
         return found

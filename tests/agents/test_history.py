@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from nbext.notebook.run import agents
+from nbext.agents import history as agents
 from tests.notebook.shells import loaded_shell
 
 UNI = {"token": {"token": "UNI", "balance": {"min": "1000"}}}
@@ -64,7 +64,7 @@ def test_each_answered_question_opens_as_a_cell_that_asks_it_again(shell, tmp_pa
         ("describe", {}, "%nbext schema"),
     ]
     for tool, asked, _ in questions:
-        agents.record(tmp_path, tool, asked, f"said of {tool}", refused=False)
+        agents.record(tmp_path, tool, asked, f"said of {tool}", opens=True)
     table = shell.value("%nbext history --agent")
     assert table[["number", "tool", "answer"]].to_numpy().tolist() == [
         [number, tool, f"said of {tool}"] for number, (tool, _, _) in enumerate(questions, 1)
@@ -75,8 +75,8 @@ def test_each_answered_question_opens_as_a_cell_that_asks_it_again(shell, tmp_pa
 
 
 def test_nothing_of_an_agents_text_runs_in_a_cell(shell, tmp_path):
-    agents.record(tmp_path, "count", {"filters": {"token": {"token": EVIL}}}, "", refused=False)
-    agents.record(tmp_path, "search", {"searchTerm": EVIL}, "", refused=False)
+    agents.record(tmp_path, "count", {"filters": {"token": {"token": EVIL}}}, "", opens=True)
+    agents.record(tmp_path, "search", {"searchTerm": EVIL}, "", opens=True)
     segment, call = opened(shell, 1), opened(shell, 2)
     assert segment.isascii()
     assert "{{" not in segment
@@ -103,8 +103,8 @@ class Asked:
 
 def test_a_refused_question_a_long_one_and_a_damaged_line_do_not_open(shell, tmp_path):
     """A refused one may name a file, which a cell of the notebook would read."""
-    agents.record(tmp_path, "count", {"filters": {"wallet": {"in": "@x.csv"}}}, "no", refused=True)
-    agents.record(tmp_path, "count", {"filters": {"a": "x" * 100_000}}, "long", refused=False)
+    agents.record(tmp_path, "count", {"filters": {"wallet": {"in": "@x.csv"}}}, "no", opens=False)
+    agents.record(tmp_path, "count", {"filters": {"a": "x" * 100_000}}, "long", opens=True)
     with (tmp_path / "agent.jsonl").open("a") as file:
         file.write('{"torn')
     table = shell.value("%nbext history --agent")
@@ -125,7 +125,7 @@ def test_a_refused_question_a_long_one_and_a_damaged_line_do_not_open(shell, tmp
 def test_the_history_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(agents, "MOST_BYTES", 10_000)
     for number in range(400):
-        agents.record(tmp_path, "count", {"n": number}, "x" * 200, refused=False)
+        agents.record(tmp_path, "count", {"n": number}, "x" * 200, opens=True)
     sizes = [path.stat().st_size for path in tmp_path.iterdir()]
     assert (len(sizes), max(sizes) < 11_000) == (2, True)
     kept = [one["asked"]["n"] for one in agents.recorded(tmp_path)]

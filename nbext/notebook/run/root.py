@@ -7,11 +7,13 @@ import platform
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nbext import __version__
+from nbext.agents import history as agents
 from nbext.cli import COMMANDS as SHELL
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
@@ -21,7 +23,7 @@ from nbext.fetch.run import URL_VARIABLE, Output, check_installed, urls_of
 from nbext.notebook import schema
 from nbext.notebook.line import KEY_REFUSED, Args, Command, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import OUT, forms, own_table, put
-from nbext.notebook.run import agents, analysis, examples, metadata, query, settings
+from nbext.notebook.run import analysis, examples, metadata, query, settings
 from nbext.notebook.session import (
     HISTORY_COLUMNS,
     chains_in_words,
@@ -148,11 +150,7 @@ def _logout(session: Session, args: Args) -> None:
             "each query on a line, with a button that opens it in the builder",
             takers="history is shown as a card",
         ),
-        Option(
-            ("--agent",),
-            "what agents asked through `nbext mcp`; with a number, write that one into the next cell",
-            takers="history lists what agents asked",
-        ),
+        agents.OPTION,
         OUT,
     ),
     (
@@ -179,10 +177,11 @@ def _history(session: Session, args: Args, number: str | None = None) -> Any:
         table[name] = pd.array([row[name] for row in rows], dtype="Int64")
     if args["card"]:
         put(session, args, table)
-        queries = [(one, _request(session, one["number"])) for one in rows]
         from nbext.notebook.forms.card import HistoryCard
 
-        return HistoryCard(session.connected(), queries)
+        return HistoryCard(
+            session.connected(), [(one, _request(session, one["number"])) for one in rows]
+        )
     if rows:
         last = rows[-1]["number"]
         print(
@@ -238,7 +237,7 @@ def _last_answer(session: Session, args: Args) -> None:
     # A changed setting drops the client, and what it remembered is still what there is to say.
     outline = (session.client and session.client.outline) or session.outline
     if outline is None:
-        ours = session.client is not None and session.client.answered and session.client.is_ours
+        ours = session.client and session.client.answered and session.client.is_ours
         why = (
             "the answers of nbext's own service have one reading"
             if ours
@@ -347,8 +346,7 @@ def _of_the_shell(name: str, usage: str, example: str) -> Command:
             return
         resolve_name(place).run(made.parse_args(words))
 
-    own = Command(name, usage, line, elsewhere=(example,), flags=lambda: parser().flags())
-    return own(run)
+    return Command(name, usage, line, elsewhere=(example,), flags=lambda: parser().flags())(run)
 
 
 @Command(
@@ -378,9 +376,8 @@ def _fetch(session: Session, args: Args, *words: str) -> None:
         fetch(urls_of(), request, folder or session.data_dir, Output(_print_now, bar.at))
 
 
-def _print_now(line: str) -> None:
-    # At once: the next line may be minutes away.
-    print(line, flush=True)
+# At once: the next line may be minutes away.
+_print_now = partial(print, flush=True)
 
 
 @Command("help", "", "print this help", examples=("%nbext help", "%nbext --help"))
@@ -431,23 +428,20 @@ def run_command(session: Session, args: Args) -> Any:
         )
     taken = {option.name for option in command.options}
     for option in NBEXT.options:
-        if option.name not in taken and args.given(option.name):
-            (flag,) = args.given(option.name)
-            raise UsageError(f"%nbext {name} has no option {flag}. Only {option.takers}.")
+        if option.name not in taken and (flags := args.given(option.name)):
+            raise UsageError(f"%nbext {name} has no option {flags[0]}. Only {option.takers}.")
     given = args.words[1:]
     for word in given:
         # As IPython's own magics would expand it.
         if word.kind != "quoted" and (found := _EXPANDED.fullmatch(word.text)):
-            inner = found[1] or found[2]
             raise UsageError(
-                f"%nbext {name}: write a Python value as {{{{{inner}}}}}, not as {visible(word.text)}."
+                f"%nbext {name}: write a Python value as {{{{{found[1] or found[2]}}}}}, not as {visible(word.text)}."
             )
     words = given if command.reads_words else [str(value_of(word, args)) for word in given]
     if command.most is not None and len(words) > command.most:
-        surplus = words[command.most]
-        text = surplus.text if isinstance(surplus, Word) else surplus
+        surplus = visible(given[command.most].text)
         usage = f"%nbext {name} {command.usage}".rstrip()
-        raise UsageError(f"%nbext {name}: unexpected argument {visible(text)!r}. Usage: {usage}")
+        raise UsageError(f"%nbext {name}: unexpected argument {surplus!r}. Usage: {usage}")
     return command.run(session, args, *words)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nbext.core.atomic_files import PRIVATE
 from nbext.core.strict_json import NotJson, parse, to_json
 from nbext.errors import UsageError
-from nbext.notebook.line import Args, Command
+from nbext.notebook.line import Args, Command, Option
 from nbext.notebook.results.deliver import own_table, put
 from nbext.notebook.session import OF_THE_CONNECTION
 
@@ -23,21 +23,23 @@ if TYPE_CHECKING:
 HISTORY, EARLIER = "agent.jsonl", "agent.1.jsonl"
 # Bytes of the file in which questions are added, and of one question: two such files are all that is stored.
 MOST_BYTES, MOST_OF_ONE = 1 << 20, 1 << 16
-COLUMNS = ["number", "at", "tool", "asked", "answer"]
-# The limit of a segment's cell, where the question says none; of others the call in Python, and its names for what
-# the tool calls otherwise.
+OPTION = Option(
+    ("--agent",),
+    "what agents asked through `nbext mcp`; with a number, write that one into the next cell",
+    takers="history lists what agents asked",
+)
+# The limit of a segment's cell, where the question says none; what Python calls otherwise than a tool.
 _LIMITS = {"count": 0, "explain": 0, "run": 20, "export": None}
-_CALLS = {"search": "connect().search_nfts"}
 _NAMES = {"searchTerm": "term", "wallets": "address", "asOf": "as_of"}
 
 
-def record(folder: Path, tool: str, asked: Mapping[str, Any], said: str, refused: bool) -> None:
-    """Add a question to the history, and what was said to it."""
+def record(folder: Path, tool: str, asked: Mapping[str, Any], said: str, opens: bool) -> None:
+    """Add a question to the history, what was said to it, and whether a cell may ask it again."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    entry = {"at": at, "tool": tool[:80], "answer": said[:1_000], "refused": refused}
+    entry = {"at": at, "tool": tool[:80], "answer": said[:1_000], "opens": opens}
     line = to_json({**entry, "asked": asked})
     if len(line) > MOST_OF_ONE:
-        line = to_json({**entry, "asked": "more than is stored of a question"})
+        line = to_json({**entry, "asked": "more than is stored of a question", "opens": False})
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / HISTORY
     if path.exists() and path.stat().st_size > MOST_BYTES:
@@ -71,12 +73,12 @@ def questions(session: Session, args: Args, number: int | None) -> Any:
             for place, one in enumerate(asked, 1)
         ]
         print("`%nbext history N --agent` writes number N into the next cell.")
-        return put(session, args, own_table(rows, COLUMNS))
+        return put(session, args, own_table(rows, ["number", "at", "tool", "asked", "answer"]))
     if not 1 <= number <= len(asked):
         raise UsageError(f"%nbext: there is no question {number}. Agents asked {len(asked)}.")
     question = asked[number - 1]
     # A refused one may name files, which a cell would read.
-    if question.get("refused") is not False or not isinstance(question["asked"], dict):
+    if not question.get("opens"):
         raise UsageError(f"%nbext: question {number} was refused, or is not stored whole.")
     session.shell.set_next_input(cell_of(question["tool"], question["asked"]), replace=False)
     return None
@@ -99,7 +101,8 @@ def cell_of(tool: str, asked: Mapping[str, Any]) -> str:
     words = [f"{_NAMES.get(key, key)}={asked[key]!a}" for key in names]
     if filters:
         words.insert(0, f"{ {'filters': filters, 'operator': operator}!a}")
-    return f"import nbext\n\nnbext.{_CALLS.get(tool, tool)}({', '.join(words)})"
+    call = "connect().search_nfts" if tool == "search" else tool
+    return f"import nbext\n\nnbext.{call}({', '.join(words)})"
 
 
 @Command(
@@ -116,8 +119,8 @@ def _mcp(session: Session, args: Args, folder: str | None = None) -> None:
         print(
             "Settings under `remote` are read from the pyproject.toml of the folder that it starts in."
         )
-    if "data_dir" in given:
-        given["data_dir"] = session.data_dir
+    # Its home may be another.
+    given["data_dir"] = session.data_dir
     env = {f"NBEXT_{name.upper()}": str(value) for name, value in given.items()}
     server = {"command": sys.executable, "args": ["-m", "nbext.cli", "mcp", *where], "env": env}
     print("For Claude Desktop, Cursor and other clients, under mcpServers in their configuration:")
