@@ -272,7 +272,7 @@ class _Fetch:
         self.output.say(f"The fetch was stopped. {self.kept()}")
 
     def _is_left(self, last: int) -> bool:
-        return bool(self.reader.plan(self.firsts, last))
+        return not self.firsts or bool(self.reader.plan(self.firsts, last))
 
     def _verify(self, last: int) -> None:
         """Say what is new, and compare balances."""

@@ -1,0 +1,528 @@
+"""Kinds of hole that a node can leave: each ends in the chain's own rows or in an error, and in honest rows after it.
+
+A node lags, forks, leaves out, refuses in its own words or answers with garbage. What it says once must not stay.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from base64 import b64encode
+from contextlib import ExitStack
+
+import pytest
+
+from nbext import cli
+from nbext.core.addresses import checksummed
+from nbext.core.locks import exclusive
+from nbext.engine import storage
+from nbext.engine.open import open_dataset
+from nbext.errors import NbextError, NodeError
+from nbext.fetch.run import Output, Request, fetch
+from nbext.settings import Secret
+from tests.full_disk import fill
+from tests.node.conftest import said
+from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode, word
+from tests.node.refusals import FINAL, Refused
+
+pytestmark = pytest.mark.slow
+CHAIN = Chain(90)
+UNKNOWN = Refused("nobody", 200, -32000, "the moon is in the seventh house", FINAL[0].meaning)
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    monkeypatch.setattr("nbext.node.rpc.FIRST_PAUSE", 0.001)
+
+
+def stored(data):
+    """How many transfers the data has."""
+    served = storage.current_generation(data)
+    return served.manifest["tables"]["transfers"] if served else 0
+
+
+def is_chains(data, server, chain, **request):
+    """Fetch from an honest node, and compare all balances and the number of rows."""
+    server.lie, server.refuse, server.chain = (
+        lambda method, params, true: true,
+        lambda method, params: None,
+        chain,
+    )
+    lines = said(server, data, check=100, **request)
+    equal = [line for line in lines if "balances equal" in line]
+    return stored(data) == chain.rows() and all(
+        line.split(": ")[1].split(" of ")[0] == line.split(" of ")[1].split(" ")[0]
+        for line in equal
+    )
+
+
+def of_method(wanted, change):
+    """Return a lie about the results of one method that have something."""
+    return lambda method, params, true: change(true) if method == wanted and true else true
+
+
+def changed(**fields):
+    """Return a lie about the last log of each answer."""
+    return of_method("eth_getLogs", lambda logs: [*logs[:-1], {**logs[-1], **fields}])
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        changed(data=None),
+        changed(logIndex=hex(2**70)),
+        changed(transactionHash="0x" + "zz" * 32),
+        changed(topics=[[], {}]),
+        changed(blockNumber=["0x1"]),
+        of_method("eth_getLogs", lambda logs: [None, *logs]),
+        of_method("eth_getBlockByNumber", lambda block: {**block, "timestamp": hex(2**200)}),
+        of_method("eth_getBlockByNumber", lambda block: {**block, "hash": {"a": 1}}),
+        of_method("eth_getBlockReceipts", lambda receipts: [{"logs": [{"topics": 5}, None]}]),
+    ],
+)
+def test_garbage_in_an_answer_ends_the_fetch_and_its_range_is_read_again(tmp_path, lie):
+    with FaultNode(CHAIN, lie=lie) as server:
+        with pytest.raises(NodeError):
+            said(server, tmp_path)
+        asked = len(server.logs_asked())
+        assert asked < 30
+        assert is_chains(tmp_path, server, CHAIN)
+
+
+def test_an_id_that_is_a_list_is_no_answer(tmp_path):
+    class Odd(FaultNode):
+        def answer(self, body):
+            status, headers, raw = super().answer(body)
+            answers = json.loads(raw)
+            if isinstance(answers, list) and body[0]["method"] == "eth_getLogs":
+                answers[0]["id"] = [answers[0]["id"]]
+            return status, headers, json.dumps(answers).encode()
+
+    with Odd(CHAIN) as server, pytest.raises(NodeError):
+        said(server, tmp_path)
+    with FaultNode(CHAIN) as server:
+        assert is_chains(tmp_path, server, CHAIN)
+
+
+def test_two_nodes_that_part_at_block_1400_of_2000_are_refused(tmp_path):
+    ours, theirs = Chain(2000), Chain(2000, fork=1400, branch="b")
+    with FaultNode(ours) as one, FaultNode(theirs) as other:
+        with pytest.raises(NodeError, match="are of different chains: block 2,000 is not the same"):
+            fetch(
+                [Secret(one.url), Secret(other.url)],
+                Request((COIN, ITEMS), to_block="latest"),
+                tmp_path,
+                Output(),
+            )
+        assert is_chains(tmp_path, one, ours)
+
+
+@pytest.mark.parametrize("every", [3, 7])
+def test_a_balancer_over_two_branches_gives_rows_of_one_of_them(tmp_path, every):
+    ours, theirs = Chain(2000), Chain(2000, fork=1400, branch="b")
+
+    class Balancer(FaultNode):
+        def answer(self, body):
+            self.chain = theirs if self.posts % every == 0 else ours
+            return super().answer(body)
+
+    with Balancer(ours) as server:
+        try:
+            said(server, tmp_path, check=0)
+        except NodeError:
+            pass
+        else:
+            assert stored(tmp_path) in (ours.rows(), theirs.rows())
+    with FaultNode(ours) as server:
+        assert is_chains(tmp_path, server, ours)
+
+
+def test_a_reorganisation_between_the_look_for_one_and_the_logs_is_read_again(tmp_path):
+    longer, other = Chain(120), Chain(120, fork=85, branch="b")
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, check=0)
+
+        def lie(method, params, true):
+            if method == "eth_getLogs":
+                server.chain = other
+                return other.asked(params[0])
+            return true
+
+        server.chain, server.lie = longer, lie
+        said(server, tmp_path, check=0)
+        assert stored(tmp_path) == other.rows()
+        assert is_chains(tmp_path, server, other)
+
+
+def test_a_block_of_0x1212_in_the_middle_of_a_range_is_not_stored(tmp_path):
+    chain = Chain(400)
+
+    def lie(method, params, true):
+        if method == "eth_getLogs":
+            return [
+                {
+                    **log,
+                    "blockTimestamp": hex(chain.time(int(log["blockNumber"], 16))),
+                    **({"blockHash": "0x" + "12" * 32} if log["blockNumber"] == odd else {}),
+                }
+                for log in true
+            ]
+        return true
+
+    odd = next(hex(number) for number in chain.logs if number > 150)
+    with FaultNode(chain, lie=lie) as server:
+        with pytest.raises(NodeError, match="another block than its header"):
+            said(server, tmp_path, check=0)
+        assert is_chains(tmp_path, server, chain)
+
+
+def test_a_time_before_that_of_the_block_before_is_not_stored(tmp_path):
+    wrong = next(hex(number) for number in CHAIN.logs if number > 10)
+
+    def lie(method, params, true):
+        is_wrong = method == "eth_getBlockByNumber" and params[0] == wrong
+        return {**true, "timestamp": "0x5"} if is_wrong else true
+
+    with FaultNode(CHAIN, lie=lie) as server:
+        with pytest.raises(NodeError, match="is earlier than block"):
+            said(server, tmp_path, check=0)
+        assert is_chains(tmp_path, server, CHAIN)
+
+
+def test_orphaned_rows_of_a_node_that_answered_of_another_branch_go_with_the_next_reading(tmp_path):
+    """A node of another branch that agrees with itself, and with the last block."""
+    orphan = Chain(90)
+    number = next(number for number in orphan.logs if number > 12)
+    orphan.move(number, 50, COIN, (f"0x{20:040x}", f"0x{21:040x}"), 0)
+    orphan.move(number, 51, COIN, ("0x" + "0" * 40, f"0x{21:040x}"), 777)
+    no_receipts = lambda method, params: FINAL[6] if "Receipts" in method else None  # noqa: E731
+    with FaultNode(orphan, refuse=no_receipts) as server:
+        server._eth_call = FaultNode(CHAIN)._eth_call
+        server.lie = lambda method, params, true: (
+            CHAIN.asked(params[0])
+            if method == "eth_getLogs" and params[0]["fromBlock"] == params[0]["toBlock"]
+            else true
+        )
+        with pytest.raises(NodeError, match="does not have all transfers that it returned"):
+            said(server, tmp_path, check=100)
+        assert is_chains(tmp_path, server, CHAIN)
+
+
+def test_what_a_node_refuses_in_unknown_words_is_said_and_asked_again(tmp_path):
+    def refuse(method, params):
+        is_metadata = method == "eth_call" and params[1] == "latest"
+        return UNKNOWN if is_metadata else None
+
+    with FaultNode(CHAIN, refuse=refuse) as server:
+        lines = said(server, tmp_path, contracts=(COIN,), check=0)
+        assert lines[0] == (
+            f"the contract ({checksummed(COIN)}): its name and symbol and decimals and total supply and standard could "
+            "not be read. The node refuses the request. It says: the moon is in the seventh house. The next fetch asks "
+            "again."
+        )
+        server.refuse = lambda method, params: None
+        # Nothing is new but that.
+        said(server, tmp_path, contracts=(COIN,), check=0)
+        assert card(tmp_path, COIN) == ("COIN", 18, "ERC20")
+        server.refuse = refuse
+        said(server, tmp_path, contracts=(COIN,), check=0)
+        assert card(tmp_path, COIN) == ("COIN", 18, "ERC20")
+
+
+def card(data, contract):
+    """Symbol, decimals and standard of a contract, as answers have them."""
+    dataset = open_dataset(data)
+    try:
+        found = dataset.catalog.contract(1, contract)
+        return found.symbol, found.decimals, found.standard
+    finally:
+        dataset.close()
+
+
+@pytest.mark.parametrize("refused", [UNKNOWN, FINAL[0]], ids=["in unknown words", "pruned"])
+def test_a_balance_that_a_node_refuses_is_no_balance_that_differs(tmp_path, refused):
+    def refuse(method, params):
+        return refused if method == "eth_call" and params[1] != "latest" else None
+
+    with FaultNode(CHAIN, refuse=refuse) as server:
+        line = said(server, tmp_path, contracts=(COIN,))[-1]
+    assert line.startswith(f"COIN ({checksummed(COIN)}): balances were not compared: The node ")
+    assert not storage.current_generation(tmp_path).manifest.get("differing")
+
+
+def test_states_that_one_node_behind_a_balancer_has_pruned_hide_no_row(tmp_path):
+    chain, asked = Chain(400), [0]
+
+    def lie(method, params, true):
+        asked[0] += method == "eth_getCode"
+        is_pruned = method == "eth_getCode" and params[1] != "latest" and int(params[1], 16) < 380
+        return "0x" if is_pruned and asked[0] % 2 else true
+
+    with FaultNode(chain, lie=lie) as server:
+        said(server, tmp_path, check=0)
+    assert stored(tmp_path) == chain.rows()
+
+
+@pytest.mark.parametrize(
+    ("contract", "standard"), [(COIN, "ERC20"), (ITEMS, "ERC1155")], ids=["a coin", "items"]
+)
+def test_one_log_of_another_standard_does_not_make_a_contract_one_of_it(
+    tmp_path, contract, standard
+):
+    chain = Chain(90)
+    chain.move(33, 77, ITEMS if contract == ITEMS else COIN, (f"0x{16:040x}", f"0x{17:040x}"), 0)
+    if contract == COIN:
+        # With four topics, as a collection's.
+        odd = chain.logs[33][-1]
+        odd["topics"], odd["data"] = [*odd["topics"], "0x" + word(5)], "0x"
+    else:
+        odd = chain.logs[33][-1]
+        odd["topics"], odd["data"] = odd["topics"][:3], "0x" + word(5)
+    silent = lambda method, params: (  # noqa: E731
+        UNKNOWN
+        if method == "eth_call" and params[0]["data"].startswith(("0x01ffc9a7", "0x18160ddd"))
+        else None
+    )
+    with FaultNode(chain, refuse=silent) as server:
+        said(server, tmp_path, contracts=(contract,), check=0)
+    tokens = tmp_path / "fetched" / "ethereum" / "coverage.json"
+    assert json.loads(tokens.read_text())["about"][contract]["card"][0] == standard
+
+
+def test_receipts_that_are_refused_once_are_asked_for_again(tmp_path):
+    refused = [0]
+
+    def refuse(method, params):
+        if method != "eth_getBlockReceipts":
+            return None
+        refused[0] += 1
+        return UNKNOWN if refused[0] == 1 else None
+
+    lost = max(CHAIN.logs)
+
+    def lie(method, params, true):
+        # A log that the node leaves out later.
+        if method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]:
+            return [log for log in true if log["blockNumber"] != hex(lost)]
+        return true
+
+    with FaultNode(CHAIN, refuse=refuse, lie=lie) as server:
+        with pytest.raises(NodeError, match="logs that its receipts have"):
+            said(server, tmp_path, check=0)
+        server.refuse = lambda method, params: FINAL[6] if "Receipts" in method else None
+        server.lie = lambda method, params, true: true
+        lines = said(server, tmp_path, check=0)
+    assert any(line.startswith("The receipts of ") and "not offered" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        KEY.encode(),
+        KEY.encode().hex().encode(),
+        b64encode(b"a" + KEY.encode()),
+        json.dumps(KEY).replace("k", "\\u006b").encode(),
+    ],
+    ids=["plain", "hex", "base64", "escaped"],
+)
+def test_a_key_that_a_node_repeats_is_nowhere(tmp_path, caplog, form):
+    caplog.set_level(logging.DEBUG)
+    text = form if not form.startswith(b'"') else KEY.encode()
+    symbol = "0x" + word(32) + word(len(text)) + text.hex().ljust(192, "0")
+
+    class Telling(FaultNode):
+        def answer(self, body):
+            status, headers, raw = super().answer(body)
+            if form.startswith(b'"') and b'"removed"' in raw:
+                raw = raw.replace(b'"removed"', b'"from": ' + form + b', "removed"')
+            return status, headers, raw
+
+    def lie(method, params, true):
+        is_symbol = method == "eth_call" and params[0]["data"] in ("0x95d89b41", "0x06fdde03")
+        return symbol if is_symbol else true
+
+    with Telling(CHAIN, lie=lie) as server:
+        lines = said(server, tmp_path, contracts=(COIN,))
+    files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    shown = " ".join(lines).encode() + caplog.text.encode()
+    assert text not in files + shown
+    assert KEY.encode() not in files + shown
+
+
+@pytest.mark.parametrize("key", ["k3y", "abcdef", "s3cr3t"])
+def test_a_short_key_is_hidden_where_it_is_a_word(tmp_path, key):
+    refused = UNKNOWN._replace(message=f"no such project: {key}")
+    with FaultNode(CHAIN, refuse=lambda method, params: refused) as server:
+        url = f"http://127.0.0.1:{server.server.server_port}/v3/{key}"
+        with pytest.raises(NodeError) as caught:
+            fetch([Secret(url)], Request((COIN,)), tmp_path, Output())
+    assert str(caught.value).endswith("It says: no such project: ***.")
+
+
+class Dripping:
+    """A server that sends the head of an answer byte by byte, for ever; a context."""
+
+    def __enter__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
+
+    def _serve(self):
+        with self._listener:
+            while True:
+                try:
+                    connection, _ = self._listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=self._drip, args=(connection,), daemon=True).start()
+
+    def _drip(self, connection):
+        with connection:
+            try:
+                connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+                while True:
+                    connection.sendall(b"X-Slow: yes\r\n"[:1])
+                    time.sleep(0.02)
+            except OSError:
+                return
+
+
+def test_a_head_that_is_dripped_ends_at_the_deadline(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbext.node.rpc.DEADLINE", 0.2)
+    monkeypatch.setattr("nbext.node.rpc.ATTEMPTS", 2)
+    with Dripping() as server, pytest.raises(NodeError, match="took too long"):
+        said(server, tmp_path)
+
+
+def test_sigterm_ends_a_fetch_that_waits_for_a_rate_limit(tmp_path, monkeypatch, capsys):
+    limited = Refused("a limit", 429, -32005, "too many requests", FINAL[0].meaning)
+    words = ["fetch", "--contract", COIN, "--to-block", "latest", "--data", str(tmp_path)]
+    began = []
+
+    def refuse(method, params):
+        if method != "eth_getLogs":
+            return None
+        if not began:
+            began.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGTERM)
+        return limited
+
+    with FaultNode(CHAIN, refuse=refuse, headers={"Retry-After": "60"}) as server:
+        monkeypatch.setenv("NBEXT_RPC_URL", server.url)
+        assert cli.main(words) == 143, capsys.readouterr().err
+    assert time.monotonic() - began[0] < 30
+
+
+def test_a_fetch_that_follows_goes_on_beside_an_ingest(tmp_path):
+    ending, lines = threading.Event(), []
+    with FaultNode(CHAIN) as server, ExitStack() as beside:
+        beside.enter_context(exclusive(tmp_path / ".ingest.lock"))
+
+        def say(line):
+            lines.append(line)
+            if "Trying again" in line:
+                beside.close()
+            if "are ingested" in line:
+                ending.set()
+
+        request = Request((COIN,), to_block="latest", check=0, follow=True, every=0.01)
+        fetch([Secret(server.url)], request, tmp_path, Output(say), ending=ending)
+    assert "another `nbext ingest` is writing there" in lines[0]
+
+
+def test_a_full_disk_ends_the_fetch_and_asks_the_node_for_nothing_more(small_disk):
+    data = small_disk / "data"
+    chain = Chain(400)
+    with FaultNode(chain) as server:
+        said(server, data, check=0, to_block="90")
+        server.requests.clear()
+        fill(small_disk, free=2**13)
+        with pytest.raises(NbextError, match=r"cannot be (read or )?written"):
+            said(server, data, check=0)
+        assert len(server.logs_asked()) < 10
+        (small_disk / "fill").unlink()
+        assert is_chains(data, server, chain)
+
+
+def test_a_row_that_ingest_refuses_leaves_its_range_uncovered(tmp_path, monkeypatch):
+    """Whatever passes our own checks: here they let through what is no hash."""
+    with FaultNode(CHAIN, lie=changed(transactionHash="0x" + "zz" * 32)) as server:
+        monkeypatch.setattr("nbext.node.ranges._hash", lambda value: value.lower())
+        monkeypatch.setattr("nbext.node.ranges._LOOKED_AT", 0)
+        server.refuse = lambda method, params: FINAL[6] if "Receipts" in method else None
+        with pytest.raises(NbextError, match="could not be stored"):
+            said(server, tmp_path, check=0)
+        assert is_chains(tmp_path, server, CHAIN)
+
+
+def test_a_contract_that_was_destroyed_is_read_from_a_block_that_is_named(tmp_path):
+    gone = of_method("eth_getCode", lambda code: "0x")
+    with FaultNode(CHAIN, lie=gone) as server:
+        with pytest.raises(
+            NodeError, match="Of one that was destroyed --from-block N reads the logs"
+        ):
+            said(server, tmp_path, contracts=(COIN,))
+        server._eth_call = lambda call, block: "0x"
+        lines = said(server, tmp_path, contracts=(COIN,), from_block="0")
+    coin = sum(log["address"] == COIN for logs in CHAIN.logs.values() for log in logs)
+    assert stored(tmp_path) == coin
+    assert "It has no code at the latest block. The next fetch asks again." in lines[0]
+
+
+def test_a_contract_that_was_made_again_is_read_from_its_first_life_on(tmp_path):
+    def lie(method, params, true):
+        is_old = method == "eth_getCode" and params[1] != "latest"
+        return "0x" if is_old and 20 <= int(params[1], 16) < 70 else true
+
+    with FaultNode(CHAIN, lie=lie) as server:
+        said(server, tmp_path, check=0)
+    assert stored(tmp_path) == CHAIN.rows()
+
+
+def test_a_limit_in_unknown_words_is_halved_and_then_said(tmp_path):
+    def refuse(method, params):
+        if method != "eth_getLogs":
+            return None
+        many = int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16)
+        return UNKNOWN if many >= limit else None
+
+    limit = 7
+    with FaultNode(CHAIN, refuse=refuse) as server:
+        said(server, tmp_path / "some", check=0)
+        assert stored(tmp_path / "some") == CHAIN.rows()
+        limit = 0
+        with pytest.raises(NodeError, match="It says: the moon is in the seventh house") as caught:
+            said(server, tmp_path / "none", check=0)
+        assert len(server.logs_asked()) < 200
+    assert "Lie" not in str(caught.value)
+
+
+def test_topics_in_capitals_are_the_same(tmp_path):
+    def loud(text):
+        return "0x" + text[2:].upper()
+
+    def lie(method, params, true):
+        if method != "eth_getLogs":
+            return true
+        names = ("blockHash", "transactionHash", "address", "data")
+        return [
+            {
+                **log,
+                **{name: loud(log[name]) for name in names},
+                "topics": [*map(loud, log["topics"])],
+            }
+            for log in true
+        ]
+
+    with FaultNode(CHAIN, lie=lie) as server:
+        said(server, tmp_path, check=0)
+        assert stored(tmp_path) == CHAIN.rows()
