@@ -1,0 +1,247 @@
+"""Providers that are made up: a fetch from one ends with the chain's balances or with an error, and the next is right.
+
+Over a chain on this machine each lags, forks, leaves out, refuses, answers garbage in any field, or breaks connections,
+at some calls and for a while. After it an honest node is asked, on the same data.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nbext.engine import storage
+from nbext.engine.open import open_dataset
+from nbext.errors import NbextError
+from nbext.fetch.balances import _drawn
+from nbext.fetch.run import Output, Request, fetch
+from nbext.node.limits import RangeSize
+from nbext.settings import Secret
+from tests.node.refusals import FINAL, PASSING, RANGES
+from tests.node.test_chain import STIR, Contracts, fixture_of_local
+from tests.node.test_chain import pytestmark as needs_a_chain
+from tests.node.test_chain import rows as rows_of
+
+pytestmark = [*needs_a_chain, pytest.mark.slow]
+GARBAGE = [
+    None,
+    "",
+    "0x",
+    "0xzz",
+    hex(2**70),
+    -1,
+    1.5,
+    [],
+    {},
+    [[]],
+    "0x" + "12" * 32,
+    True,
+    "x" * 3000,
+]
+KINDS = ["lag", "fork", "gap", "refuse", "garbage", "reset", "null", "stop"]
+FAULT = st.tuples(
+    st.sampled_from(KINDS), st.integers(0, 120), st.integers(1, 40), st.integers(0, 2**32)
+)
+
+
+class Branch:
+    """A chain with three contracts, and what they say of their holders."""
+
+    def __init__(self, local, seeds):
+        self.chain = local.LocalChain()
+        self.contracts = {self.chain.deploy(local.COIN, 0): "token"}
+        self.contracts |= {self.chain.deploy(each): "nft" for each in (local.BEASTS, local.ITEMS)}
+        for seed in seeds:
+            for contract, count in zip(self.contracts, (40, 20, 4), strict=True):
+                self.chain.send(contract, STIR, seed, count)
+            self.chain.mine(1 + seed % 3)
+        named = Contracts.__new__(Contracts)
+        named.local, named.chain, named.items = local, self.chain, list(self.contracts)[-1]
+        self.holders = {each: named.holders(each) for each in self.contracts}
+        self.rows = rows_of(self.chain)
+
+
+@pytest.fixture(scope="module")
+def branches():
+    """Two chains that part after some blocks."""
+    local = fixture_of_local()
+    both = Branch(local, (1, 2, 3, 4)), Branch(local, (1, 2, 7, 8, 9))
+    yield both
+    for one in both:
+        one.chain.close()
+
+
+class Provider:
+    """A node in front of a chain that has some faults; a context. A fault is its kind, first call, calls and seed."""
+
+    def __init__(self, branches, faults):
+        self.ours, self.theirs = (branch.chain for branch in branches)
+        self.faults, self.calls, self.ending = faults, 0, threading.Event()
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = 1 << 16
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                answers = [
+                    provider.answer(one) for one in (body if isinstance(body, list) else [body])
+                ]
+                if None in answers:
+                    self.connection.close()
+                    return
+                raw = json.dumps(answers if isinstance(body, list) else answers[0]).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            def log_message(self, *words):
+                """Keep quiet."""
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, request, client_address):
+                """Say nothing of connections that were broken."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v3/key"
+
+    def __enter__(self):
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(self, asked):
+        """Return the answer to a call, or None where the connection breaks."""
+        number, self.calls = self.calls, self.calls + 1
+        answer, said = copy.deepcopy(self.ours.answer(asked)), {"jsonrpc": "2.0", "id": asked["id"]}
+        for kind, first, many, seed in self.faults:
+            if not first <= number < first + many:
+                continue
+            draw = random.Random(seed * 1000 + number)
+            if kind == "stop":
+                self.ending.set()
+            elif kind == "reset":
+                return None
+            elif kind == "null":
+                answer = {**said, "result": None}
+            elif kind == "refuse":
+                refused = draw.choice((*RANGES, *PASSING, *FINAL))
+                answer = {**said, "error": {"code": refused.code, "message": refused.message}}
+            elif kind == "fork":
+                answer = copy.deepcopy(self.theirs.answer(asked))
+            elif "result" in answer:
+                answer["result"] = self._changed(kind, draw, asked, answer["result"], seed)
+        return answer
+
+    def _changed(self, kind, draw, asked, result, seed):
+        if kind == "lag":
+            if asked["method"] == "eth_blockNumber":
+                return hex(max(0, int(result, 16) - seed % 5))
+            is_late = asked["method"] == "eth_getBlockByNumber" and isinstance(result, dict)
+            return (
+                None
+                if is_late and int(result["number"], 16) > self.ours.head - seed % 5
+                else result
+            )
+        if kind == "gap":
+            if isinstance(result, list) and result:
+                return [one for one in result if draw.random() < 0.7]
+            return result
+        return spoilt(draw, result)
+
+
+def spoilt(draw, value):
+    """Return a value with garbage in one of its fields."""
+    if isinstance(value, list) and value and draw.random() < 0.9:
+        place = draw.randrange(len(value))
+        return [spoilt(draw, one) if n == place else one for n, one in enumerate(value)]
+    if isinstance(value, dict) and value and draw.random() < 0.9:
+        place = draw.choice(sorted(value))
+        return {name: spoilt(draw, one) if name == place else one for name, one in value.items()}
+    return draw.choice(GARBAGE)
+
+
+def fetched(url, contracts, data, ending=None):
+    """Fetch, and return what was said."""
+    lines: list[str] = []
+    request = Request(tuple(contracts), to_block="latest", check=1000, in_flight=2)
+    fetch([Secret(url)], request, data, Output(lines.append), ending=ending)
+    return lines
+
+
+def answers(data, branch):
+    """What each wallet has of each contract, and how many transfers there are."""
+    dataset = open_dataset(data)
+    try:
+        held = {
+            contract: _drawn(dataset, {kind: {kind: contract}, "chain": "ethereum"}, 1000)
+            for contract, kind in branch.contracts.items()
+        }
+    finally:
+        dataset.close()
+    return held, storage.current_generation(data).manifest["tables"]["transfers"]
+
+
+def run_of(branches, faults):
+    """Fetch from a provider with faults, then from an honest one; return what is wrong."""
+    ours, _ = branches
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder)
+        with Provider(branches, faults) as provider:
+            try:
+                lines = fetched(provider.url, ours.contracts, data, provider.ending)
+            except NbextError as error:
+                lines = [f"{type(error).__name__}: {error}"]
+            else:
+                expected = [(one.holders, one.rows) for one in branches]
+                assert answers(data, ours) in (
+                    expected if uses(faults, "fork") else expected[:1]
+                ), lines
+        again = fetched(ours.chain.url, ours.contracts, data)
+        assert answers(data, ours) == (ours.holders, ours.rows), (lines, again)
+        assert (
+            len([line for line in again if "balances equal" in line or "balance " in line]) == 3
+        ), again
+
+
+def uses(faults, kind):
+    """Return whether one of some faults is of a kind."""
+    return any(each[0] == kind for each in faults)
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    monkeypatch.setattr("nbext.node.rpc.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nbext.node.rpc.LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(RangeSize.__init__, "__defaults__", (6, 2000))
+
+
+OPTIONS = {"deadline": None, "suppress_health_check": list(HealthCheck), "database": None}
+
+
+@settings(max_examples=10, **OPTIONS)
+@given(faults=st.lists(FAULT, min_size=1, max_size=4))
+def test_whatever_a_provider_does_the_data_are_the_chains_or_an_error_says_not(branches, faults):
+    run_of(branches, faults)
+
+
+@pytest.mark.long
+@settings(max_examples=2000, **OPTIONS)
+@given(faults=st.lists(FAULT, min_size=1, max_size=4))
+def test_of_two_thousand_providers_none_leaves_a_hole(branches, faults):
+    run_of(branches, faults)
