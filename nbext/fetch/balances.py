@@ -23,7 +23,7 @@ from nbext.language.language import compile, parse, resolve  # noqa: A004  the s
 from nbext.language.lookup import missing_mints
 from nbext.node.contracts import read_balances, read_supply
 from nbext.node.coverage import Coverage
-from nbext.node.ranges import LogFilter, transfers_in
+from nbext.node.ranges import LogFilter, read_range
 from nbext.node.rpc import Node, Refusal
 
 if TYPE_CHECKING:
@@ -205,13 +205,14 @@ class Balances:
                 same = said == sum(amount for block, amount in moves if block <= middle)
                 low, high = (middle, high) if same else (low, middle)
             wanted = LogFilter((contract,), tuple(self.topics[contract]))
-            there = transfers_in(self.node, wanted, high)
+            window = read_range(self.node, wanted, high, high, near_end=True)
         except Refusal as refusal:
             # It hides what the block has.
             return Divergence("left out", high) if refusal.finding else Divergence("unknown")
         except NodeError:
             return Divergence("unknown")
-        if there is None:
+        there = {row.log_index for row in window.rows}
+        if not there and self.node.unchecked:
             return Divergence("unknown", high)
         stored = self.coverage.log_indexes_of(contract, high)
         is_same = there == stored

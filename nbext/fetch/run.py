@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from nbext.core.addresses import checksummed, looks_like_address, normalised
 from nbext.core.chains import Chain, chain_of
@@ -33,7 +33,6 @@ from nbext.errors import (
 from nbext.settings import Secret, ask_keyring
 
 if TYPE_CHECKING:
-    from nbext.engine.ingest.report import Report
     from nbext.node.coverage import Coverage
     from nbext.node.rpc import Node
 
@@ -178,22 +177,25 @@ def _check_chain(node: Node, chain: Chain, output: Output) -> None:
                 f"{name.capitalize()} has the chain id {found}, and --chain {chain.name} means {chain.id}."
             )
     # Anybody may give a chain any id.
-    _check_same(node, 0)
+    _check_same(node, 0, 1)
 
 
-def _check_same(node: Node, number: int) -> None:
-    """Refuse nodes that do not have the same block of a number; one that does not have it says nothing."""
-    if len(node.endpoints) > 1:
+def _check_same(node: Node, number: int, tries: int) -> None:
+    """Refuse nodes that have different blocks of a number for longer than a moment; one may be without it."""
+    for attempt in range(tries if len(node.endpoints) > 1 else 0):
         blocks = node.of_each("eth_getBlockByNumber", hex(number), False)
         hashes = {
             name: str(block.get("hash")).lower()
             for name, block in blocks.items()
             if isinstance(block, Mapping)
         }
-        if len(set(hashes.values())) > 1:
+        if len(set(hashes.values())) <= 1:
+            return
+        if attempt == tries - 1:
             raise NodeError(
                 f"The nodes are of different chains: block {number:,} is not the same at {', '.join(hashes)}."
             )
+        node.stopped.wait(0.2 * 2**attempt)
 
 
 @dataclass
@@ -317,7 +319,7 @@ class _Fetch:
         from nbext.node.contracts import head_of
         from nbext.node.rpc import quantity
 
-        stored = max(self.coverage.recent(), default=0)
+        stored = max(self.coverage.known(), default=0)
         for attempt in range(_TRIES):
             latest = quantity(self.node.call("eth_blockNumber"), "block number")
             # Behind a balancer the next node may be some blocks behind the last one; a reorganised chain may be, too.
@@ -333,29 +335,19 @@ class _Fetch:
                 meaning="BEHIND",
             )
         wanted = self.request.to_block
-        if not wanted.isdecimal():
-            last = head_of(self.node, wanted, self.request.confirmations)
-            self._check_branch(last)
-            return last
-        if int(wanted) > latest:
+        last = (
+            int(wanted)
+            if wanted.isdecimal()
+            else head_of(self.node, wanted, latest, self.request.confirmations)
+        )
+        if last > latest:
             raise ValidationError.of(
                 "to_block",
                 "range",
-                f"--to-block {int(wanted):,} is after the chain's last, {latest:,}.",
+                f"--to-block {last:,} is after the chain's last, {latest:,}.",
             )
-        self._check_branch(int(wanted))
-        return int(wanted)
-
-    def _check_branch(self, last: int) -> None:
-        """Refuse nodes that have different branches for longer than a moment."""
-        for attempt in range(_TRIES):
-            try:
-                _check_same(self.node, last)
-                break
-            except NodeError:
-                if attempt == _TRIES - 1:
-                    raise
-                self.ending.wait(0.2 * 2**attempt)
+        _check_same(self.node, last, _TRIES)
+        return last
 
     def _first(self, address: str, last: int) -> int:
         """Return the block to read a contract from."""
@@ -409,9 +401,9 @@ class _Fetch:
                 self.output.say(
                     f"The chain was reorganised: blocks from {fork:,} on are read again and replaced."
                 )
-            for address, owed in self.coverage.pending.items():
-                self.reader.topics = {address: tuple(owed.events), **self.reader.topics}
-                self.firsts[address] = min(owed.first, self.firsts.get(address, owed.first))
+            for address, (first, topics) in self.coverage.owed().items():
+                self.reader.topics = {address: topics, **self.reader.topics}
+                self.firsts[address] = min(first, self.firsts.get(address, first))
             plan = self.reader.plan(self.firsts, last)
             try:
                 self.reader.read(plan, last)
@@ -477,14 +469,16 @@ class _Fetch:
             except OutOfMemory:
                 if allowed == self.request.memory:
                     raise
+            except IngestError:
+                # What it refuses would be a hole behind what is covered: it is read again.
+                self.coverage.discard_parts()
+                raise
         if report.uncompacted and memory != self.request.memory:
             try:
                 compact(self.data_dir, memory=self.request.memory)
                 report.uncompacted = None
             except StorageError as error:
                 report.not_compacted(error)
-        if report.refused or report.bad_rows:
-            self._take_back(step.files, report)
         self.coverage.commit(step, self.cards)
         if not step.covers:
             return
@@ -503,23 +497,6 @@ class _Fetch:
             self.output.say(f"{missing:,} {ODDITIES['unseen'][missing != 1]}.")
         if report.uncompacted:
             self.output.say(report.uncompacted)
-
-    def _take_back(self, files: Sequence[str], report: Report) -> NoReturn:
-        """Take the files of a step out of the data again: what was refused would be a hole behind what is covered."""
-        from nbext.engine import storage
-        from nbext.engine.ingest.run import remove
-
-        self.coverage.discard_parts()
-        served = storage.current_generation(self.data_dir)
-        for entry in served.manifest["files"] if served else ():
-            if entry["path"] in files:
-                remove(entry["path"], self.data_dir, chain=self.coverage.chain.id)
-        if report.refused:
-            raise report.refused[0]
-        raise IngestError(
-            f"{report.bad_rows:,} of the fetched rows could not be stored, and are listed in {report.bad_path}.",
-            path=report.bad_path or "",
-        )
 
 
 def urls_of(given: Sequence[str] = ()) -> list[Secret]:

@@ -375,9 +375,8 @@ def _has_code(answer: object) -> bool:
     return len(answer) > 2
 
 
-def head_of(node: Node, wanted: str, confirmations: int | None) -> int:
+def head_of(node: Node, wanted: str, latest: int, confirmations: int | None) -> int:
     """Return the block to read to: ``latest``, ``finalized``, or ``auto``: finalized where the node knows it."""
-    latest = quantity(node.call("eth_blockNumber"), "block number")
     if confirmations is not None:
         return max(0, latest - confirmations)
     if wanted == "latest":

@@ -79,17 +79,10 @@ class IngestStep:
     files: list[str]
     covers: dict[str, list[Range]]
     events: dict[str, list[str]]
+    # What they covered when they were ingested.
+    read: dict[str, list[Range]] = field(default_factory=dict)
     # Rows of each contract by the standard that their logs show; of none where they show none.
     shown: dict[str, dict[str, int]] = field(default_factory=dict)
-
-
-@dataclass
-class Owed:
-    """Blocks of a contract that are to be read again, for the events that they were read for."""
-
-    first: int
-    last: int
-    events: list[str]
 
 
 @dataclass
@@ -106,10 +99,9 @@ class Coverage:
     replacing: int | None = None
     # The files of steps that are read again: the ingest of what comes instead takes them out of the data.
     replaced: list[str] = field(default_factory=list)
-    # By contract, what was so taken from it: the next run reads it, whichever it was asked for.
-    pending: dict[str, Owed] = field(default_factory=dict)
-    # The hashes of all blocks that are known, which a new part must agree with.
-    _known: dict[int, str] | None = field(default=None, repr=False)
+    # The last block of which a part that came had another hash than what is stored.
+    parted: int | None = None
+    _known: dict[int, str] | None = None
 
     @property
     def parts(self) -> Path:
@@ -132,12 +124,28 @@ class Coverage:
         ]
         return union(ranges)
 
-    def recent(self) -> dict[int, str]:
-        """Return the hashes of the last blocks that were read, of parts too."""
-        found = dict(self.hashes)
-        for part in self._parts():
-            found |= {number: known for number, known, _ in part.blocks}
-        return dict(sorted(found.items())[-_HASHES:])
+    def known(self) -> dict[int, str]:
+        """Return the hashes of blocks that are stored, which the chain must have, and a new part agree with."""
+        if self._known is None:
+            self._known = dict(self.hashes)
+            for part in self._parts():
+                self._known |= part.chain()
+        return self._known
+
+    def owed(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+        """Return the contracts that steps have read more of than is covered now: from which block on, and what events.
+
+        The next run reads that, whichever it was asked for.
+        """
+        found: dict[str, tuple[int, tuple[str, ...]]] = {}
+        for step in self.steps:
+            for contract, ranges in step.read.items():
+                topics = tuple(step.events[contract])
+                covered = self.covered(contract, topics)
+                for first, _ in (gap for each in ranges for gap in uncovered(*each, covered)):
+                    if contract not in found or first < found[contract][0]:
+                        found[contract] = first, topics
+        return found
 
     def in_parts(self) -> dict[str, tuple[str, ...]]:
         """Return the contracts of the parts, which a run that was killed has read, and their events."""
@@ -165,13 +173,11 @@ class Coverage:
 
         InconsistentAnswer: it does not follow the stored block before it, or the stored one after it does not follow.
         """
-        if self._known is None:
-            self._known = self.hashes | {
-                n: h for part in self._parts() for n, h in part.chain().items()
-            }
-        chain = {window.first - 1: window.parent}
-        chain |= {number: found for number, (found, _) in window.blocks.items()}
-        if parted := [n for n, found in chain.items() if self._known.get(n, found) != found]:
+        chain = _linked(
+            window.first, window.parent, {n: known for n, (known, _) in window.blocks.items()}
+        )
+        if parted := [n for n, found in chain.items() if self.known().get(n, found) != found]:
+            self.parted = parted[0]
             raise InconsistentAnswer(
                 f"Blocks {window.first:,} to {window.last:,} are of another branch than the stored ones: block "
                 f"{parted[0]:,} is not the same.",
@@ -198,7 +204,7 @@ class Coverage:
         name = f"{window.first:012d}-{window.last:012d}-{wanted.digest}-{digest}.parquet"
         with whole_file(self.parts / name, mode=ORDINARY) as path:
             path.write_bytes(whole)
-        self._known |= chain
+        self.known().update(chain)
         self.receiving(wanted, window.first, window.last).forget()
 
     def receiving(self, wanted: LogFilter, first: int, last: int) -> Received:
@@ -265,42 +271,27 @@ class Coverage:
         """Cover nothing of a contract: its blocks are read again, and what they gave is taken out of the data then."""
         for step in self.steps:
             if step.covers.get(contract):
-                self._owe(step, 0)
                 # What contracts say of themselves stays.
                 self.replaced += [
                     path for path in step.files if not Path(path).name.startswith("tokens-")
                 ]
-                step.covers, step.shown = {}, {}
+                step.files, step.covers, step.shown = [], {}, {}
         self.save()
 
     def drop_from(self, block: int) -> None:
         """Take everything from a block on out of what is covered: a reorganisation orphaned it."""
-        for step in self.steps:
-            self._owe(step, block)
         for part in self._parts():
             if part.last >= block:
                 part.path.unlink()
         for step in self.steps:
-            step.covers = {
-                contract: _below(ranges, block) for contract, ranges in step.covers.items()
-            }
+            covers = {contract: _below(ranges, block) for contract, ranges in step.covers.items()}
+            # Of parts alone nothing was ingested, and so nothing is replaced.
+            if covers != step.covers:
+                self.replacing = block if self.replacing is None else min(block, self.replacing)
+            step.covers = covers
         self.hashes = {number: found for number, found in self.hashes.items() if number < block}
-        self._known = None
-        # Of parts alone nothing was ingested, and so nothing is replaced.
-        if self.pending:
-            self.replacing = block if self.replacing is None else min(block, self.replacing)
+        self._known = self.parted = None
         self.save()
-
-    def _owe(self, step: IngestStep, block: int) -> None:
-        """Have what a step covers from a block on read by the next run."""
-        for contract, ranges in step.covers.items():
-            if reached := [one for one in ranges if one[1] >= block]:
-                owed = self.pending.get(contract) or Owed(reached[0][0], 0, [])
-                self.pending[contract] = Owed(
-                    min(owed.first, max(block, reached[0][0])),
-                    max(owed.last, reached[-1][1]),
-                    sorted({*owed.events, *step.events[contract]}),
-                )
 
     def fill_in(self, card: ContractMetadata) -> None:
         """Give a card what a contract said before, where the node does not say it now."""
@@ -397,7 +388,8 @@ class Coverage:
         """Count a step as covered: its files are ingested, with what contracts say of themselves."""
         parts = self._parts()
         self.steps.append(step)
-        found = self.hashes | {n: known for part in parts for n, known in part.chain().items()}
+        step.read = dict(step.covers)
+        found = self.known()
         # What comes before or after a covered range must be linked to it.
         ends = {
             edge
@@ -408,14 +400,10 @@ class Coverage:
         }
         recent = sorted(found)[-_HASHES:]
         self.hashes = {n: found[n] for n in sorted(ends.union(recent)) if n in found}
+        self._known = None
         for card in cards:
             self.about.setdefault(card.address, {})["card"] = _said(card)
         self.replacing, self.replaced = None, []
-        self.pending = {
-            contract: owed
-            for contract, owed in self.pending.items()
-            if not any(end >= owed.last for _, end in step.covers.get(contract, ()))
-        }
         self.save()
         for part in parts:
             part.path.unlink()
@@ -429,7 +417,6 @@ class Coverage:
             "about": self.about,
             "replacing": self.replacing,
             "replaced": self.replaced,
-            "owed": {contract: asdict(owed) for contract, owed in self.pending.items()},
         }
         proved = {**known, "sha256": _digest(json.dumps(known))}
         write_whole(self.folder / "coverage.json", json.dumps(proved))
@@ -511,7 +498,7 @@ class _Part:
 
     def chain(self) -> dict[int, str]:
         """Return the hashes of its blocks that are stored, and of the one before its first."""
-        return {self.first - 1: self.parent, **{number: known for number, known, _ in self.blocks}}
+        return _linked(self.first, self.parent, {n: known for n, known, _ in self.blocks})
 
     @staticmethod
     def is_intact(path: Path) -> bool:
@@ -525,6 +512,11 @@ class _Part:
         return rows.append_column(
             "time", pa.array([times[n] for n in rows["block"].to_pylist()], pa.int64())
         )
+
+
+def _linked(first: int, parent: str, hashes: dict[int, str]) -> dict[int, str]:
+    """Return the hashes of a range's blocks, and of the one before it, where there is one."""
+    return {first - 1: parent, **hashes} if first else hashes
 
 
 @contextlib.contextmanager
@@ -567,8 +559,9 @@ def _read(folder: Path, chain: Chain) -> Coverage:
             steps = [
                 IngestStep(
                     one["files"],
-                    {c: [(a, b) for a, b in r] for c, r in one["covers"].items()},
+                    _ranges(one["covers"]),
                     one["events"],
+                    _ranges(one["read"]),
                     one["shown"],
                 )
                 for one in known["steps"]
@@ -581,13 +574,16 @@ def _read(folder: Path, chain: Chain) -> Coverage:
                 known["about"],
                 known["replacing"],
                 known["replaced"],
-                {contract: Owed(**owed) for contract, owed in known["owed"].items()},
             )
     except (strict_json.NotJson, KeyError, TypeError, ValueError, AttributeError):
         pass
     raise StorageError(
         f"{path} is damaged. Move {folder} away: its blocks are read again, and repeated rows skipped."
     )
+
+
+def _ranges(known: Mapping[str, Any]) -> dict[str, list[Range]]:
+    return {contract: [(first, last) for first, last in each] for contract, each in known.items()}
 
 
 def union(ranges: Sequence[Range]) -> list[Range]:

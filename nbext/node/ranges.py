@@ -212,20 +212,6 @@ def _linked(node: Node, first: int, last: int, known: Mapping[int, Header]) -> I
             before = header
 
 
-def transfers_in(node: Node, wanted: LogFilter, number: int) -> set[int] | None:
-    """Return the log indexes of a contract's transfers in a block, asked for by itself; None where that is not known.
-
-    Refusal: the node does not answer, or (with a ``finding``) hides what the block has.
-    """
-    header = read_header(node, number)
-    receipts = _receipts(node, header)
-    logs = receipts or node.call("eth_getLogs", wanted.filter(number, number))
-    by_block = _logs([log for log in logs if _is_of(log, wanted)], wanted, number, number)
-    there = {log.log_index for log in by_block.get(number, ())}
-    is_excluded = header.bloom is not None and not _may_hold_more(header, wanted, [])
-    return there if there or receipts or is_excluded else None
-
-
 def read_header(node: Node, number: int) -> Header:
     """Return the header of a block."""
     return _header(node.call("eth_getBlockByNumber", hex(number), False), number)

@@ -115,8 +115,9 @@ class RangeReader:
         NodeError
             None of the stored blocks are this chain's: too deep a reorganisation, or another chain.
         """
-        hashes = self.coverage.recent()
-        numbers = sorted(hashes)
+        hashes, parted = self.coverage.known(), self.coverage.parted
+        # What is stored beyond a block that is not the same may be of the chain all the same: it is not linked to it.
+        numbers = sorted(number for number in hashes if parted is None or number <= parted)
         if not numbers or self._has(numbers[-1], hashes):
             return None
         low, high = (
@@ -224,12 +225,15 @@ class _Work:
             is_less = why.meaning in (Meaning.LESS, Meaning.TIMEOUT) and not by_receipts
             # Of words that nobody knows, too: a limit has any, and what is none is said of one block.
             if first < end and (is_less or why.meaning is Meaning.OTHER):
-                self._halve(wanted, first, end, span.refused(end - first + 1, why.offered))
+                rest = first + span.refused(end - first + 1, why.offered)
+                self._instead([(wanted, first, rest - 1), (wanted, rest, end)])
                 return
             if not is_less:
                 raise why.as_error(during=_unread(first, end))
             if len(wanted.contracts) > 1:
-                self._by_contract(wanted, first)
+                self._instead(
+                    [(LogFilter((each,), wanted.topics), first, end) for each in wanted.contracts]
+                )
                 return
             by_receipts = True
         span.answered(end - first + 1, logs, time.monotonic() - started)
@@ -263,22 +267,14 @@ class _Work:
             self._done += window.last - window.first + 1
             self.reader.rows += len(window.rows)
 
-    def _halve(self, wanted: LogFilter, first: int, end: int, size: int) -> None:
+    def _instead(self, tasks: Sequence[RangeTask]) -> None:
+        """Read these in place of one that was refused, in the order of blocks: several threads may have had theirs."""
         with self._lock:
-            rest = min(end, first + size - 1)
-            if rest < end:
-                self.plan.append((wanted, rest + 1, end))
-            self.plan.append((wanted, first, rest))
-            # Several threads may have had theirs refused: what comes first is read first again.
-            in_order = sorted(self.plan, key=lambda task: task[1])
+            blocks = [end - first + 1 for _, first, end in tasks]
+            self._total += sum(blocks) - (tasks[-1][2] - tasks[0][1] + 1)
+            in_order = sorted([*self.plan, *tasks], key=lambda task: task[1])
             self.plan.clear()
             self.plan.extend(in_order)
-
-    def _by_contract(self, wanted: LogFilter, block: int) -> None:
-        with self._lock:
-            self._total += len(wanted.contracts) - 1
-            for contract in reversed(wanted.contracts):
-                self.plan.appendleft((LogFilter((contract,), wanted.topics), block, block))
 
 
 def _cut_out(plan: deque[RangeTask], coverage: Coverage, last: int) -> set[RangeTask]:

@@ -147,8 +147,6 @@ class Node:
         self.stopped = self._scope.ended
         # How often a method was not offered, and blocks that could not be looked into for that.
         self.lacks, self.unchecked = Counter[str](), 0
-        # Seconds that threads spent waiting for nodes: what a benchmark shows.
-        self.waited = 0.0
 
     def close(self) -> None:
         """End what is under way, and refuse what comes later."""
@@ -350,7 +348,6 @@ class Node:
             {"jsonrpc": "2.0", "id": number, "method": method, "params": list(params)}
             for number, (method, params) in enumerate(calls, first)
         ]
-        started = time.monotonic()
         logs = [params[0] for method, params in calls if method == "eth_getLogs"]
         is_range = any(wanted["fromBlock"] != wanted["toBlock"] for wanted in logs)
         most = RANGE_BYTES if is_range else MOST_BYTES
@@ -366,8 +363,6 @@ class Node:
                 and not self.redact.finds(raw)
             ):
                 received.add(bodies, raw)
-        with self._lock:
-            self.waited += time.monotonic() - started
         if refused is not None:
             finding = (
                 f"Its answer is larger than {most // 10**6} MB" if refused is Meaning.LESS else ""

@@ -122,8 +122,8 @@ def _serve(logs: int, said: Connection) -> None:
     server.serve_forever()
 
 
-def _read(url: str, folder: Path, head: int) -> tuple[Took, float]:
-    """Read all logs into files; return what that took, and the share of it that a thread waited for the node."""
+def _read(url: str, folder: Path, head: int) -> Took:
+    """Read all logs into files; return what that took."""
     node = Node([Secret(url)])
     started = time.monotonic()
     with open_coverage(folder, chain_of("ethereum")) as coverage:
@@ -132,7 +132,7 @@ def _read(url: str, folder: Path, head: int) -> tuple[Took, float]:
         while plan:
             reader.read(plan, head)
     seconds = time.monotonic() - started
-    return Took(seconds, megabytes=high_water()), node.waited / (seconds * IN_FLIGHT)
+    return Took(seconds, megabytes=high_water())
 
 
 def _cryo(url: str, folder: Path, head: int) -> Took | str:
@@ -189,12 +189,11 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
     try:
         url = f"http://127.0.0.1:{ours.recv()}/"
         with tempfile.TemporaryDirectory() as work:
-            took, waited = apart(_read, url, Path(work) / "read", logs // IN_A_BLOCK)
+            took = apart(_read, url, Path(work) / "read", logs // IN_A_BLOCK)
             (Path(work) / "cryo").mkdir()
             cryo = apart(_cryo, url, Path(work) / "cryo", logs // IN_A_BLOCK)
             yield Row(
-                f"{logs:,} logs from a node into files: {logs / took.seconds:,.0f} a second, {waited:.0%} of the "
-                "time waiting for the node",
+                f"{logs:,} logs from a node into files: {logs / took.seconds:,.0f} a second",
                 took,
                 {"cryo, unchecked and without times": cryo, **RIVALS},
             )

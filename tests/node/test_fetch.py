@@ -508,7 +508,7 @@ def test_without_a_word_blocks_are_read_to_the_finalized_one_or_to_twelve_before
 
 def test_of_a_chain_that_is_shorter_than_its_confirmations_the_first_block_is_the_last(tmp_path):
     with FaultNode(Chain(5)) as server, closing(Node([Secret(server.url)])) as node:
-        assert head_of(node, "latest", 12) == 0
+        assert head_of(node, "latest", 5, 12) == 0
 
 
 def test_a_node_that_takes_too_long_is_named_and_asked_again_where_its_chain_is_followed(tmp_path):

@@ -79,7 +79,7 @@ def ingest(
         Paths of files of the data: what they gave is taken out as these come in.
     covered
         By contract of the chain, the ranges of blocks of which the data has every transfer once these files are in:
-        blocks without one are no gaps there.
+        blocks without one are no gaps there. Then no file and no row may be refused.
     dry_run
         Change nothing: the report says how the first rows are read.
     memory
@@ -419,7 +419,7 @@ def _take(
     appending, why = append.is_possible(previous) and not job.compacting, None
     while True:
         # What is replaced must come back whole: without one of its files the data would lack what that file has.
-        if job.replace_from is not None and refused:
+        if (job.covered or job.replace_from is not None) and refused:
             raise refused[0]
         report = Report(
             refused=list(refused), generation=previous.folder.name if previous else None

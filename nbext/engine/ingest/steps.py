@@ -134,6 +134,11 @@ def take(run: IngestRun, fresh: dict[Source, int | None]) -> Report:
     report.replaced_before = taken.replaced_before(stage, run.out)
     report.disagreements = facts.disagreements(stage)
     counts.write_lists(stage, report, job.folder)
+    if job.covered and report.bad_rows:
+        raise IngestError(
+            f"{report.bad_rows:,} of the fetched rows could not be stored, and are listed in {report.bad_path}.",
+            path=report.bad_path or "",
+        )
     # Last before the switch: a file that grew while it was read may have given half a row, or rows of two states.
     for file in run.opened:
         with _refusing(file.source):
