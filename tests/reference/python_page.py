@@ -69,7 +69,9 @@ _SECTION = re.compile(r"\n(\w+)\n-+\n")
 def names() -> Iterator[tuple[str, Any]]:
     """Yield each public name of the package with what it is, and of the client each method and property."""
     for name in nbext.__all__:
-        yield name, getattr(nbext, name)
+        found = getattr(nbext, name)
+        # The module of that name takes the function's place once it is imported, by whichever page.
+        yield name, getattr(found, name, found)
     for name, member in inspect.getmembers(nbext.Client):
         if not name.startswith("_"):
             yield f"Client.{name}", member
