@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from nbext.connect import connect
     from nbext.core.provenance import AnswerWarning
     from nbext.notebook.forms import explore, search_form, segment_form, show, signup_form
+    from nbext.payouts.folder import proof
+    from nbext.payouts.payout import payout
 
 __version__ = "0.1.0"
 __all__ = [
@@ -45,6 +47,8 @@ __all__ = [
     "addresses",
     "connect",
     "explore",
+    "payout",
+    "proof",
     "search_form",
     "segment_form",
     "show",
@@ -58,6 +62,8 @@ _HOMES = {
     "Client": "nbext.client",
     "addresses": "nbext.client.addresses",
     "connect": "nbext.connect",
+    "payout": "nbext.payouts.payout",
+    "proof": "nbext.payouts.folder",
     **dict.fromkeys(analysis.__all__, "nbext.analysis"),
     **dict.fromkeys(
         ("explore", "search_form", "segment_form", "show", "signup_form"), "nbext.notebook.forms"

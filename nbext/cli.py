@@ -55,6 +55,7 @@ COMMANDS = {
         "nbext.agents.server",
         "serve an agent over stdin and stdout: the Model Context Protocol",
     ),
+    "payout": ("nbext.payouts.payout", "verify the folder of a payout: ask its request again"),
     "examples": ("nbext.notebook.run.examples", "copy the example notebooks to a folder"),
     "schema": ("nbext.language.json_schema", "print the JSON Schema of segment filters"),
 }

@@ -17,8 +17,9 @@ SHARED = {"errors", "settings", "core"}
 # A room may import itself, SHARED, and these: a query walks notebook -> client ~ HTTP ~ service -> language -> engine.
 ROOMS = {
     "agents": {"notebook", "analysis", "client", "connect", "http"},
-    "notebook": {"client", "connect", "analysis", "fetch", "http", "cli", "agents"},
+    "notebook": {"client", "connect", "analysis", "fetch", "http", "cli", "agents", "payouts"},
     "analysis": {"client", "connect"},
+    "payouts": {"client", "connect"},
     "client": {"http"},
     "http": set(),
     "service": {"language", "engine"},
@@ -33,13 +34,14 @@ ROOMS = {
     "fetch": {"node", "language", "engine"},
     "embedded": {"service", "language", "engine"},
     "cli": set(),  # its table names modules as text and imports the one that was asked for
-    "__init__": {"analysis", "client", "connect", "notebook"},
+    "__init__": {"analysis", "client", "connect", "notebook", "payouts"},
 }
 # What a room must not know, whoever it is imported through.
 FOREIGN = {
     "agents": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb"},
     "notebook": {"requests", "fastapi", "duckdb", "urllib3"},
     "analysis": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb"},
+    "payouts": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb"},
     "client": {"IPython", "ipywidgets", "fastapi", "duckdb"},
     "service": {"IPython", "ipywidgets", "requests", "duckdb", "pandas"},
     "http": {"IPython", "ipywidgets", "fastapi", "duckdb", "pandas"},

@@ -40,7 +40,9 @@ def test_the_set_up_commands_are_within_the_first_two_screens():
     assert README[: README.index("## What you can ask")].count("\n") < 80
 
 
-def test_every_cell_of_the_readme_runs():
+def test_every_cell_of_the_readme_runs(tmp_path, monkeypatch):
+    # One of them writes a folder.
+    monkeypatch.chdir(tmp_path)
     with loaded_shell() as shell:
         for cell in CELLS:
             ran = shell.run(cell)

@@ -35,7 +35,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 ENDINGS = (".csv", ".txt", ".json", ".parquet")
 # Addresses that are read at a time: what is computed of so many stays in a core's cache.
-_STEP = 4_096
+_STEP = 1_024
 _TEXT = 42
 # Enough to find the mistake by; a file of something else has a million.
 _MOST_FAULTS = 20
@@ -88,12 +88,7 @@ class AddressColumn:
         def read(step: slice) -> None:
             packed[step], valid[step] = _read_step(chars[step])
 
-        pool = ThreadPoolExecutor(os.cpu_count())
-        try:
-            list(pool.map(read, (slice(at, at + _STEP) for at in range(0, len(chars), _STEP))))
-        finally:
-            # Ctrl-C does not wait for a million checksums.
-            pool.shutdown(cancel_futures=True)
+        _on_all_cores(read, len(chars))
         good[good] = valid
         return packed[valid], good, _lengths(rows) == 0
 
@@ -170,9 +165,9 @@ def addresses(values: Any, *, left_out: bool = False) -> pd.Series[str] | pd.Dat
             for row in sorted(others)
         ]
         return frames.frame(records, dict.fromkeys(("row", "text", "reason"), "string"))
-    digits = packed[firsts].tobytes().hex()
-    texts = ["0x" + digits[at : at + 2 * WIDTH] for at in range(0, len(digits), 2 * WIDTH)]
-    found: pd.Series[str] = pd.Series(texts, dtype=frames.text_dtype(), name="address")
+    found: pd.Series[str] = pd.Series(
+        texts_of(packed[firsts].tobytes()), dtype=frames.text_dtype(), name="address"
+    )
     notes = []
     if wrong := np.flatnonzero(~good & ~blank).tolist():
         notes = [
@@ -180,6 +175,12 @@ def addresses(values: Any, *, left_out: bool = False) -> pd.Series[str] | pd.Dat
             f"{column.fault(wrong[0])} nbext.addresses(..., left_out=True) lists them."
         ]
     return Provenance(operation="addresses", warnings=notes).attach(found)
+
+
+def texts_of(packed: bytes, width: int = WIDTH) -> list[str]:
+    """Return addresses as texts, in lower case, of the 20 bytes of each; or other bytes of some width."""
+    digits = packed.hex()
+    return ["0x" + digits[at : at + 2 * width] for at in range(0, len(digits), 2 * width)]
 
 
 def _anything(given: Any) -> AddressColumn:
@@ -423,6 +424,15 @@ def _address_column(names: Sequence[str]) -> str:
     )
 
 
+def _on_all_cores(work: Callable[[slice], None], rows: int) -> None:
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        list(pool.map(work, (slice(at, at + _STEP) for at in range(0, rows, _STEP))))
+    finally:
+        # Ctrl-C does not wait for a million hashes.
+        pool.shutdown(cancel_futures=True)
+
+
 def _read_step(chars: Bytes) -> tuple[Bytes, Mask]:
     """Return the bytes of some addresses, and which of them are addresses."""
     digits = chars[:, 2:]
@@ -448,7 +458,8 @@ _LEFT = np.array(
 )[:, None]
 _RIGHT = 64 - _LEFT
 _FROM = np.argsort(_Y + 5 * ((2 * _X + 3 * _Y) % 5))
-_NEXT, _AFTER = (_X + 1) % 5 + 5 * _Y, (_X + 2) % 5 + 5 * _Y
+# Each row of five lanes with its first two again at its end: the neighbours of all lanes are slices then.
+_FROM_WIDE = _FROM.reshape(5, 5)[:, [0, 1, 2, 3, 4, 0, 1]].ravel()
 _ROUNDS = np.array(
     [
         0x1,
@@ -495,25 +506,42 @@ def checksums_match(digits: Bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return matches
 
 
+def keccak(texts: Bytes) -> Bytes:
+    """Return the Keccak-256, 32 bytes, of each row of at most 135 bytes."""
+    digests = np.empty((len(texts), 32), np.uint8)
+
+    def hash_step(step: slice) -> None:
+        digests[step] = _keccak(texts[step])
+
+    _on_all_cores(hash_step, len(texts))
+    return digests
+
+
 def _keccak(texts: Bytes) -> Bytes:
-    """Return the Keccak-256 of each row of 40 bytes, which fill five of the 25 lanes."""
-    lanes = np.zeros((25, len(texts)), np.uint64)
-    lanes[:5] = texts.view("<u8").T
-    # The padding: a bit after the text, and one at the end of the 17 lanes that take a text.
-    lanes[5], lanes[16] = 1, 1 << 63
-    moved, other = np.empty_like(lanes), np.empty_like(lanes)
-    planes = lanes.reshape(5, 5, -1)
+    # A text takes 17 of the 25 lanes, with its padding: a bit after it, and one at the end.
+    block = np.zeros((len(texts), 17 * 8), np.uint8)
+    block[:, : texts.shape[1]] = texts
+    block[:, texts.shape[1]] = 1
+    block[:, -1] |= 128
+    lanes, other = np.zeros((2, 25, len(texts)), np.uint64)
+    lanes[:17] = block.view("<u8").T
+    wide, sums = (np.empty((height, len(texts)), np.uint64) for height in (35, 7))
+    planes, inverted, rows = (
+        lanes.reshape(5, 5, -1),
+        other.reshape(5, 5, -1),
+        wide.reshape(5, 7, -1),
+    )
     for constant in _ROUNDS:
-        column = np.bitwise_xor.reduce(planes, axis=0)
-        turned = column << np.uint64(1) | column >> np.uint64(63)
-        planes ^= np.roll(column, 1, axis=0) ^ np.roll(turned, -1, axis=0)
+        np.bitwise_xor.reduce(planes, axis=0, out=sums[1:6])
+        sums[0], sums[6] = sums[5], sums[1]
+        planes ^= sums[:5] ^ (sums[2:] << np.uint64(1)) ^ (sums[2:] >> np.uint64(63))
         # Shifted by 64, a lane is 0: the one that stays where it is comes out as it was.
         np.left_shift(lanes, _LEFT, out=other)
-        other |= lanes >> _RIGHT
-        np.take(other, _FROM, axis=0, out=moved, mode="clip")
-        np.take(moved, _NEXT, axis=0, out=other, mode="clip")
-        np.invert(other, out=other)
-        other &= moved[_AFTER]
-        np.bitwise_xor(moved, other, out=lanes)
+        np.right_shift(lanes, _RIGHT, out=lanes)
+        other |= lanes
+        np.take(other, _FROM_WIDE, axis=0, out=wide, mode="clip")
+        np.invert(rows[:, 1:6], out=inverted)
+        inverted &= rows[:, 2:]
+        np.bitwise_xor(rows[:, :5], inverted, out=planes)
         lanes[0] ^= constant
     return np.ascontiguousarray(lanes[:4].T).view(np.uint8)

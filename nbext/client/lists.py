@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nbext.client.addresses import ENDINGS, AddressColumn, NotAddresses
+from nbext.client.addresses import ENDINGS, AddressColumn, NotAddresses, texts_of
 from nbext.client.service import Service
 from nbext.client.validate import MAX_LEVELS
 from nbext.core import wire as op
@@ -79,9 +79,7 @@ class Wallets:
             return self._as_json(
                 AddressColumn.of(self._value).texts.to_pylist() if self._is_file else self._value
             )
-        return [
-            "0x" + self._packed[at : at + WIDTH].hex() for at in range(0, len(self._packed), WIDTH)
-        ]
+        return texts_of(self._packed)
 
     def without_addresses(self, *, by_id: bool = True) -> Any:
         """Return what a history remembers of it: the list by its id, where it may be, or a short list itself."""

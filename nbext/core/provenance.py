@@ -90,6 +90,8 @@ class Provenance(_Said):
     base, base_words, least, activity
         Of a profile: how many wallets the base has, the base in words, how many wallets had to hold a contract, and how
         many of both sides are young, active, or have many transfers.
+    payout
+        Of a payout: its ``folder``, and what its manifest says.
     whole
         Whether the display cuts no text.
     """
@@ -126,6 +128,7 @@ class Provenance(_Said):
     base_words: str | None = None
     least: int | None = None
     activity: Mapping[str, Any] | None = None
+    payout: Mapping[str, Any] | None = None
     whole: bool = False
 
     @classmethod

@@ -16,7 +16,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from unittest import mock
 
-from nbext import cli
+import nbext
+from nbext import cli, embedded
 from nbext.engine.ingest.formats import formats
 from notebooks.example_files import write_example_files
 from tests.reference import table
@@ -74,6 +75,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "mcp": ("nbext mcp --folder .",),
     "examples": ("nbext examples", "nbext examples --overwrite", "nbext examples my-notebooks"),
     "schema": ("nbext schema activity",),
+    "payout": ("nbext payout verify payout",),
 }
 # These need a cluster, a database, a node, or a notebook that has run.
 ELSEWHERE: dict[str, tuple[str, ...]] = {
@@ -193,7 +195,7 @@ def _output(line: str) -> str:
         for word in words
         for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
     ]
-    text = _served(words) if words[0] in ("serve", "mcp") else _printed(words)
+    text = {"payout": _verified, "serve": _served, "mcp": _served}.get(words[0], _printed)(words)
     for pattern, instead in ((re.escape(f"{Path.cwd()}/"), ""), *_CHANCE):
         text = re.sub(pattern, instead, text)
     return cut(text) or "(prints nothing)"
@@ -205,6 +207,16 @@ def _printed(words: list[str]) -> str:
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         cli.main(words)
     return said.getvalue()
+
+
+def _verified(words: list[str]) -> str:
+    """Return what the command prints of a payout that is made for it."""
+    rows = nbext.connect().execute_segment({"token": {"token": UNI}}, limit="all")
+    nbext.payout(rows, "1000000", UNI, "proportional", at_least="1")
+    try:
+        return _printed(words)
+    finally:
+        embedded.start_service(Path("data")).stop()
 
 
 def _served(words: list[str]) -> str:

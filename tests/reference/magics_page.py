@@ -32,6 +32,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         f"{_UNI} --limit 1 --as polars",
         f"{_UNI} --changes 30d -o moved",
         f'{_UNI} --profile -o more\nmore[["symbol", "wallets", "share", "base_share", "lift"]].head(2)',
+        f'{_UNI} --all --payout "1000000 UNI proportional at_least=1" -o claims',
         f"{_UNI} --dry-run",
         f"{_UNI} --explain",
         f"job = {_UNI} --limit 3 --bg\nlen(job.result())",

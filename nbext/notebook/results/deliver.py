@@ -65,6 +65,10 @@ _NO_TABLE = {
     "count": ("a number", ("to", "as", "bg", "card", "explore")),
     "explore": ("a view of the table", ("to", "as", "bg", "card", "count")),
     "dry_run": ("the request", ("to", "as", "bg", "card", "explain", "explore")),
+    "payout": (
+        "the claims of a payout",
+        ("to", "bg", "card", "count", "explore", "dry_run", "explain", "changes", "profile"),
+    ),
     "explain": ("words and SQL", ("to", "as", "bg", "card", "dry_run", "explore")),
 }
 

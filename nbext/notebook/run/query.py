@@ -22,10 +22,14 @@ from nbext.notebook.schema import json_names
 from nbext.notebook.session import Session, saved_query
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from nbext.client import Client
 
 # Columns of a notebook's text output before its lines break.
 WIDTH = 100
+# The arguments of `nbext.payout` that --payout takes, by their place and by their names.
+_TERMS, _NAMED = ("total", "of", "rule"), ("cap", "floor", "at_least", "to")
 _JSON_HEADER = "Content-Type: application/json"
 _QUERY = (
     Option(("--operator",), "how the conditions combine (default AND)", "text", choices=OPERATORS),
@@ -67,6 +71,13 @@ _QUERY = (
         "SINCE",
     ),
     Option(("--profile",), "return what the wallets hold more than others do"),
+    Option(
+        ("--payout",),
+        'divide a total among the wallets and write a folder: "1000000 UNI proportional cap=500 to=drop"; also floor=, '
+        "at_least=, and by default equal shares in the folder payout",
+        "text",
+        '"TOTAL [TOKEN [RULE]] [NAME=VALUE ...]"',
+    ),
     Option(
         ("--run-corrected",),
         "read Python's dicts, comments and trailing commas as the JSON that they mean",
@@ -258,10 +269,12 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
         raise UsageError(
             "--top: only the embedded service (or another `nbext serve`) is known to order rows."
         )
-    to_file = deliver.file_of(args)
+    to_file, terms = deliver.file_of(args), _payout_terms(args)
     with query.located(), session.bar("segment") as bar:
         frame = client.execute_segment(*query.request, **to_file, progress=bar)
     session.history.add(query, frame)
+    if terms:
+        frame = _paid(frame, terms, client)
     if to_file:
         return deliver.print_file(frame, args)
     if query.limit == 0 and not args["card"]:
@@ -271,11 +284,34 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
     return deliver.deliver(session, frame, args)
 
 
+def _payout_terms(args: Args) -> dict[str, str]:
+    """Return the arguments of `nbext.payout` that ``--payout`` has: the first three without their names."""
+    words = (args["payout"] or "").split()
+    named = dict(word.split("=", 1) for word in words if "=" in word)
+    terms = [word for word in words if "=" not in word]
+    if len(terms) > len(_TERMS) or named.keys() - _NAMED or (words and not terms):
+        raise args.error(
+            f"--payout takes {', '.join(_TERMS)}, and NAME=VALUE of {', '.join(_NAMED)}. "
+            'Example: --payout "1000000 UNI proportional cap=500"'
+        )
+    return dict(zip(_TERMS, terms, strict=False)) | named
+
+
+def _paid(rows: pd.DataFrame, terms: Mapping[str, Any], client: Client) -> pd.DataFrame:
+    from nbext.payouts.payout import payout
+
+    claims = payout(rows, **terms, client=client)
+    made = Provenance.of(claims).payout or {}
+    print(f"{visible(made['folder'])}: {made['wallets']:,} claims, root {made['root']}")
+    return claims
+
+
 def _read(session: Session, args: Args, segment_id: str) -> Any:
     """Read a segment by its id, or export its rows."""
     # These change how a query runs, and mean nothing for a segment that has run.
     if given := args.given(
-        "operator", *analysis.OF_ROWS, "from", "run_corrected", "chain", "as_of", "columns"
+        *("operator", *analysis.OF_ROWS, "from", "run_corrected", "chain", "as_of", "columns"),
+        "payout",
     ):
         raise args.error(
             f"{given[0]} has no effect on a segment that has run. Use it with filters."

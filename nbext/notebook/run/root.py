@@ -409,6 +409,7 @@ COMMANDS = {
         _of_the_shell("sources", "", "%nbext sources"),
         _of_the_shell("remove", "FILE|--all", "%nbext remove --all"),
         *agents.COMMANDS,
+        _of_the_shell("payout", "verify FOLDER", "%nbext payout verify payout"),
         *examples.COMMANDS,
         _help,
     )

@@ -1,0 +1,191 @@
+"""The folder of a payout: its files, written from the claims alone, and one wallet's proof.
+
+claims.csv     index,address,amount: ordered by address, in the token's smallest unit
+tree.json      as OpenZeppelin's ``StandardMerkleTree.load`` reads it: double-hashed leaves of address and amount
+indexed.json   the older form, of a distributor's ``claim(index, address, amount, proof)``: a proof for each address
+safe/          the same for Safe's airdrop app, 200 rows to a file; only where the token is named
+left_out.csv   address,reason
+manifest.json  the request and its data, the terms, and what they came to: sum and roots
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nbext.client.addresses import Bytes
+from nbext.core import strict_json
+from nbext.core.addresses import WIDTH, normalised
+from nbext.core.uint256 import in_units, uint256_of
+from nbext.core.untrusted_text import visible
+from nbext.errors import StorageError, ValidationError
+from nbext.payouts.tree import MerkleTree, indexed_leaves, standard_leaves
+
+FORMAT = "nbext-payout-1"
+CLAIMS, MANIFEST = "claims.csv", "manifest.json"
+# What Safe's app sends in one transaction.
+_SAFE_ROWS = 200
+_CLAIM = re.compile(r"[0-9],(0x[0-9a-f]{40}),([0-9]{1,78})\n")
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Who gets how much: amounts in the smallest unit by address, in lower case and in order."""
+
+    amounts: Mapping[str, int]
+
+    @cached_property
+    def standard(self) -> MerkleTree:
+        """The tree of ``tree.json``."""
+        return MerkleTree(standard_leaves(self._packed, self.amounts.values()))
+
+    @cached_property
+    def indexed(self) -> MerkleTree:
+        """The tree of ``indexed.json``."""
+        return MerkleTree(indexed_leaves(self._packed, self.amounts.values()))
+
+    @cached_property
+    def _packed(self) -> Bytes:
+        digits = "".join(self.amounts).replace("0x", "")
+        return np.frombuffer(bytes.fromhex(digits), np.uint8).reshape(-1, WIDTH)
+
+    def outcome(self) -> dict[str, Any]:
+        """Return what the manifest says of them."""
+        return {
+            "wallets": len(self.amounts),
+            "sum": str(sum(self.amounts.values())),
+            "root": self.standard.hashes[0],
+            "indexed_root": self.indexed.hashes[0],
+        }
+
+    def csv(self) -> str:
+        """Return the text of ``claims.csv``."""
+        rows = enumerate(self.amounts.items())
+        lines = (f"{at},{who},{amount}\n" for at, (who, amount) in rows)
+        return "".join(("index,address,amount\n", *lines))
+
+    @classmethod
+    def read(cls, folder: Path) -> Claims:
+        """Read ``claims.csv``; StorageError where it is not as we write it."""
+        text = _read(folder / CLAIMS)
+        found = cls({who: uint256_of(digits) or 0 for who, digits in sorted(_CLAIM.findall(text))})
+        if not found.amounts or found.csv() != text:
+            detail = "it does not list claims, ordered by address"
+            raise StorageError(f"{visible(folder / CLAIMS)} is damaged: {detail}.")
+        return found
+
+
+def write_files(
+    folder: Path, claims: Claims, manifest: Mapping[str, Any], left_out: Mapping[str, str]
+) -> None:
+    """Write all files of a payout into an empty folder."""
+    files = {
+        MANIFEST: [json.dumps(manifest, indent=2)],
+        CLAIMS: [claims.csv()],
+        "left_out.csv": [
+            "address,reason\n",
+            *(f"{who},{why}\n" for who, why in sorted(left_out.items())),
+        ],
+        "tree.json": _standard_json(claims),
+        "indexed.json": _indexed_json(claims),
+    }
+    if token := manifest["token"]:
+        (folder / "safe").mkdir()
+        files |= _safe_files(claims, token)
+    for name, pieces in files.items():
+        with (folder / name).open("w", encoding="ascii", newline="") as file:
+            file.writelines(pieces)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return what ``manifest.json`` says; StorageError where it is not that of a payout."""
+    try:
+        found = strict_json.parse(_read(folder / MANIFEST))
+        if found["format"] == FORMAT:
+            return dict(found)
+    except (strict_json.NotJson, KeyError, TypeError):
+        pass
+    raise StorageError(f"{visible(folder / MANIFEST)} is not the manifest of a payout.")
+
+
+def proof(folder: str | Path, address: str) -> dict[str, Any]:
+    """Return the proof of one wallet's claim, made again from ``claims.csv`` and held to the root of the manifest.
+
+    Returns
+    -------
+    dict
+        ``index`` int; ``address`` str, lower case; ``amount`` str, digits in the smallest unit; ``root`` str and
+        ``proof``, a list of str, for the standard tree; ``indexed_root`` and ``indexed_proof`` for the older form.
+
+    Raises
+    ------
+    ValidationError
+        The address is not one, or has no claim.
+    StorageError
+        The folder is not a payout, or its claims are not those of its roots.
+    """
+    folder, wanted = Path(folder), normalised(address)
+    claims, manifest = Claims.read(folder), read_manifest(folder)
+    if manifest != {**manifest, **claims.outcome()}:
+        raise StorageError(f"{visible(folder)} is damaged: its claims are not those of its roots.")
+    if wanted not in claims.amounts:
+        detail = f"{wanted} has no claim in this payout. left_out.csv lists who was left out."
+        raise ValidationError.of("/address", "unknown", detail)
+    at = list(claims.amounts).index(wanted)
+    return {
+        "index": at,
+        "address": wanted,
+        "amount": str(claims.amounts[wanted]),
+        "root": claims.standard.hashes[0],
+        "proof": claims.standard.proof(at),
+        "indexed_root": claims.indexed.hashes[0],
+        "indexed_proof": claims.indexed.proof(at),
+    }
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("ascii", "replace")
+    except OSError as error:
+        raise StorageError(f"{visible(path)} cannot be read: {error.strerror}.") from None
+
+
+def _standard_json(claims: Claims) -> Iterator[str]:
+    tree = json.dumps(claims.standard.hashes)
+    yield f'{{"format":"standard-v1","leafEncoding":["address","uint256"],"tree":{tree},"values":['
+    rows = zip(claims.amounts.items(), claims.standard.places.tolist(), strict=True)
+    yield ",".join(
+        f'{{"value":["{who}","{amount}"],"treeIndex":{place}}}' for (who, amount), place in rows
+    )
+    yield "]}"
+
+
+def _indexed_json(claims: Claims) -> Iterator[str]:
+    tree, total = claims.indexed, sum(claims.amounts.values())
+    yield f'{{"merkleRoot":"{tree.hashes[0]}","tokenTotal":"{total:#x}","claims":{{'
+    for at, (who, amount) in enumerate(claims.amounts.items()):
+        proof = '","'.join(tree.proof(at))
+        claim = f'"{who}":{{"index":{at},"amount":"{amount:#x}","proof":["{proof}"]}}'
+        # Where there is one claim alone, its leaf is the root.
+        yield "," * (at > 0) + claim.replace('[""]', "[]")
+    yield "}}"
+
+
+def _safe_files(claims: Claims, token: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the files for Safe's app by their names; it takes amounts in the token's unit."""
+    lines = [
+        f"erc20,{token['address']},{who},{in_units(amount, token['decimals']):f},\n"
+        for who, amount in claims.amounts.items()
+    ]
+    head = "token_type,token_address,receiver,amount,id\n"
+    return {
+        f"safe/{start // _SAFE_ROWS + 1:04}.csv": [head, *lines[start : start + _SAFE_ROWS]]
+        for start in range(0, len(lines), _SAFE_ROWS)
+    }
