@@ -38,7 +38,7 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(
     names = hostile.names
     notebook = open_notebook(
         CONNECT.format(url=hostile.url),
-        "search = nbext.search_form(client=client)\nsearch",
+        "search = nbext.search_form(kind='nft', client=client)\nsearch",
         "signup = nbext.signup_form(client=client)\nsignup",
         f"build = nbext.segment_form({BUILT!r}, client=client)\nbuild",
         "table = client.execute_segment({'token': {'token': 'x'}})\nnbext.show(table, client=client)",
@@ -170,7 +170,7 @@ def magic(kind, line, cell=None):
 TURN = """close_all()
 name = next(names)
 count = 0
-search = nbext.search_form("x", client=client)
+search = nbext.search_form("x", kind="nft", client=client)
 settled(search)
 if len(name) <= 256:
     search.term.type(name)

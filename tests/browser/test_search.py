@@ -46,7 +46,7 @@ def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_sh
     again = open_notebook(name="search-static", kernel=False)
     again.page.locator(".nbext-snapshot").wait_for()
     for text in (
-        "'ape' in NFT collections on ethereum",
+        "'ape' in tokens and collections on ethereum",
         "MutantApeYachtClub",
         "BoredApeYachtClub",
         "203",
@@ -66,7 +66,7 @@ def test_nothing_found_says_so_and_an_error_is_shown_in_the_form(open_notebook):
     term = form.get_by_label("Name or symbol")
     term.fill("no such thing <b>at all</b>")
     form.get_by_text(
-        "No name or symbol on ethereum contains 'no such thing <b>at all</b>'."
+        "Looked at the names and symbols of ERC-20 tokens on ethereum: none contains 'no such thing <b>at all</b>'."
     ).wait_for()
     assert form.locator(".nbext-name:visible").count() == 0
     notebook.screenshot("search-empty")
@@ -86,7 +86,7 @@ def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds
     with hostile.running() as service:
         service.found = 1000
         notebook = open_notebook(
-            f"import nbext\nnbext.search_form('x', client=nbext.connect({service.url!r}, 'key'))"
+            f"import nbext\nnbext.search_form('x', kind='nft', client=nbext.connect({service.url!r}, 'key'))"
         )
         page, keys = notebook.page, notebook.page.keyboard
         notebook.run_cell(0)

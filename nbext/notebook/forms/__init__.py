@@ -37,10 +37,11 @@ def search_form(
     term: str = "",
     *,
     chain: str | None = None,
+    kind: str = "all",
     images: bool | None = None,
     client: Client | None = None,
 ) -> SearchForm:
-    """Return a form that searches collections and tokens, shows their metadata and assigns it to a variable.
+    """Return a form that searches tokens and collections, shows their metadata and assigns it to a variable.
 
     Parameters
     ----------
@@ -48,18 +49,21 @@ def search_form(
         What to search for at once.
     chain
         The chain to begin with; by default that of the settings.
+    kind
+        What to look for to begin with: ``all``, ``nft`` (any collection), ``erc721``, ``erc1155`` or ``token``.
     images
         Load the picture of what is picked, from https addresses only: its server then sees this machine's address.
         By default the setting ``images``.
     client
         The client to use; by default the notebook's.
     """
-    # Each form is imported when it is asked for: `import nbext` must load neither ipywidgets nor pandas.
+    # Each form is imported when it is asked for: `import nbext` must load neither anywidget nor pandas.
     from nbext.notebook.forms.search import SearchForm
 
     client = _client(client)
     allowed = client.settings["images"] if images is None else images
-    return SearchForm(client, term=term, chain=chain or client.settings["chain"], images=allowed)
+    chain = chain or client.settings["chain"]
+    return SearchForm(client, term=term, chain=chain, kind=kind, images=allowed)
 
 
 def signup_form(*, client: Client | None = None) -> SignUpForm:

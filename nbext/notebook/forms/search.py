@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections.abc import Mapping
@@ -44,7 +45,9 @@ PAUSE = 0.4
 # A search that takes longer says for how long already, and can be cancelled.
 SLOW = 2.0
 PLAIN = re.compile(r"[\w:.-]+ [\w:.-]+")
+EVERYTHING = "all"
 KINDS = (
+    ("Tokens and collections", EVERYTHING),
     ("NFT collections", "nft"),
     ("ERC-721", "erc721"),
     ("ERC-1155", "erc1155"),
@@ -70,6 +73,10 @@ FACTS = (
 )
 
 
+Records = list[dict[str, Any]]
+Notes = list[str]
+
+
 @dataclass(frozen=True)
 class SearchQuestion:
     """What is searched for."""
@@ -81,13 +88,19 @@ class SearchQuestion:
 
 
 class SearchForm(Form):
-    """Search collections as you type; pick one for its metadata; use it in a variable."""
+    """Search tokens and collections as you type; pick one for its metadata; use it in a variable, or build on it."""
 
     title = "Search collections and tokens"
     hint = "Type part of a name or symbol. Press Enter to search at once."
 
     def __init__(
-        self, client: Any, *, term: str = "", chain: str | None = None, images: bool = False
+        self,
+        client: Any,
+        *,
+        term: str = "",
+        chain: str | None = None,
+        kind: str = EVERYTHING,
+        images: bool = False,
     ) -> None:
         super().__init__(client)
         self.images = images
@@ -109,7 +122,7 @@ class SearchForm(Form):
         )
         names, first = chain_choices(chain or DEFAULT_CHAIN.name)
         self.chain = InputField("Chain", first, choices=names, width="160px")
-        self.kind = InputField("What", "nft", choices=KINDS, width="160px")
+        self.kind = InputField("What", kind, choices=KINDS, width="190px")
         self.go = Button("Search", self.search, classes="nbext-main nbext-search")
         self.stop = Button("Cancel", self.cancel, classes="nbext-cancel")
         self.stop.hide(True)
@@ -194,13 +207,7 @@ class SearchForm(Form):
 
         self.each_second(tell)
         try:
-            found = self.client.search_nfts(
-                question.term,
-                question.chain,
-                type=question.kind,
-                limit=PAGE,
-                offset=question.offset,
-            )
+            found, total, notes = self._fetch(question)
         except Exception:
             if question != self.question:
                 return
@@ -220,13 +227,32 @@ class SearchForm(Form):
         # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
         if question == self.question:
             self.answered = question
-            self.results, self.picked = records(found), None
-            known = Provenance.of(found)
-            self.total = known.matched if isinstance(known.matched, int) else None
-            self.notes = known.notes()
+            self.results, self.picked = found, None
+            self.total, self.notes = total, notes
             if question.offset == 0:
                 self.size = len(self.results) if self.results and self.has_more else PAGE
             self._show()
+
+    def _fetch(self, asked: SearchQuestion, limit: int = PAGE) -> tuple[Records, int | None, Notes]:
+        """Return a question's results, how many there are, and what is to be known of them."""
+        if asked.kind != EVERYTHING:
+            found = self.client.search_nfts(
+                asked.term, asked.chain, type=asked.kind, limit=limit, offset=asked.offset
+            )
+            known = Provenance.of(found)
+            total = known.matched if isinstance(known.matched, int) else None
+            return records(found), total, known.notes()
+        parts, notes = [], []
+        for kind, label in (("nft", "collections"), ("token", "tokens")):
+            rows, total, said = self._fetch(replace(asked, kind=kind), PAGE // 2)
+            notes += said
+            if rows and total != len(rows):
+                of = "" if total is None else f" of {total:,}"
+                notes.append(f"The first {len(rows)}{of} {label} are here. Narrow What for all.")
+            parts.append(rows)
+        # The best of both first.
+        mixed = [one for pair in itertools.zip_longest(*parts) for one in pair if one is not None]
+        return mixed, len(mixed), notes
 
     def pick(self, index: int) -> None:
         """Show the metadata of one of the results."""
@@ -287,7 +313,8 @@ class SearchForm(Form):
                 return f"The service says that {count} match, and sent none{after}."
             if asked.offset:
                 return f"No more results: {f'there are {count}' if count else f'{before} came before'}."
-            return f"No name or symbol on {asked.chain} contains '{visible(asked.term)}'."
+            where = f"the names and symbols of {label_of_kind(asked.kind)} on {asked.chain}"
+            return f"Looked at {where}: none contains '{visible(asked.term)}'."
         here = f"{asked.offset + 1:,} to {asked.offset + len(self.results):,}"
         if self.total is None:
             return f"{here}. The service does not say how many there are."
@@ -301,8 +328,7 @@ class SearchForm(Form):
             text = self.message or "No search yet."
             return Snapshot(f"<p>{lines_html(text)}</p>", f"{self.title}: {visible(text)}")
         shown = self.answered or self.question
-        kind = next(label for label, value in KINDS if value == shown.kind)
-        asked = f"'{visible(shown.term)}' in {kind} on {shown.chain}"
+        asked = f"'{visible(shown.term)}' in {label_of_kind(shown.kind)} on {shown.chain}"
         rows = [result_cells(result) for result in self.results]
         picked = facts_html(self.detail.facts) if self.picked is not None else ""
         text = "\n".join("  ".join(map(visible, cells)) for cells in rows)
@@ -325,12 +351,15 @@ class Detail:
         self.variable = Variable("collection", width="200px")
         self.variable.field.entered(self.take)
         self.use = Button("Use", self.take, classes="nbext-main nbext-use")
-        bar = row(self.variable.field, self.use)
-        self.group = Box(self.text, bar, self.line, classes="nbext-panel")
+        self.build = Button("Build from this", self.open, tip="Build a segment on its holders")
+        self.below = Box()
+        bar = row(self.variable.field, self.use, self.build)
+        self.group = Box(self.text, bar, self.line, self.below, classes="nbext-panel")
 
     def clear(self) -> None:
         """Show nothing."""
         self.frame, self.facts = None, []
+        self.below.fill()
         self.group.hide(True)
 
     def load(self, result: Mapping[str, Any]) -> None:
@@ -356,6 +385,16 @@ class Detail:
 
         self.background.schedule(run)
 
+    def open(self) -> None:
+        """Open a builder on the holders of what was picked."""
+        # Imported here: most searches end with a name.
+        from nbext.notebook.forms.builder.form import SegmentForm
+
+        if (picked := self.form.picked) is not None:
+            kind = "token" if is_token(picked) else "nft"
+            held = {kind: picked.get("address"), "chain": picked.get("chain")}
+            self.below.fill(SegmentForm(self.form.client, {kind: held}))
+
     def take(self) -> None:
         """Put the metadata that is shown into the variable."""
         picked = self.form.picked
@@ -371,6 +410,16 @@ class Detail:
             status += " The same in a cell:"
             cell = code_html(f"{name} = {magic} {place}")
         self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'
+
+
+def label_of_kind(kind: str) -> str:
+    """Return the words of a kind as they stand in a sentence.
+
+    >>> label_of_kind("all"), label_of_kind("erc721")
+    ('tokens and collections', 'ERC-721')
+    """
+    label = next(label for label, value in KINDS if value == kind)
+    return label if label[1].isupper() else label[0].lower() + label[1:]
 
 
 def contract_facts(metadata: Mapping[str, Any]) -> list[tuple[str, object]]:

@@ -110,12 +110,12 @@ export class Grid {
       for (const [key, input] of Object.entries(head.inputs)) {
         input.setAttribute("aria-invalid", String(wrong !== ""));
         if (wrong) input.setAttribute("aria-describedby", head.error.id);
-        const said = (filters[at] || {})[key] || "";
+        const said = filters[at]?.[key] || "";
         if (active(this.el) !== input && !this.late.has(at) && input.value !== said) input.value = said;
       }
     });
     // The digits after the point of a page's amounts get equal room, so that the points are below one another.
-    const after = (one) => (one && one.includes(".") ? one.length - one.indexOf(".") : 0);
+    const after = (one) => (one?.includes(".") ? one.length - one.indexOf(".") : 0);
     const widths = this.columns.map((column, at) => (column.kind === "number" ? Math.max(0, ...rows.map((row) => after(row[at + 1]))) : 0));
     this.body.replaceChildren(...rows.map((row) => h("tr", null, h("td", { class: "nbx-row" }, count(row[0])),
       ...this.columns.map((column, at) => this.value(column, row[at + 1], widths[at])))));

@@ -97,7 +97,7 @@ class InputField(ViewPart):
             placeholder=placeholder,
             error="",
         )
-        self._seen: Callable[[], object] | None = None
+        self._seen: list[Callable[[], object]] = []
         self._enter: Callable[[], object] | None = None
 
     @property
@@ -115,8 +115,8 @@ class InputField(ViewPart):
         self.show(error=visible(text, MAX_MESSAGE))
 
     def changed(self, seen: Callable[[], object]) -> InputField:
-        """Call ``seen`` after every new value; return the field."""
-        self._seen = seen
+        """Call ``seen``, too, after every new value; return the field."""
+        self._seen.append(seen)
         return self
 
     def entered(self, pressed: Callable[[], object]) -> InputField:
@@ -128,8 +128,8 @@ class InputField(ViewPart):
         """Take what was typed or chosen."""
         if value != self.value:
             self.show(value=value, by=by)
-            if self._seen is not None:
-                self.attempt(self._seen)
+            for seen in self._seen:
+                self.attempt(seen)
 
     def enter(self) -> None:
         """Take Enter."""

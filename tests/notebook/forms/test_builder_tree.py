@@ -108,6 +108,26 @@ def test_the_grammars_own_examples_have_inputs_that_give_them_back(name, example
     assert fields.in_words(spec, example)
 
 
+def test_amounts_and_durations_are_taken_as_a_line_shows_them_and_names_as_they_are():
+    spec = GRAMMAR.conditions["token"]
+    known = {one.name: one for one in spec.fields}
+    for field, typed, value in [
+        ("balance", {"min": "1,000", "max": "1,234,567.5"}, {"min": "1000", "max": "1234567.5"}),
+        ("balance", {"min": "1,00", "max": ""}, {"min": "1,00"}),
+        ("heldSince", "3 months", "90d"),
+        ("heldSince", "1 Year", "365d"),
+        ("heldSince", "12 hours ago", "12h"),
+        ("heldSince", "2024-01-01", "2024-01-01"),
+        ("heldSince", "3 moons", "3 moons"),
+        ("token", "1,000", "1,000"),
+        ("token", "3 months", "3 months"),
+    ]:
+        assert fields.typed(known[field], typed) == value, typed
+    held = {"token": "UNI", "balance": {"min": "1000"}, "heldSince": "180d"}
+    assert fields.in_words(spec, held) == "UNI · balance >= 1,000 · held for 180 days"
+    assert fields.typed(known["heldSince"], "180 days") == "180d"
+
+
 @pytest.mark.parametrize(
     "strange",
     [

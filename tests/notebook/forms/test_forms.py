@@ -151,7 +151,7 @@ def test_without_consent_nothing_is_sent(client, hostile):
 
 
 def test_typing_fast_asks_once_and_enter_on_the_same_question_asks_no_more(client, hostile):
-    form = nbext.search_form(client=client)
+    form = nbext.search_form(kind="nft", client=client)
     for length in range(1, 6):
         form.term.type("apes!"[:length])
     enter(form.term)
@@ -163,7 +163,7 @@ def test_typing_fast_asks_once_and_enter_on_the_same_question_asks_no_more(clien
 
 
 def test_a_term_that_is_too_long_or_holds_nul_is_refused_beside_the_field(client, hostile):
-    form = nbext.search_form(client=client)
+    form = nbext.search_form(kind="nft", client=client)
     for term in ("x" * 257, "a\x00b"):
         form.term.type(term)
         enter(form.term)
@@ -174,7 +174,7 @@ def test_a_term_that_is_too_long_or_holds_nul_is_refused_beside_the_field(client
 
 @pytest.mark.slow
 def test_a_service_that_is_gone_is_said_in_the_form_and_may_be_asked_again(client, hostile):
-    form = nbext.search_form(client=client)
+    form = nbext.search_form(kind="nft", client=client)
     real, form.client = form.client, nbext.connect("http://127.0.0.1:9", KEY)
     form.term.type("ape")
     enter(form.term)
@@ -198,7 +198,7 @@ def test_a_form_that_is_closed_while_the_service_is_slow_fails_nowhere(client):
 def test_no_widget_takes_a_password_and_none_holds_the_key(client):
     table = client.execute_segment({"token": {"token": "x"}})
     forms = [
-        nbext.search_form("ape", client=client),
+        nbext.search_form("ape", kind="nft", client=client),
         nbext.signup_form(client=client),
         nbext.segment_form({"token": {"token": "x"}}, client=client),
         nbext.show(table, client=client),
@@ -213,7 +213,7 @@ def test_no_widget_takes_a_password_and_none_holds_the_key(client):
 def test_every_form_gives_html_and_text_beside_the_widget(client):
     table = client.execute_segment({"token": {"token": "x"}})
     for form in (
-        nbext.search_form(client=client),
+        nbext.search_form(kind="nft", client=client),
         nbext.signup_form(client=client),
         nbext.show(table, client=client),
     ):
@@ -261,7 +261,7 @@ def test_a_card_draws_amounts_and_conditions_without_a_picture_and_names_literal
 
 
 def test_a_newer_question_is_answered_although_the_one_before_it_failed(client, hostile):
-    form = nbext.search_form(client=client)
+    form = nbext.search_form(kind="nft", client=client)
     real, started = client.search_nfts, threading.Event()
 
     def slow_then_fails(*_: Any, **__: Any) -> None:
@@ -284,7 +284,7 @@ def test_a_newer_question_is_answered_although_the_one_before_it_failed(client, 
 def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be_picked_meanwhile(
     client, hostile
 ):
-    form = nbext.search_form("first", client=client)
+    form = nbext.search_form("first", kind="nft", client=client)
     soon(lambda: form.results)
     real, started, go_on = client.search_nfts, threading.Event(), threading.Event()
 
@@ -320,7 +320,7 @@ def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be
 def test_a_search_that_is_cancelled_leaves_the_results_before_it_and_may_be_asked_again(
     client, hostile
 ):
-    form = nbext.search_form("first", client=client)
+    form = nbext.search_form("first", kind="nft", client=client)
     soon(lambda: form.results)
     real, started, go_on = client.search_nfts, threading.Event(), threading.Event()
 
@@ -361,7 +361,7 @@ def test_the_700th_of_a_thousand_results_is_on_page_14_and_turning_ends_at_the_l
     client, hostile
 ):
     hostile.found = 1000
-    form = nbext.search_form("x", client=client)
+    form = nbext.search_form("x", kind="nft", client=client)
     assert form.background.join(10)
     assert (form.message, form.table.shown["pages"], form.table.shown["page"]) == (
         "1 to 50 of 1,000",
@@ -378,11 +378,26 @@ def test_the_700th_of_a_thousand_results_is_on_page_14_and_turning_ends_at_the_l
     assert searched(hostile) == [("x", 0, 50), ("x", 650, 50), ("x", 600, 50), ("x", 950, 50)]
 
 
+def test_of_more_tokens_and_collections_than_fit_a_page_the_form_says_that_they_are_the_first(
+    client, hostile
+):
+    hostile.found = 1000
+    form = nbext.search_form("x", client=client)
+    assert form.background.join(10)
+    first = "The first 25 of 1,000 {} are here. Narrow What for all."
+    assert form.message.splitlines() == [
+        "1 to 50 of 50",
+        first.format("collections"),
+        first.format("tokens"),
+    ]
+    assert searched(hostile) == [("x", 0, 25)] * 2
+
+
 def test_a_page_is_turned_of_the_results_that_are_shown_and_not_of_what_is_typed_beside_them(
     client, hostile
 ):
     hostile.found = 120
-    form = nbext.search_form("first", client=client)
+    form = nbext.search_form("first", kind="nft", client=client)
     assert form.background.join(10)
     form.term.type("x" * 257)
     assert turned(form, op="next")[0] == "51 to 100 of 120"
@@ -404,7 +419,7 @@ def test_a_service_that_sends_fewer_than_a_page_is_said_to_and_none_of_its_resul
     client, hostile
 ):
     hostile.found, hostile.most = 90, 20
-    form = nbext.search_form("x", client=client)
+    form = nbext.search_form("x", kind="nft", client=client)
     assert form.background.join(10)
     why = " of 90. The service sent 20 of the 50 asked for; Next shows those after them."
     assert (form.message, form.table.shown["pages"]) == (f"1 to 20{why}", 5)
@@ -419,7 +434,7 @@ def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_
     client, hostile
 ):
     hostile.found, hostile.ours = 60, False
-    form = nbext.search_form("x", client=client)
+    form = nbext.search_form("x", kind="nft", client=client)
     assert form.background.join(10)
     unknown, sent = ". The service does not say how many there are.", "The service sent 60 hits:"
     first, second = (
@@ -441,7 +456,7 @@ def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_
 
 def test_a_total_of_which_no_row_came_is_not_called_nothing_found(client, hostile):
     hostile.most = 0
-    form = nbext.search_form("x", client=client)
+    form = nbext.search_form("x", kind="nft", client=client)
     assert form.background.join(10)
     assert form.message == "The service says that 40 match, and sent none."
 
@@ -451,7 +466,7 @@ def test_a_page_that_could_not_be_fetched_leaves_the_one_before_and_may_be_asked
     client, hostile
 ):
     hostile.found = 100
-    form = nbext.search_form("x", client=client)
+    form = nbext.search_form("x", kind="nft", client=client)
     assert form.background.join(10)
     real, form.client = form.client, nbext.connect("http://127.0.0.1:9", KEY)
     form.do({"op": "next"})
@@ -463,7 +478,7 @@ def test_a_page_that_could_not_be_fetched_leaves_the_one_before_and_may_be_asked
 
 
 def test_a_term_that_was_erased_and_typed_again_is_searched(client, hostile):
-    form = nbext.search_form(client=client)
+    form = nbext.search_form(kind="nft", client=client)
     for term in ("ape", "", "ape"):
         form.term.type(term)
     soon(lambda: form.message.startswith("1 to"))
@@ -507,7 +522,7 @@ def test_a_cell_to_be_copied_has_no_option_and_no_line_of_a_strangers(client):
 def test_a_search_gives_no_line_to_be_copied_that_a_stranger_could_write_more_into(
     client, shell, chain, given
 ):
-    form = nbext.search_form(client=client)
+    form = nbext.search_form(kind="nft", client=client)
     form.picked = {"chain": chain, "address": "0x1", "tokenType": "ERC721"}
     form.detail.frame = client.execute_segment({"token": {"token": "x"}})
     form.detail.take()

@@ -73,6 +73,8 @@ def test_a_variable_that_holds_something_else_is_replaced_only_when_that_is_aske
         form.name.type(name)
         form.run.press()
         assert (form.name.error, form.message) == (message, "")
+    form.name.type("y")
+    assert form.name.error == ""
     assert shell.ip.user_ns["x"] == 5
     # Asked for another name meanwhile; and what the variable holds may have changed since.
     shell.ip.user_ns["x"] = 6
@@ -234,6 +236,29 @@ def test_a_search_has_no_card(shell):
     assert "--card shows one contract: give its chain and address" in shell.error(
         "%nft search ape --card"
     )
+
+
+def test_a_search_finds_tokens_and_collections_and_what_is_picked_is_built_on(shell):
+    form = shell.value("%nbext search u")
+    assert form.background.join(30)
+    kinds = [one["tokenType"] for one in form.results]
+    assert kinds[:4] == ["ERC721", "ERC20", "ERC721", "ERC20"]
+    both = [form.client.search_nfts("u", type=kind)["symbol"] for kind in ("nft", "token")]
+    assert {one["symbol"] for one in form.results} == {*both[0], *both[1]}
+    form.pick(1)
+    assert form.detail.background.join(30)
+    form.detail.build.press()
+    (builder,) = form.detail.below.members
+    token = {"token": form.results[1]["address"], "chain": "ethereum"}
+    assert builder.filters() == {"token": token}
+    builder.background.drop()
+    form.term.type("no such thing")
+    form.term.enter()
+    assert form.background.join(30)
+    assert form.message.startswith(
+        "Looked at the names and symbols of tokens and collections on ethereum: none contains 'no such thing'."
+    )
+    assert (form.results, list(form.detail.below.members)) == ([], [])
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 from nbext.core.untrusted_text import visible
 from nbext.notebook import schema
 from nbext.notebook.forms.builder.tree import Group, Join, Line, Part, Tree
-from nbext.notebook.schema import ConditionSpec, FieldSpec, SegmentSchema, encoded
+from nbext.notebook.schema import ConditionSpec, FieldSpec, Schema, SegmentSchema, encoded
 
 # The value of an empty input: its field is left out of the query.
 NOTHING = object()
@@ -22,6 +22,10 @@ _SAMPLES = (
 )
 _DURATION = re.compile(r"(\d{1,6})([hdw])\Z")
 _UNITS = {"h": "hour", "d": "day", "w": "week"}
+# As a line shows an amount and a duration, and as people write one.
+_GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
+_SPELT = re.compile(r"(\d{1,4}) ?(hour|day|week|month|year)s?( ago)?", re.IGNORECASE)
+_IN_DAYS = {"month": 30, "year": 365}
 _NAMED, _CUT = 3, 60
 _MAX_HELP = 400
 
@@ -92,7 +96,9 @@ def typed(spec: FieldSpec, given: Any) -> Any:
     """Return the JSON value of what was typed or chosen, or NOTHING."""
     if spec.shape == "pair":
         texts = {key: str(text).strip() for key, text in given.items() if key in spec.keys}
-        return {key: encoded(text, spec.accepts) for key, text in texts.items() if text} or NOTHING
+        return {
+            key: _as_shown(text, spec.accepts) for key, text in texts.items() if text
+        } or NOTHING
     if spec.shape == "several":
         return list(given) or NOTHING
     text = str(given).strip()
@@ -102,8 +108,22 @@ def typed(spec: FieldSpec, given: Any) -> Any:
         # Addresses are pasted from sheets and chats: commas, blanks and line breaks all separate them.
         return [encoded(one, spec.accepts) for one in re.split(r"[,\s]+", text) if one] or NOTHING
     if text and spec.shape not in ("choice", "order"):
-        return encoded(text, spec.accepts)
+        return _as_shown(text, spec.accepts)
     return text or NOTHING
+
+
+def _as_shown(text: str, accepts: Sequence[Schema]) -> Any:
+    """Return the value of a text that may be written as a line shows it: ``1,000``, ``3 months``."""
+    # Not in a name, which may be any text.
+    if _GROUPED.fullmatch(text) and not any("x-contract" in one for one in accepts):
+        return encoded(text.replace(",", ""), accepts)
+    if spelt := _SPELT.fullmatch(text):
+        number, unit = int(spelt[1]), spelt[2].lower()
+        days = _IN_DAYS.get(unit)
+        plain = f"{number * days}d" if days else f"{number}{unit[0]}"
+        # Only where the field takes a duration: elsewhere it is what was typed.
+        return plain if any(re.search(one.get("pattern", "$."), plain) for one in accepts) else text
+    return encoded(text, accepts)
 
 
 def texts(spec: FieldSpec, value: Any) -> Any:

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { document, Model } from "./page.js";
+
+const { fill, h } = await import("../../nbext/notebook/views/dom.js");
+const { Button, Field, focusHeld } = await import("../../nbext/notebook/views/form.js");
+const { Link } = await import("../../nbext/notebook/views/link.js");
+
+const HOSTILE = `<img src=x onerror="window.pwned = 1">`;
+const SHOWN = { label: "Name", value: "", choices: [], help: "help", width: "1px", required: true, placeholder: "", error: "" };
+// jsdom lays nothing out.
+window.HTMLElement.prototype.getClientRects = function () { return { length: this.closest("[hidden]") ? 0 : 1 }; };
+
+test("a stranger's text is a text node, an attribute or a value, and never markup", () => {
+  const made = h("div", { title: HOSTILE }, HOSTILE, h("input", { value: HOSTILE }));
+  document.body.replaceChildren(made);
+  assert.deepEqual([made.title, made.firstChild.data, made.lastChild.value], [HOSTILE, HOSTILE, HOSTILE]);
+  assert.equal(document.querySelectorAll("img").length, 0);
+  assert.equal(window.pwned, undefined);
+});
+
+test("an element that is in its place is not moved, so that it holds the focus", () => {
+  const [one, two, three] = ["a", "b", "c"].map((name) => h("input", { name }));
+  const box = h("div", null, one, two);
+  document.body.replaceChildren(box);
+  two.focus();
+  fill(box, [three, two]);
+  assert.deepEqual([...box.children], [three, two]);
+  assert.equal(document.activeElement, two);
+});
+
+test("a field that is wrong says so to screen readers, and its help comes back when it is mended", () => {
+  const model = new Model();
+  const field = new Field(new Link(model, () => {}), 7, SHOWN);
+  const input = field.el.querySelector("input");
+  const told = () => ["aria-invalid", "aria-required", "role"].map((name) => (name === "role" ? field.below : input).getAttribute(name));
+  assert.deepEqual([told(), field.below.textContent], [[null, "true", null], "help"]);
+  field.update({ error: "no" });
+  assert.deepEqual([told(), field.below.textContent], [["true", "true", "alert"], "no"]);
+  assert.equal(input.getAttribute("aria-describedby"), field.below.id);
+  field.update({ error: "" });
+  assert.deepEqual([told(), field.below.textContent], [[null, "true", null], "help"]);
+  input.value = "typed";
+  input.dispatchEvent(new window.Event("input"));
+  input.dispatchEvent(new window.KeyboardEvent("keydown", { key: "Enter" }));
+  assert.deepEqual(model.said(), [{ value: "typed", op: "typed", part: 7 }, { op: "enter", part: 7 }]);
+});
+
+test("a button that is switched off hands the focus to what is next to it", () => {
+  const link = new Link(new Model(), () => {});
+  const [run, stop] = ["Run", "Cancel"].map((label, id) => new Button(link, id, { label, classes: "", disabled: false }));
+  const box = h("div", null, h("div", { class: "nbext-row" }, run.el, stop.el));
+  document.body.replaceChildren(box);
+  run.el.focus();
+  focusHeld(box, () => run.update({ disabled: true }));
+  assert.equal(document.activeElement, stop.el);
+  focusHeld(box, () => { run.update({ disabled: false }); stop.update({ hidden: true }); });
+  assert.equal(document.activeElement, run.el);
+});
