@@ -75,7 +75,11 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
         ("combobox", "What"),
         ("button", "Search"),
     ]
-    assert named(page, 0)[-2:] == [("textbox", "Variable"), ("button", "Use")]
+    assert named(page, 0)[-3:] == [
+        ("textbox", "Variable"),
+        ("button", "Use"),
+        ("button", "Build from this"),
+    ]
     assert named(page, 1) == [
         ("textbox", "E-mail address"),
         ("checkbox", "I agree that this address is stored for the newsletter."),

@@ -18,6 +18,7 @@ def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_sh
     form.locator(".nbext-name").first.wait_for()
     assert form.locator(".nbext-name:visible").all_inner_texts() == [
         "MutantApeYachtClub",
+        "ApeCoin",
         "BoredApeYachtClub",
     ]
     # Beside the button, in the row's last cell.

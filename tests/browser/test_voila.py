@@ -47,6 +47,7 @@ def test_the_search_form_works_under_voila_and_asks_nothing_of_others(server, co
         page.screenshot(path=lab.ARTEFACTS / "voila.png")
         assert form.locator(".nbext-name:visible").all_inner_texts() == [
             "MutantApeYachtClub",
+            "ApeCoin",
             "BoredApeYachtClub",
         ]
         assert page.locator(".nbext-snapshot").is_hidden()

@@ -15,7 +15,7 @@ from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import Bins, bars_html, counted, is_countable, spread
-from nbext.notebook.forms.form import Form, Snapshot, message_of
+from nbext.notebook.forms.form import Edit, Form, Snapshot, message_of
 from nbext.notebook.forms.markup import (
     NUMBERS,
     bar_html,
@@ -35,8 +35,6 @@ from nbext.notebook.views.parts import Box, Button, InputField, Markup, row
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from nbext.notebook.forms.builder.form import SegmentForm
 
 # Longer filters are cut on their line, with their length; the builder shows them whole.
 _CUT = 240
@@ -78,10 +76,9 @@ class Card(Form):
                     str(one["name"]): bins for one, bins in zip(columns, found, strict=False)
                 }
         self.export = Export(self, str(self.known.segment_id), self._write)
-        below = Box()
-        self.edit = Edit(client, frame, "Open it in the builder", below)
-        panel = row(*self.export.parts, self.edit.button, classes="nbext-panel")
-        self.assemble(Markup(self.body()), panel, self.status, below)
+        self.edit = Edit(client, frame, "Open it in the builder")
+        panel = row(*self.export.parts, self.edit, classes="nbext-panel")
+        self.assemble(Markup(self.body()), panel, self.status, self.edit.below)
 
     def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
         export = self.client.export_csv if kind == "csv" else self.client.export_json
@@ -159,24 +156,6 @@ class Card(Form):
         return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}{words}\n{self.cell()}")
 
 
-class Edit:
-    """A card's button that opens a query in a builder, once, in a group below."""
-
-    def __init__(self, client: Any, query: Any, tip: str, below: Box) -> None:
-        self.client, self.query, self.below = client, query, below
-        self.builder: SegmentForm | None = None
-        self.button = Button("Edit", self.open, classes="nbext-edit", tip=tip)
-
-    def open(self) -> None:
-        """Open the builder, where it is not open yet."""
-        # Imported here: most cards are only looked at.
-        from nbext.notebook.forms.builder.form import SegmentForm
-
-        if self.builder is None:
-            self.builder = SegmentForm(self.client, self.query)
-            self.below.fill(self.builder)
-
-
 class HistoryCard(Form):
     """The queries of a session, the last one first."""
 
@@ -194,12 +173,10 @@ class HistoryCard(Form):
         self.edits: list[Edit] = []
         lines = []
         for shown, asked in reversed(queries):
-            below = Box()
-            tip = f"Open query {shown['number']} in the builder"
-            edit = Edit(client, asked, tip, below)
+            edit = Edit(client, asked, f"Open query {shown['number']} in the builder")
             asked_for = Markup(_asked_html(shown), classes="nbext-asked")
             self.edits.append(edit)
-            lines.append(Box(row(asked_for, edit.button), below, classes="nbext-section"))
+            lines.append(Box(row(asked_for, edit), edit.below, classes="nbext-section"))
         self.assemble(*lines, self.status)
 
     def snapshot(self) -> Snapshot:
@@ -364,10 +341,9 @@ class ContractCard(Form):
             except NbextError as error:
                 self.notes = [message_of(error)]
         self.export = Export(self, f"{symbol or name or 'contract'}-holders", self._write)
-        below = Box()
-        self.edit = Edit(client, self.filters(), "Build on its holders", below)
-        panel = row(*self.export.parts, self.edit.button, classes="nbext-panel")
-        self.assemble(Markup(self.body()), panel, self.status, below)
+        self.edit = Edit(client, self.filters(), "Build on its holders")
+        panel = row(*self.export.parts, self.edit, classes="nbext-panel")
+        self.assemble(Markup(self.body()), panel, self.status, self.edit.below)
 
     def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
         written: pd.DataFrame = self.client.execute_segment(

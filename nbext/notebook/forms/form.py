@@ -14,10 +14,8 @@ from IPython import display as ipython
 
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
-from nbext.notebook.forms.markup import lines_html
-from nbext.notebook.results.progress import in_background
-from nbext.notebook.views.parts import Markup
-from nbext.notebook.views.view import View, ViewPart, attempt, view_file
+from nbext.notebook.views.parts import MAX_MESSAGE, Box, Button
+from nbext.notebook.views.view import Task, View, ViewPart, attempt, view_file
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
@@ -29,7 +27,6 @@ TWIN = " ".join(view_file("twin.css").partition("*/")[2].split())
 # A thread without work ends after this many seconds; the next request starts another. A form that stands open all
 # day would otherwise hold its threads all day.
 IDLE = 30.0
-Task = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Form(ViewPart, ABC):
         self.background = Background(self.failed)
         self._shown = False
         self.message = ""
-        self.status = Markup(classes="nbext-status")
+        self.status = ViewPart("status", text="", state="info", running=False)
 
     @cached_property
     def view(self) -> View:
@@ -73,13 +70,14 @@ class Form(ViewPart, ABC):
         classes = "nbext-form nbext-wide" if wide else "nbext-form"
         self.show(title=visible(self.title), hint=visible(self.hint, None), classes=classes)
 
-    def say(self, text: str, kind: str = "info") -> None:
-        """Show a line of status: ``info``, ``good`` or ``bad``. Screen readers announce it."""
+    def say(self, text: str, kind: str = "info", *, running: bool = False) -> None:
+        """Show lines of status: ``info``, ``good`` or ``bad``; screen readers announce them.
+
+        Of what is ``running`` the page shows for how long already.
+        """
         self.message = text
-        role = "alert" if kind == "bad" else "status"
-        self.status.value = (
-            f'<div class="nbext-{kind}" role="{role}">{lines_html(text)}</div>' if text else ""
-        )
+        lines = "\n".join(visible(line, MAX_MESSAGE) for line in text.splitlines())
+        self.status.show(text=lines, state=kind, running=running)
 
     def failed(self, error: Exception) -> None:
         """Show an error inside the form: the one place where all that its callbacks and requests raise ends up."""
@@ -91,16 +89,6 @@ class Form(ViewPart, ABC):
         self.background.drop()
         if not self.background.join(0):
             self.background = Background(self.failed)
-
-    def each_second(self, tell: Callable[[float], bool]) -> None:
-        """Call ``tell`` each second with how many have passed, in a thread of its own, until it returns False."""
-        began = time.monotonic()
-
-        def run() -> None:
-            while tell(time.monotonic() - began):
-                time.sleep(1)
-
-        in_background(run, "nbext-elapsed")
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
@@ -136,6 +124,27 @@ class Form(ViewPart, ABC):
     def _display_(self) -> View:
         """Return what marimo draws."""
         return self.view
+
+
+class Edit(Button):
+    """Opens a query in a builder, once, in the box ``below``."""
+
+    def __init__(self, client: Any, query: Any, tip: str, label: str = "Edit") -> None:
+        super().__init__(label, self.open, classes="nbext-edit", tip=tip)
+        self.client, self.query, self.below = client, query, Box()
+
+    @property
+    def builder(self) -> Any:
+        """The builder that is open, or None."""
+        return next(iter(self.below.members), None)
+
+    def open(self) -> None:
+        """Open the builder, where it is not open yet."""
+        # Imported here: most cards are only looked at.
+        from nbext.notebook.forms.builder.form import SegmentForm
+
+        if self.builder is None:
+            self.below.fill(SegmentForm(self.client, self.query))
 
 
 class Background:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from decimal import InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.provenance import Provenance
-from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import MAX_SHOWN, html
-from nbext.notebook.results.numbers import is_missing
+from nbext.notebook.results.numbers import is_missing, rows_in_words
+from nbext.notebook.results.tables import rows_html
 from nbext.notebook.views.parts import MAX_MESSAGE
 
 if TYPE_CHECKING:
@@ -104,46 +101,15 @@ def code_html(text: str) -> str:
 
 
 ROWS = 8
-# A table of more columns than this is cut, and says so: the page would scroll sideways past its own note.
-COLUMNS = 12
 NUMBERS = ("integer", "uint256", "float64")
 
 
 def frame_html(frame: pd.DataFrame) -> str:
-    """Return the first rows of a table, amounts in their tokens' units alone, and how many rows there are in all."""
+    """Return the first rows of a table, and how many rows there are in all."""
     if not len(frame):
         return "<p>No wallet matches.</p>"
-    known = {str(column.get("name")): column for column in Provenance.of(frame).columns}
-    shown = [i for i, name in enumerate(frame.columns) if not is_repeated(known.get(str(name)))]
-    names = [str(frame.columns[i]) for i in shown[:COLUMNS]]
-    about = [known.get(name, {}) for name in names]
-    numbers = [i for i, column in enumerate(about) if column.get("type") in NUMBERS]
-    heads = [
-        f"{name} ({column['symbol']})"
-        if column.get("unit") == "token" and column.get("symbol")
-        else name
-        for name, column in zip(names, about, strict=True)
-    ]
-
-    def text(place: int, value: Any) -> str:
-        # By way of text: a uint256 has 78 digits, a float 16.
-        with suppress(InvalidOperation):
-            if place in numbers and not is_missing(value):
-                return units_text(str(value), 0)
-        return text_of(value)
-
-    rows = [
-        [text(place, value) for place, value in enumerate(values)]
-        for values in frame.iloc[:ROWS, shown[:COLUMNS]].itertuples(index=False, name=None)
-    ]
-    left_out = f", {len(shown) - COLUMNS:,} more columns" if len(shown) > COLUMNS else ""
-    units = (
-        "; exact amounts are in the columns ..._raw of the variable"
-        if len(shown) < len(frame.columns)
-        else ""
-    )
-    note = f'<div class="nbext-note">{len(rows):,} of {len(frame):,} rows{left_out}{units}</div>'
-    return table_html(heads, rows, numbers) + note
+    note = f"{min(ROWS, len(frame)):,} of {rows_in_words(len(frame))}"
+    return f'{rows_html(frame.head(ROWS))}<div class="nbext-note">{note}</div>'
 
 
 def is_repeated(column: Mapping[str, Any] | None) -> bool:

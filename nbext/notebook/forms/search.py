@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
-from nbext.notebook.forms.form import Background, Form, Snapshot
+from nbext.notebook.forms.form import Background, Edit, Form, Snapshot
 from nbext.notebook.forms.markup import (
     code_html,
     count_text,
@@ -42,17 +41,16 @@ CUT = 80
 MAX_OFFSET = 2**31
 # The search starts when typing pauses this long: a request per key would put the answer wanted last in line.
 PAUSE = 0.4
-# A search that takes longer says for how long already, and can be cancelled.
-SLOW = 2.0
 PLAIN = re.compile(r"[\w:.-]+ [\w:.-]+")
 EVERYTHING = "all"
 KINDS = (
-    ("Tokens and collections", EVERYTHING),
+    ("tokens and collections", EVERYTHING),
     ("NFT collections", "nft"),
     ("ERC-721", "erc721"),
     ("ERC-1155", "erc1155"),
     ("ERC-20 tokens", "token"),
 )
+LABELS = {value: label for label, value in KINDS}
 HEADS = ("Name", "Symbol", "Standard", "Owners", "Marks")
 # Words, never colour alone.
 MARKS = (("verified", "good", "✓ verified"), ("possibleSpam", "bad", "⚠ possible spam"))
@@ -71,10 +69,6 @@ FACTS = (
     ("Deployed at block", "deployedBlockNumber"),
     ("Floor price", "floorPrice"),
 )
-
-
-Records = list[dict[str, Any]]
-Notes = list[str]
 
 
 @dataclass(frozen=True)
@@ -109,8 +103,6 @@ class SearchForm(Form):
         self.question: SearchQuestion | None = None
         self.under_way: SearchQuestion | None = None
         self.answered: SearchQuestion | None = None
-        # Who says that a search is under way must not say it after its answer.
-        self.telling = threading.Lock()
         self.results: list[dict[str, Any]] = []
         self.total: int | None = None
         self.notes: list[str] = []
@@ -124,7 +116,7 @@ class SearchForm(Form):
         self.chain = InputField("Chain", first, choices=names, width="160px")
         self.kind = InputField("What", kind, choices=KINDS, width="190px")
         self.go = Button("Search", self.search, classes="nbext-main nbext-search")
-        self.stop = Button("Cancel", self.cancel, classes="nbext-cancel")
+        self.stop = Button("Cancel", self.cancel, classes="nbext-cancel nbext-late")
         self.stop.hide(True)
         self.term.entered(self.search)
         for field in (self.term, self.chain, self.kind):
@@ -185,8 +177,7 @@ class SearchForm(Form):
 
     def cancel(self) -> None:
         """Stop waiting for the answer; the results that are shown stay."""
-        with self.telling:
-            self.question, self.under_way = self.answered, None
+        self.question, self.under_way = self.answered, None
         self.drop_request()
         # Before the button that has the focus is hidden: else the focus is nowhere.
         self.term.focus()
@@ -195,17 +186,9 @@ class SearchForm(Form):
         self.say("Cancelled.")
 
     def _run(self, question: SearchQuestion) -> None:
-        self.say(f"Searching {question.chain} …")
+        self.say(f"Searching {question.chain} …", running=True)
         self.under_way = question
-
-        def tell(seconds: float) -> bool:
-            with self.telling:
-                if self.under_way is question and seconds >= SLOW:
-                    self.say(f"Searching {question.chain} … {seconds:.0f} s")
-                    self.stop.hide(False)
-                return self.under_way is question
-
-        self.each_second(tell)
+        self.stop.hide(False)
         try:
             found, total, notes = self._fetch(question)
         except Exception:
@@ -220,10 +203,9 @@ class SearchForm(Form):
             self._draw()
             raise
         finally:
-            with self.telling:
-                if self.under_way is question:
-                    self.under_way = None
-                    self.stop.hide(True)
+            if self.under_way is question:
+                self.under_way = None
+                self.stop.hide(True)
         # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
         if question == self.question:
             self.answered = question
@@ -233,7 +215,9 @@ class SearchForm(Form):
                 self.size = len(self.results) if self.results and self.has_more else PAGE
             self._show()
 
-    def _fetch(self, asked: SearchQuestion, limit: int = PAGE) -> tuple[Records, int | None, Notes]:
+    def _fetch(
+        self, asked: SearchQuestion, limit: int = PAGE
+    ) -> tuple[list[Any], int | None, list[str]]:
         """Return a question's results, how many there are, and what is to be known of them."""
         if asked.kind != EVERYTHING:
             found = self.client.search_nfts(
@@ -313,7 +297,7 @@ class SearchForm(Form):
                 return f"The service says that {count} match, and sent none{after}."
             if asked.offset:
                 return f"No more results: {f'there are {count}' if count else f'{before} came before'}."
-            where = f"the names and symbols of {label_of_kind(asked.kind)} on {asked.chain}"
+            where = f"the names and symbols of {LABELS[asked.kind]} on {asked.chain}"
             return f"Looked at {where}: none contains '{visible(asked.term)}'."
         here = f"{asked.offset + 1:,} to {asked.offset + len(self.results):,}"
         if self.total is None:
@@ -328,7 +312,7 @@ class SearchForm(Form):
             text = self.message or "No search yet."
             return Snapshot(f"<p>{lines_html(text)}</p>", f"{self.title}: {visible(text)}")
         shown = self.answered or self.question
-        asked = f"'{visible(shown.term)}' in {label_of_kind(shown.kind)} on {shown.chain}"
+        asked = f"'{visible(shown.term)}' in {LABELS[shown.kind]} on {shown.chain}"
         rows = [result_cells(result) for result in self.results]
         picked = facts_html(self.detail.facts) if self.picked is not None else ""
         text = "\n".join("  ".join(map(visible, cells)) for cells in rows)
@@ -351,21 +335,22 @@ class Detail:
         self.variable = Variable("collection", width="200px")
         self.variable.field.entered(self.take)
         self.use = Button("Use", self.take, classes="nbext-main nbext-use")
-        self.build = Button("Build from this", self.open, tip="Build a segment on its holders")
-        self.below = Box()
+        self.build = Edit(form.client, None, "Build a segment on its holders", "Build from this")
         bar = row(self.variable.field, self.use, self.build)
-        self.group = Box(self.text, bar, self.line, self.below, classes="nbext-panel")
+        self.group = Box(self.text, bar, self.line, self.build.below, classes="nbext-panel")
 
     def clear(self) -> None:
         """Show nothing."""
         self.frame, self.facts = None, []
-        self.below.fill()
+        self.build.below.fill()
         self.group.hide(True)
 
     def load(self, result: Mapping[str, Any]) -> None:
         """Fetch the metadata of a result, and show it."""
         self.clear()
         form = self.form
+        kind = "token" if is_token(result) else "nft"
+        self.build.query = {kind: {kind: result.get("address"), "chain": result.get("chain")}}
 
         def run() -> None:
             look_up = form.client.tokens if is_token(result) else form.client.nfts
@@ -385,16 +370,6 @@ class Detail:
 
         self.background.schedule(run)
 
-    def open(self) -> None:
-        """Open a builder on the holders of what was picked."""
-        # Imported here: most searches end with a name.
-        from nbext.notebook.forms.builder.form import SegmentForm
-
-        if (picked := self.form.picked) is not None:
-            kind = "token" if is_token(picked) else "nft"
-            held = {kind: picked.get("address"), "chain": picked.get("chain")}
-            self.below.fill(SegmentForm(self.form.client, {kind: held}))
-
     def take(self) -> None:
         """Put the metadata that is shown into the variable."""
         picked = self.form.picked
@@ -410,16 +385,6 @@ class Detail:
             status += " The same in a cell:"
             cell = code_html(f"{name} = {magic} {place}")
         self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'
-
-
-def label_of_kind(kind: str) -> str:
-    """Return the words of a kind as they stand in a sentence.
-
-    >>> label_of_kind("all"), label_of_kind("erc721")
-    ('tokens and collections', 'ERC-721')
-    """
-    label = next(label for label, value in KINDS if value == kind)
-    return label if label[1].isupper() else label[0].lower() + label[1:]
 
 
 def contract_facts(metadata: Mapping[str, Any]) -> list[tuple[str, object]]:

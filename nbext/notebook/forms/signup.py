@@ -104,7 +104,7 @@ class SignUpForm(Form):
 
     def _allow(self) -> None:
         ready = self.consent.value and bool(self.email.value.strip()) and not self._sending
-        self.go.disabled = not ready
+        self.go.show(disabled=not ready)
 
     def snapshot(self) -> Snapshot:
         """Return whether a sign-up was recorded; never whose."""

@@ -95,9 +95,12 @@ def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: Suspicio
 
 
 def as_html(frame: pd.DataFrame) -> str | None:
+    """Return a table as HTML, by pandas or by what draws in its place."""
+    return rows_html(frame) if _pandas_draws() else _drawn_by_another(frame)
+
+
+def rows_html(frame: pd.DataFrame) -> str:
     """Return a table as HTML: points below one another, addresses that one click selects whole, no maths."""
-    if not _pandas_draws():
-        return _drawn_by_another(frame)
     shown = _Shown(frame)
     lines = [
         "".join(cells) for cells in zip(*(one.cells_html() for one in shown.columns), strict=True)

@@ -1,7 +1,7 @@
 // @ts-check
 // What the loader calls: draws a widget's parts, and once they are drawn hides the snapshot beside them.
 import { h } from "./dom.js";
-import { Bar, Button, Field, Form, focusHeld, Group, Html } from "./form.js";
+import { Bar, Button, Field, Form, focusHeld, Group, Html, Status } from "./form.js";
 import { Grid } from "./grid.js";
 import { Lines } from "./lines.js";
 import { Link } from "./link.js";
@@ -11,7 +11,7 @@ import { Results } from "./results.js";
 /** @typedef {import("./link.js").Part} Part */
 
 /** @type {Record<string, new (link: Link, id: number, shown: Message, make: (shown: Message) => Part) => Part>} */
-const KINDS = { form: Form, group: Group, html: Html, field: Field, button: Button, bar: Bar, results: Results, lines: Lines, grid: Grid };
+const KINDS = { form: Form, group: Group, html: Html, status: Status, field: Field, button: Button, bar: Bar, results: Results, lines: Lines, grid: Grid };
 const WAITS = "A cell is running; waiting for it.";
 
 /** @param {{ model: import("@anywidget/types").AnyModel<any>, el: HTMLElement, css: string }} widget */

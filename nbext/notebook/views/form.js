@@ -57,6 +57,38 @@ export class Html {
   }
 }
 
+/** A line of status; of what is running, for how long already, which is not announced. */
+export class Status {
+  /** @param {Link} _ @param {number} __ @param {Message} shown */
+  constructor(_, __, shown) {
+    this.said = h("div");
+    this.seconds = h("span", { class: "nbext-note" });
+    this.el = h("div", { class: "nbext-status" }, this.said, this.seconds);
+    this.shown = { running: false };
+    this.clock = 0;
+    this.update(shown);
+  }
+
+  /** @param {Message} changes */
+  update(changes) {
+    const { running } = this.shown;
+    Object.assign(this.shown, changes);
+    const { text: said, state, running: runs } = /** @type {Message} */ (this.shown);
+    put(this.said, "class", `nbext-${state}`);
+    put(this.said, "role", state === "bad" ? "alert" : "status");
+    text(this.said, said);
+    if (running === runs) return;
+    const began = performance.now();
+    clearInterval(this.clock);
+    text(this.seconds, "");
+    if (runs) this.clock = window.setInterval(() => text(this.seconds, `${Math.floor((performance.now() - began) / 1000)} s`), 1000);
+  }
+
+  end() {
+    clearInterval(this.clock);
+  }
+}
+
 export class Button {
   /** @param {Link} link @param {number} id @param {Message} shown */
   constructor(link, id, shown) {
@@ -90,11 +122,11 @@ export class Field {
   constructor(link, id, shown) {
     this.link = link;
     this.id = id;
-    this.help = shown.help;
+    this.help = shown.help ?? "";
     const check = typeof shown.value === "boolean";
     const below = unique("nbext-below");
     this.input = shown.choices.length ? this.choices(shown.choices) : h("input", {
-      type: check ? "checkbox" : "text", placeholder: shown.placeholder || null, autocomplete: "off", spellcheck: "false",
+      type: check ? "checkbox" : "text", placeholder: shown.placeholder, autocomplete: "off", spellcheck: "false",
       "aria-required": shown.required ? "true" : null, onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
       oninput: () => (check ? this.sent() : link.later(`${id}`, () => this.sent())),
     });

@@ -55,10 +55,6 @@ class Button(ViewPart):
         """Whether it cannot be pressed."""
         return bool(self.shown["disabled"])
 
-    @disabled.setter
-    def disabled(self, disabled: bool) -> None:
-        self.show(disabled=disabled)
-
     def press(self) -> None:
         """Do what it is for."""
         if not self.disabled:
@@ -72,7 +68,8 @@ class Button(ViewPart):
 class InputField(ViewPart):
     """A text, a choice or a check box with its label, and below it help or what is wrong with it.
 
-    ``label`` and ``help`` are our own words. ``choices`` are pairs of what is shown and the value.
+    ``label`` and ``help`` are our own words; ``choices`` are pairs of what is shown and the value. More may be given:
+    ``help``, ``placeholder``, and whether it is ``required``.
     """
 
     def __init__(
@@ -81,22 +78,11 @@ class InputField(ViewPart):
         value: Any = "",
         *,
         choices: Iterable[tuple[str, str]] = (),
-        help: str = "",  # noqa: A002
         width: str = "180px",
-        required: bool = False,
-        placeholder: str = "",
+        **more: Any,
     ) -> None:
-        super().__init__(
-            "field",
-            label=label,
-            value=value,
-            choices=list(choices),
-            help=help,
-            width=width,
-            required=required,
-            placeholder=placeholder,
-            error="",
-        )
+        given = {"label": label, "value": value, "choices": list(choices), "width": width}
+        super().__init__("field", error="", **given, **more)
         self._seen: list[Callable[[], object]] = []
         self._enter: Callable[[], object] | None = None
 

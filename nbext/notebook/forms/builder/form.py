@@ -290,14 +290,6 @@ class SegmentForm(Editing):
         self._busy(run)
         self.runs.schedule(lambda: self._execute(run))
 
-        def tell(seconds: float) -> bool:
-            if self._run is run:
-                self.say(f"{run.said} … {seconds:.0f} s")
-            return self._run is run
-
-        # The service reports when it is asked, which may be seconds apart or, while it hangs, never.
-        self.each_second(tell)
-
     def _execute(self, run: _Run) -> None:
         query = run.query
 
@@ -309,7 +301,8 @@ class SegmentForm(Editing):
             # Without a known total the bar only shows that time passes.
             done, total = progress.done, progress.total
             self.bar.show(value=done / total if total else 1 - 1 / (1 + progress.seconds / 4))
-            run.said = visible(progress.status) or progress.phase
+            said = visible(progress.status) or progress.phase
+            self.say(f"{said} …", running=True)
 
         try:
             frame = self.client.execute_segment(
@@ -344,14 +337,14 @@ class SegmentForm(Editing):
         # First the button that comes: what is switched off hands the focus on to it.
         if run is not None:
             self.stop.hide(False)
-        self.run.disabled = run is not None
+        self.run.show(disabled=run is not None)
         self.bar.show(value=0.0)
         self.bar.hide(run is None)
         self.stop.hide(run is None)
         if run is not None:
             self.again.hide(True)
             self.result.value, self.frame = "", None
-            self.say("Running …")
+            self.say("Running …", running=True)
 
     def cancel(self) -> None:
         """Stop waiting for the run; the service is told as soon as it has named the segment."""
@@ -395,7 +388,6 @@ class _Run:
     segment_id: str | None = None
     cancelled: bool = False
     told: bool = False
-    said: str = "Running"
 
 
 def _steps(tree: Tree) -> Iterator[Part]:
