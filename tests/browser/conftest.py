@@ -111,7 +111,7 @@ def open_notebook(
 
 @pytest.fixture
 def signups(server: lab.Server) -> Callable[[], str]:
-    """Return what tells the sign-ups that the embedded service has stored."""
+    """Return what tells the sign-ups that the embedded service, a notebook's own, has stored."""
 
     def stored() -> str:
         command = [
@@ -122,6 +122,7 @@ def signups(server: lab.Server) -> Callable[[], str]:
             "export",
             "--data",
             str(server.home / "nbext"),
+            "--notebook",
         ]
         return subprocess.run(
             command, capture_output=True, text=True, check=True, timeout=60

@@ -13,9 +13,10 @@ from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
+from nbext.notebook.forms.builder import Edit
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import Bins, bars_html, counted, is_countable, spread
-from nbext.notebook.forms.form import Edit, Form, Snapshot, message_of
+from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.markup import (
     NUMBERS,
     bar_html,

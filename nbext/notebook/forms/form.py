@@ -14,7 +14,7 @@ from IPython import display as ipython
 
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
-from nbext.notebook.views.parts import MAX_MESSAGE, Box, Button
+from nbext.notebook.views.parts import MAX_MESSAGE
 from nbext.notebook.views.view import Task, View, ViewPart, attempt, view_file
 
 # IPython annotates these two in part only.
@@ -124,27 +124,6 @@ class Form(ViewPart, ABC):
     def _display_(self) -> View:
         """Return what marimo draws."""
         return self.view
-
-
-class Edit(Button):
-    """Opens a query in a builder, once, in the box ``below``."""
-
-    def __init__(self, client: Any, query: Any, tip: str, label: str = "Edit") -> None:
-        super().__init__(label, self.open, classes="nbext-edit", tip=tip)
-        self.client, self.query, self.below = client, query, Box()
-
-    @property
-    def builder(self) -> Any:
-        """The builder that is open, or None."""
-        return next(iter(self.below.members), None)
-
-    def open(self) -> None:
-        """Open the builder, where it is not open yet."""
-        # Imported here: most cards are only looked at.
-        from nbext.notebook.forms.builder.form import SegmentForm
-
-        if self.builder is None:
-            self.below.fill(SegmentForm(self.client, self.query))
 
 
 class Background:

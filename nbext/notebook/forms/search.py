@@ -14,7 +14,8 @@ from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
-from nbext.notebook.forms.form import Background, Edit, Form, Snapshot
+from nbext.notebook.forms.builder import Edit
+from nbext.notebook.forms.form import Background, Form, Snapshot
 from nbext.notebook.forms.markup import (
     code_html,
     count_text,

@@ -6,3 +6,30 @@ tree        lines and groups, how they are edited, undo and redo
 filters     a tree as a segment's filters and back, and the cell that runs them
 fields      a condition's fields for the page, from the service's schema: their inputs, their texts, a line in words
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+from nbext.notebook.views.parts import Box, Button
+
+
+class Edit(Button):
+    """Opens a query in a builder, once, in the box ``below``."""
+
+    def __init__(self, client: Any, query: Any, tip: str, label: str = "Edit") -> None:
+        super().__init__(label, self.open, classes="nbext-edit", tip=tip)
+        self.client, self.query, self.below = client, query, Box()
+
+    @property
+    def builder(self) -> Any:
+        """The builder that is open, or None."""
+        return next(iter(self.below.members), None)
+
+    def open(self) -> None:
+        """Open the builder, where it is not open yet."""
+        # Imported here: most cards are only looked at.
+        from nbext.notebook.forms.builder.form import SegmentForm
+
+        if self.builder is None:
+            self.below.fill(SegmentForm(self.client, self.query))
