@@ -56,9 +56,10 @@ def rows_answer(table: pd.DataFrame, most: int, what: str, cut: str | None = Non
 
 def error_answer(error: NbextError, asked: Mapping[str, Any]) -> ToolAnswer:
     """Return an error as data: each field that is wrong, with what came, what may come, and what is near."""
-    data: dict[str, Any] = {"error": type(error).__name__}
-    if candidates := getattr(error, "candidates", ()):
-        data["candidates"] = candidates
+    data: dict[str, Any] = {
+        "error": type(error).__name__,
+        "candidates": getattr(error, "candidates", []),
+    }
     if isinstance(error, ValidationError):
         wrong = [_field_error(one["pointer"], one["detail"], asked) for one in error.errors]
         data |= {"errors": wrong, "more": error.more}

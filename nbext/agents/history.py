@@ -127,10 +127,7 @@ def _mcp(session: Session, args: Args, folder: str | None = None) -> None:
     print(json.dumps({"nbext": server}))
     print("For Claude Code, in a terminal:")
     print(f"claude mcp add-json nbext {shlex.quote(json.dumps(server))}")
-    if session.settings["base_url"]:
-        print(
-            "The key is no part of it: `%nbext login --keep` stores it where the server finds it."
-        )
+    print("A key is no part of it: `%nbext login --keep` stores it where the server finds it.")
 
 
 COMMANDS = (_mcp,)

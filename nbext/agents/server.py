@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 import threading
@@ -136,9 +137,12 @@ class AgentServer:
         finally:
             # Also where the client has cancelled the call: its requests end, and the service stops its segment.
             scope.end()
+        content = found.content()
+        # Some clients give their model the texts alone.
+        texts = (found.text(), json.dumps(content, ensure_ascii=False))
         return CallToolResult(
-            content=[TextContent(text=found.text())],
-            structured_content=found.content(),
+            content=[TextContent(text=text) for text in texts],
+            structured_content=content,
             is_error="error" in found.data,
         )
 

@@ -72,8 +72,9 @@ class AgentTool:
         found = self.run(client, **given, **more)
         # A stranger's service may send rows of any width, and all that is answered is read by the model.
         if (size := len(str(found.data))) > MOST_CHARACTERS:
-            detail = f"The answer has {size:,} characters. Allowed: {MOST_CHARACTERS:,}. Ask for fewer rows."
-            raise ResponseTooLarge(detail)
+            raise ResponseTooLarge(
+                f"The answer has {size:,} characters. Allowed: {MOST_CHARACTERS:,}. Ask for fewer rows."
+            )
         return found
 
 
@@ -82,10 +83,10 @@ TOOLS: dict[str, AgentTool] = {}
 
 def _tool(run: Callable[..., ToolAnswer]) -> Callable[..., ToolAnswer]:
     """Offer a function as a tool: its keywords are what it takes."""
-    keywords = [one for one in signature(run).parameters.values() if one.kind is one.KEYWORD_ONLY]
     fields = {
         one.name: one.annotation if one.default is one.empty else NotRequired[one.annotation]
-        for one in keywords
+        for one in signature(run).parameters.values()
+        if one.kind is one.KEYWORD_ONLY
     }
     # mypy reads only literal ones.
     shape = TypedDict("Arguments", fields)  # type: ignore[misc]
