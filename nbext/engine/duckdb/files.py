@@ -114,7 +114,7 @@ def locked_down(
 def _ranks(connection: duckdb.DuckDBPyConnection) -> tuple[Wallets, Wallets]:
     """Return each wallet's rank by address, and the wallet of each rank."""
     with connection.cursor() as cursor:
-        added = cursor.execute(
+        added = cursor.sql(
             "SELECT wallet, place FROM generation_delta.ingest.places ORDER BY place, address"
         )
         wallets, places = (column.to_numpy() for column in added.to_arrow_table().columns)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbext.core.addresses import looks_like_address, normalised
@@ -133,6 +134,14 @@ def _declare_working(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress bar")
 
 
+def _folder(args: argparse.Namespace) -> Path:
+    from nbext.engine.ingest.sources import check_folder
+
+    if args.data:
+        check_folder(args.data)
+    return args.data or default_data_dir(current())
+
+
 def _ingest(args: argparse.Namespace) -> int:
     """Ingest the files and print the report; return 1 if a file is refused, a row bad, or compaction failed, else 0."""
     # Here, so that `nbext --help` and wrong arguments do not wait for DuckDB and Arrow to load.
@@ -231,11 +240,9 @@ def _print_report(report: Report) -> None:
 def _print_sources(args: argparse.Namespace) -> int:
     """Print the files in the order in which they were ingested: checksum, path, kind, rows, chain, time, options."""
     from nbext.engine import storage
-    from nbext.engine.ingest.sources import check_folder, source_lines
+    from nbext.engine.ingest.sources import source_lines
 
-    data = args.data or default_data_dir(current())
-    if args.data:
-        check_folder(data)
+    data = _folder(args)
     lines = source_lines(storage.current_generation(data))
     print("\n".join(lines) or f"{data} has no files that were ingested.")
     return 0
@@ -282,12 +289,9 @@ def _declare_compact(parser: argparse.ArgumentParser) -> None:
 def _compact(args: argparse.Namespace) -> int:
     """Compact the data folder, and print what is served; queries do not wait, and answers stay the same."""
     from nbext.engine.ingest.run import compact
-    from nbext.engine.ingest.sources import check_folder
     from nbext.engine.ingest.stage import DEFAULT_MEMORY
 
-    data = args.data or default_data_dir(current())
-    if args.data:
-        check_folder(data)
+    data = _folder(args)
     with bar(quiet=args.quiet) as progress:
         made = compact(data, memory=args.memory or DEFAULT_MEMORY, progress=progress)
     served = f"Now serving generation {made}, with the same rows."

@@ -13,7 +13,7 @@ from typing import Literal
 from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest.files import Source
 
-Holds = Literal["transfers", "tokens", "contracts", "blocks", "holders", "list"]
+Holds = Literal["transfers", "tokens", "contracts", "blocks", "holders"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Format:
     may: Mapping[str, Sequence[str]] = field(default_factory=dict)
     standard: str | None = None
     unit: str | None = None
+    source: str | None = None
 
     @property
     def all(self) -> Mapping[str, Sequence[str]]:
@@ -71,9 +72,8 @@ class Format:
 _SIDES = ({"from", "to"}, {"from_address", "to_address"})
 
 
-# JSON of another kind than the formats, which are tables; and what a quiet day's export may be.
-TOKEN_LIST = Format("token list", "list", {})
-EMPTY = Format("empty file", "list", {})
+# What a quiet day's export may be.
+EMPTY = Format("empty file", "tokens", {})
 # Tables of anybody's own, by --map: no file resembles one of them.
 OWN = "a table of transfers"
 

@@ -30,7 +30,7 @@ from nbext.core import strict_json
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import Chain, chain_of
 from nbext.engine.ingest.files import Source, open_regular
-from nbext.engine.ingest.formats import EMPTY, Format, recognise, recognised
+from nbext.engine.ingest.formats import EMPTY, Format, recognised
 from nbext.engine.ingest.stage import Stage, name
 from nbext.engine.schema import sql_literal
 from nbext.errors import IngestError
@@ -180,7 +180,7 @@ class FileTable:
 
 
 @contextmanager
-def unpacked(source: Source) -> Iterator[Any]:
+def _unpacked(source: Source) -> Iterator[Any]:
     """Open a text file as bytes of UTF-8, whatever it is packed in; what its reader says of it becomes its refusal."""
     with open_regular(source.path) as raw, _reading(source):
         file = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP) else raw
@@ -188,10 +188,8 @@ def unpacked(source: Source) -> Iterator[Any]:
         yield io.BytesIO(file.read().decode("utf-16").encode()) if wide else file
 
 
-def open_table(
-    stage: Stage, number: int, source: Source, renamed: Mapping[str, str]
-) -> FileTable | None:
-    """Open a Parquet, CSV or JSON file and recognise it; None of JSON that is no table, which may be a token list.
+def open_table(stage: Stage, number: int, source: Source, renamed: Mapping[str, str]) -> FileTable:
+    """Open a Parquet, CSV or JSON file and recognise it.
 
     ``renamed`` as of `recognise`. An empty file is a table without rows.
 
@@ -210,11 +208,9 @@ def open_table(
             "this is neither Parquet nor text. "
             "nbext reads Parquet, CSV, CSV.gz, JSON, NDJSON and token lists.",
         )
-    with unpacked(source) as file:
+    with _unpacked(source) as file:
         records = _json(file)
-        rows = _csv_rows(file) if records is None else _json_rows(source, *records, renamed)
-        if rows is None:
-            return None
+        rows = _csv_rows(file) if records is None else _json_rows(source, records)
         return _open_text(stage, number, source, renamed, rows)
 
 
@@ -320,8 +316,8 @@ def _texts(column: Any) -> Any:
     return column.cast(pa.string())
 
 
-def _json(file: Any) -> tuple[Iterator[Any], bool] | None:
-    """Return the records of a JSON file, and whether each is a line of it; None where it is no JSON."""
+def _json(file: Any) -> Iterator[Any] | None:
+    """Return the records of a JSON file; None where it is no JSON."""
     start = file.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip()
     file.seek(0)
     if start[:1] not in (b"{", b"["):
@@ -331,7 +327,7 @@ def _json(file: Any) -> tuple[Iterator[Any], bool] | None:
     # A document of one line is told from a first line by what it has, or by what follows.
     whole = isinstance(one, dict) and (_by_address(one) or not one.keys().isdisjoint(_NOT_RECORDS))
     if isinstance(one, dict) and (more.lstrip()[:1] == b"{" or not whole):
-        return (_flat(_record(line.removeprefix(codecs.BOM_UTF8))) for line in file), True
+        return (_flat(_record(line.removeprefix(codecs.BOM_UTF8))) for line in file)
     document = strict_json.parse(file.read().decode("utf-8-sig"))
     # Etherscan's API writes {"status", "message", "result": [...]}, Dune's {"result": {"rows": [...]}}, Blockscout's
     # {"items": [...], "next_page_params"}, Covalent's {"data": {"items": [...]}}.
@@ -344,7 +340,9 @@ def _json(file: Any) -> tuple[Iterator[Any], bool] | None:
             {"address": address, "claim" if isinstance(said, dict) else "balance": said}
             for address, said in document.items()
         ]
-    return map(_flat, document if isinstance(document, list) else [document]), False
+    elif isinstance(document, dict) and isinstance(document.get("tokens"), list):
+        document = [{"list": token} for token in document["tokens"]]
+    return map(_flat, document if isinstance(document, list) else [document])
 
 
 def _by_address(document: Any) -> bool:
@@ -377,19 +375,12 @@ def _record(line: bytes) -> Any:
         return None
 
 
-def _json_rows(
-    source: Source,
-    records: Iterator[Any],
-    by_line: bool,
-    renamed: Mapping[str, str],
-) -> _Rows | None:
+def _json_rows(source: Source, records: Iterator[Any]) -> _Rows:
     ragged: _Ragged = []
     first = list(islice(records, _LOOKED_AT))
     names = list(
         dict.fromkeys(key for record in first if isinstance(record, dict) for key in record)
     )
-    if not by_line and "tokens" in names and recognise(names, renamed) is None:
-        return None
     if not names and any(first):
         raise source.fault("its rows are no JSON objects.")
     numbered = enumerate(chain(first, records), 1)
@@ -427,8 +418,11 @@ def _of_records(
 
 
 def _as_text(value: Any) -> str | None:
+    if isinstance(value, str):
+        # JSON can write one half of a surrogate pair, which no UTF-8 file, DuckDB's included, can store.
+        return strict_json.LONE_SURROGATE.sub("\ufffd", value)
     # Python's texts of the others are no JSON: a column of ours holds neither lists nor objects.
-    return value if value is None or isinstance(value, str) else str(value).lower()
+    return None if value is None else str(value).lower()
 
 
 def _csv_rows(file: Any) -> _Rows:

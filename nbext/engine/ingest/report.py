@@ -88,21 +88,6 @@ ODDITIES = {
 
 
 @dataclass(frozen=True)
-class FileTaken:
-    """One file that was ingested."""
-
-    path: str
-    kind: str
-    rows: int
-    chain: str | None
-
-    @classmethod
-    def of(cls, file: FileTable) -> FileTaken:
-        """Return what was taken of a file's rows."""
-        return cls(file.source.name, file.kind.name, file.rows, file.chain_name)
-
-
-@dataclass(frozen=True)
 class BadRow:
     """One row that could not be read: its file, its number (the first row after a header is 1), and why.
 
@@ -199,7 +184,7 @@ class Report:
     nft: int = 0
     erc20_contracts: int = 0
     nft_contracts: int = 0
-    files: list[FileTaken] = field(default_factory=list)
+    files: list[FileTable] = field(default_factory=list)
     skipped: dict[str, int | None] = field(default_factory=dict)
     refused: list[IngestError] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
@@ -240,8 +225,8 @@ class Report:
 
     def _files(self) -> list[str]:
         lines = [
-            f"{short_path(f.path)}: {f.kind}, {how_many(f.rows, 'row')}"
-            + (f", {f.chain}" if f.chain else "")
+            f"{short_path(f.source.name)}: {f.kind.name}, {how_many(f.rows, 'row')}"
+            + (f", {f.chain_name}" if f.chain_name else "")
             for f in self.files
         ]
         lines += _shortened([f"  {snapshot}" for snapshot in self.snapshots], "of {}")
@@ -484,7 +469,7 @@ def _find_bad(stage: Stage, report: Report) -> list[tuple[Any, ...]]:
 
 def show_first_rows(stage: Stage, report: Report, files: list[FileTable]) -> None:
     """Fill the report of a dry run: what would be ingested, and how the first rows of each file are read."""
-    report.files = [FileTaken.of(file) for file in files]
+    report.files = files
     report.rows = sum(file.rows for file in files)
     report.preview = []
     _find_bad(stage, report)

@@ -15,7 +15,7 @@ import duckdb
 from nbext.core.chains import Chain
 from nbext.core.times import iso
 from nbext.engine import storage
-from nbext.engine.ingest import formats, reading
+from nbext.engine.ingest import reading
 from nbext.engine.ingest import report as counts
 from nbext.engine.ingest import sources as taken
 from nbext.engine.ingest.derive import (
@@ -32,7 +32,7 @@ from nbext.engine.ingest.derive.duplicates import Conflict
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.files import Source
 from nbext.engine.ingest.reading import FileTable
-from nbext.engine.ingest.report import FileTaken, Report
+from nbext.engine.ingest.report import Report
 from nbext.engine.ingest.stage import Stage, TakenOut
 from nbext.errors import IngestError
 
@@ -128,7 +128,7 @@ def take(run: IngestRun, fresh: dict[Source, int | None]) -> Report:
         report.odd["beside_replaced"] = taken.check_replaced(stage, job.replace_from, anew)
     rows_of = _append(run) if stage.appending else _build(run)
     report.snapshots = counts.snapshots_taken(stage)
-    report.files = [FileTaken.of(file) for file in run.opened]
+    report.files = run.opened
     counts.count_oddities(stage, report)
     report.removed = taken.removed(stage, run.out)
     report.replaced_before = taken.replaced_before(stage, run.out)
@@ -209,17 +209,13 @@ def _open(run: IngestRun, fresh: dict[Source, int | None]) -> None:
             with _refusing(source):
                 table = reading.open_table(stage, number, source, run.job.renamed)
                 # A quiet day's export; it replaces nothing that the data has.
-                if table is not None and not table.rows:
+                if not table.rows:
                     if run.job.replace_from is not None or run.job.removed:
                         raise source.fault("the file has no rows.")
                     run.report.empty.append(source.name)
                     continue
-                if table is None:
-                    count = facts.take_list(stage, number, source)
-                    table = FileTable(number, source, formats.TOKEN_LIST, {}, "", {}, count)
-                else:
-                    table.date_format = run.job.options.date_format
-                    table.find_chain(stage, run.job.chain)
+                table.date_format = run.job.options.date_format
+                table.find_chain(stage, run.job.chain)
                 run.opened.append(table)
         except Refused as without:
             # What the file gave before must stay, then, and what it was to replace too.

@@ -104,7 +104,11 @@ DAMAGED = [
         lambda path, log: path.write_text("<html><body>404</body></html>\n"),
         "no known format has any of these columns",
     ),
-    ("list.json", lambda path, log: path.write_text('{"tokens": 5}'), "not a token list"),
+    (
+        "list.json",
+        lambda path, log: path.write_text('{"tokens": 5}'),
+        "no known format has any of these columns: tokens",
+    ),
     ("list2.json", lambda path, log: path.write_text('{"tokens": ['), "the file cannot be read"),
     ("deep.json", lambda path, log: path.write_text("[" * 100_000), "the file cannot be read"),
     (

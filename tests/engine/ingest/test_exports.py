@@ -74,7 +74,7 @@ def test_an_addresss_erc20_transfers_are_read_exactly_in_each_tokens_unit(
         [*start(3, 1, 2), "1E-18", "", wallet(1001), "B token", "B"],
     )
     report = take(data, path, tokens_file)
-    assert next((file.kind, file.rows) for file in report.files) == (
+    assert next((file.kind.name, file.rows) for file in report.files) == (
         "ERC20 transfers (Etherscan's CSV export)",
         3,
     )
@@ -583,7 +583,7 @@ def test_blockscouts_answers_are_read_with_amounts_token_ids_and_counts(data, tm
         json.dumps({"items": items, "next_page_params": {"index": 3}})
     )
     report = take(data, tmp_path / "page.json")
-    assert ([file.kind for file in report.files], report.new) == (
+    assert ([file.kind.name for file in report.files], report.new) == (
         ["token transfers (Blockscout's API)"],
         3,
     )

@@ -17,7 +17,7 @@ import pytest
 
 from nbext.engine.ingest import reading
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
-from nbext.engine.ingest.reading import recognise
+from nbext.engine.ingest.formats import recognise
 from nbext.errors import IngestError, ValidationError
 from tests import slow
 from tests.engine.ingest.conftest import write_csv, write_parquet
@@ -225,7 +225,7 @@ def test_cryos_binary_addresses_and_value_strings_are_read(data, tmp_path, made)
         value_f64=[float(log.value) for log in made],
     )
     report = take(data, path, chain=None)
-    assert (report.files[0].kind, report.erc20) == ("erc20_transfers (cryo)", 3)
+    assert (report.files[0].kind.name, report.erc20) == ("erc20_transfers (cryo)", 3)
     assert balances(data) == tokens(made).balances
 
 
@@ -287,7 +287,7 @@ def test_dunes_decoded_events_are_read_with_their_chain_and_times(data, tmp_path
         value=["10", "3"],
     )
     report = take(data, erc20, erc721, erc1155, chain=None)
-    assert [(file.kind, file.chain) for file in report.files] == [
+    assert [(file.kind.name, file.chain_name) for file in report.files] == [
         ("ERC20 Transfer events (Dune)", "ethereum"),
         ("ERC721 Transfer events (Dune)", "ethereum"),
         ("ERC1155 TransferSingle events (Dune)", "ethereum"),

@@ -260,7 +260,7 @@ def test_a_log_that_a_file_of_blockscout_has_is_read(data, tmp_path):
     ]
     path = tmp_path / "token-transfers.csv"
     path.write_text("\r\n".join([header, *rows, ""]))
-    assert [file.kind for file in take(data, path).files] == [
+    assert [file.kind.name for file in take(data, path).files] == [
         "token transfers (Blockscout's CSV export)"
     ]
     with Tables(data) as tables:

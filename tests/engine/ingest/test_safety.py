@@ -78,7 +78,7 @@ def test_a_folder_gives_its_regular_files_and_follows_no_link(data, tmp_path, se
     (folder / "link.parquet").symlink_to(secret)
     (folder / "outside").symlink_to(secret.parent)
     report = take(data, folder)
-    assert [file.path for file in report.files] == [str(folder / "deep" / "a.parquet")]
+    assert [file.source.name for file in report.files] == [str(folder / "deep" / "a.parquet")]
     assert [str(error) for error in report.refused] == [
         f"{folder / 'link.parquet'}: a symbolic link; only regular files can be ingested."
     ]
@@ -100,7 +100,10 @@ def test_a_name_is_a_name_and_never_a_pattern_or_sql(data, tmp_path, log, name):
     write = write_csv if name.endswith(".csv") else write_parquet
     write(tmp_path / "in" / name, [log(0, 1, 10**20)])
     report = take(data, tmp_path / "in" / name)
-    assert ([file.path for file in report.files], report.new) == ([str(tmp_path / "in" / name)], 1)
+    assert ([file.source.name for file in report.files], report.new) == (
+        [str(tmp_path / "in" / name)],
+        1,
+    )
 
 
 def test_a_glob_gives_the_files_that_match(data, tmp_path, log):

@@ -56,7 +56,7 @@ def run(engine, sql, text, **tables):
     for name, table in tables.items():
         engine.register(name, table)
     statement = sql.statement(text)
-    return engine.execute(statement.text, dict(statement.values)).to_arrow_table()
+    return engine.sql(statement.text, params=dict(statement.values)).to_arrow_table()
 
 
 def rows_of(fetched, floats=None):

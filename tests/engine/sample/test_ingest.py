@@ -61,5 +61,5 @@ def test_the_example_files_are_taken_in_and_their_flaws_reported(tmp_path):
 def test_the_example_files_of_cryo_name_their_chain_themselves(tmp_path):
     write_example_files(tmp_path / "files")
     report = ingest([tmp_path / "files" / "base"], None, tmp_path / "data")
-    assert {file.chain for file in report.files} == {"base"}
+    assert {file.chain_name for file in report.files} == {"base"}
     assert (report.bad, report.refused, report.odd["duplicates"]) == ([], [], 0)

@@ -25,7 +25,7 @@ from nbext.engine.ingest.cluster import files
 from nbext.engine.ingest.cluster.stage import SparkStage
 from nbext.engine.ingest.derive import contracts, duplicates, facts, holdings, rows, tables
 from nbext.engine.ingest.reading import FileTable
-from nbext.engine.ingest.report import FileTaken, Report
+from nbext.engine.ingest.report import Report
 from nbext.engine.ingest.steps import create_inputs, manifest_of, take_facts
 from nbext.engine.schema import FOREVER, SQL_TYPES, TABLES
 from nbext.engine.spark.place import Place
@@ -299,7 +299,7 @@ class _Run:
     def report(self, groups: list[files.FileGroup]) -> Report:
         """Return what was read, and every oddity."""
         stage = self.stage
-        report = Report(files=[FileTaken.of(file) for file in self.opened])
+        report = Report(files=self.opened)
         counts.count_rows(stage)
         counts.count_oddities(stage, report)
         for file, why, value, n in stage.rows(

@@ -6,19 +6,15 @@ kinds, the one that comes first in `SOURCES` wins, field by field; within one ki
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from nbext.core.addresses import looks_like_address
-from nbext.core.chains import CHAINS, chain_of
-from nbext.core.rules import STANDARDS, is_whole
-from nbext.core.strict_json import LONE_SURROGATE
+from nbext.core.chains import chain_of
 from nbext.core.untrusted_text import visible
-from nbext.engine.ingest.files import Source, short_path
-from nbext.engine.ingest.reading import FileTable, unpacked, unreadable
+from nbext.engine.ingest.files import short_path
+from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import OF_A_FILE, Stage
 from nbext.engine.schema import sql_literal
 from nbext.errors import IngestError, ValidationError
@@ -56,12 +52,20 @@ def create_facts(stage: Stage) -> None:
             f"INSERT INTO facts SELECT {', '.join(FACTS)} FROM prev.ingest.facts WHERE source <> 'known'"
         )
     # Facts of the well-known contracts fill what no file says, and never contradict one.
-    insert_facts(stage, _well_known())
+    types = {
+        "VARCHAR": pa.string(),
+        "BIGINT": pa.int64(),
+        "INTEGER": pa.int32(),
+        "BOOLEAN": pa.bool_(),
+    }
+    schema = pa.schema((column, types[kind]) for column, kind in FACTS.items())
+    stage.insert("facts", pa.Table.from_pylist(list(_well_known()), schema))
 
 
 def take_table(stage: Stage, file: FileTable) -> None:
     """Add the facts of a tokens or contracts file."""
-    source = "contracts" if file.kind.holds == "contracts" else "tokens"
+    # Whoever curates a list has looked at its tokens.
+    source, verified = file.kind.source or file.kind.holds, "true" if file.kind.source else "NULL"
     address, chain, relation = file.text("address"), str(file.chain), file.relation
     if file.chain is None:
         chain, relation = "their_chain", _by_chain(stage, file)
@@ -72,7 +76,7 @@ def take_table(stage: Stage, file: FileTable) -> None:
     stage.run(f"""
         INSERT INTO facts SELECT {chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + row,
             {_standard(file)}, {_text(file, "name")}, {_text(file, "symbol")}, {decimals(file)}, {_text(file, "logo")},
-            NULL, NULL, lower({_text(file, "deployer")}), {file.whole("deployed_block")},
+            {verified}, NULL, lower({_text(file, "deployer")}), {file.whole("deployed_block")},
             {_supply(file)}
         FROM {relation} WHERE {ADDRESS.format(address)}""")
 
@@ -121,56 +125,6 @@ def declare(stage: Stage, file: FileTable) -> None:
         SELECT {file.chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + min(row), {standard},
             any_value({_text(file, "name")}), any_value({_text(file, "symbol")}), any_value({decimals(file)})
         FROM {file.relation} WHERE {ADDRESS.format(address)} GROUP BY 2""")
-
-
-def take_list(stage: Stage, number: int, source: Source) -> int:
-    """Add the facts of a token list in the Uniswap standard; return how many tokens it has.
-
-    Tokens on chains that nbext does not support are skipped, and counted as odd.
-    """
-    tokens = _read_list(source)
-    known = {chain.id for chain in CHAINS}
-    rows, bad, elsewhere = [], [], 0
-    for row, token in enumerate(tokens, 1):
-        why = _list_fault(token, known)
-        if why == ELSEWHERE:
-            elsewhere += 1
-        elif why:
-            bad.append((number, row, why, json.dumps(token)[:200]))
-        else:
-            rows.append(_list_fact(token, number * OF_A_FILE + row))
-    # Not a token list at all, most likely: reporting each of its entries as a bad row would hide that.
-    if tokens and len(bad) == len(tokens):
-        raise IngestError(
-            f"{source.shown}: no token of the list can be used; token 1: {bad[0][2]}.",
-            path=source.name,
-            row=1,
-        )
-    insert_facts(stage, rows)
-    if bad:
-        stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
-    stage.run("INSERT INTO odd VALUES (?, ?, ?)", [number, ELSEWHERE, elsewhere])
-    return len(tokens)
-
-
-def insert_facts(stage: Stage, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Add facts given as dicts of FACTS' columns; a missing key is unknown."""
-    rows = list(rows)
-    types = {
-        "VARCHAR": pa.string(),
-        "BIGINT": pa.int64(),
-        "INTEGER": pa.int32(),
-        "BOOLEAN": pa.bool_(),
-    }
-    stage.insert(
-        "facts",
-        pa.table(
-            {
-                column: pa.array([row.get(column) for row in rows], types[kind])
-                for column, kind in FACTS.items()
-            }
-        ),
-    )
 
 
 def merge_facts(stage: Stage) -> None:
@@ -304,59 +258,6 @@ def learn_decimals(stage: Stage, file: FileTable, address: str, decimals: int) -
         )
 
 
-def clean(text: object) -> str | None:
-    """Return text that can be stored: a lone surrogate becomes U+FFFD; anything but text is unknown.
-
-    Zero bytes at its end are a bytes32's, as old contracts return it.
-    """
-    # JSON can write one half of a surrogate pair, which no UTF-8 file, DuckDB's included, can store.
-    return (LONE_SURROGATE.sub("�", text.rstrip("\0")) or None) if isinstance(text, str) else None
-
-
-def _read_list(source: Source) -> list[Any]:
-    try:
-        with unpacked(source) as file:
-            document = json.loads(file.read().decode("utf-8-sig"))
-    except RecursionError as error:
-        raise unreadable(source, error) from None
-    tokens = document.get("tokens") if isinstance(document, dict) else None
-    if not isinstance(tokens, list):
-        raise source.fault("not a token list: it has no list under 'tokens'.")
-    return tokens
-
-
-def _list_fault(token: Any, known: set[int]) -> str | None:
-    if not isinstance(token, dict):
-        return "not an object"
-    if not isinstance(token.get("chainId"), int) or isinstance(token["chainId"], bool):
-        return "chainId is not a whole number"
-    # A list may name chains that are not EVM chains, whose addresses look different: they are not bad rows.
-    if token["chainId"] not in known:
-        return ELSEWHERE
-    if not isinstance(token.get("address"), str) or not looks_like_address(token["address"]):
-        return "not an address"
-    return None
-
-
-def _list_fact(token: Mapping[str, Any], seq: int) -> dict[str, Any]:
-    places = token.get("decimals")
-    # True is an int to Python; decimals are a uint8 to a contract.
-    whole = is_whole(places) and 0 <= places <= 255
-    named = str(token.get("standard", "")).upper()
-    return {
-        "chain_id": token["chainId"],
-        "address": token["address"].lower(),
-        "source": "list",
-        "seq": seq,
-        "standard": named if named in STANDARDS else "ERC20" if whole else None,
-        "name": clean(token.get("name")),
-        "symbol": clean(token.get("symbol")),
-        "decimals": places if whole else None,
-        "logo": clean(token.get("logoURI")),
-        "verified": True,
-    }
-
-
 def _text(file: FileTable, column: str) -> str:
     return f"nullif({file.text(column)}, '')"
 
@@ -389,15 +290,16 @@ def _standard(file: FileTable) -> str:
             f"CASE WHEN {is_true.format(file.text('is_erc721'))} THEN 'ERC721' "
             f"WHEN {is_true.format(file.text('is_erc20'))} THEN 'ERC20' END"
         )
-    # A collection has no decimals, so one or more of them make it an ERC20; zero or none prove nothing.
-    by_decimals = f"CASE WHEN {decimals(file)} > 0 THEN 'ERC20' END"
+    # A collection has no decimals, so one or more of them make it an ERC20; zero or none prove nothing, but in a list.
+    least = 0 if file.kind.source else 1
+    by_decimals = f"CASE WHEN {decimals(file)} >= {least} THEN 'ERC20' END"
     if file.has("standard"):
         return f"coalesce({standard_of(file.text('standard'))}, {by_decimals})"
     return f"'{file.kind.standard}'" if file.kind.standard else by_decimals
 
 
-def _well_known() -> Iterator[Mapping[str, Any]]:
-    """Return the facts of the well-known catalogue."""
+def _well_known() -> Iterator[dict[str, Any]]:
+    """Return the facts of the well-known catalogue; what is missing is unknown."""
     from nbext.engine.sample.known import KNOWN
 
     for entry in KNOWN:
