@@ -203,8 +203,8 @@ def _text(given: str, path: str) -> str:
         raise _refused(
             path, "The text has half a character (a lone surrogate), which UTF-8 cannot carry."
         )
-    # numpy's texts are texts, but not to every encoder.
-    return str(given)
+    # numpy's texts and enums are texts, but not to every encoder; str() of an enum is its name.
+    return str.__str__(given)
 
 
 def _number(given: Any, path: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import datetime
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -210,6 +211,8 @@ def _is_the_users(name: str) -> bool:
 
 def wallets_value(value: Any, source: str) -> Any:
     """Return many values as they are, for the client to send as whoever answers takes them; any other as JSON."""
+    if isinstance(value, os.PathLike):
+        return f"@{json_value(value)}"
     single = isinstance(value, str | bytes | Mapping) or getattr(value, "ndim", 1) == 0
     if single or not (isinstance(value, Iterable) or hasattr(value, "columns")):
         return json_value(value)
@@ -232,12 +235,15 @@ def json_value(value: Any) -> Any:
     Series, Index, arrays, tuples, ranges and sets (sorted) become lists; times become ISO-8601 in UTC
     (a time without a zone is taken as UTC); numpy's and pandas's numbers become Python's.
     """
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
     if isinstance(value, float | Decimal) and not math.isfinite(value):
         raise _not_json(
             f"{value} cannot be written as JSON; drop missing and infinite values first"
         )
     if value is None or isinstance(value, bool | str | Decimal):
-        return value
+        # str() of an enum that is a text is its name.
+        return str.__str__(value) if isinstance(value, str) else value
     if isinstance(value, int | float):
         # numpy's float64 is a float too, and writes itself otherwise.
         return int(value) if isinstance(value, int) else float(value)

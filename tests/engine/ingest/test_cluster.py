@@ -417,6 +417,11 @@ def test_every_form_has_the_same_rows_on_the_tables_that_the_cluster_wrote(machi
             "holders is not read on a cluster. Ingest it on one machine, "
             "or export the transfers with their log indexes.",
         ),
+        (
+            ("from", "to", "amount", "time", "hash", "contract", "log_index"),
+            [["0x" + "1" * 40, "0x" + "2" * 40, "1.5", 5, "0x" + "4" * 64, "0x" + "3" * 40, 1]],
+            "a table of transfers, by time is not read on a cluster. Ingest it on one machine, ",
+        ),
         (("a", "b"), [[1, 2]], "no known format has any of these columns: a, b"),
     ],
 )

@@ -6,6 +6,8 @@ import contextlib
 import datetime
 import json
 from decimal import Decimal
+from enum import Enum
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -80,6 +82,21 @@ def test_numbers_keep_their_digits():
 def test_a_number_of_too_many_digits_is_refused_before_they_are_written():
     # As a power of ten it would be 300 MB.
     assert refused('{"min": 1e300000000}') == "This is not JSON: a number has too many digits"
+
+
+class Token(str, Enum):  # noqa: UP042  str() of a StrEnum is its value
+    UNI = "UNI-V2"
+
+
+def test_a_path_and_an_enum_of_texts_are_the_text_that_they_hold():
+    assert read('{"a": {{one}}, "b": {{two}}}', one=Token.UNI, two=Path("x") / "y.csv") == {
+        "a": "UNI-V2",
+        "b": "x/y.csv",
+    }
+    assert read('{"wallet": {"in": {{allow}}}}', allow=Path("allow.csv")) == {
+        "wallet": {"in": "@allow.csv"}
+    }
+    assert [type(one) for one in read("[{{one}}]", one=Token.UNI)] == [str]
 
 
 def test_a_byte_order_mark_is_skipped_wherever_the_cell_begins():

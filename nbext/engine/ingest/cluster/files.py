@@ -236,8 +236,8 @@ def _check(
 ) -> None:
     """Refuse what needs an order of rows or Python: explorers' exports, batches in lists, holders' snapshots."""
     path = group.files[0].url
-    lacks = kind.holds == "transfers" and not {"contract", "log_index"} <= columns.keys()
-    if kind.holds == "holders" or lacks or columns.keys() & {"ids", "standard"}:
+    lacks = kind.holds == "transfers" and not {"contract", "log_index", "block"} <= columns.keys()
+    if kind.holds == "holders" or lacks or columns.keys() & {"ids", "standard", "amount"}:
         raise IngestError(
             f"{group.shown}: {kind.name} is not read on a cluster. Ingest it on one machine, "
             "or export the transfers with their log indexes.",
