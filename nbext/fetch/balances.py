@@ -38,11 +38,11 @@ Cause = Literal["unlogged", "left out", "other", "unknown"]
 _MOVES = "it rebases, takes a fee on transfer, or wraps ether (--deposits reads those logs)"
 _AGAIN = "The next fetch reads all blocks of the contract again: use another node."
 _DIFFERS: Mapping[Cause, str] = {
-    "unlogged": f"It moves balances without a Transfer, first in block {{first}}: {_MOVES}. Answers about it are "
+    "unlogged": f"It moves balances without a Transfer, first in block {{first:,}}: {_MOVES}. Answers about it are "
     "approximate.",
-    "left out": "The node left logs out: block {first} has transfers that it did not return. "
+    "left out": "The node left logs out: block {first:,} has transfers that it did not return. "
     + _AGAIN,
-    "other": "The node returned wrong logs: block {first} does not have all transfers that it returned. "
+    "other": "The node returned wrong logs: block {first:,} does not have all transfers that it returned. "
     + _AGAIN,
     "unknown": f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the "
     "old states that would show which. Answers about it are approximate.",
@@ -139,7 +139,9 @@ class Balances:
             sums[wallet] += amount or 0
         wrong = [wallet for wallet, amount in sums.items() if expected[wallet] != amount]
         minted = sum(
-            -amount for at, amount in self._moves(address, ZERO_ADDRESS, kind) if at <= block
+            -amount
+            for at, amount in self.coverage.moves_of(address, ZERO_ADDRESS, kind)
+            if at <= block
         )
         looked_into = wrong[:_LOOKED_INTO]
         if supply == minted:
@@ -164,8 +166,7 @@ class Balances:
         if supply is not None and (found is None or found.cause not in _WRONG):
             line += f" Its totalSupply is {supply:,} of the smallest unit, and {minted:,} by its transfers."
         if found is not None:
-            first = f"{found.block:,}" if found.block else ""
-            line += " " + _DIFFERS[found.cause].format(first=first)
+            line += " " + _DIFFERS[found.cause].format(first=found.block)
         cause: str | None = None
         if found is not None:
             cause = _WRONG[0] if found.cause in _WRONG else found.cause
@@ -179,9 +180,6 @@ class Balances:
         except NodeError:
             return None
 
-    def _moves(self, contract: str, wallet: str, kind: str) -> list[tuple[int, int]]:
-        return self.coverage.moves_of(contract, wallet, in_items=kind == "nft")
-
     def _divergence(self, contract: str, wallet: str, last: int, kind: str) -> Divergence:
         """Find the first block at which a wallet's balance differs from the contract's, and look at its transfers.
 
@@ -192,7 +190,7 @@ class Balances:
         last
             Where they differ; before the contract's first block nobody has a balance.
         """
-        moves = self._moves(contract, wallet, kind)
+        moves = self.coverage.moves_of(contract, wallet, kind)
         low, high = self.firsts[contract] - 1, last
         try:
             while high - low > 1:

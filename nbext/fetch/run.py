@@ -114,7 +114,7 @@ def fetch(
             "contract", "required", "a contract is missing. Write --contract UNI, or 0x...."
         )
     check_last_block(request)
-    interrupted, failed = False, None
+    failed: NbextError | None = None
     ending = ending or threading.Event()
     with open_coverage(data_dir, chain) as coverage:
         standards = addresses_of(request.contracts, chain, coverage.symbols())
@@ -129,7 +129,7 @@ def fetch(
             work.run()
         except KeyboardInterrupt:
             # Not as its context: the libraries' frames hold the URL, and some tracebacks print them.
-            interrupted = True
+            failed = QueryCancelled(f"The fetch was interrupted. {work.kept()}")
         except Refusal as refusal:
             failed = refusal.as_error()
         except NodeError as error:
@@ -147,8 +147,6 @@ def fetch(
         # What a node says may repeat its URL, whichever answer it is in.
         failed.args = tuple(map(node.redact, failed.args))
         raise failed
-    if interrupted:
-        raise QueryCancelled(f"The fetch was interrupted. {work.kept()}")
 
 
 def _end_in_time(ending: threading.Event, node: Node) -> None:
@@ -259,10 +257,12 @@ class _Fetch:
                     is_checked = True
             except QueryCancelled:
                 if not self.request.follow:
-                    before = f" before block {last:,}" if last and self._is_left(last) else ""
+                    before = f" before block {last:,}" if last and self._left(last) else ""
                     raise QueryCancelled(f"The fetch was stopped{before}. {self.kept()}") from None
             except (NodeError, Refusal, StorageError) as why:
                 if not self.request.follow:
+                    if last and (left := self._left(last)):
+                        self.output.say(f"Not covered: blocks {left}.")
                     raise
                 # A node that is away for a while, or an ingest beside it, is no reason to end: this is a service.
                 error = why.as_error() if isinstance(why, Refusal) else why
@@ -273,14 +273,16 @@ class _Fetch:
                 break
         self.output.say(f"The fetch was stopped. {self.kept()}")
 
-    def _is_left(self, last: int) -> bool:
-        return not self.firsts or bool(self.reader.plan(self.firsts, last))
+    def _left(self, last: int) -> str:
+        """Return the ranges of blocks that are not covered yet, in words; nothing where all are."""
+        plan = self.reader.plan(self.firsts, last) if self.firsts else [(None, 0, last)]
+        return " and ".join(dict.fromkeys(f"{first:,} to {end:,}" for _, first, end in plan))
 
     def _verify(self, last: int) -> None:
         """Say what is new, and compare balances."""
         from nbext.fetch.balances import Balances
 
-        if self.ending.is_set() and self._is_left(last):
+        if self.ending.is_set() and self._left(last):
             raise QueryCancelled("")
         if self.node.unchecked:
             self.output.say(

@@ -181,38 +181,31 @@ def read_metadata(
         There is no contract at an address.
     """
     codes = node.batch([("eth_getCode", (address, "latest")) for address in addresses])
-    gone = set()
-    for address, code in zip(addresses, codes, strict=True):
-        if isinstance(code, Refusal):
-            raise code.as_error(during=f"Whether {address} is a contract could not be read.")
-        if not _has_code(code):
-            gone.add(address)
-            if address not in fetched:
-                raise NodeError(
-                    f"There is no contract at {address} on this chain. Check the address and --chain. Of one that was "
-                    "destroyed --from-block N reads the logs."
-                )
     interfaces = (_SUPPORTS.format(each) for each in (_ERC721, _ERC1155, _NO_INTERFACE))
     asked = [_NAME, _SYMBOL, _DECIMALS, _SUPPLY, *interfaces]
     answers = read_calls(
         node, [(address, data) for address in addresses for data in asked], "latest"
     )
     cards = []
-    for address in addresses:
-        card = ContractMetadata(address)
-        said = [next(answers) for _ in asked]
-        if address in gone:
-            said = [Refusal(Meaning.REVERTED, finding="It has no code at the latest block")] * len(
+    for address, code in zip(addresses, codes, strict=True):
+        if isinstance(code, Refusal):
+            raise code.as_error(during=f"Whether {address} is a contract could not be read.")
+        card, said = ContractMetadata(address), [next(answers) for _ in asked]
+        if not _has_code(code):
+            if address not in fetched:
+                raise NodeError(
+                    f"There is no contract at {address} on this chain. Check the address and --chain. Of one that was "
+                    "destroyed --from-block N reads the logs."
+                )
+            said = [Refusal(Meaning.OTHER, finding="It has no code at the latest block")] * len(
                 asked
             )
         for what, answer in zip(_OF_ANSWERS, said, strict=True):
-            if isinstance(answer, Refusal) and (
-                address in gone or answer.meaning is not Meaning.REVERTED
-            ):
+            if isinstance(answer, Refusal) and answer.meaning is not Meaning.REVERTED:
                 card.unknown.append(what)
                 card.why = str(answer)
         name, symbol, decimals, supply, *supported = (
-            None if isinstance(answer, Refusal) else answer for answer in said
+            b"" if isinstance(answer, Refusal) else answer for answer in said
         )
         is_721, is_1155, says_yes_to_all = (_number(each) == 1 for each in supported)
         card.name, card.symbol = (
@@ -399,13 +392,13 @@ def _padded(number: int) -> str:
     return f"{number:064x}"
 
 
-def _number(raw: bytes | None) -> int | None:
-    return int.from_bytes(raw[:32]) if raw is not None and len(raw) >= 32 else None
+def _number(raw: bytes) -> int | None:
+    return int.from_bytes(raw[:32]) if len(raw) >= 32 else None
 
 
-def _text(raw: bytes | None) -> str | None:
+def _text(raw: bytes) -> str | None:
     """Return a string, or the bytes32 that old tokens return; None of what is neither."""
-    if raw is None or len(raw) < 32:
+    if len(raw) < 32:
         return None
     if len(raw) == 32:
         found = raw.rstrip(b"\0")

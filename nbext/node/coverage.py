@@ -228,44 +228,43 @@ class Coverage:
     def ids_moved_by(self, contract: str, wallets: Sequence[str]) -> dict[str, list[int]]:
         """Return the ERC1155 token ids that wallets were ever sent, or sent, of the stored files."""
         found: dict[str, set[int]] = {}
-        for path, _ in self._files_of(contract, "erc1155_transfers"):
-            for end in ("from", "to"):
-                of_them = [("contract_address", "=", contract), (end, "in", list(wallets))]
-                for row in pq.read_table(path, columns=[end, "id"], filters=of_them).to_pylist():
-                    found.setdefault(row[end], set()).add(int(row["id"]))
+        for end in ("from", "to"):
+            for row in self._stored("erc1155_transfers", contract, (end, "in", list(wallets))):
+                found.setdefault(row[end], set()).add(int(row["id"]))
         return {wallet: sorted(numbers) for wallet, numbers in found.items()}
 
-    def _files_of(self, contract: str, name: str) -> Iterator[tuple[str, list[Range]]]:
-        """Yield the files whose names begin so of the steps that cover a contract, and what these cover of it."""
-        for step in self.steps:
-            if ranges := step.covers.get(contract):
-                yield from (
-                    (path, ranges) for path in step.files if Path(path).name.startswith(name)
-                )
-
-    def moves_of(self, contract: str, wallet: str, *, in_items: bool) -> list[tuple[int, int]]:
-        """Return what a wallet received and sent of a token, or of a collection in items: blocks and signed amounts."""
+    def moves_of(self, contract: str, wallet: str, kind: str) -> list[tuple[int, int]]:
+        """Return what a wallet received and sent of a token, or of an nft in items: blocks and signed amounts."""
         return [
-            (row["block_number"], sign * (1 if in_items else int(row["value"])))
+            (row["block_number"], sign * (1 if kind == "nft" else int(row["value"])))
             for end, sign in (("to_address", 1), ("from_address", -1))
-            for row in self._transfers(contract, (end, "=", wallet))
+            for row in self._stored("token_transfers", contract, (end, "=", wallet))
         ]
 
     def log_indexes_of(self, contract: str, block: int) -> set[int]:
         """Return the log indexes of a contract's stored transfers in a block."""
-        return {row["log_index"] for row in self._transfers(contract, ("block_number", "=", block))}
+        at = ("block_number", "=", block)
+        return {row["log_index"] for row in self._stored("token_transfers", contract, at)}
 
-    def _transfers(self, contract: str, where: tuple[str, str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the stored ERC20 and ERC721 rows of a contract, each once; not those that a reorganisation orphaned."""
-        seen: set[tuple[int, int, str]] = set()
-        columns = ["block_number", "log_index", "value"]
-        for path, ranges in self._files_of(contract, "token_transfers"):
-            of_them = [("token_address", "=", contract), where]
-            for row in pq.read_table(path, columns=columns, filters=of_them).to_pylist():
-                key = (row["block_number"], row["log_index"], row["value"])
-                if key not in seen and any(first <= key[0] <= last for first, last in ranges):
-                    seen.add(key)
-                    yield row
+    def _stored(
+        self, name: str, contract: str, where: tuple[str, str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the stored rows of a contract, each once, of files of a name; not those that were orphaned since."""
+        names = _ERC1155_TRANSFERS if name.startswith("erc1155") else _TOKEN_TRANSFERS
+        of_them = [(names["contract"], "=", contract), where]
+        # A range is read again for more events.
+        seen = set()
+        for step in self.steps:
+            for path in step.files if contract in step.covers else ():
+                if not Path(path).name.startswith(name):
+                    continue
+                for row in pq.read_table(path, filters=of_them).to_pylist():
+                    block, values = row[names["block"]], tuple(row.values())
+                    if values not in seen and any(
+                        a <= block <= b for a, b in step.covers[contract]
+                    ):
+                        seen.add(values)
+                        yield row
 
     def forget(self, contract: str) -> None:
         """Cover nothing of a contract: its blocks are read again, and what they gave is taken out of the data then."""

@@ -62,8 +62,15 @@ class RangeReader:
             for contract, topics in self.topics.items()
             if firsts[contract] <= last
         }
+        # Those of which answers are there, of an earlier process, are ranges by themselves.
+        received = [(first, end) for _, first, end in self.coverage.received()]
         edges = sorted(
-            {edge for ranges in gaps.values() for first, end in ranges for edge in (first, end + 1)}
+            {
+                edge
+                for ranges in (*gaps.values(), received)
+                for first, end in ranges
+                for edge in (first, end + 1)
+            }
         )
         plan: deque[RangeTask] = deque()
         for first, after in pairwise(edges):
@@ -150,8 +157,10 @@ class _Work:
     def __init__(self, reader: RangeReader, plan: deque[RangeTask], last: int) -> None:
         self.reader, self.plan, self.last = reader, plan, last
         self.error: Exception | None = None
-        # Of an earlier process.
-        self._received = _cut_out(plan, reader.coverage, last)
+        # What an earlier process has received of ranges that are asked for otherwise now is of no use.
+        self._received = set(reader.coverage.received())
+        for task in self._received.difference(plan):
+            reader.coverage.receiving(*task).forget()
         self._lock = threading.Lock()
         self._ended = False
         self._rows = 0
@@ -275,26 +284,6 @@ class _Work:
             in_order = sorted([*self.plan, *tasks], key=lambda task: task[1])
             self.plan.clear()
             self.plan.extend(in_order)
-
-
-def _cut_out(plan: deque[RangeTask], coverage: Coverage, last: int) -> set[RangeTask]:
-    """Make the ranges of a plan whose answers are there tasks of their own; return them, and delete other answers."""
-    found = set()
-    for wanted, first, end in coverage.received():
-        around = next(
-            (task for task in plan if task[0] == wanted and task[1] <= first and end <= task[2]),
-            None,
-        )
-        if around is None or first <= last - NEAR < end:
-            coverage.receiving(wanted, first, end).forget()
-            continue
-        found.add((wanted, first, end))
-        place = plan.index(around)
-        plan.remove(around)
-        for begin, stop in ((end + 1, around[2]), (first, end), (around[1], first - 1)):
-            if begin <= stop:
-                plan.insert(place, (wanted, begin, stop))
-    return found
 
 
 def _unread(first: int, end: int) -> str:
