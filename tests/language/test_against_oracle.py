@@ -208,7 +208,7 @@ THREE = st.tuples(requests(saved=False), requests(), requests())
 
 
 # Few: a newcomer's first run is not the place to find a rare one.
-@settings(max_examples=3, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(world=worlds(), asked=THREE)
 def test_duckdb_answers_what_the_oracle_says(world, asked):
     check(world, prepared(asked))
@@ -216,7 +216,7 @@ def test_duckdb_answers_what_the_oracle_says(world, asked):
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(4))  # sixty in all, on every core
-@settings(max_examples=15, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(world=worlds(), asked=THREE)
 def test_duckdb_answers_what_the_oracle_says_of_many_chains_and_queries(part, world, asked):
     check(world, prepared(asked))
@@ -226,7 +226,7 @@ def test_duckdb_answers_what_the_oracle_says_of_many_chains_and_queries(part, wo
 _NO_DAY = {"activity": {"transfers": {"min": 0}, "activeDays": {"max": 1}}}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(asked=st.tuples(requests(saved=False), requests()))
 @example(asked=({"filters": _NO_DAY}, {"filters": _NO_DAY}))
 def test_the_canonical_form_is_a_request_that_means_the_same(asked):

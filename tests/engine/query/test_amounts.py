@@ -27,9 +27,7 @@ AMOUNTS = st.one_of(
     st.integers(-MAX, MAX),
     st.integers(-9, 9),
 )
-SETTINGS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SETTINGS = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
