@@ -9,8 +9,10 @@ import re
 import threading
 from typing import Any
 
+import nbformat
 import pandas as pd
 import pytest
+from nbclient import NotebookClient
 
 import nbext
 from nbext.client.segment_run import Progress
@@ -732,3 +734,18 @@ def test_after_a_change_the_rows_of_the_run_before_are_marked(shell):
     assert (form.stale.shown["hidden"], form.result.value) == (False, rows)
     assert form.stale.value == "These rows are of the query before it changed."
     form.background.drop()
+
+
+@pytest.mark.slow
+def test_three_forms_leave_twelve_kilobytes_of_state_in_a_notebook_and_no_row(home):
+    sources = (
+        "import nbext\nform = nbext.search_form('ape')\n_ = form.background.join(30)\nform",
+        "form = nbext.segment_form({'token': {'token': 'UNI'}})\n_ = form.background.join(30)\nform",
+        "rows = form.client.execute_segment({'token': {'token': 'UNI'}})\nnbext.explore(rows)",
+    )
+    notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
+    NotebookClient(notebook, timeout=120).execute()
+    state = json.dumps(notebook.metadata["widgets"])
+    assert state.count('"nbext.notebook.views.view.View"') == 3
+    assert len(state) < 12_000
+    assert not re.search(r"0x[0-9a-f]{40}|BoredApe", state)
