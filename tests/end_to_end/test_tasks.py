@@ -123,10 +123,12 @@ TASKS = (
 
 
 @pytest.fixture
-def shell(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def shell(tmp_path_factory, monkeypatch):
+    # Not tmp_path, which is removed before IPython ends its history.
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.chdir(home)
     for name in ("IPYTHONDIR", "NBEXT_DATA_DIR"):
-        monkeypatch.setenv(name, str(tmp_path / name))
+        monkeypatch.setenv(name, str(home / name))
     for name in ("NBEXT_BASE_URL", "NBEXT_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with loaded_shell() as made:
