@@ -29,7 +29,7 @@ def shares(
     detail = f"{count:,} wallets with {floor:,} to {most:,} each do not get {total:,} together."
     bound, left, rest = dict[str, int](), total, dict(weights)
     if not count or floor > most or floor * count > total:
-        raise _refused("/total", detail)
+        raise ValidationError.of("/total", "range", detail)
     while True:
         whole = sum(rest.values()) or 1
         shared = {one: weight * left for one, weight in rest.items()}
@@ -43,7 +43,7 @@ def shares(
         rest = {one: weight for one, weight in rest.items() if one not in bound}
         left = total - sum(bound.values())
     if left and not any(rest.values()):
-        raise _refused("/total", detail)
+        raise ValidationError.of("/total", "range", detail)
     parts = {one: divmod(part, whole) for one, part in shared.items()}
     amounts = {one: bound[one] if one in bound else parts[one][0] for one in weights}
     # Sorting is stable: of equal remainders the first ones come first.
@@ -52,9 +52,6 @@ def shares(
         amounts[one] += 1
     if empty := list(amounts.values()).count(0):
         detail = f"{empty:,} of {count:,} wallets would get less than one smallest unit, which is nothing."
-        raise _refused("/rows", f"{detail} Leave them out with at_least, or give a floor.")
+        detail += " Leave them out with at_least, or give a floor."
+        raise ValidationError.of("/rows", "range", detail)
     return amounts
-
-
-def _refused(pointer: str, detail: str) -> ValidationError:
-    return ValidationError.of(pointer, "range", detail)

@@ -89,7 +89,7 @@ def write_files(
 ) -> None:
     """Write all files of a payout into an empty folder."""
     files = {
-        MANIFEST: [json.dumps(manifest, indent=2)],
+        MANIFEST: [json.dumps(manifest, indent=2, default=str)],
         CLAIMS: [claims.csv()],
         "left_out.csv": [
             "address,reason\n",
@@ -153,10 +153,10 @@ def proof(folder: str | Path, address: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("ascii", "replace")
-    except OSError as error:
-        raise StorageError(f"{visible(path)} cannot be read: {error.strerror}.") from None
+    # A link to a device would be read without an end.
+    if not path.is_file():
+        raise StorageError(f"{visible(path)} is not there.")
+    return path.read_bytes().decode("ascii", "replace")
 
 
 def _standard_json(claims: Claims) -> Iterator[str]:

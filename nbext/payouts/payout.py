@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from nbext import __version__
 from nbext.client import frames
 from nbext.client.addresses import AddressColumn, NotAddresses, texts_of
 from nbext.connect import connect
@@ -21,7 +20,7 @@ from nbext.core.atomic_files import whole_folder
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import is_whole
 from nbext.core.strict_json import to_json
-from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
+from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import quoted, shown, visible
 from nbext.errors import DiskFull, StorageError, ValidationError
 from nbext.payouts.amounts import fitting, shares
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
 # Differences and wallets that are listed; the others are counted.
 _MOST = 20
+_WHOLE = re.compile(r"[0-9]{1,100}")
 _AMOUNT = re.compile(r"[0-9]{1,78}(\.[0-9]{1,78})?")
 
 
@@ -106,11 +106,10 @@ def payout(
     claims = Claims(shares(kept, **raw))
     manifest = {
         "format": FORMAT,
-        "nbext": __version__,
         **source,
         "token": token,
         "terms": {**amounts, "of": token and token["address"], "rule": rule}
-        | {"pay_contracts": pay_contracts},
+        | {"pay_contracts": bool(pay_contracts)},
         **claims.outcome(),
         "notes": [*notes, said],
     }
@@ -121,6 +120,8 @@ def payout(
     except OSError as error:
         message = f"{visible(folder)} cannot be written: {error.strerror}."
         raise DiskFull.where(error, message) from None
+    if read_manifest(folder)["root"] != manifest["root"]:
+        raise StorageError(f"{visible(folder)} was written by another payout at the same time.")
     return _table(claims, folder, manifest)
 
 
@@ -148,9 +149,8 @@ def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) 
         # The client would read a file whose name a stranger wrote into the request.
         if request is None or b'"@' in to_json(request):
             raise StorageError(f"{visible(folder)} has no request that can be asked again.")
-        again, moved = _ask(client, **request), ""
-        if client.data != data and at:
-            moved = " The data has changed since, and was asked as of then."
+        again = _ask(client, **request)
+        if at and Provenance.of(again).as_of != at:
             filters = {"asOf": at["block"], **request["filters"]}
             again = _ask(client, **{**request, "filters": filters})
         with TemporaryDirectory() as scratch:
@@ -161,14 +161,15 @@ def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) 
     except (KeyError, TypeError) as error:
         raise StorageError(f"{visible(folder / MANIFEST)} is damaged: {error!r}.") from None
     # Other data, and each answer of another service, have other ids.
-    free = ["nbext", "notes", *(["request", "id", "data"] if moved or data is None else [])]
+    is_other = client.data != data or data is None
+    free = ["notes", *(["request", "id", "data"] if is_other else [])]
     fresh |= {name: said.get(name) for name in free}
+    moved = " The data has changed since, and was asked as of then." if client.data != data else ""
     differences = [*_changes(MANIFEST, said, fresh), *files, *_changes(CLAIMS, found, claims)]
     if differences:
         first = f"{visible(folder)} has {len(differences):,} differences from what its request gives.{moved}"
         raise StorageError("\n  ".join([first, *differences[:_MOST]]))
-    count = f"{visible(folder)}: {len(claims):,} claims, their sum and their root"
-    return f"{count} are what the request gives.{moved}"
+    return f"{visible(folder)}: {len(claims):,} claims, their sum and their root are what the request gives.{moved}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -219,7 +220,7 @@ def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, An
             notes.append(
                 f"The service has no {quoted(rule)}: `nbext payout verify` cannot check amounts."
             )
-    source = {
+    return {
         "request": request,
         "id": about.segment_id,
         "chain": about.chain or client.settings["chain"],
@@ -227,8 +228,7 @@ def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, An
         # No answer of a service has it.
         "block_hash": None,
         "data": client.data if request else None,
-    }
-    return source, notes
+    }, notes
 
 
 def _token(client: Client, chain: str, of: str) -> dict[str, Any]:
@@ -261,8 +261,10 @@ def _contracts(
         return [], "The service does not say which wallets are contracts: they are paid, too."
     filters = {"wallet": {"in": wallets, "contract": True}, "exclude": [], "chain": chain}
     found = _ask(client, filters, "AND", "all")["address"].tolist()
-    listed = ", ".join(found[:_MOST]) + ", ..." * (len(found) > _MOST)
-    said = f"{len(found):,} known contracts are {'paid' if paid else 'left out'}{': ' * bool(found)}{listed}."
+    done = "paid" if paid else "left out"
+    said = (
+        f"{len(found):,} known contracts are {done}{': ' * bool(found)}{', '.join(found[:_MOST])}."
+    )
     return [] if paid else found, f"{said} A contract that the data does not know as one is paid."
 
 
@@ -273,19 +275,19 @@ def _weighted(rows: pd.DataFrame, rule: str) -> dict[str, int]:
         packed, good, _ = column.packed()
     except NotAddresses as error:
         raise _refused("/rows", str(error)) from None
-    if wrong := [row for row, is_good in enumerate(good) if not is_good]:
+    if wrong := (~good).nonzero()[0].tolist():
         raise _refused("/rows", column.faults(wrong, "rows"))
-    values = [1] * len(rows) if rule == "equal" else rows[_column(rows, rule)].tolist()
+    values = [1] * len(good) if rule == "equal" else list(rows[_column(rows, rule)])
     weights = dict[str, int]()
     for address, value in zip(texts_of(packed.tobytes()), values, strict=True):
-        # What is no integer has other texts than digits.
-        weight = uint256_of(str(value))
+        # What is no integer has other texts than digits; sums of balances may be larger than one balance.
+        weight = _WHOLE.fullmatch(str(value))
         if weight is None:
             detail = f"{address} has {visible(repr(value), 80)}. A weight is a whole number from 0, and no float."
             raise _refused("/rule", detail)
         if address in weights:
             raise _refused("/rows", f"{address} is there twice. Add up its rows: it has one claim.")
-        weights[address] = weight
+        weights[address] = int(weight[0])
     if not weights:
         raise _refused("/rows", "The table has no rows.")
     return dict(sorted(weights.items()))
@@ -293,7 +295,7 @@ def _weighted(rows: pd.DataFrame, rule: str) -> dict[str, int]:
 
 def _column(rows: pd.DataFrame, rule: str) -> Any:
     """Return the name of the column of the weights."""
-    names = rows.columns.tolist()
+    names = list(getattr(rows, "columns", []))
     if rule == "proportional":
         found = [name for name in names if str(name).endswith(("_raw", "_count"))]
     else:
@@ -337,8 +339,11 @@ def _table(claims: Claims, folder: Path, manifest: Mapping[str, Any]) -> pd.Data
         # Divided as integers: rounded once.
         table["amount"] = [amount / 10 ** token["decimals"] for amount in amounts]
     table["amount_raw"] = frames.typed_column(amounts, "uint256")
-    about = {"folder": str(folder), **manifest}
-    return Provenance(operation="payout", warnings=manifest["notes"], payout=about).attach(table)
+    return Provenance(
+        operation="payout",
+        warnings=manifest["notes"],
+        payout={"folder": str(folder), **manifest},
+    ).attach(table)
 
 
 def _refused(pointer: str, detail: str) -> ValidationError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def _words(numbers: Iterable[int]) -> Bytes:
 
 def standard_leaves(addresses: Bytes, amounts: Collection[int]) -> Bytes:
     """Return the leaves of OpenZeppelin's standard tree: ``abi.encode(address, amount)``, hashed twice."""
-    padded = np.pad(addresses, ((0, 0), (HASH - addresses.shape[1], 0)))
+    padded = np.pad(addresses, ((0, 0), (12, 0)))
     return keccak(keccak(np.hstack([padded, _words(amounts)])))
 
 
@@ -53,10 +54,8 @@ class MerkleTree:
         while end:
             # All of whose children are there already.
             start = end // 2
-            pairs = self.nodes[2 * start + 1 : 2 * end + 1].reshape(-1, 2, HASH)
-            turned = _comparable(pairs[:, 0]) > _comparable(pairs[:, 1])
-            pairs = np.where(turned[:, None, None], pairs[:, ::-1], pairs)
-            self.nodes[start:end] = keccak(pairs.reshape(-1, 2 * HASH))
+            pairs = np.sort(_comparable(self.nodes[2 * start + 1 : 2 * end + 1]).reshape(-1, 2))
+            self.nodes[start:end] = keccak(pairs.view(np.uint8))
             end = start
 
     @cached_property
@@ -73,6 +72,6 @@ class MerkleTree:
         return found
 
 
-def _comparable(hashes: Bytes) -> np.ndarray[tuple[int], np.dtype[np.bytes_]]:
+def _comparable(hashes: Bytes) -> Any:
     # Zeros at the end, which numpy does not look at, change nothing where all texts are of one length.
     return np.ascontiguousarray(hashes).view(f"S{HASH}").ravel()

@@ -217,7 +217,7 @@ def _addressed(part: Any) -> Any:
     return next((one.address for one in CONTRACTS if one.symbol == part), part)
 
 
-def generation(data_dir: Path, world: World = WORLD) -> Path:
+def generation(data_dir: Path, world: World = WORLD, fingerprint: str = "f0f0f0") -> Path:
     """Write a world as the current generation of a data folder, and return the generation's folder."""
     folder = storage.create_building(data_dir)
     with duckdb.connect(folder / "tables.duckdb") as connection:
@@ -235,7 +235,7 @@ def generation(data_dir: Path, world: World = WORLD) -> Path:
         for chain_id, last in world.last_blocks.items()
     ]
     manifest = {
-        "fingerprint": "f0f0f0",
+        "fingerprint": fingerprint,
         "name": "forms",
         "synthetic": True,
         "created_at": "2021-01-01T00:00:00Z",

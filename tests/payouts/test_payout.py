@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,6 +17,8 @@ from nbext import Client, cli
 from nbext.errors import StorageError, ValidationError
 from nbext.payouts.payout import verify_payout
 from nbext.settings import Settings
+from tests.analysis.conftest import random_world
+from tests.engine import forms
 from tests.service.conftest import KEY, Running
 
 UNI = {"token": {"token": "UNI", "balance": {"min": "1000"}}}
@@ -191,7 +195,7 @@ def test_whatever_is_changed_in_a_folder_is_named(folder, client, running, monke
             lines[0] + "".join(f"{at},{line.split(',', 1)[1]}" for at, line in enumerate(lines[2:]))
         ),
         "claims.csv is damaged": changed("claims.csv", lines[1], ""),
-        "claims.csv cannot be read: No such file": lambda folder: (folder / "claims.csv").unlink(),
+        "claims.csv is not there": lambda folder: (folder / "claims.csv").unlink(),
         "tree.json is changed": changed("tree.json", amount, more),
         "indexed.json is changed": changed("indexed.json", f"{int(amount):#x}", "0x1"),
         "left_out.csv is changed": lambda folder: (folder / "left_out.csv").unlink(),
@@ -356,6 +360,63 @@ def test_a_folder_that_is_there_is_left_as_it_is(pay, rows, tmp_path):
     with pytest.raises(StorageError, match="cannot be written: No such file or directory"):
         pay(rows, "1000", "UNI", to=tmp_path / "no/folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "gone", "there"]
+
+
+def test_a_payout_is_verified_at_its_block_where_the_data_has_grown_since(client, tmp_path):
+    world = random_world(1)
+    # A chain as it is known up to its sixth block, and then to its end.
+    early = [one for one in world.transfers if one.block <= 6]
+    grown = replace(
+        world,
+        transfers=early,
+        last_blocks={one: min(last, 6) for one, last in world.last_blocks.items()},
+    )
+    said = []
+    for name, one in (("early", grown), ("late", world)):
+        forms.generation(tmp_path / name, one, name.encode().hex())
+        running = Running(tmp_path / name, tmp_path / f"state-{name}")
+        with Client(running.url, KEY, settings=client.settings) as each:
+            rows = each.execute_segment({"token": {"token": "USDC"}}, limit="all")
+            if name == "early":
+                nbext.payout(
+                    rows, 10**30, rule="USDC_balance", floor=1, to=tmp_path / "drop", client=each
+                )
+            said.append((rows["USDC_balance_raw"].tolist(), verify_payout(tmp_path / "drop", each)))
+        running.stop()
+    (before, same), (after, moved) = said
+    assert before != after
+    assert moved == f"{same} The data has changed since, and was asked as of then."
+
+
+def test_a_payout_to_one_wallet_has_a_root_without_a_proof(pay, tmp_path):
+    pay([ONE], np.int64(7), pay_contracts=np.bool_(False))
+    found = nbext.proof(tmp_path / "drop", ONE)
+    assert (found["amount"], found["proof"], found["indexed_proof"]) == ("7", [], [])
+    assert json.loads((tmp_path / "drop/indexed.json").read_text()) == {
+        "merkleRoot": found["indexed_root"],
+        "tokenTotal": "0x7",
+        "claims": {ONE: {"index": 0, "amount": "0x7", "proof": []}},
+    }
+    assert said(tmp_path / "drop")["terms"]["total"] == "7"
+
+
+def test_a_link_to_a_device_is_not_read(folder, client):
+    (folder / "claims.csv").unlink()
+    (folder / "claims.csv").symlink_to("/dev/zero")
+    with pytest.raises(StorageError, match="is not there"):
+        nbext.proof(folder, ONE)
+    with pytest.raises(StorageError, match="is not there"):
+        verify_payout(folder, client)
+
+
+def test_a_manifest_cannot_have_files_written(folder, client, tmp_path):
+    manifest = said(folder)
+    for part in ("request", "terms"):
+        changes = {**manifest[part], "to": str(tmp_path / "stolen.csv"), "overwrite": True}
+        (folder / "manifest.json").write_text(json.dumps({**manifest, part: changes}))
+        with pytest.raises(StorageError, match="is damaged"):
+            verify_payout(folder, client)
+    assert not (tmp_path / "stolen.csv").exists()
 
 
 def test_of_another_service_it_is_said_that_contracts_are_not_known(running, client, tmp_path):
