@@ -71,6 +71,20 @@ def test_what_is_no_integer_is_the_nearest_float_and_what_is_missing_stays_missi
     assert column([1, 2]).astype("int64").tolist() == [1, 2]
 
 
+def test_what_pandas_does_with_exact_columns_is_exact_or_asked_of_the_floats_beside_them():
+    values = [5 * 10**24 + 1, 7, 9 * 10**24, 5 * 10**24]
+    table = pd.DataFrame({"amount": [one / 10**18 for one in values], "raw": column(values)})
+    by_size = table.sort_values("raw", ascending=False)
+    assert plain(by_size["raw"]) == sorted(values, reverse=True)
+    assert (int(table["raw"].sum()), int(table["raw"].max())) == (sum(values), max(values))
+    # pandas' own code has these for numbers of 64 bits alone.
+    for of_raw in (lambda: table.nlargest(2, "raw"), table["raw"].describe):
+        with pytest.raises(TypeError):
+            of_raw()
+    assert plain(table.nlargest(2, ["amount"])["raw"])[0] == max(values)
+    assert table["amount"].describe()["count"] == 4
+
+
 def test_exact_columns_are_read_back_by_others_as_they_were(tmp_path):
     table = pd.DataFrame({"raw": column([5 * 10**24, 3]) + 1})
     table.to_parquet(tmp_path / "raw.parquet")
