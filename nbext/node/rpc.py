@@ -194,20 +194,18 @@ class Node:
         return answers
 
     def of_each(self, method: str, *params: Any) -> dict[str, Any]:
-        """Return what each endpoint answers, by its name."""
+        """Return what each endpoint answers, by its name; of one that failed last, nothing: it rests."""
         found = {}
-        for endpoint in self.endpoints:
+        for endpoint in [each for each in self.endpoints if not each.failed]:
             for _ in range(3):
                 try:
                     answer = self._post(endpoint, [(method, params)], single=True)[0]
                 except Refusal as refusal:
-                    answer = refusal
+                    answer = refusal.with_traceback(None)
                 if not isinstance(answer, Refusal) or answer.meaning not in _AGAIN:
                     break
                 self._pause(endpoint, answer)
-            found[endpoint.name] = (
-                answer.with_traceback(None) if isinstance(answer, Refusal) else answer
-            )
+            found[endpoint.name] = answer
         return found
 
     def leave_out(self, name: str) -> None:
