@@ -90,7 +90,6 @@ def test_only_this_module_decides_what_is_shown_as_an_escape():
 
 # What may go into HTML as it is: a random id, HTML that was made of escaped parts, pandas' own HTML, one of our words.
 OURS = {
-    "self._display_id",
     "made.html",
     "size.lstrip()",
     "self.status",

@@ -100,10 +100,10 @@ class Form(ViewPart, ABC):
             _update_display(self._snapshot_bundle(), raw=True, display_id=self.view.snapshot)
 
     def _snapshot_bundle(self) -> dict[str, str]:
-        made = self.snapshot()
+        made, own = self.snapshot(), self.view.snapshot
         # With its styles inside: it is what converted notebooks have, and other front ends.
         body = (
-            f'<div class="nbext-snapshot {self.view.snapshot} mathjax_ignore tex2jax_ignore"><style>{TWIN}</style>'
+            f'<div class="nbext-snapshot {own} mathjax_ignore tex2jax_ignore"><style>{TWIN}</style>'
             f'<div class="nbext-title">{html(self.title)}</div>{made.html}</div>'
         )
         return {"text/html": body, "text/plain": made.text}
