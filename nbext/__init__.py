@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nbext.client.addresses import addresses
     from nbext.connect import connect
     from nbext.core.provenance import AnswerWarning
-    from nbext.notebook.forms import explore, search_form, segment_form, show, signup_form
+    from nbext.notebook.forms import explore, page, search_form, segment_form, show, signup_form
     from nbext.payouts.folder import proof
     from nbext.payouts.payout import payout
 
@@ -47,6 +47,7 @@ __all__ = [
     "addresses",
     "connect",
     "explore",
+    "page",
     "payout",
     "proof",
     "search_form",
@@ -66,7 +67,8 @@ _HOMES = {
     "proof": "nbext.payouts.folder",
     **dict.fromkeys(analysis.__all__, "nbext.analysis"),
     **dict.fromkeys(
-        ("explore", "search_form", "segment_form", "show", "signup_form"), "nbext.notebook.forms"
+        ("explore", "page", "search_form", "segment_form", "show", "signup_form"),
+        "nbext.notebook.forms",
     ),
 }
 

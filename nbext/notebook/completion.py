@@ -106,9 +106,8 @@ def _in_line(session: Session, grammar: Grammar, rest: str, filters: str) -> Off
         typed = typed.rpartition("{{")[2]
         words = _python(session, typed)
     elif typed.startswith("-"):
-        words = [flag for flag in (own() if own else grammar.flags) if flag.startswith("--")]
-        meanings = {} if own else {flag: one.help for flag, one in grammar.flags.items()}
-        helps = {flag: _line("option", meanings.get(flag)) for flag in words}
+        words = (flag for flag in (own() if own else grammar.flags) if flag.startswith("--"))
+        helps = {flag: _line("option", one.help) for flag, one in grammar.flags.items()}
     elif option is None or option.kind != "text":
         words = grammar.completes(session, [word for word in done if word], typed)
         if grammar is NBEXT and not any(done):
@@ -152,22 +151,17 @@ def _in_body(session: Session, text: str) -> Offer:
 def _said(session: Session, offer: Offer, word: str) -> str:
     """Return what a word is, and what is known of it, in one line."""
     bare = word.strip('": ')
-    if bare in offer.help:
-        return offer.help[bare]
-    if bare in session.vocabulary.chains:
-        return "chain"
     for (kind, chain), symbols in session.vocabulary.known.items():
         if bare in symbols:
-            return _line(kind, f"{symbols[bare]} on {chain}")
-    name, _, column = bare.partition(".")
-    if name in session.names:
-        return "column" if column else _line("variable", type(session.names[name]).__name__)
-    return "value"
+            return f"{kind}: {visible(symbols[bare], _ROOM)} on {visible(chain, _ROOM)}"
+    if bare.partition(".")[0] in session.names:
+        return "variable"
+    return offer.help.get(bare, "chain" if bare in session.vocabulary.chains else "value")
 
 
-def _line(kind: str, meaning: str | None) -> str:
+def _line(kind: str, meaning: str) -> str:
     # The first sentence: a description may have several.
-    first = re.split(r"(?<=[^.])\.(?:\s|$)", meaning or "", maxsplit=1)[0]
+    first = re.split(r"(?<=[^.])\.(?:\s|$)", meaning, maxsplit=1)[0]
     shown = first if len(first) <= _ROOM else f"{first[: _ROOM - 1]}…"
     return f"{kind}: {visible(shown)}" if first else kind
 

@@ -200,8 +200,9 @@ def row_columns(filters: str, facts: Iterable[str]) -> list[str]:
         f"{symbol}_{'balance' if key == 'token' else 'count'}"
         for key, symbol in _HELD.findall(filters)
     ]
-    asked = [fact for fact in facts if fact != "share" and f'"{fact}"' in filters]
-    return list(dict.fromkeys([*held, *asked, "address"]))
+    return list(
+        dict.fromkeys([*held, *(fact for fact in facts if f'"{fact}"' in filters), "address"])
+    )
 
 
 def contract_kinds(root: Schema, path: Sequence[str]) -> list[Kind]:

@@ -28,6 +28,7 @@ from nbext.node.rpc import Node
 from nbext.settings import Secret
 from tests.benchmarks.measure import Took, apart, high_water
 from tests.benchmarks.table import Row
+from tests.node.faults import bloom_of
 
 COIN = "0x" + "c0" * 20
 IN_A_BLOCK, WALLETS = 10, 50_000
@@ -44,8 +45,7 @@ class Many:
 
     def __init__(self, logs: int) -> None:
         self.head = logs // IN_A_BLOCK
-        # A full filter excludes nothing: to make a true one of each block would take the server longer than ours reads.
-        self._bloom = f"0x{'f' * 512}"
+        self._bloom = f"0x{bloom_of([COIN, TRANSFER]):0512x}"
 
     def answer(self, call: dict[str, Any]) -> str:
         """Return a result as JSON."""

@@ -31,7 +31,6 @@ PARTS = (
     "service",
     "serving",
     "fetch",
-    "payout",
     "install",
 )
 

@@ -93,9 +93,8 @@ def _contract_rows(
     cid = contract.contract
     rows["contracts"].append(
         tuple(
-            str(value) if name == "total_supply" and value is not None else value
+            getattr(contract, name) if name != "total_supply" else None
             for name in TABLES["contracts"]
-            for value in [getattr(contract, name)]
         )
     )
     for one in own:

@@ -93,7 +93,7 @@ def quoted(names):
             '%%segment_query\n{"nft": {"nft": "BAYC"}, "columns": ["firstSeen"], "orderBy": "-f|',
             ("-f", ["-firstSeen"]),
         ),
-        ('%%segment_query\n{"columns": ["f|', ("f", ["firstSeen", "firstTransfer"])),
+        ('%%segment_query\n{"columns": ["f|', ("f", ["firstSeen"])),
         (
             '%%segment_query --top 5 --by |\n{"token": {"token": "UNI"}}',
             ("", ["UNI_balance", "address"]),
@@ -249,7 +249,7 @@ def test_each_word_is_offered_with_its_type_and_a_line_of_help(shell, session):
         ),
         '%%segment_query\n{"token": {"token": "USD': ("USDC", "token: 0x1 on ethereum"),
         '%%segment_query\n{"chain": "polygon-z': ("polygon-zkevm", "chain"),
-        '%%segment_query\n{"wallet": {"in": {{wha': ("whales", "variable: DataFrame"),
+        '%%segment_query\n{"wallet": {"in": {{wha': ("whales", "variable"),
         "%segment abc --ou": ("--out", "option: store the result in this variable"),
         "%nbext histor": (
             "history",

@@ -20,7 +20,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.untrusted_text import visible
+from nbext.errors import UsageError
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from nbext.client import Client
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from nbext.notebook.forms.search import SearchForm
     from nbext.notebook.forms.signup import SignUpForm
 
-__all__ = ["explore", "search_form", "segment_form", "show", "signup_form"]
+__all__ = ["explore", "page", "search_form", "segment_form", "show", "signup_form"]
 
 
 def search_form(
@@ -118,6 +123,39 @@ def explore(table: pd.DataFrame, *, client: Client | None = None) -> Explorer:
     from nbext.notebook.forms.explorer.form import Explorer
 
     return Explorer(client, table)
+
+
+def page(
+    table: pd.DataFrame, path: str | Path, *, title: str | None = None, overwrite: bool = False
+) -> None:
+    """Write a table as one HTML file that answers: opened from disk, offline, it sorts, filters and saves CSV.
+
+    It holds every row, exact amounts, histograms, what was asked and when, and the chart of an analysis. It asks no
+    address for anything, and names from a chain are text.
+
+    Parameters
+    ----------
+    table
+        Any DataFrame; one of nbext's says what its columns mean and what was asked.
+    path
+        A file that ends in .html.
+    title
+        Its heading; by default the name of the file.
+    overwrite
+        Replace a file that exists.
+
+    Raises
+    ------
+    UsageError
+        It is not a DataFrame, or the file cannot be written.
+    """
+    from nbext.notebook.forms.explorer import page as pages
+    from nbext.notebook.results.deliver import checked_file
+
+    if not hasattr(table, "columns") or not hasattr(table, "iloc"):
+        raise UsageError(f"page needs a DataFrame, not {visible(type(table).__name__)}.")
+    target = checked_file(str(path), overwrite=overwrite, option="--page")
+    pages.write_page(table, target, title=visible(title or target.stem))
 
 
 def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:

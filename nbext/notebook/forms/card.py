@@ -18,11 +18,11 @@ from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import Bins, bars_html, counted, is_countable, spread
 from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.markup import (
-    NUMBERS,
     bar_html,
     cells_html,
     code_html,
     facts_html,
+    facts_of,
     frame_html,
     is_repeated,
     lines_html,
@@ -31,7 +31,7 @@ from nbext.notebook.forms.markup import (
     text_of,
 )
 from nbext.notebook.forms.search import contract_facts, image_html, marks_html
-from nbext.notebook.results.numbers import is_missing
+from nbext.notebook.results.tables import is_missing
 from nbext.notebook.views.parts import Box, Button, InputField, Markup, row
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Card(Form):
         if self.not_explained:
             funnel = f'<p class="nbext-note">{lines_html(self.not_explained)}</p>'
         sections = [
-            facts_html(self.facts()),
+            facts_html(facts_of(self.frame)),
             f"<p>Wallets that {html(self.words, 2000)}</p>" if self.words else "",
             section("First rows", frame_html(self.frame)),
             section("Condition by condition", funnel),
@@ -100,21 +100,6 @@ class Card(Form):
             section("The same query as a cell", code_html(self.cell())),
         ]
         return "".join(sections)
-
-    def facts(self) -> list[tuple[str, object]]:
-        """Return the counts, and the block and chain that they are of."""
-        known, as_of = self.known, ""
-        if isinstance(known.as_of, Mapping):
-            time = text_of(known.as_of.get("timestamp"))
-            as_of = f"block {number_text(known.as_of.get('block'))} {time}".strip()
-        facts: list[tuple[str, object]] = [
-            ("Wallets that match", number_text(known.matched)),
-            ("Rows here", f"{len(self.frame):,}{' (cut by the limit)' * bool(known.truncated)}"),
-            ("As of", as_of),
-            ("Chain", text_of(known.chain)),
-            *(("Note", warning) for warning in known.warnings),
-        ]
-        return [(name, value) for name, value in facts if value]
 
     def cell(self) -> str:
         """Return the cell that runs the same query."""
@@ -129,7 +114,7 @@ class Card(Form):
         return [
             column
             for column in self.known.columns
-            if column.get("type") in NUMBERS
+            if column.get("type") in ("integer", "uint256", "float64")
             and not is_repeated(column)
             # Of two columns of one name pandas gives a frame where a series is expected.
             and names.count(str(column.get("name"))) == 1
@@ -152,7 +137,7 @@ class Card(Form):
 
     def snapshot(self) -> Snapshot:
         """Return the card itself, without its buttons."""
-        facts = "\n".join(f"{name}: {visible(value)}" for name, value in self.facts())
+        facts = "\n".join(f"{name}: {visible(value)}" for name, value in facts_of(self.frame))
         words = f"\nWallets that {visible(self.words, 2000)}" if self.words else ""
         return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}{words}\n{self.cell()}")
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,12 +20,11 @@ from nbext.notebook.results.numbers import short_text
 MOST = 24
 _BINS, _NARROW = 10, 1e-300
 Bins = list[tuple[str, int]]
+T = TypeVar("T")
 
 
 def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
     """Return bins in words, and how many of the amounts (finite numbers) fall into each.
-
-    Bins are equally wide, but for amounts of which nearly all are small beside the largest: these grow.
 
     >>> spread([1, 1, 3])
     [('1', 2), ('2', 0), ('3', 1)]
@@ -34,6 +33,15 @@ def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
     >>> spread([0, *[5] * 9, 70_000])[:3]
     [('0', 1), ('1 to 10', 9), ('10 to 100', 0)]
     """
+    return [(one["name"], one["count"]) for one in ranges(amounts)]
+
+
+def ranges(amounts: Sequence[float] | np.ndarray[Any, Any]) -> list[dict[str, Any]]:
+    """Return bins of finite numbers, as `views/histogram.js` makes them.
+
+    Each has a ``name``, a ``count``, and the bounds of the filter that takes its numbers; a ``max`` after < is not
+    part of it. They are equally wide, but for amounts of which nearly all are small beside the largest: these grow.
+    """
     # In numpy: a result may have a million rows.
     values = np.asarray(amounts, dtype="float64")
     if not len(values):
@@ -41,16 +49,24 @@ def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
     least, most = float(values.min()), float(values.max())
     # Counts of NFTs are small whole numbers, and 1 and 2 are different owners; wider bins would merge them.
     if most - least < MOST and bool((values == np.floor(values)).all()):
-        counted = np.bincount((values - least).astype("int64"))
-        return [(f"{int(least) + place:,}", int(count)) for place, count in enumerate(counted)]
+        counted = np.bincount((values - least).astype("int64")).tolist()
+        wholes = [int(least) + place for place in range(len(counted))]
+        return [
+            {"name": f"{one:,}", "count": count, "min": str(one), "max": str(one)}
+            for one, count in zip(wholes, counted, strict=True)
+        ]
     # Each part by itself: the difference of the largest floats is none.
     width = most / _BINS - least / _BINS
     if width < _NARROW:
-        return [(short_text(least), len(values))]
-    above, named = values[values > 0], Bins()
+        return [
+            {"name": short_text(least), "count": len(values), "min": repr(least), "max": repr(most)}
+        ]
+    above = values[values > 0]
+    none: list[dict[str, Any]] = []
     # Drawn so, numbers that are spread evenly would look as if they grew: only where equal bins would be one alone.
     if least >= 0 and most / 1000 >= above.min() and (above < most / 10).mean() > 0.8:
-        named = [("0", len(values) - len(above))] * bool(len(values) - len(above))
+        zeros = len(values) - len(above)
+        none = [{"name": "0", "count": zeros, "min": "0", "max": "0"}] * bool(zeros)
         first, last = math.floor(math.log10(above.min())), math.floor(math.log10(most)) + 1
         steps = (1, 2, 5) if last - first <= 4 else (1,)
         written = [f"{step}e{power}" for power in range(first, last) for step in steps]
@@ -65,13 +81,23 @@ def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
     # Clipped: log10 of an amount just below a power of ten rounds up, past the last edge.
     places = np.clip(np.searchsorted(edges, above, "right") - 1, 0, len(edges) - 2)
     counts = np.bincount(places, minlength=len(edges) - 1).tolist()
-    names = (f"{short_text(low)} to {short_text(high)}" for low, high in itertools.pairwise(edges))
-    return named + _trimmed(list(zip(names, counts, strict=True)))
+    bins = [
+        {
+            "name": f"{short_text(float(low))} to {short_text(float(high))}",
+            "count": count,
+            "min": low,
+            "max": f"< {high}",
+        }
+        for (low, high), count in zip(itertools.pairwise(written), counts, strict=True)
+    ]
+    # The largest may lie on the last edge.
+    bins[-1]["max"] = written[-1]
+    return [*none, *_trimmed(bins, counts)]
 
 
-def _trimmed(bins: Bins) -> Bins:
+def _trimmed(bins: Sequence[T], counts: Sequence[int]) -> Sequence[T]:
     """Return bins without the empty ones at both ends."""
-    filled = [place for place, (_, count) in enumerate(bins) if count]
+    filled = [place for place, count in enumerate(counts) if count]
     return bins[filled[0] : filled[-1] + 1] if filled else []
 
 
@@ -143,7 +169,7 @@ def _bins(column: Mapping[str, Any], whole: int, at_least: Sequence[int]) -> Bin
         found.append((name, at_least[place] - at_least[place + 1]))
     found.append((f"{short_text(numbers[-1])} or more", at_least[-1]))
     none = [("0", whole - at_least[0])] if whole > at_least[0] else []
-    return none + _trimmed(found)
+    return [*none, *_trimmed(found, [count for _, count in found])]
 
 
 def bars_html(bins: Bins, head: str, unit: str = "wallets") -> str:

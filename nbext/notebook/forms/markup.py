@@ -2,70 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.untrusted_text import MAX_SHOWN, html
-from nbext.notebook.results.numbers import is_missing, rows_in_words
-from nbext.notebook.results.tables import rows_html
+from nbext.core.provenance import Provenance
+from nbext.core.untrusted_text import html
+from nbext.notebook.results.numbers import rows_in_words
+from nbext.notebook.results.tables import is_missing, rows_html
 from nbext.notebook.views.parts import MAX_MESSAGE
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# A cell of a table has room for about so many characters where the form is narrow.
-CUT = 16
-LINE = 50
-_NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?")
-
 
 def lines_html(text: object) -> str:
     """Return a text of several lines as HTML that shows it literally and keeps its line breaks."""
     return "<br>".join(html(line, MAX_MESSAGE) for line in str(text).splitlines())
-
-
-def table_html(
-    heads: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    numbers: Sequence[int] = (),
-    limit: int | None = MAX_SHOWN,
-) -> str:
-    """Return a table that shows every cell and head literally; the columns ``numbers`` are aligned at their points.
-
-    Texts that were cut before have no ``limit``: a second cut would say a wrong length.
-    """
-    rows = list(rows)
-    # A number's fraction is as wide as the longest one of its column, so that dust stands below dust.
-    places = {
-        at: max(
-            (len(found[1] or "") for row in rows if (found := _NUMBER.fullmatch(str(row[at])))),
-            default=0,
-        )
-        for at in numbers
-    }
-
-    def cell(at: int, value: object, tag: str) -> str:
-        text, shown = str(value), html(value, limit)
-        kind = ' class="nbext-number"' if at in numbers else ""
-        # What does not fit into its cell is cut there, and whole in the title.
-        title = f' title="{shown}"' if len(text) > CUT else ""
-        digits = places.get(at) if tag == "td" else 0
-        # One of more digits than a line has room for is cut on the screen, and on paper goes on in the next line.
-        if digits and len(text) <= LINE and _NUMBER.fullmatch(text):
-            whole, point, fraction = text.partition(".")
-            width = f"width: {digits + 1}ch"
-            shown = f'{whole}<span class="nbext-fraction" style="{width}">{point}{fraction}</span>'
-        return f"<{tag}{kind}{title}>{shown}</{tag}>"
-
-    def cells(values: Sequence[object], tag: str) -> str:
-        return "".join(cell(at, value, tag) for at, value in enumerate(values))
-
-    return cells_html(
-        cells(heads, "th"),
-        (cells(values, "td") for values in rows),
-        ' tabindex="0" role="group" aria-label="Table"',
-    )
 
 
 def cells_html(heads: str, rows: Iterable[str], attributes: str = "") -> str:
@@ -90,6 +42,22 @@ def facts_html(facts: Iterable[tuple[str, object]]) -> str:
     return f'<table class="nbext-facts mathjax_ignore tex2jax_ignore"><tbody>{rows}</tbody></table>'
 
 
+def facts_of(frame: pd.DataFrame) -> list[tuple[str, object]]:
+    """Return how many wallets match, how many rows are here, the block and chain that they are of, and the notes."""
+    known, as_of = Provenance.of(frame), ""
+    if isinstance(known.as_of, Mapping):
+        time = text_of(known.as_of.get("timestamp"))
+        as_of = f"block {number_text(known.as_of.get('block'))} {time}".strip()
+    facts: list[tuple[str, object]] = [
+        ("Wallets that match", number_text(known.matched)),
+        ("Rows here", f"{len(frame):,}{' (cut by the limit)' * bool(known.truncated)}"),
+        ("As of", as_of),
+        ("Chain", text_of(known.chain)),
+        *(("Note", warning) for warning in known.warnings),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
 def code_html(text: str) -> str:
     """Return code that one click selects whole, ready to be copied."""
     # Line by line: html() shows a line break inside a text as an escape.
@@ -101,7 +69,6 @@ def code_html(text: str) -> str:
 
 
 ROWS = 8
-NUMBERS = ("integer", "uint256", "float64")
 
 
 def frame_html(frame: pd.DataFrame) -> str:

@@ -23,11 +23,11 @@ from nbext.notebook.forms.markup import (
     lines_html,
     number_text,
     records,
-    table_html,
     text_of,
 )
 from nbext.notebook.forms.variable import Variable
-from nbext.notebook.results.numbers import is_missing
+from nbext.notebook.results.deliver import own_table
+from nbext.notebook.results.tables import is_missing, rows_html
 from nbext.notebook.views.parts import Box, Button, InputField, Markup, row
 from nbext.notebook.views.view import ViewPart
 
@@ -129,11 +129,6 @@ class SearchForm(Form):
         self._show()
         if term:
             self.search()
-
-    @property
-    def frame(self) -> pd.DataFrame | None:
-        """The metadata of what is picked."""
-        return self.detail.frame
 
     def search(self, after: float = 0.0) -> None:
         """Search for what the fields say, in ``after`` seconds if nothing else is typed; by default now."""
@@ -320,10 +315,11 @@ class SearchForm(Form):
         shown = self.answered or self.question
         asked = f"'{visible(shown.term)}' in {LABELS[shown.kind]} on {shown.chain}"
         rows = [result_cells(result) for result in self.results]
+        table = rows_html(own_table(rows, list(HEADS)))
         picked = facts_html(self.detail.facts) if self.picked is not None else ""
         text = "\n".join("  ".join(map(visible, cells)) for cells in rows)
         return Snapshot(
-            f"<p>{html(asked, None)}: {html(self.message)}</p>{table_html(HEADS, rows, numbers=[3])}{picked}",
+            f"<p>{html(asked, None)}: {html(self.message)}</p>{table}{picked}",
             f"{self.title}: {asked}: {visible(self.message)}\n{text}",
         )
 
@@ -387,7 +383,7 @@ class Detail:
         status, cell = f"{html(name)} is set.", ""
         # It is copied into a cell: a line break in a stranger's text begins a line of code there, and {{name}} sends
         # the service a variable of the notebook.
-        if PLAIN.fullmatch(place) and name.isidentifier():
+        if PLAIN.fullmatch(place):
             status += " The same in a cell:"
             cell = code_html(f"{name} = {magic} {place}")
         self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,7 +67,17 @@ _NO_TABLE = {
     "dry_run": ("the request", ("to", "as", "bg", "card", "explain", "explore")),
     "payout": (
         "the claims of a payout",
-        ("to", "bg", "card", "count", "explore", "dry_run", "explain", "changes", "profile"),
+        (
+            "to",
+            "bg",
+            "card",
+            "count",
+            "explore",
+            "dry_run",
+            "explain",
+            "changes",
+            "profile",
+        ),
     ),
     "explain": ("words and SQL", ("to", "as", "bg", "card", "dry_run", "explore")),
 }
@@ -87,8 +97,8 @@ def prepare(args: Args, settings: Settings) -> None:
         args.options["out"] = checked_name(args["out"], args.names)
     if args["to"] is not None:
         checked_file(args["to"], overwrite=bool(args["overwrite"]))
-    elif "--to" in args.grammar.flags and (given := args.given("overwrite", "raw")):
-        raise args.error(f"{given[0]} needs --to FILE.")
+    elif "--to" in args.grammar.flags and (args["overwrite"] or args["raw"]):
+        raise args.error(f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE.")
     wanted = (args["as"] or settings["frame"]) if "--as" in args.grammar.flags else ""
     if wanted == "polars" and find_spec("polars") is None:
         raise ConfigError("--as polars: polars is not installed. Run `%pip install polars`.")
@@ -110,15 +120,18 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     if args["to"] is not None:
         from nbext.client.files import writer
 
-        writer.save_table(frame, **_target(args))
+        overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
+        writer.save_table(
+            frame, checked_file(args["to"], overwrite=overwrite), overwrite=overwrite, raw=raw
+        )
         print(f"{args['to']}: {size_in_words(frame)}")
     # Converted last: files and provenance are made from the DataFrame.
     value = converted(frame, args, session.settings)
     if args["explore"]:
         put(session, args, value)
-        if is_terminal(session.shell):
-            return value
-        return forms().explore(frame, client=session.client)
+        return (
+            value if is_terminal(session.shell) else forms().explore(frame, client=session.client)
+        )
     return None if args["to"] is not None and args["out"] is None else put(session, args, value)
 
 
@@ -133,10 +146,6 @@ def file_of(args: Args) -> dict[str, Any]:
     # Straight to the file: there may be more rows than fit into memory.
     if args["to"] is None or args["out"] is not None or args["card"]:
         return {}
-    return _target(args)
-
-
-def _target(args: Args) -> dict[str, Any]:
     overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
     return {"to": checked_file(args["to"], overwrite=overwrite), "overwrite": overwrite, "raw": raw}
 
@@ -188,7 +197,7 @@ def put(session: Session, args: Args, value: Any) -> Any:
     return None
 
 
-def own_table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd.DataFrame:
+def own_table(rows: Sequence[Any], columns: list[str] | None = None) -> pd.DataFrame:
     """Return rows as a table that is displayed as a service's are: nothing in it hides or runs."""
     import pandas as pd
 
@@ -207,26 +216,27 @@ def cut_in_words(about: Provenance, args: Args) -> str | None:
         return None
     if args["top"] is None:
         return about.cut("; --limit 0 counts, --all fetches")
-    by = visible(args["by"] or "amount")
-    return about.cut(f", those with the largest {by}; a larger --top returns more")
+    return about.cut(f", those with the largest {visible(args['by'])}; a larger --top returns more")
 
 
-def checked_file(to: str, *, overwrite: bool) -> Path:
+def checked_file(to: str, *, overwrite: bool, option: str = "--to") -> Path:
     """Return the path of a file to be written, whose format is known and which may be written."""
-    path = Path(to).expanduser()
-    if path.suffix.lower() not in FILES:
-        raise UsageError(f"--to {visible(to)}: unknown file format. Use {_FILES}.")
+    path, formats = Path(to).expanduser(), FILES if option == "--to" else (".html",)
+    if path.suffix.lower() not in formats:
+        raise UsageError(
+            f"{option} {visible(to)}: unknown file format. Use {_FILES if option == '--to' else '.html'}."
+        )
     if len(path.name.encode()) > _LONGEST_NAME:
         raise UsageError(
-            f"--to {visible(to)}: the file's name is longer than {_LONGEST_NAME} bytes."
+            f"{option} {visible(to)}: the file's name is longer than {_LONGEST_NAME} bytes."
         )
     # A link could lead the result out of the folder that the user sees.
     if path.is_dir() or path.is_symlink():
         raise UsageError(
-            f"--to {visible(to)} is a {'link' if path.is_symlink() else 'folder'}. Give a file name."
+            f"{option} {visible(to)} is a {'link' if path.is_symlink() else 'folder'}. Give a file name."
         )
     if not path.parent.is_dir():
-        raise UsageError(f"--to {visible(to)}: there is no folder {visible(path.parent)}.")
+        raise UsageError(f"{option} {visible(to)}: there is no folder {visible(path.parent)}.")
     if path.exists() and not overwrite:
-        raise UsageError(f"--to {visible(to)}: the file exists. Add --overwrite to replace it.")
+        raise UsageError(f"{option} {visible(to)}: the file exists. Add --overwrite to replace it.")
     return path

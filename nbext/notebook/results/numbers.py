@@ -18,7 +18,7 @@ _SIX, _FOUR = (Context(prec=digits, rounding=ROUND_HALF_UP) for digits in (6, 4)
 _SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 # Numbers that say which one, not how many.
 _IS_ID = re.compile(r"(?:^|_)id$|Id$")
-_IS_SHARE = re.compile(r"(?:^|_)share$")
+IS_SHARE = re.compile(r"(?:^|_)share$")
 
 
 def six_digits(value: float) -> str:
@@ -34,8 +34,7 @@ def six_digits(value: float) -> str:
         return "0" if exact.is_finite() else str(value)
     size = abs(value)
     if size < 1e-6 or size >= 1e15:
-        mantissa, _, power = f"{_SIX.plus(exact):.5e}".partition("e")
-        return f"{_without_zeros(mantissa)}e{power}"
+        return _exponential(exact)
     if size >= 1e6:
         return f"{exact.to_integral_value(ROUND_HALF_UP):,f}"
     return _without_zeros(f"{_SIX.plus(exact):,f}")
@@ -61,20 +60,10 @@ def short_text(value: float) -> str:
     """
     for unit, letter in _SHORT:
         if unit <= abs(value) < 1e15:
-            return f"{value / unit:g}{letter}"
-    return f"{value:g}"
-
-
-def time_text(value: date) -> str:
-    """Return a time in UTC with its seconds, or a day.
-
-    >>> time_text(datetime(2025, 1, 31, 12, 0, 5, tzinfo=UTC))
-    '2025-01-31 12:00:05Z'
-    """
-    if not isinstance(value, datetime):
-        return str(value)
-    text = f"{value.astimezone(UTC) if value.tzinfo else value:%Y-%m-%d %H:%M:%S}"
-    return f"{text}Z" if value.tzinfo else text
+            return f"{value / unit:.6g}{letter}"
+    if value and (abs(value) < 1e-3 or abs(value) >= 1e15):
+        return _exponential(Decimal(value))
+    return f"{value:.6g}"
 
 
 def value_text(value: Any, column: str = "") -> str | None:
@@ -85,18 +74,13 @@ def value_text(value: Any, column: str = "") -> str | None:
         return str(value) if _IS_ID.search(column) else six_digits(int(value))
     if isinstance(value, Real):
         number = float(value)
-        return share_text(number) if _IS_SHARE.search(column) else six_digits(number)
+        return share_text(number) if IS_SHARE.search(column) else six_digits(number)
     if isinstance(value, Decimal):
         return f"{value:,f}"
-    return time_text(value) if isinstance(value, date) else None
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value is unknown: None, NA, NaT or NaN."""
-    import pandas as pd
-
-    # Of a list, isna would answer for each member.
-    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
+    if isinstance(value, datetime):
+        zone = "Z" if value.tzinfo else ""
+        return f"{value.astimezone(UTC) if zone else value:%Y-%m-%d %H:%M:%S}{zone}"
+    return str(value) if isinstance(value, date) else None
 
 
 def size_in_words(value: Any) -> str:
@@ -110,6 +94,11 @@ def size_in_words(value: Any) -> str:
 def rows_in_words(rows: int) -> str:
     """Return a number of rows in words."""
     return f"{rows:,} row{'' if rows == 1 else 's'}"
+
+
+def _exponential(exact: Decimal) -> str:
+    mantissa, _, power = f"{_SIX.plus(exact):.5e}".partition("e")
+    return f"{_without_zeros(mantissa)}e{power}"
 
 
 def _without_zeros(text: str) -> str:

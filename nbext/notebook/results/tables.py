@@ -24,7 +24,7 @@ from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import MAX_SHOWN, html, visible
-from nbext.notebook.results.numbers import is_missing, size_in_words, value_text
+from nbext.notebook.results.numbers import size_in_words, value_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +76,14 @@ def displayed_cell(value: Any, column: str = "", limit: int | None = MAX_SHOWN) 
         return ""
     text = value_text(value, column)
     return visible(value, limit) if text is None else text
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is unknown: None, NA, NaT or NaN."""
+    import pandas as pd
+
+    # Of a list, isna would answer for each member.
+    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
 
 
 def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: SuspiciousNames) -> bool:
@@ -149,12 +157,14 @@ class _Column:
         unit: str = "",
         exact: Sequence[str] = (),
     ) -> None:
+        import pandas as pd
+
         # What numbers are is known by the unit, else by the name.
         name = unit if unit == "share" or not isinstance(head, str) else head
         self.values, self.head = values, displayed_cell(head, _LABEL)
         self.is_number = bool(values) and all(map(_is_number_or_missing, values))
         full = [displayed_cell(value, name, limit) for value in values]
-        widest = None if self.is_number or limit is None else _max_width()
+        widest = None if self.is_number or limit is None else pd.get_option("display.max_colwidth")
         self.cells = [
             text if widest is None or len(text) <= widest else f"{text[: widest - 1]}…"
             for text in full
@@ -229,11 +239,7 @@ class _Shown:
             values = few.iloc[:, place].tolist()
             self.columns.append(_Column(name, values, limit, unit, exact))
         said = []
-        if (
-            self.gap is not None
-            or not len(frame)
-            or pd.get_option("display.show_dimensions") is True
-        ):
+        if self.gap is not None or not len(frame):
             said.append(size_in_words(frame))
         if self.gap is not None:
             said.append(f"the first {self.gap} and the last {len(few) - self.gap} are shown")
@@ -301,13 +307,6 @@ def _width() -> int:
     return pd.get_option("display.width") or sys.maxsize
 
 
-def _max_width() -> int | None:
-    import pandas as pd
-
-    width: int | None = pd.get_option("display.max_colwidth")
-    return width
-
-
 def _drawn_by_another(frame: pd.DataFrame) -> str | None:
     """Return what a library draws in pandas' place (itables, for one) of all rows; it says itself what it leaves out.
 
@@ -323,8 +322,6 @@ def _drawn_by_another(frame: pd.DataFrame) -> str | None:
 
     few = _with_flags(frame.copy()).map(literal)
     few.columns = few.columns.map(lambda one: displayed_cell(one, _LABEL))
-    if not isinstance(few.index, pd.RangeIndex):
-        few.index = few.index.map(lambda one: displayed_cell(one, _LABEL))
     drawn: str | None = methodcaller("_repr_html_")(few)  # pandas-stubs lacks it
     return drawn
 

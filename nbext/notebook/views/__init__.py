@@ -11,7 +11,11 @@ lines.js    draws a segment's conditions, one below the other
 beside.js   draws how many wallets match, what each condition takes away, and the JSON
 line.js     one condition: its words, and its fields where it is edited
 picker.js   a text input with what fits below it
-grid.js     draws a page of a table, its filters and summaries
+numbers.js  numbers as people read them, and what is typed as digits
+histogram.js  how values are spread: bins by the data, bars that are pressed and brushed over
+source.js   a table that is in the page whole: sorted, filtered and summed up exactly
+table.js    a table over a source: the rows and columns in sight
+page.js     a page from disk, without Python
 app.js      the kinds of parts; draws a widget, then hides its snapshot
 style.css   the looks of all parts
 twin.css    the looks of snapshots, which are inside of each

@@ -2,16 +2,16 @@
 // What the loader calls: draws a widget's parts, and once they are drawn hides the snapshot beside them.
 import { h } from "./dom.js";
 import { Bar, Button, Field, Form, focusHeld, Group, Html, Status } from "./form.js";
-import { Grid } from "./grid.js";
 import { Lines } from "./lines.js";
 import { Link } from "./link.js";
 import { Results } from "./results.js";
+import { LinkedTable } from "./table.js";
 
 /** @typedef {import("./link.js").Message} Message */
 /** @typedef {import("./link.js").Part} Part */
 
 /** @type {Record<string, new (link: Link, id: number, shown: Message, make: (shown: Message) => Part) => Part>} */
-const KINDS = { form: Form, group: Group, html: Html, status: Status, field: Field, button: Button, bar: Bar, results: Results, lines: Lines, grid: Grid };
+const KINDS = { form: Form, group: Group, html: Html, status: Status, field: Field, button: Button, bar: Bar, results: Results, lines: Lines, table: LinkedTable };
 const WAITS = "A cell is running; waiting for it.";
 
 /** @param {{ model: import("@anywidget/types").AnyModel<any>, el: HTMLElement, css: string }} widget */

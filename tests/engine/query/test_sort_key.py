@@ -26,7 +26,9 @@ NEAR = st.builds(
     st.sampled_from([1, -1]),
 )
 ANY = st.one_of(AMOUNTS, NEAR)
-SETTINGS = settings(max_examples=25, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @given(ANY, ANY)

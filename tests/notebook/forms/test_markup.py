@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from nbext.notebook.forms.markup import code_html, facts_html, lines_html, table_html
+from nbext.notebook.forms.markup import code_html, facts_html, lines_html
 from nbext.notebook.forms.search import image_html
 
 HOSTILE = "<img src=x onerror='alert(1)'>\x1b[31m\u202e$x$"
@@ -14,10 +12,6 @@ LITERAL = "&lt;img src=x onerror=&#x27;alert(1)&#x27;&gt;\\x1b[31m\\u202e$x$"
 
 
 def test_tables_facts_code_and_messages_show_markup_literally():
-    made = table_html([HOSTILE], [[HOSTILE]], numbers=[0])
-    # Whole in the title, too: where there is no room the cell is cut.
-    for tag in ("th", "td"):
-        assert f'<{tag} class="nbext-number" title="{LITERAL}">{LITERAL}</{tag}>' in made
     assert f'<tr><th scope="row">{LITERAL}</th><td>{LITERAL}</td></tr>' in facts_html(
         [(HOSTILE, HOSTILE)]
     )
@@ -26,23 +20,8 @@ def test_tables_facts_code_and_messages_show_markup_literally():
 
 
 def test_tables_and_lists_are_kept_from_being_set_as_maths():
-    for made in (table_html(["a"], [["$x$"]]), facts_html([("a", "$x$")]), code_html("$x$")):
+    for made in (facts_html([("a", "$x$")]), code_html("$x$")):
         assert "mathjax_ignore" in made
-
-
-def test_amounts_stand_below_each_other_at_their_decimal_points():
-    amounts = ["0.000000000000000001", "-1,234.5", "7", "", "1.5 of 2"]
-    made = table_html(["UNI", "n"], [[one, "7"] for one in amounts], numbers=[0, 1])
-    fraction = '<span class="nbext-fraction" style="width: 19ch">'
-    assert re.findall(r'<td class="nbext-number"[^>]*>(.*?)</td>', made)[::2] == [
-        f"0{fraction}.000000000000000001</span>",
-        f"-1,234{fraction}.5</span>",
-        f"7{fraction}</span>",
-        "",
-        "1.5 of 2",
-    ]
-    # Whole numbers need no more room than they had.
-    assert made.count('<td class="nbext-number">7</td>') == len(amounts)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+import nbext
 from nbext.core.provenance import Provenance
 from nbext.errors import UsageError
 from nbext.notebook.line import Args
@@ -109,6 +110,22 @@ CUT = {"truncated": True, "matched": 62_972, "returned": 1_000}
 )
 def test_a_limited_answer_says_what_was_cut(about, options, words):
     assert cut_in_words(Provenance(**about), Args(SEGMENT, "", options=options)) == words
+
+
+def test_a_page_is_written_and_none_that_is_there_is_replaced_unasked(shell, tmp_path):
+    rows, file = (
+        shell.value('%segment {"token": {"token": "UNI"}} --limit 5'),
+        tmp_path / "few.html",
+    )
+    nbext.page(rows, file)
+    page = file.read_text("utf-8")
+    assert "default-src 'none'" in page
+    assert "What was asked" in page
+    with pytest.raises(UsageError, match=r"^--page .* the file exists\. Add --overwrite"):
+        nbext.page(rows, file)
+    with pytest.raises(UsageError, match=r"unknown file format\. Use \.html\."):
+        nbext.page(rows, tmp_path / "few.pdf")
+    nbext.page(rows, file, overwrite=True)
 
 
 def test_a_table_is_told_by_its_size():

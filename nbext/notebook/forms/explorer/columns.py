@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation, localcontext
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from nbext.core.provenance import Provenance
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
-from nbext.notebook.forms.distribution import spread
+from nbext.notebook.forms.distribution import ranges
 from nbext.notebook.forms.markup import is_repeated, text_of
-from nbext.notebook.results.numbers import is_missing
+from nbext.notebook.results.numbers import IS_SHARE
+from nbext.notebook.results.tables import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +32,12 @@ if TYPE_CHECKING:
 # Digits of a uint256, and of Arrow's widest decimals.
 _DIGITS, _WIDE = 78, 76
 _EXACT = Context(prec=200)
+# A sum up to here has room in Arrow's widest decimals.
 _ROOM = 1e75
-_MOST_VALUES, _BINS = 5, 12
-Bars = list[tuple[str, int]]
+_DAY, _EPOCH = 86_400_000_000, date(1970, 1, 1).toordinal()
+# Of a value that is missing; no text has it, as what is hidden in one is written as an escape.
+MISSING = "\0"
+_MOST_VALUES = 8
 
 
 @dataclass(frozen=True)
@@ -61,35 +66,50 @@ class TableColumn:
         """Return what the page shows in the heading and makes filters of."""
         has_unit = self.kind == "number" and is_repeated(self.about)
         unit = text_of(self.about.get("symbol")) if has_unit else ""
-        return {"name": visible(self.name), "kind": self.kind, "unit": visible(unit, 40)}
+        is_share = bool(self.about.get("unit") == "share" or IS_SHARE.search(self.name))
+        return {
+            "name": visible(self.name),
+            "kind": self.kind,
+            "unit": visible(unit, 40),
+            "share": is_share,
+            "decimals": self.decimals,
+        }
+
+    def lines(self) -> str:
+        """Return the values as a page holds them: exact texts, a line each."""
+        texts = map(self.text, self.key.to_pylist())
+        return "\n".join(MISSING if one is None else one for one in texts)
 
     def matching(self, asked: Mapping[str, str]) -> Any:
-        """Return which rows a filter takes, as an Arrow mask; `UsageError` where a bound cannot be read."""
+        """Return which rows a filter takes, as an Arrow mask; `UsageError` where a bound cannot be read.
+
+        A ``max`` that begins with < is not part of what it takes; a ``text`` that begins with = is the whole text.
+        """
         text = asked.get("text", "")
         if self.kind == "flag":
-            return pc.equal(self.key, pa.scalar(text == "true"))
+            return pc.equal(self.key, pa.scalar(text.lstrip("=") == "true"))
         if self.kind in ("text", "address"):
+            if text.startswith("="):
+                return pc.equal(self.key, pa.scalar(text[1:], self.key.type))
             return pc.match_substring(self.key, text, ignore_case=True)
         masks = [
-            compare(self.key, self._bound(asked[side], side))
-            for side, compare in (("min", pc.greater_equal), ("max", pc.less_equal))
-            if asked.get(side)
-        ]
-        return pc.and_(*masks) if len(masks) > 1 else masks[0]
+            self._compared(asked[side], side) for side in ("min", "max") if asked.get(side)
+        ] or [pc.is_valid(self.key)]
+        return reduce(pc.and_, masks)
 
-    def _bound(self, text: str, side: str) -> Any:
+    def _compared(self, text: str, side: str) -> Any:
+        compare = pc.greater_equal if side == "min" else pc.less_equal
         if self.kind == "time":
-            return pa.scalar(day_or_instant(text, side, self.name), self.key.type)
-        bound = number(text, self.name)
-        if pa.types.is_floating(self.key.type):
-            return float(bound)
-        whole = self._whole(bound, side)
-        if self.is_padded:
-            return str(min(max(whole, 0), 10**_DIGITS - 1)).rjust(_DIGITS, "0")
-        whole = min(max(whole, 1 - 10**_WIDE), 10**_WIDE - 1)
-        return pa.scalar(
-            _EXACT.scaleb(Decimal(whole), -self._scale), pa.decimal256(_WIDE, self._scale)
-        )
+            edge: Any = pa.scalar(day_or_instant(text, side, self.name), self.key.type)
+        elif pa.types.is_floating(self.key.type):
+            compare = pc.less if text.startswith("<") else compare
+            edge = pa.scalar(float(number(text.lstrip("< "), self.name)), self.key.type)
+        elif self.is_padded:
+            edge = str(min(max(self._edge(text, side), 0), 10**_DIGITS - 1)).rjust(_DIGITS, "0")
+        else:
+            whole = min(max(self._edge(text, side), 1 - 10**_WIDE), 10**_WIDE - 1)
+            edge = pa.scalar(_EXACT.scaleb(Decimal(whole), -self._scale), self.key.type)
+        return compare(self.key, edge)
 
     @property
     def _scale(self) -> int:
@@ -102,9 +122,14 @@ class TableColumn:
             _EXACT.scaleb(bound, self.decimals + self._scale).to_integral_value(rounding, _EXACT)
         )
 
+    def _edge(self, text: str, side: str) -> int:
+        if text.startswith("<"):
+            return self._whole(number(text.lstrip("< "), self.name), "min") - 1
+        return self._whole(number(text, self.name), side)
+
     def amount(self, text: str, side: str) -> str:
         """Return a bound as a condition takes it: plain digits, in the token's unit where the column has one."""
-        whole = max(self._whole(number(text, self.name), side), 0)
+        whole = max(self._edge(text, side), 0)
         return units_text(whole, self.decimals + self._scale).replace(",", "")
 
     def text(self, value: Any) -> str | None:
@@ -117,49 +142,70 @@ class TableColumn:
             return str(value).lower()
         if self.kind != "number":
             return visible(value)
-        return units_text(str(value), self.decimals)
+        return repr(value) if isinstance(value, float) else unit_digits(value, self.decimals)
 
     def summed_up(self, rows: Any) -> dict[str, Any]:
         """Return what the page shows of some rows of the key: missing, distinct, extremes, the exact sum, bars."""
         known = rows.drop_null()
-        distinct = pc.count_distinct(known).as_py()
-        made = {"missing": len(rows) - len(known), "distinct": distinct, "bars": []}
+        made: dict[str, Any] = {"missing": len(rows) - len(known), "bars": []}
         if not len(known):
             return made
-        made["bars"] = self._bars(known, distinct)
         if self.kind in ("number", "time"):
             least, most = pc.min_max(known).as_py().values()
             made |= {"min": self.text(least), "max": self.text(most)}
         if self.kind == "number":
-            made["sum"] = self._sum(known)
+            values = known.cast("float64").to_numpy(zero_copy_only=False)
+            finite = values[np.isfinite(values)] / 10.0**self.decimals
+            made |= {"sum": self._sum(known, values), "bars": ranges(finite)}
+        elif self.kind == "time":
+            days = np.floor_divide(known.cast("int64").to_numpy(zero_copy_only=False), _DAY)
+            made["bars"] = [
+                {
+                    **one,
+                    "name": f"from {_day(one['min'])}",
+                    **{side: _day(one[side]) for side in ("min", "max")},
+                }
+                for one in ranges(days)
+            ]
+        else:
+            distinct = pc.count_distinct(known).as_py()
+            made |= {"distinct": distinct, "bars": self._names(known, distinct)}
         return made
 
-    def _sum(self, known: Any) -> str:
+    def _sum(self, known: Any, values: Any) -> str:
         if pa.types.is_floating(known.type):
-            total = math.fsum(known.to_numpy(zero_copy_only=False))
-            return f"about {units_text(repr(total), 0)}" if math.isfinite(total) else str(total)
+            total = math.fsum(values)
+            return f"about {total!r}" if math.isfinite(total) else str(total)
         # An approximate sum decides whether Arrow's exact one has room; Python's numbers always have.
-        if not self.is_padded and pc.sum(pc.abs(known.cast("float64"))).as_py() < _ROOM:
-            return units_text(pc.sum(known).as_py(), self.decimals)
+        if not self.is_padded and np.abs(values).sum() < _ROOM:
+            return unit_digits(pc.sum(known).as_py(), self.decimals)
         with localcontext(_EXACT):
-            return units_text(sum(map(Decimal, known.to_pylist()), Decimal(0)), self.decimals)
+            return unit_digits(sum(map(Decimal, known.to_pylist()), Decimal(0)), self.decimals)
 
-    def _bars(self, known: Any, distinct: int) -> Bars:
-        if self.kind == "number":
-            values = known.cast("float64").to_numpy(zero_copy_only=False)
-            return spread(values[np.isfinite(values)] / 10.0**self.decimals)
-        if self.kind == "time":
-            counts, edges = np.histogram(known.cast("int64").to_numpy(), bins=_BINS)
-            days = [f"{datetime.fromtimestamp(edge / 1e6, UTC):%Y-%m-%d}" for edge in edges[:-1]]
-            return list(zip(days, counts.tolist(), strict=True))
+    def _names(self, known: Any, distinct: int) -> list[dict[str, Any]]:
         if self.kind == "address" or distinct > len(known) / 2:
             return []
         found = pc.value_counts(known)
         largest = pc.select_k_unstable(found.field("counts"), _MOST_VALUES, [("", "descending")])
         return [
-            (visible(self.text(one["values"]), 60), one["counts"])
+            {
+                "name": visible(self.text(one["values"]), 60),
+                "count": one["counts"],
+                "text": f"={str(one['values']).lower() if self.kind == 'flag' else one['values']}",
+            }
             for one in found.take(largest).to_pylist()
         ]
+
+
+def _day(bound: str) -> str:
+    """Return a bound in days since 1970 as a date."""
+    below, days = bound[:2] * bound.startswith("<"), int(float(bound.lstrip("< ")))
+    return f"{below}{date.fromordinal(_EPOCH + days)}"
+
+
+def unit_digits(value: Any, decimals: int) -> str:
+    """Return an exact number in its token's unit as plain digits."""
+    return units_text(str(value), decimals).replace(",", "")
 
 
 def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
@@ -244,6 +290,8 @@ def day_or_instant(text: str, side: str, name: str) -> datetime:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text.strip()):
             edge = time(23, 59, 59, 999999) if side == "max" else time()
             return datetime.combine(date.fromisoformat(text.strip()), edge, UTC)
+        if text.startswith("<"):
+            return day_or_instant(text.lstrip("< "), "min", name) - timedelta(microseconds=1)
         found = datetime.fromisoformat(text.strip())
     except ValueError:
         message = f"{visible(name, 60)}: {quoted(text, 60)} is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nbext.analysis.segments import SCOPE
+from nbext.analysis.segments import SCOPE, Segment
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import UsageError
-from nbext.notebook.forms.builder import filters
-from nbext.notebook.forms.builder.tree import Group, Line, Tree
+from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
 from nbext.notebook.forms.form import Form, Snapshot
-from nbext.notebook.forms.markup import code_html, facts_html, is_repeated, table_html
+from nbext.notebook.forms.markup import code_html, facts_html, is_repeated
+from nbext.notebook.forms.variable import Variable
+from nbext.notebook.results.numbers import rows_in_words, size_in_words
+from nbext.notebook.results.tables import rows_html
+from nbext.notebook.views.parts import Button, Markup, row
 from nbext.notebook.views.view import ViewPart
 
 if TYPE_CHECKING:
@@ -32,50 +35,29 @@ _FACTS = {
     "activeDays": "activeDays",
 }
 _SIDES = {"min": "after", "max": "before"}
-Asked = Sequence[tuple[TableColumn, Mapping[str, str]]]
+# What one message holds at most.
+_MOST_ROWS = 1_000
 
 
-def as_tree(known: Provenance, asked: Asked) -> tuple[Tree, list[str]]:
-    """Return the segment that a table is of, narrowed by filters; and the columns whose filter is no condition.
-
-    Raises
-    ------
-    UsageError
-        The table is not a segment's.
-    """
-    given, operator = known.filters, str(known.operator or "AND").upper()
-    if not isinstance(given, Mapping) or operator not in filters.JOINS:
-        raise UsageError(
-            "This table does not say which segment it is of: only a segment's filters become conditions."
-        )
-    tree = filters.read(given, operator, SCOPE)
-    lines = [_line(column, bounds, given) for column, bounds in asked]
-    root = tree.root
-    # Whatever matched so far, and the new conditions too.
-    before = root.members if root.join == "all" or len(root.members) < 2 else (root,)
-    narrowed = Group("all", (*before, *filter(None, lines)))
-    left_out = [column.name for (column, _), line in zip(asked, lines, strict=True) if line is None]
-    return Tree(narrowed, tree.scope), left_out
-
-
-def _line(column: TableColumn, bounds: Mapping[str, str], given: Mapping[str, Any]) -> Line | None:
+def _condition(column: TableColumn, bounds: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the condition that asks for a filter of a column; None where there is no such one."""
     about = column.about
     chain = {"chain": about["chain"]} if about.get("chain") else {}
     if column.kind == "address":
-        address = bounds["text"].strip().lower()
+        address = bounds.get("text", "").lstrip("=").strip().lower()
         is_wallet = column.name == "address" and looks_like_address(address)
-        return Line("wallet", {"in": [address]}) if is_wallet else None
+        return {"wallet": {"in": [address]}} if is_wallet else None
     if column.name in _FACTS and chain and not about.get("address"):
-        return Line("activity", {_FACTS[column.name]: _within(column, bounds, int), **chain})
-    if not about.get("address") or column.kind != "number" or about.get("unit") == "share":
+        return {"activity": {_FACTS[column.name]: _within(column, bounds, int), **chain}}
+    if not about.get("address") or column.kind != "number":
         return None
     # A wallet that holds none is a row with 0 here; without a lower bound the condition would leave it out.
     if about.get("unit") is None:
         count = {"min": 0, **_within(column, bounds, int)}
-        return Line("nft", {"nft": about["address"], **chain, "count": count})
+        return {"nft": {"nft": about["address"], **chain, "count": count}}
     unit = {} if is_repeated(about) else {"unit": "raw"}
     balance = {"min": "0", **_within(column, bounds, str)}
-    return Line("token", {"token": about["address"], **chain, "balance": balance, **unit})
+    return {"token": {"token": about["address"], **chain, "balance": balance, **unit}}
 
 
 def _within(
@@ -91,11 +73,12 @@ def _within(
     return made
 
 
-SIZES = (25, 50, 100)
+# Rows that a snapshot holds.
+ROWS = 25
 
 
 class Explorer(Form):
-    """A view of a whole table: sort, filter, turn pages, see each column summed up, go on with a segment."""
+    """A view of a whole table: sort, filter, see each column summed up, go on with the rows or with a segment."""
 
     title = "Table"
 
@@ -103,188 +86,146 @@ class Explorer(Form):
         if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
             raise UsageError(f"explore needs a DataFrame, not {visible(type(frame).__name__)}.")
         super().__init__(client)
-        self.known = Provenance.of(frame)
-        self.columns, self.left_out = columns_of(frame)
-        self.total, self.rows = len(frame), pa.array(range(len(frame)), pa.int64())
-        self.sort: tuple[int, str] | None = None
+        self.known, self._given = Provenance.of(frame), frame
+        self.columns, left_out = columns_of(frame)
+        self.rows = pa.array(range(len(frame)), pa.int64())
+        self.order: list[tuple[int, Any]] = []
         self.asked: dict[int, dict[str, str]] = {}
-        self.size, self.start = SIZES[0], 0
+        self.search = ""
         self.errors: dict[int, str] = {}
-        self.segment: dict[str, str] = {}
-        parts = [f"{visible(self.known.segment_id)}."] if self.known.segment_id else []
-        if self.known.truncated:
-            matched = self.known.matched
-            of = f" of {matched:,}" if isinstance(matched, int) else ""
-            parts.append(f"The limit cut the rows: {self.total:,}{of} are here.")
-        if self.left_out:
-            names = ", ".join(visible(name, 60) for name in self.left_out)
-            each = "the column" if len(self.left_out) == 1 else "the columns"
-            parts.append(f"{names}: exact, in the token's unit, from {each} ..._raw.")
-        self.hint = " ".join(parts)
+        names, cut = ", ".join(visible(name, 60) for name in left_out), self.known.cut("")
+        parts = (
+            visible(self.known.segment_id or ""),
+            cut and f"{cut} are here",
+            names and f"{names}: exact, from ..._raw",
+        )
+        self.hint = " ".join(f"{part}." for part in parts if part)
         described = [column.described() for column in self.columns]
-        self.grid = ViewPart("grid", self.do, columns=described, view={}, summaries={})
-        self.assemble(self.grid, self.status, wide=True)
-        self.publish()
-        self._sum_up()
+        self.table = ViewPart("table", self.do, columns=described, total=len(frame))
+        self.variable, self.code = Variable("rows", width="140px"), Markup()
+        store = Button("Store as variable", self.store)
+        segment = Button("As a segment", self.to_segment)
+        segments = [segment] if isinstance(self.known.filters, Mapping) else []
+        actions = row(self.variable.field, store, *segments)
+        self.assemble(self.table, actions, self.status, self.code, wide=True)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows that match, in the order that is shown, with all columns of the table."""
+        rows: pd.DataFrame = self._given.iloc[self.rows.to_numpy()]
+        return rows
 
     def do(self, asked: Mapping[str, Any]) -> None:
-        """Do what a message of the page asks for: sort, filter, page, segment."""
-        acts = {
-            "sort": self._sort,
-            "filter": self._filter,
-            "page": self._page,
-            "segment": self._segment,
-        }
-        if (act := acts.get(str(asked.get("op")))) is not None:
-            act(asked)
-            self.publish()
+        """Answer what the page asks: which rows match and in which order, some of them, a column's summary."""
+        op = asked.get("op")
+        if op == "ask":
+            self.find(asked["order"], asked["filters"], asked["search"])
+            errors = {str(place): text for place, text in self.errors.items()}
+            self.table.answer(asked, count=len(self.rows), errors=errors)
+            self.renew()
+        elif op == "rows":
+            self.table.answer(asked, rows=self.shown_rows(int(asked["start"]), int(asked["end"])))
+        elif op == "summary":
+            column = self.columns[int(asked["at"])]
+            self.table.answer(asked, summary=column.summed_up(column.key.take(self.rows)))
 
-    def _sort(self, asked: Mapping[str, Any]) -> None:
-        place = int(asked["at"])
-        # The first press shows what is looked for most: the largest, or the first by name. The third ends it.
-        start, other = ("ascending", "descending")[
-            :: -1 if self.columns[place].kind == "number" else 1
-        ]
-        now = self.sort[1] if self.sort and self.sort[0] == place else None
-        after = {None: start, start: other, other: None}[now]
-        self.sort, self.start = (place, after) if after else None, 0
-        self._find()
+    def shown_rows(self, start: int, end: int) -> list[tuple[str | None, ...]]:
+        """Return some of the rows that match, each cell as its exact text."""
+        places = self.rows.slice(start, min(end - start, _MOST_ROWS))
+        cells = (map(one.text, one.key.take(places).to_pylist()) for one in self.columns)
+        return list(zip(*cells, strict=True))
 
-    def _filter(self, asked: Mapping[str, Any]) -> None:
-        place = int(asked["at"])
-        given = asked["value"].items()
-        value = {key: str(text).strip() for key, text in given if key in ("text", "min", "max")}
-        before = self.asked.get(place)
-        self.asked.pop(place, None)
-        if any(value.values()):
-            self.asked[place] = value
-        if before != self.asked.get(place):
-            self.start, self.segment = 0, {}
-            self._find()
-            self._sum_up()
-
-    def _page(self, asked: Mapping[str, Any]) -> None:
-        size = int(asked.get("size", self.size))
-        self.size = size if size in SIZES else self.size
-        last = max(0, (len(self.rows) - 1) // self.size)
-        self.start = self.size * min(max(int(asked["page"]), 0), last)
-
-    def _segment(self, _: Mapping[str, Any]) -> None:
-        """Write the segment that the filters mean; what is no condition is named."""
-        named = [(self.columns[place], value) for place, value in self._used()]
-        try:
-            tree, left_out = as_tree(self.known, named)
-        except UsageError as error:
-            self.segment = {"note": str(error), "cell": ""}
-            return
-        notes = [
-            f"No condition asks for the filter of {name}: it is not part of the segment."
-            for name in left_out
-        ]
-        if self.known.truncated:
-            notes.append(
-                f"The segment finds all wallets that match, not only those among these {self.total:,} rows."
-            )
-        cell = filters.cell_text("", filters.written(tree)[0], "AND", None)
-        self.segment = {"note": visible(" ".join(notes), None), "cell": cell}
-
-    def _used(self) -> list[tuple[int, dict[str, str]]]:
-        """Return the filters that can be read, by the places of their columns."""
-        return [(place, value) for place, value in self.asked.items() if place not in self.errors]
-
-    def _find(self) -> None:
+    def find(
+        self,
+        order: Sequence[Sequence[Any]],
+        filters: Mapping[Any, Mapping[str, str]],
+        search: str = "",
+    ) -> None:
         """Find the rows that all filters take, in the order asked; ties, and missing values last, in the table's."""
-        masks, self.errors = [], {}
+        self.asked = {
+            int(at): {side: str(text).strip() for side, text in given.items()}
+            for at, given in filters.items()
+        }
+        self.order = [(int(at), way) for at, way in order]
+        self.search, self.errors = str(search), {}
+        masks = []
         for place, value in self.asked.items():
             try:
                 masks.append(pc.fill_null(self.columns[place].matching(value), False))
             except UsageError as error:
                 self.errors[place] = str(error)
-        rows = pa.array(range(self.total), pa.int64())
+        if self.search:
+            found = [
+                pc.fill_null(one.matching({"text": self.search}), False)
+                for one in self.columns
+                if one.kind in ("text", "address")
+            ]
+            masks.append(reduce(pc.or_, found, pa.repeat(False, len(self._given))))
+        rows = pa.array(range(len(self._given)), pa.int64())
         self.rows = rows.filter(reduce(pc.and_, masks)) if masks else rows
-        if self.sort is not None:
-            place, order = self.sort
-            table = pa.table({"key": self.columns[place].key.take(self.rows), "row": self.rows})
-            found = pc.sort_indices(table, sort_keys=[("key", order), ("row", "ascending")])
-            self.rows = self.rows.take(found)
+        if self.order:
+            keys = {f"{place}": self.columns[place].key.take(self.rows) for place, _ in self.order}
+            by = [(f"{place}", way) for place, way in self.order]
+            table = pa.table({**keys, "row": self.rows})
+            self.rows = self.rows.take(
+                pc.sort_indices(table, sort_keys=[*by, ("row", "ascending")])
+            )
 
-    def _sum_up(self) -> None:
-        """Sum the columns up over the rows that match, beside the page: of a million rows it takes seconds."""
-        rows, question = self.rows, dict(self.asked)
-        self.grid.show(summaries={**self.grid.shown["summaries"], "stale": True})
+    def store(self) -> None:
+        """Store the rows that match under the name in the field."""
+        if (name := self.variable.name()) is not None:
+            self.variable.assign(name, self.frame)
+            self.say(f"{name} = {size_in_words(self.frame)}", "good")
 
-        def run() -> None:
-            made: dict[str, Any] = {"stale": False}
-            for place, column in enumerate(self.columns):
-                # Of filters that have changed meanwhile: their own summaries follow.
-                if question != self.asked:
-                    return
-                made[str(place)] = column.summed_up(
-                    column.key.take(rows) if question else column.key
-                )
-            self.grid.show(summaries=made)
-            self.renew()
-
-        self.background.schedule(run)
-
-    def publish(self) -> None:
-        """Show the page of rows that is asked for."""
-        places = self.rows.slice(self.start, self.size)
-        cells = (map(column.text, column.key.take(places).to_pylist()) for column in self.columns)
-        view = {
-            "rows": list(zip((place + 1 for place in places.to_pylist()), *cells, strict=True)),
-            "total": self.total,
-            "matched": len(self.rows),
-            "start": self.start,
-            "size": self.size,
-            "sort": list(self.sort or ()),
-            "filters": {str(place): value for place, value in self.asked.items()},
-            "errors": {str(place): text for place, text in self.errors.items()},
-            "segment": self.segment,
-        }
-        self.grid.show(view=view)
+    def to_segment(self) -> None:
+        """Write the segment that the filters mean; what is no condition is named."""
+        cell, note = self.segment()
+        self.code.value = code_html(cell)
+        self.say(note)
         self.renew()
 
-    def in_words(self) -> str:
-        """Return which rows are shown."""
-        if not len(self.rows):
-            return f"No row of {self.total:,} matches."
-        end = min(self.start + self.size, len(self.rows))
-        of = "" if len(self.rows) == self.total else f" that match, of {self.total:,}"
-        return f"Rows {self.start + 1:,} to {end:,} of {len(self.rows):,}{of}"
+    def segment(self) -> tuple[str, str]:
+        """Return the cell of the segment that the filters mean, and what is not part of it."""
+        used = [(self.columns[place], value) for place, value in self._used()]
+        made = [_condition(column, value) for column, value in used]
+        notes = [
+            f"No condition asks for the filter of {column.name}: it is not part of the segment."
+            for (column, _), condition in zip(used, made, strict=True)
+            if condition is None
+        ]
+        if self.search:
+            notes.append("No condition asks for the search: it is not part of the segment.")
+        if self.known.truncated:
+            notes.append(
+                f"The segment finds all wallets that match, not only those among these {len(self._given):,} rows."
+            )
+        given = self.known.filters or {}
+        base = Segment(given, str(self.known.operator or "AND"), client=self.client)
+        scope = {key: given[key] for key in SCOPE if key in given}
+        narrowed = {"all": [base.member(), *filter(None, made)], **scope}
+        cell = cell_text("", narrowed, "AND", None)
+        return cell, visible(" ".join(notes), None)
 
-    def asked_in_words(self) -> list[tuple[str, str]]:
-        """Return the filters, and the order of the rows, each with its column."""
-        sides = {"text": "contains", "min": "at least", "max": "at most"}
-        said = []
-        for place, value in self._used():
-            bounds = (f"{sides[side]} {text}" for side, text in value.items() if text)
-            said.append((self.columns[place].name, " and ".join(bounds)))
-        if self.sort is not None:
-            said.append(("Sorted by", f"{self.columns[self.sort[0]].name}, {self.sort[1]}"))
-        return said
+    def _used(self) -> list[tuple[int, dict[str, str]]]:
+        """Return the filters that can be read, by the places of their columns."""
+        return [(place, value) for place, value in self.asked.items() if place not in self.errors]
+
+    def in_words(self) -> str:
+        """Return how many rows match."""
+        of = "" if len(self.rows) == len(self._given) else f" match, of {len(self._given):,}"
+        return f"{rows_in_words(len(self.rows))}{of}"
 
     def snapshot(self) -> Snapshot:
-        """The rows that are shown, of which they are, and the sums of the columns."""
-        heads = [
-            f"{one['name']} ({one['unit']})" if one["unit"] else one["name"]
-            for one in self.grid.shown["columns"]
-        ]
-        numbers = [place for place, column in enumerate(self.columns) if column.kind == "number"]
-        rows = [
-            ["" if cell is None else cell for cell in row[1:]]
-            for row in self.grid.shown["view"]["rows"]
-        ]
-        summaries = self.grid.shown["summaries"]
-        known = {} if summaries.get("stale") else summaries
-        sums = [
-            (f"Sum of {heads[place]}", known[str(place)]["sum"])
-            for place in numbers
-            if "sum" in known.get(str(place), {})
-        ]
-        cell = code_html(self.segment["cell"]) if self.segment.get("cell") else ""
+        """The first of the rows that match, and of which they are."""
         hint = f'<div class="nbext-note">{html(self.hint, None)}</div>'
         words = f"{hint}<p>{html(self.in_words())}</p>"
-        facts = facts_html([*self.asked_in_words(), *sums])
-        table = table_html(heads, rows, numbers, None)
-        return Snapshot(f"{words}{facts}{table}{cell}", f"{self.title}: {self.in_words()}")
+        few = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()]
+        names = [column.name for column in self.columns]
+        asked = {
+            "Filters": {names[place]: value for place, value in self._used()},
+            "Search": self.search,
+            "Sorted by": [f"{names[place]}, {way}" for place, way in self.order],
+        }
+        facts = facts_html(fact for fact in asked.items() if fact[1])
+        drawn = f"{words}{facts}{rows_html(few)}{self.code.value}"
+        return Snapshot(drawn, f"{self.title}: {self.in_words()}")

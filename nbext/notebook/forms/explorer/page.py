@@ -1,0 +1,97 @@
+"""A table as one file that answers: opened from disk, offline, it sorts, filters, sums up and saves what it shows."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbext.analysis.segments import Result
+from nbext.core.atomic_files import write_whole
+from nbext.core.provenance import Provenance
+from nbext.core.untrusted_text import html
+from nbext.errors import NbextError
+from nbext.notebook.forms.explorer.columns import columns_of
+from nbext.notebook.forms.markup import code_html, facts_html, facts_of
+from nbext.notebook.results.numbers import size_in_words
+from nbext.notebook.views.view import STYLE, view_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# In the order of their imports.
+_ORDER = ("dom.js", "numbers.js", "histogram.js", "source.js", "table.js", "page.js")
+# No address that a page or a name in it could ask: its own script and style by their hashes, pictures inside.
+_POLICY = (
+    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+
+def write_page(table: pd.DataFrame, path: Path, *, title: str) -> None:
+    """Write the page of a table into a file, whole or not at all."""
+    columns, _ = columns_of(table)
+    held = {
+        "columns": [{**one.described(), "lines": one.lines()} for one in columns],
+        "total": len(table),
+    }
+    name = html(f"{path.stem}.csv", None)
+    data = base64.b64encode(zlib.compress(json.dumps(held).encode(), 9)).decode()
+    script, style = _script(), STYLE
+    policy = _POLICY.format(script=_digest(script), style=_digest(style))
+    words = html(title, None)
+    text = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f'<meta name="viewport" content="width=device-width"><title>{words}</title><style>{style}</style></head>'
+        f'<body><main class="nbext-form nbext-page"><h1>{words}</h1>{"".join(_about(table))}'
+        f'<div id="nbext-table" role="status">Unpacking {html(size_in_words(table))} ...</div></main>'
+        f'<script type="application/octet-stream" id="nbext-data" data-name="{name}">{data}</script>'
+        f'<script type="module">{script}</script></body></html>\n'
+    )
+    write_whole(path, text)
+
+
+def _script() -> str:
+    """Return the page's modules as one: its policy allows one script, by its hash."""
+    texts = (view_file(name) for name in _ORDER)
+    return "\n".join(
+        re.sub(
+            r"^export ",
+            "",
+            re.sub(r"^import .*\n", "", text, flags=re.MULTILINE),
+            flags=re.MULTILINE,
+        )
+        for text in texts
+    )
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _about(table: pd.DataFrame) -> Iterator[str]:
+    """Yield what was asked and when, and the chart where the table has one."""
+    known = Provenance.of(table)
+    written = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by nbext"
+    yield facts_html([*facts_of(table), ("Written", written)])
+    asked: Any = known.filters or list(known.segments)
+    if asked:
+        shown = {"operator": known.operator, "filters": asked} if known.filters else asked
+        text = json.dumps(shown, indent=1, ensure_ascii=False)
+        yield f"<details><summary>What was asked</summary>{code_html(text)}</details>"
+    if isinstance(table, Result):
+        try:
+            chart = table.chart()
+            picture = base64.b64encode(chart.picture("svg")).decode()
+        except NbextError as error:
+            yield f"<p>The chart is not part of this page: {html(error, None)}</p>"
+        else:
+            source = f"data:image/svg+xml;base64,{picture}"
+            yield f'<img alt="{html(chart.words, None)}" src="{source}">'

@@ -1,0 +1,181 @@
+// @ts-check
+// A table that is here whole: sorted and filtered as Python does it for one that is in the kernel, exactly.
+import { bins } from "./histogram.js";
+import { plainNumber, scaled, unitsText } from "./numbers.js";
+
+/** @typedef {{ name: string, kind: "number" | "text" | "address" | "time" | "flag", unit?: string, share?: boolean, decimals?: number, folded?: boolean }} Column */
+/** @typedef {{ min?: string, max?: string, text?: string }} Bounds  a max that begins with < is left out; a text after = is whole */
+/** @typedef {{ order: [number, "ascending" | "descending"][], filters: Record<string, Bounds>, search: string }} Asked */
+/** @typedef {{ count: number, errors: Record<string, string> }} Found */
+/** @typedef {{ bars: import("./histogram.js").Bar[], missing: number, distinct?: number, min?: string, max?: string, sum?: string }} Summary */
+/** @typedef {{ columns: Column[], total: number, ask(asked: Asked): Promise<Found>, rows(from: number, to: number): Promise<(string | null)[][]>, summary(at: number): Promise<Summary> }} Source */
+
+const MISSING = "\0"; // no text has it: what is hidden in one is written as an escape
+const MOST_NAMES = 8;
+const DAY = 86_400;
+
+/** @implements {Source} */
+export class ArraySource {
+  /** @param {(Column & { lines: string })[]} columns  a line for each row: its exact text */
+  constructor(columns, /** @type {number} */ total) {
+    this.columns = columns;
+    this.total = total;
+    this.values = columns.map(({ lines }) => (total ? lines.split("\n") : []));
+    /** @type {Map<number, Float64Array>} */
+    this.known = new Map();
+    /** @type {Map<number, (bigint | null)[]>} */
+    this.whole = new Map();
+    this.places = Uint32Array.from({ length: total }, (_, row) => row);
+  }
+
+  /** The exact text of a cell, null where it is missing. @param {number} row @param {number} at @returns {string | null} */
+  text(row, at) {
+    const value = this.values[at][row];
+    return value === MISSING ? null : value;
+  }
+
+  /** Floats of a column to draw and to sort by; those that are alike are compared by their digits. @param {number} at */
+  numbers(at) {
+    let made = this.known.get(at);
+    if (!made) {
+      const read = this.columns[at].kind === "time" ? (/** @type {string} */ value) => Date.parse(value) / 1000 : Number;
+      made = Float64Array.from(this.values[at], (value) => (value === MISSING ? Number.NaN : read(value)));
+      this.known.set(at, made);
+    }
+    return made;
+  }
+
+  /** Exact numbers of a column, in the smallest unit; null for those that are floats. @param {number} at */
+  integers(at) {
+    const { decimals = 0 } = this.columns[at];
+    const digits = new RegExp(`^-?\\d+${decimals ? `(\\.\\d{1,${decimals}})?` : ""}$`);
+    const made = this.whole.get(at) ?? this.values[at].map((value) => (digits.test(value) ? scaled(value, decimals).floor : null));
+    this.whole.set(at, made);
+    return made;
+  }
+
+  /** @param {Asked} asked @returns {Promise<Found>} */
+  async ask({ order, filters, search }) {
+    /** @type {Record<string, string>} */
+    const errors = {};
+    const tests = [];
+    for (const [at, bounds] of Object.entries(filters)) {
+      const made = this.test(Number(at), bounds);
+      if (typeof made === "string") errors[at] = made;
+      else tests.push(made);
+    }
+    const small = search.toLowerCase();
+    const texts = this.columns.map((_, at) => at).filter((at) => ["text", "address"].includes(this.columns[at].kind));
+    if (small) tests.push((/** @type {number} */ row) => texts.some((at) => this.values[at][row].toLowerCase().includes(small)));
+    const kept = new Uint32Array(this.total);
+    let number = 0;
+    for (let row = 0; row < this.total; row++) if (tests.every((test) => test(row))) kept[number++] = row;
+    this.places = kept.subarray(0, number);
+    const compare = order.map(([at, way]) => this.comparison(at, way === "ascending" ? 1 : -1));
+    if (compare.length) {
+      this.places.sort((a, b) => {
+        for (const one of compare) {
+          const apart = one(a, b);
+          if (apart) return apart;
+        }
+        return a - b;
+      });
+    }
+    return { count: number, errors };
+  }
+
+  /** @param {number} at @param {Bounds} bounds @returns {string | ((row: number) => boolean)} what is wrong, or whether a row fits */
+  test(at, { min = "", max = "", text = "" }) {
+    const { kind, decimals = 0 } = this.columns[at];
+    const values = this.values[at];
+    if (kind === "time") {
+      const day = /^\d{4}-\d\d-\d\d$/;
+      const below = max.startsWith("<");
+      const [low, high] = [min, max.replace(/^<\s*/, "")].map((typed) => (typed ? Date.parse(day.test(typed) ? `${typed}T00:00:00Z` : typed) / 1000 : Number.NaN));
+      if ((min && Number.isNaN(low)) || (max && Number.isNaN(high))) return "Write 2025-01-31 or 2025-01-31T12:00:00Z.";
+      const end = !below && day.test(max) ? high + DAY - 1 : high;
+      const numbers = this.numbers(at);
+      return (row) => !(Number.isNaN(numbers[row]) || numbers[row] < low || (below ? numbers[row] >= end : numbers[row] > end));
+    }
+    if (kind !== "number") {
+      if (text.startsWith("=")) return (row) => values[row] === text.slice(1);
+      const small = text.toLowerCase();
+      return (row) => values[row] !== MISSING && values[row].toLowerCase().includes(small);
+    }
+    const below = max.trim().startsWith("<");
+    const [low, high] = [min, max.replace(/^\s*<\s*/, "")].map((typed) => (typed ? plainNumber(typed) : ""));
+    if (low === null || high === null) return "That is not a number. Write digits, such as 1000 or 0.5.";
+    const integers = this.integers(at);
+    if (integers.every((one, row) => one !== null || values[row] === MISSING)) {
+      const least = low ? scaled(low, decimals).ceiling : null;
+      const most = high ? scaled(high, decimals)[below ? "ceiling" : "floor"] : null;
+      return (row) => {
+        const one = integers[row];
+        return one !== null && (least === null || one >= least) && (most === null || (below ? one < most : one <= most));
+      };
+    }
+    const numbers = this.numbers(at);
+    return (row) => !(Number.isNaN(numbers[row]) || (low && numbers[row] < Number(low)) || (high && (below ? numbers[row] >= Number(high) : numbers[row] > Number(high))));
+  }
+
+  /** @param {number} at @param {number} way @returns {(a: number, b: number) => number} missing values are last, either way */
+  comparison(at, way) {
+    const values = this.values[at];
+    const missing = (/** @type {number} */ a, /** @type {number} */ b) => Number(values[a] === MISSING) - Number(values[b] === MISSING);
+    if (this.columns[at].kind === "number" || this.columns[at].kind === "time") {
+      const numbers = this.numbers(at);
+      const integers = this.integers(at);
+      return (a, b) => {
+        const apart = numbers[a] - numbers[b];
+        if (apart) return way * apart;
+        const [one, other] = [integers[a], integers[b]];
+        if (one !== null && other !== null && one !== other) return one < other ? -way : way;
+        return missing(a, b);
+      };
+    }
+    return (a, b) => missing(a, b) || (values[a] < values[b] ? -way : values[a] > values[b] ? way : 0);
+  }
+
+  /** @param {number} from @param {number} to @returns {Promise<(string | null)[][]>} */
+  async rows(from, to) {
+    return Array.from(this.places.subarray(from, to), (row) => this.columns.map((_, at) => this.text(row, at)));
+  }
+
+  /** @param {number} at @returns {Promise<Summary>} */
+  async summary(at) {
+    const { kind, decimals = 0 } = this.columns[at];
+    const values = this.values[at];
+    const rows = this.places.filter((row) => values[row] !== MISSING);
+    const made = { bars: /** @type {import("./histogram.js").Bar[]} */ ([]), missing: this.places.length - rows.length };
+    if (!rows.length) return made;
+    if (kind === "number" || kind === "time") {
+      const numbers = this.numbers(at);
+      const compare = this.comparison(at, 1);
+      const [least, most] = rows.reduce(([low, high], row) => [compare(row, low) < 0 ? row : low, compare(row, high) > 0 ? row : high], [rows[0], rows[0]]);
+      const ends = { min: this.text(least, at) ?? "", max: this.text(most, at) ?? "" };
+      const finite = Array.from(rows, (row) => numbers[row]).filter(Number.isFinite);
+      if (kind === "time") return { ...made, ...ends, bars: days(finite) };
+      const integers = this.integers(at);
+      const exact = rows.every((row) => integers[row] !== null);
+      const sum = exact ? unitsText(String(rows.reduce((sum, row) => sum + /** @type {bigint} */ (integers[row]), 0n)), decimals) : `about ${rows.reduce((sum, row) => sum + numbers[row], 0)}`;
+      return { ...made, ...ends, sum, bars: bins(finite) };
+    }
+    /** @type {Map<string, number>} */
+    const counted = new Map();
+    for (const row of rows) counted.set(values[row], (counted.get(values[row]) ?? 0) + 1);
+    const bars = kind === "address" || counted.size > rows.length / 2 ? [] : names(counted);
+    return { ...made, distinct: counted.size, bars };
+  }
+}
+
+/** The values that most rows have. @param {Map<string, number>} counted */
+function names(counted) {
+  const largest = [...counted].sort(([, a], [, b]) => b - a).slice(0, MOST_NAMES);
+  return largest.map(([name, number]) => ({ name, count: number, text: `=${name}` }));
+}
+
+/** Bins of days. @param {number[]} seconds @returns {import("./histogram.js").Bar[]} */
+function days(seconds) {
+  const day = (/** @type {string} */ bound) => bound.replace(/[\d.e+-]+/, (number) => new Date(Number(number) * DAY * 1000).toISOString().slice(0, 10));
+  return bins(seconds.map((one) => Math.floor(one / DAY))).map(({ count, min = "", max = "" }) => ({ name: `from ${day(min)}`, count, min: day(min), max: day(max) }));
+}

@@ -1,0 +1,100 @@
+"""A table as a page: opened from disk, offline, in both themes, with every hostile name in every place of it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import nbext
+from nbext.core.untrusted_text import visible
+from tests.browser import hostile
+from tests.browser.test_accessibility import looked_at
+
+TRAP = "http://127.0.0.1:9/trap"
+pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is missing")
+UNI = 10**18
+
+
+def table():
+    """Amounts that no float holds, hostile names, a share, times, and what was asked, as hostile."""
+    names = hostile.names(TRAP)
+    rows = len(names)
+    made = pd.DataFrame(
+        {
+            "address": [f"0x{place:040x}" for place in range(rows)],
+            "UNI_balance": [float(place) for place in range(rows)],
+            "UNI_balance_raw": [str(place * UNI + 1) for place in range(rows)],
+            "name": names,
+            "share": [place / 100 for place in range(rows)],
+            "firstSeen": pd.date_range("2025-01-01", periods=rows, tz="UTC"),
+            names[0]: [None, *range(rows - 1)],
+        }
+    )
+    columns = [
+        {"name": "UNI_balance", "unit": "token", "symbol": names[1]},
+        {
+            "name": "UNI_balance_raw",
+            "type": "uint256",
+            "unit": "raw",
+            "decimals": 18,
+            "symbol": names[1],
+        },
+    ]
+    made.attrs["nbext"] = {
+        "columns": columns,
+        "filters": {"token": {"token": names[2]}},
+        "operator": "AND",
+        "warnings": [names[3]],
+        "chain": names[4],
+        "as_of": {"block": 12, "timestamp": names[5]},
+        "segment_id": names[6],
+    }
+    return made
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_from_disk_answers_offline_and_every_name_in_it_is_text(context, tmp_path, theme):
+    rows = table()
+    file = tmp_path / "who's <b>.html"
+    nbext.page(rows, file, title=hostile.names(TRAP)[7])
+    page = context.new_page()
+    asked, said = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda line: said.append(line.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.emulate_media(color_scheme=theme)
+    page.goto(file.as_uri())
+    where = page.locator(".nbt-where")
+    where.get_by_text(f"{len(rows)} rows", exact=True).wait_for()
+    page.locator(".nbt-bar").first.wait_for()
+    assert page.title() == page.locator("h1").inner_text() == visible(hostile.names(TRAP)[7])
+    # One stop of the Tab key is in the grid, however many cells it has.
+    assert page.locator('[role=grid] [tabindex="0"]').count() == 1
+    page.locator(".nbt-head", has_text="UNI_balance").locator("b").click()
+    page.locator('[aria-sort="descending"]').wait_for()
+    first = page.locator(".nbt-body .nbt-number").first
+    assert first.get_attribute("data-exact") == f"{len(rows) - 1}.000000000000000001"
+    assert first.inner_text() == f"{len(rows) - 1}"
+    page.get_by_label("At least: UNI_balance").fill("30")
+    page.get_by_label("At most: UNI_balance").fill("32")
+    where.get_by_text(f"2 of {len(rows)} rows", exact=True).wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    with Path(download.value.path()).open(encoding="utf-8", newline="") as saved:
+        heads, *cells = list(csv.reader(saved))
+    assert heads == ["address", "UNI_balance", *map(visible, rows.columns[3:])]
+    assert [cell[1] for cell in cells] == ["31.000000000000000001", "30.000000000000000001"]
+    page.get_by_role("button", name="Clear filters").click()
+    where.get_by_text(f"{len(rows)} rows", exact=True).wait_for()
+    page.get_by_label("Search names and addresses").fill("h0stile07")
+    where.get_by_text(f"1 of {len(rows)} rows", exact=True).wait_for()
+    assert page.evaluate("() => window.pwned") is None
+    assert page.locator("img, iframe, svg, object, embed, form").count() == 0
+    page.get_by_label("Search names and addresses").fill("")
+    where.get_by_text(f"{len(rows)} rows", exact=True).wait_for()
+    wrong, _ = looked_at(page, ".nbext-page")
+    assert wrong == []
+    assert (asked, said) == ([file.as_uri()], [])
