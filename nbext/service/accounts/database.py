@@ -150,8 +150,6 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 _OF_THE_SERVER = {"08", "28", "3D", "53", "57", "58"}
 # How long a server that gave no answer is left alone (seconds).
 _SILENCE_SECONDS = 1.0
-# Connections that stay open while nobody uses them.
-_IDLE = 8
 # How long a connection may take, and the answer to a statement (seconds). No timeout of a server that hangs helps, and
 # none of the network's, whose acknowledgements go on: each wait for an answer ends here, and closes its connection.
 CONNECT_SECONDS = 2
@@ -175,7 +173,8 @@ class _File:
     making = locking = None
     found = "SELECT name FROM sqlite_master WHERE type = 'table'"
     tables = _TABLES
-    most = 64
+    # Connections at most, and how many of them stay open while nobody uses them: to open one takes longer than a look.
+    most = idle = 64
 
     def __init__(self, path: Path) -> None:
         self.name, self.path = path.name, path
@@ -235,7 +234,7 @@ class _Server:
         .replace(" STRICT", "")
     )
     # A server has a bound on connections: some threads wait for one.
-    most = 16
+    most, idle = 16, 8
 
     def __init__(self, url: str) -> None:
         # An extra, which only a registry on a server needs.
@@ -519,7 +518,7 @@ class Database:
         with contextlib.suppress(self._place.error):
             # Where nothing is left to take back, this asks nobody.
             db.rollback()
-            if len(self._open) < _IDLE:
+            if len(self._open) < self._place.idle:
                 self._open.append(db)
                 return
         db.close()
