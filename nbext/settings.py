@@ -177,6 +177,12 @@ SETTINGS = (
         "Chain of a search that names none. A segment, %token and %nft name their own.",
     ),
     Setting(
+        "as_of",
+        None,
+        str,
+        "Time that segments are asked as of, or block of their chain, where neither they nor an analysis set one.",
+    ),
+    Setting(
         "limit",
         DEFAULT_LIMIT,
         int,

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import full_disk
 
@@ -50,7 +50,10 @@ os.environ["NBEXT_WARM_UP"] = "false"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run: a red gate is about the change in hand. `--hypothesis-profile default` finds others.
-settings.register_profile("the same", derandomize=True)
+# However long one takes on a busy machine.
+settings.register_profile(
+    "the same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("the same")
 
 

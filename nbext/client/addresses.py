@@ -201,13 +201,9 @@ def _anything(given: Any) -> AddressColumn:
 
 
 def _lengths(rows: pa.Array) -> Any:
-    return (
-        np.diff(
-            np.frombuffer(rows.buffers()[1], np.int64)[rows.offset : rows.offset + len(rows) + 1]
-        )
-        if len(rows)
-        else np.empty(0, np.int64)
-    )
+    import pyarrow.compute as pc
+
+    return pc.binary_length(rows).to_numpy(zero_copy_only=False)
 
 
 def _column(value: Any) -> AddressColumn:

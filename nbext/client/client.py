@@ -159,6 +159,8 @@ class Client:
         # A service that nobody has asked yet may be ours, and then a limit of 0 is allowed.
         counting = self._service.ours is not False
         settled, named = lists.as_sent(filters, ours=counting)
+        if (pinned := self._pinned()) is not None and isinstance(settled, Mapping):
+            settled = {"asOf": pinned, **settled}
         body = {
             "operator": validate.one_of(operator, op.OPERATORS, "/operator"),
             "filters": validate.filters_of(settled),
@@ -430,6 +432,7 @@ class Client:
         ------
         POST /holdings
         """
+        as_of = self._pinned() if as_of is None else as_of
         asked = {"wallets": list(wallets), "chain": chain, "asOf": as_of}
         return self._answer(
             op.HOLDINGS, {name: value for name, value in asked.items() if value is not None}
@@ -626,6 +629,11 @@ class Client:
         return Provenance(
             operation="sign_up", service=self.base_url, warnings=reading.warnings
         ).attach(table)
+
+    def _pinned(self) -> str | int | None:
+        """Return the time of the setting ``as_of``; of digits, a block."""
+        given: str | None = self.settings["as_of"]
+        return int(given) if given and given.isdecimal() else given
 
     def _segment_id(self, given: str) -> str:
         return validate.segment_id_of(given, ours=self._service.ours is True)

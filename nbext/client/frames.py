@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.rules import is_whole
 from nbext.core.times import TIMESTAMP
-from nbext.core.uint256 import as_texts, digits_of_column
+from nbext.core.uint256 import as_texts, digits_of_column, size_of
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ProtocolError
 
@@ -213,33 +213,12 @@ def exact_whole(parts: Sequence[pa.Array], text: Any = None) -> pa.ChunkedArray:
     """Return such parts as one column: of the narrowest decimals that hold its sum, too, or as ``text``, or string."""
     import pyarrow as pa
 
-    narrow, wide = pa.decimal128(38, 0), pa.decimal256(76, 0)
     digits = None
     if all(pa.types.is_decimal(part.type) for part in parts):
-        # First by the largest number of each part, which takes a tenth of the time of a sum.
-        size = sum(_size_at_most(part) for part in parts)
         # Part by part: the wide numbers of all of a million rows at once would take as much as the table.
-        digits = digits_of_column(
-            size if size < 10**38 else sum(_size_of(part.cast(wide)) for part in parts)
-        )
-    kind = {38: narrow, 76: wide, None: text or pa.string()}[digits]
+        digits = digits_of_column(sum(map(size_of, parts)))
+    kind = {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: text or pa.string()}[digits]
     return pa.chunked_array([part.cast(kind) for part in parts], kind)
-
-
-def _size_at_most(amounts: pa.Array) -> int:
-    import pyarrow.compute as pc
-
-    extremes = pc.min_max(amounts).as_py().values()
-    return len(amounts) * max(abs(int(extreme or 0)) for extreme in extremes)
-
-
-def _size_of(amounts: pa.Array) -> float:
-    import pyarrow.compute as pc
-
-    amounts = pc.abs(amounts)
-    near = pc.sum(amounts.cast("float64")).as_py() or 0
-    # Near enough where an exact sum might not fit; exact where it decides.
-    return near if near > 1e70 else int(pc.sum(amounts).as_py() or 0)
 
 
 def wide_columns(stated: Mapping[str, str], found: Any) -> list[str]:

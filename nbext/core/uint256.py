@@ -77,6 +77,26 @@ def digits_of_column(size: float) -> int | None:
     return 76 if size < _MOST_IN_76 else None
 
 
+def size_of(amounts: Any) -> float:
+    """Return the sum of an Arrow array of exact numbers without their signs, or of texts infinity.
+
+    It is exact wherever `digits_of_column` depends on its digits.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_string(amounts.type):
+        return float("inf")
+    least, most = (bound.as_py() or 0 for bound in pc.min_max(amounts).values())
+    if least < 0 or most * len(amounts) >= 10**38:
+        amounts = pc.abs(amounts.cast(pa.decimal256(76, 0)))
+        near = pc.sum(amounts.cast(pa.float64())).as_py() or 0
+        # Near enough where an exact sum might not fit.
+        if near > 1e70:
+            return float(near)
+    return int(pc.sum(amounts).as_py() or 0)
+
+
 class TooManyDecimals(ValueError):
     """An amount has more decimals than its token; ``places`` is how many."""
 

@@ -396,13 +396,15 @@ class Column(TypedDict):
     ``type`` is ``string``, ``integer`` (fits 64 bits), ``uint256`` (whole numbers of any size, digits as text in
     JSON), ``float64`` or ``timestamp`` (ISO-8601 UTC, to the second). An amount of a token comes as two columns:
     ``unit`` is ``token`` in that of floats, each the float nearest to the exact amount, and ``raw`` in the exact one,
-    in the token's smallest unit. Where ``decimals`` is null the exact one is alone.
+    in the token's smallest unit. Where ``decimals`` is null the exact one is alone. A ``share`` is the float nearest to
+    the exact amount divided by ``supply``; null where that is.
     """
 
     name: str
     type: Literal["string", "integer", "uint256", "float64", "timestamp"]
-    unit: NotRequired[Literal["token", "raw"]]
+    unit: NotRequired[Literal["token", "raw", "share"]]
     decimals: NotRequired[int | None]
+    supply: NotRequired[Uint256 | None]
     symbol: NotRequired[str | None]
     chain: NotRequired[str]
     address: NotRequired[str]

@@ -232,14 +232,19 @@ class Question:
     order
         None: by address.
     floats
-        The amounts that are answered in their token's unit too, by the name of the exact column: the name of the column
-        of floats, which is answered before it, and the token's decimals.
+        The columns of floats, each answered before the exact column that it is divided from: the name of that one, and
+        what it is divided by; 0 where nobody knows that.
     """
 
     wallets: Callable[[SqlBuilder], Tree]
     columns: Sequence[ExactColumn] = ()
     order: Order | None = None
     floats: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        """How many columns the rows have, the address among them."""
+        return 1 + len(self.columns) + len(self.floats)
 
 
 @dataclass(frozen=True)
@@ -283,7 +288,7 @@ class Cancel:
 
 def check_size(rows: int, question: Question) -> None:
     """Refuse an answer of more values than `MOST_VALUES`."""
-    columns = 1 + len(question.columns) + len(question.floats)
+    columns = question.width
     if rows * columns > MOST_VALUES:
         raise ResourceLimit(
             f"The answer would have {rows * columns:,} values: {rows:,} rows of {columns:,} columns. The service "

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES, checksummed, looks_like_address
-from nbext.core.chains import CHAINS, Chain
+from nbext.core.chains import Chain, chain_of
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import shown, visible
 from nbext.engine.query.amounts import NO_BLOCKS, Block, Blocks, Range
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
 # A symbol may have thousands of copies, and a query names 200: an answer has no more candidates than this.
 _MOST_CANDIDATES = 1_000
-_CHAIN_NAMES = {chain.id: chain.name for chain in CHAINS}
 
 
 def chain_name(chain_id: int) -> str:
-    """Return a chain's name, or its CAIP-2 identifier where it has none here."""
-    return _CHAIN_NAMES.get(chain_id, f"eip155:{chain_id}")
+    """Return a chain's name."""
+    return chain_of(chain_id).name
 
 
 def find_contract(
@@ -147,11 +146,10 @@ def ordered(order_by: str | None) -> str:
     """Return the order of the rows, where it is not that of their addresses."""
     if order_by is None:
         return ""
-    name, descending = order_by.removeprefix("-"), order_by.startswith("-")
-    lowest, highest = (
-        ("earliest", "latest") if name in ("firstSeen", "lastSeen") else ("smallest", "largest")
-    )
-    return f"; ordered by {name}, {highest if descending else lowest} first"
+    name = order_by.removeprefix("-")
+    is_time = name.endswith(("Seen", "Transfer"))
+    words = ("earliest", "latest") if is_time else ("smallest", "largest")
+    return f"; ordered by {name}, {words[name != order_by]} first"
 
 
 # What other tools and languages call our words.

@@ -44,6 +44,8 @@ MAX_TOKEN_IDS = 1_000
 MAX_BLOCK = 2**62 - 1
 
 BURN = "burn"
+# In place of a column's name, that of the rows' only amount.
+ONLY_AMOUNT = "amount"
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?"
 # Six digits: whatever the span, the time stays a number that every engine can hold.
 _BACK = r"[0-9]{1,6}[hdw]"
@@ -113,6 +115,10 @@ class Time:
     back: int | None = None
     block: int | None = None
     day: bool = False
+
+    def seconds(self, last: int | None) -> int | None:
+        """Return the seconds since 1970 of a time that is no block, given those of the data's last block."""
+        return self.timestamp if self.back is None or last is None else last - self.back
 
     def shown(self) -> str:
         """Return the time as a message shows it."""

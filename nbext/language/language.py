@@ -15,26 +15,37 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES
-from nbext.core.chains import DEFAULT_CHAIN
+from nbext.core.chains import DEFAULT_CHAIN, chain_of
 from nbext.core.untrusted_text import shown, visible
 from nbext.engine.dataset import Cancel, ExactColumn, Order, Question
 from nbext.errors import ValidationError, did_you_mean
 from nbext.language import describe
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
+from nbext.language.conditions.transfer import TransferCondition
 from nbext.language.describe import below, first_three
-from nbext.language.fields import BURN, GRAMMAR, MAX_CONDITIONS, MAX_DEPTH, MAX_EXPLAINED
+from nbext.language.fields import (
+    BURN,
+    GRAMMAR,
+    MAX_CONDITIONS,
+    MAX_DEPTH,
+    MAX_EXPLAINED,
+    ONLY_AMOUNT,
+)
 from nbext.language.json_schema import json_schema
 from nbext.language.lookup import Context, StoredLists
 from nbext.language.model import (
     FACTS,
-    ActivityColumn,
+    SHARE,
+    TRANSFERRED,
     AllOf,
     AnyOf,
     BalanceColumn,
+    FactColumn,
     MatchColumn,
     NoneOf,
     Parsed,
@@ -44,7 +55,6 @@ from nbext.language.model import (
     ParsedQuery,
     Plan,
     PlanNode,
-    RowOrder,
     SeenWallets,
     SegmentNode,
     ShownColumn,
@@ -58,20 +68,7 @@ if TYPE_CHECKING:
     from nbext.engine.dataset import Contract
     from nbext.engine.query.answers import Dataset
 
-__all__ = [
-    "balance",
-    "changes_plan",
-    "compile",
-    "count_none",
-    "funnel_steps",
-    "json_schema",
-    "learn_times",
-    "parse",
-    "parts",
-    "resolve",
-    "segment_id",
-    "why_none",
-]
+__all__ = ["json_schema", "parse"]
 
 SavedRequest = Callable[[str], Mapping[str, Any] | None]
 Count = Callable[[Sequence[Question], Sequence[Sequence[int]]], list[int]]
@@ -82,8 +79,8 @@ _UNRESOLVED = AllOf(())
 def resolve(
     query: ParsedQuery,
     dataset: Dataset,
-    saved: SavedRequest | None = None,
-    lists: StoredLists | None = None,
+    saved: SavedRequest = lambda _: None,
+    lists: StoredLists = lambda _: None,
     cancel: Cancel | None = None,
 ) -> Plan:
     """Return what a query means on a dataset.
@@ -106,14 +103,12 @@ def resolve(
         Symbols that several contracts bear, with the candidates.
     QueryCancelled, QueryTimeout
     """
-    saved, lists = saved or (lambda _: None), lists or (lambda _: None)
     resolver = _Resolver(query, dataset, saved=saved, lists=lists, cancel=cancel or Cancel())
     whole = resolver.segment()
     shown = resolver.columns()
     described = describe_columns(shown)
     order = resolver.order(described)
     resolver.report.close()
-    order_by = None if order is None else "-" * order.descending + described[order.column]["name"]
     return Plan(
         whole=whole,
         shown=shown,
@@ -122,8 +117,8 @@ def resolve(
         chain=resolver.default,
         as_of=resolver.echo(),
         limit=query.limit,
-        canonical=_canonical(query, whole, resolver.default, resolver.canonical_time(), order_by),
-        words=f"wallets that {whole.words()}{describe.ordered(order_by)}",
+        canonical=_canonical(query, whole, resolver.default, resolver.canonical_time(), order),
+        words=f"wallets that {whole.words()}{describe.ordered(order)}",
         leaves=tuple(resolver.leaves),
         warnings=resolver.warnings,
     )
@@ -134,9 +129,7 @@ def learn_times(queries: Sequence[ParsedQuery], dataset: Dataset) -> None:
     asked: dict[int, list[int]] = {}
     for query in queries:
         chain, time = query.scope.chain or DEFAULT_CHAIN, query.scope.as_of
-        last = dataset.clock.last(chain.id)[1]
-        if time is not None and time.block is None and last is not None:
-            stamp = last - (time.back or 0) if time.timestamp is None else time.timestamp
+        if time and (stamp := time.seconds(dataset.clock.last(chain.id)[1])) is not None:
             asked.setdefault(chain.id, []).append(stamp)
     for chain_id, stamps in asked.items():
         dataset.clock.learn(chain_id, stamps)
@@ -174,10 +167,9 @@ def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | No
         held = found
     if not held:
         return None
-    described = describe_columns(held[:1])
-    return described[1], compile(
-        replace(plan, shown=tuple(held[:1]), columns=described, order=None)
-    )
+    first = (replace(held[0], share_of=None),)
+    described = describe_columns(first)
+    return described[1], compile(replace(plan, shown=first, columns=described, order=None))
 
 
 def changes_plan(now: Plan, then: Plan) -> Plan:
@@ -285,43 +277,51 @@ def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin
     whole, described, order = plan.whole, plan.columns, plan.order
     # Of two conditions on one contract the later bound counts: each alone would be right.
     least = dict(whole.node.least_balances())
-    shown = [
-        replace(one, least=least.get((one.contract.contract, one.at)))
-        if isinstance(one, BalanceColumn)
-        else one
-        for one in plan.shown
-    ]
     # The engine reads exact columns alone.
     names = [column["name"] for column in described[1:] if column["type"] != "float64"]
     return Question(
         wallets=whole.wallets,
-        columns=[_column(name, one) for name, one in zip(names, shown, strict=True)],
+        columns=[_column(name, one, least) for name, one in zip(names, plan.shown, strict=True)],
         order=None if order is None else _order(order, described),
-        floats={
-            f"{column['name']}_raw": (column["name"], column["decimals"] or 0)
-            for column in described
-            if column["type"] == "float64"
-        },
+        floats=_floats(described),
     )
 
 
-def _column(name: str, shown: ShownColumn) -> ExactColumn:
-    if not isinstance(shown, BalanceColumn):
+def _floats(described: Sequence[Column]) -> dict[str, tuple[str, int]]:
+    """Return the exact column that each column of floats is divided from, and what it is divided by."""
+    return {
+        column["name"]: (f"{column['name']}_raw", 10 ** (column["decimals"] or 0))
+        if column["unit"] == "token"
+        else (following["name"], int(column["supply"] or 0))
+        for column, following in pairwise(described)
+        if column["type"] == "float64"
+    }
+
+
+def _column(
+    name: str, shown: ShownColumn, least: Mapping[tuple[int, int | None], int]
+) -> ExactColumn:
+    if isinstance(shown, MatchColumn):
         return ExactColumn(name, shown.kind, shown.values)
-    is_now, is_counted = shown.at is None, shown.contract.is_counted
+    is_now = False
+    if isinstance(shown, BalanceColumn):
+        is_now = shown.at is None
+        shown = replace(shown, least=least.get((shown.contract.contract, shown.at)))
     return ExactColumn(
         name,
         shown.kind,
         shown.values,
-        sort_keys=None if is_counted else shown.sort_keys,
-        holders=shown.contract.holders if is_now else None,
-        size=shown.contract.size,
+        sort_keys=shown.sort_keys if shown.kind == "amount" else None,
+        holders=shown.contract.holders if is_now and shown.contract else None,
+        size=shown.contract.size if shown.contract else 0.0,
     )
 
 
-def _order(order: RowOrder, described: Sequence[Column]) -> Order:
-    exact = [column["type"] != "float64" for column in described[1 : order.column]]
-    return Order(sum(exact) if order.column else None, order.descending)
+def _order(order: str, described: Sequence[Column]) -> Order:
+    name = order.removeprefix("-")
+    before = list(takewhile(lambda column: column["name"] != name, described))
+    exact = sum(column["type"] != "float64" for column in before[1:])
+    return Order(exact if before else None, name != order)
 
 
 def segment_id(plan: Plan, fingerprint: str) -> str:
@@ -346,11 +346,8 @@ def _canonical(
     assert isinstance(whole.node, AllOf | AnyOf)
     # The scope is written out in full, defaults too: the id must not change when a default does.
     filters = {**_map(whole.node.children, type(whole.node)), "chain": chain.name}
-    filters |= (
-        {"exclude": list(whole.exclude)}
-        if as_of is None
-        else {"asOf": as_of, "exclude": list(whole.exclude)}
-    )
+    filters |= {} if as_of is None else {"asOf": as_of}
+    filters["exclude"] = list(whole.exclude)
     # Not written out where they are not given: what was asked before they existed keeps its id.
     filters |= {"columns": list(query.scope.columns)} if query.scope.columns else {}
     filters |= {"orderBy": order_by} if order_by else {}
@@ -403,7 +400,7 @@ class _Resolver(Context):
         default_factory=list
     )  # those of saved segments each time they are named
     leaves: list[Condition] = field(default_factory=list)
-    shown: dict[Contract, int | None] = field(default_factory=dict)
+    positive: list[Condition] = field(default_factory=list)
 
     def segment(self) -> SegmentNode:
         """Resolve the tree, then the wallets that it sees."""
@@ -447,31 +444,56 @@ class _Resolver(Context):
         if leaf is None:
             return _UNRESOLVED
         self.leaves.append(leaf)
-        column = leaf.shown() if positive else None
-        # The first condition on a contract decides at which block its column is looked at.
-        if column:
-            self.shown.setdefault(*column)
+        if positive:
+            self.positive.append(leaf)
         return leaf
 
     def columns(self) -> tuple[ShownColumn, ...]:
         """Return the columns of the rows: balances, then the facts that were asked for."""
-        shown: list[ShownColumn] = [
-            BalanceColumn(contract, at) for contract, at in self.shown.items()
+        asked = self.query.scope.columns or ()
+        shown: dict[Contract, int | None] = {}
+        # The first condition on a contract decides at which block its column is looked at.
+        for column in filter(None, [leaf.shown() for leaf in self.positive]):
+            shown.setdefault(*column)
+        balances = [
+            BalanceColumn(
+                contract, at, share_of=self.supply(contract, at) if SHARE in asked else None
+            )
+            for contract, at in shown.items()
         ]
-        facts, chains = self.query.scope.columns, self.chains()
-        # One chain's: of the segment's, or where no condition is on it, of the first that one is on.
-        chain = self.default if self.default in chains else chains[0]
-        moment = self.at(chain, "/filters/columns") if facts else None
-        for fact in facts:
-            if fact != "transfers" and chain.id in self.extents:
-                self.timed(
-                    chain, "/filters/columns", f'Leave out "{fact}".', every=fact == "activeDays"
-                )
-            shown.append(ActivityColumn(fact, chain.id, moment))
-        return tuple(shown)
+        if SHARE in asked and not balances:
+            self._needed(SHARE, "a token or nft condition that holds of the wallets")
+        facts = [self.fact(name) for name in asked if name != SHARE]
+        return (*balances, *filter(None, facts))
 
-    def order(self, described: Sequence[Column]) -> RowOrder | None:
-        """Return the order of the rows; None for that of their addresses."""
+    def fact(self, name: str) -> FactColumn | None:
+        """Return a column of the wallets' activity, or of the transfer condition; None after an error was reported."""
+        if name in TRANSFERRED:
+            is_sum = name == "transferred"
+            found = [one for one in self.positive if isinstance(one, TransferCondition)]
+            if len(found) != 1 or is_sum > bool(found[0].contract):
+                of = ', with "token" or "nft"' * is_sum
+                self._needed(name, f"one transfer condition that holds of the wallets{of}")
+                return None
+            chain, contract = chain_of(found[0].chain_id), found[0].contract
+            column = FactColumn(name, chain.id, found[0].summed, contract if is_sum else None)
+        else:
+            # One chain's: of the segment's, or where no condition is on it, of the first that one is on.
+            chain = min(self.chains(), key=lambda one: one != self.default)
+            moment = self.at(chain, "/filters/columns")
+            column = FactColumn(name, chain.id, lambda sql: sql.activity(moment, chain.id))
+        if column.kind in ("time", "number") and chain.id in self.extents:
+            advice = f'Leave out "{name}".'
+            self.timed(chain, "/filters/columns", advice, every=name == "activeDays")
+        return column
+
+    def _needed(self, column: str, what: str) -> None:
+        # A condition that could not be looked up is no missing one.
+        if all(one["pointer"] == "/filters/columns" for one in self.report.errors):
+            self.report.add("/filters/columns", "needs", f'"{column}" needs {what}.')
+
+    def order(self, described: Sequence[Column]) -> str | None:
+        """Return the order of the rows as `Plan.order`."""
         written = self.query.scope.order_by
         # Columns that could not be looked up are no reason to refuse an order by them.
         if written is None or self.report.errors:
@@ -482,21 +504,24 @@ class _Resolver(Context):
         amounts = {
             f"{column['name']}_raw": column["name"]
             for column in described
-            if column["type"] == "float64"
+            if column.get("unit") == "token"
         }
         found = amounts.get(name, name)
+        several = {
+            amounts.get(column["name"], column["name"])
+            for column in described
+            if "symbol" in column and column.get("unit") != SHARE
+        }
+        if name == ONLY_AMOUNT and len(several) == 1:
+            (found,) = several
         if found not in names:
-            hint = did_you_mean(name, names) or f" Allowed: {', '.join(names)}."
+            near = "" if name == ONLY_AMOUNT else did_you_mean(name, names)
+            hint = near or f" Allowed: {', '.join(names)}."
             more = f' Add it to "columns": {json.dumps([name])}.' if name in FACTS else hint
-            self.report.add(
-                "/filters/orderBy", "column", f"The rows have no column {shown(name)}.{more}"
-            )
+            what = f"{len(several)} amounts" if name == ONLY_AMOUNT else f"no column {shown(name)}"
+            self.report.add("/filters/orderBy", "column", f"The rows have {what}.{more}")
             return None
-        return (
-            None
-            if found == "address" and not descending
-            else RowOrder(names.index(found), descending)
-        )
+        return "-" * descending + found if descending or found != "address" else None
 
     def saved_segment(self, asked: ParsedCondition) -> SegmentNode | None:
         """Resolve the saved segment that a condition names, on this data, as of this segment's time."""
@@ -545,14 +570,11 @@ class _Resolver(Context):
 
 def _retaken(request: Mapping[str, Any], name: str) -> list[str]:
     """Return that a saved segment has other wallets now than its rows had, in a line, where that is so."""
-    limit, matched, changed = (
-        request.get("limit") or 0,
-        request.get("matched"),
-        bool(request.get("changed")),
-    )
-    is_cut = limit > 0 and (matched is None or matched > limit)
-    if not (is_cut or changed):
+    limit, matched, changed = map(request.get, ("limit", "matched", "changed"))
+    is_cut = limit and (matched is None or matched > limit)
+    ways = [*[f"with limit {limit or 0:,}"] * bool(is_cut), *["on other data"] * bool(changed)]
+    if not ways:
         return []
-    how = " and ".join([f"with limit {limit:,}"] * is_cut + ["on other data"] * changed)
     count = "" if changed or matched is None else f"{matched:,} "
-    return [f"{name} was saved {how}: all {count}wallets that match {'now ' * changed}are taken."]
+    now = "now " if changed else ""
+    return [f"{name} was saved {' and '.join(ways)}: all {count}wallets that match {now}are taken."]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from nbext.core.addresses import checksummed, looks_like_address
+from nbext.core.addresses import ZERO_ADDRESS, checksummed, looks_like_address
 from nbext.core.chains import DEFAULT_CHAIN, Chain
 from nbext.core.times import iso
-from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
+from nbext.core.uint256 import MAX_UINT256, Limbs, TooManyDecimals, join, to_raw
 from nbext.core.untrusted_text import shown
 from nbext.engine.query.amounts import NO_BLOCKS, AmountRange, Block, Blocks, Range
 from nbext.errors import AmbiguousSymbol
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from nbext.engine.dataset import ChainExtent, Compared, Contract
     from nbext.engine.query.answers import Dataset
     from nbext.engine.query.set_tree import WalletList
+    from nbext.engine.query.sql import SqlBuilder
 
 _UNLOGGED = "it changes balances without a transfer, as tokens do that rebase or take a fee"
 # Why a contract's balances differ from those of the data, by `Compared.cause`.
@@ -262,6 +263,11 @@ class Context(ABC):
         most = None if bounds.max is None else int(bounds.max)
         return Range(least, most, none_too=bounds.min == 0)
 
+    def none_will_do(self, asked: ParsedCondition, *names: str) -> bool:
+        """Say whether wallets with none match: a lower bound of 0 is asked for, and none above."""
+        bounds = [asked.values[name].min for name in names if name in asked.values]
+        return 0 in bounds and not any(bounds)
+
     def warn_of_every_wallet(self, asked: ParsedCondition, name: str, within: Range) -> None:
         """Warn of a lower bound of 0 without an upper one: it asks nothing."""
         if within.none_too and within.high is None:
@@ -296,6 +302,30 @@ class Context(ABC):
             self.report.add(pointer, "range", detail)
         return raw
 
+    def supply(self, contract: Contract, at: int | None) -> int:
+        """Return a contract's totalSupply at a block; 0 after a warning where it is not known."""
+        known, why = contract.total_supply, "the data may begin after its first mint"
+        if known is not None:
+            held, why = self._held(contract, None), "totalSupply is not what its wallets hold"
+            if at is None and held <= known:
+                return known
+            # What wallets hold now is all of it: so it was at any block, and no mint is missing.
+            if held == known:
+                return max(0, self._held(contract, at))
+        self.warn(f"{contract_name(contract)}: shares of its supply are not known: {why}.")
+        return 0
+
+    def _held(self, contract: Contract, at: int | None) -> int:
+        """Return what wallets hold together at a block, the zero address left out."""
+
+        def write(sql: SqlBuilder) -> str:
+            held = sql.held(at, contract=contract.contract)
+            wallets = f"WHERE wallet NOT IN {sql.wallets_at([ZERO_ADDRESS])}"
+            return f"SELECT sum(hi) AS hi, sum(mid) AS mid, sum(lo) AS lo FROM {held} {wallets}"
+
+        (sums,) = self.dataset.read(write).to_pylist()
+        return join(Limbs(*(int(one or 0) for one in sums.values())))
+
     # Times
 
     def at(self, chain: Chain, pointer: str) -> int | None:
@@ -323,10 +353,7 @@ class Context(ABC):
         # A block is one chain's; a time is every chain's.
         if len(self.ats) == 1:
             return self.ats[self.default.id]
-        if (
-            self.as_of.block is not None
-            or (stamp := self._timestamp(self.as_of, self.default)) is None
-        ):
+        if (stamp := self._timestamp(self.as_of, self.default)) is None:
             return self.as_of.block
         # A day may end after the data of a chain; its last second may not.
         return str(iso(stamp))[:10] if self.as_of.day else iso(stamp)
@@ -448,10 +475,7 @@ class Context(ABC):
 
     def _timestamp(self, time: Time, chain: Chain) -> int | None:
         """Return the seconds since 1970 of a time that is not a block."""
-        if time.timestamp is not None:
-            return time.timestamp
-        last = self.dataset.clock.last(chain.id)[1]
-        return None if last is None or time.back is None else last - time.back
+        return time.seconds(self.dataset.clock.last(chain.id)[1])
 
     def _block_of(
         self, time: Time, chain: Chain, pointer: str, *, first: bool = False
@@ -487,7 +511,7 @@ class Context(ABC):
         first, last = self.extents[chain.id].first_block, self.extents[chain.id].last_block
         end = self.dataset.clock.last(chain.id)[1]
         # The clock answers a time after the end with the last block; that it is later must not pass unsaid.
-        asked = self._timestamp(time, chain) if time.block is None and block == last else None
+        asked = self._timestamp(time, chain) if block == last else None
         late = False
         if end is not None and asked is not None and asked > end:
             late = not time.day or asked - 86_399 > end

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from nbext.core.rules import MAX_COLUMN_SYMBOL
 from nbext.engine.query.amounts import KEY_DIGITS, sort_key
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from nbext.core.chains import Chain
     from nbext.core.wire import AsOf, Column, FileType, Operator
     from nbext.engine.dataset import Contract
-    from nbext.engine.query.amounts import AmountRange
     from nbext.engine.query.rows import ColumnKind
     from nbext.engine.query.sql import SqlBuilder
     from nbext.language.fields import Time
@@ -63,13 +62,13 @@ Parsed = ParsedCondition | ParsedGroup | ParsedNot
 
 @dataclass(frozen=True)
 class QueryScope:
-    """The keys beside the conditions: None where none was given."""
+    """The keys beside the conditions, in the order of ``SCOPE``: None where none was given."""
 
     chain: Chain | None = None
     as_of: Time | None = None
     exclude: tuple[str, ...] | None = None
     order_by: str | None = None
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class PlanNode(ABC):
     def wallets(self, sql: SqlBuilder) -> Tree:
         """Return the wallets that satisfy it: a tree of sets, each a statement."""
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
+    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], int]]:
         """Yield the least balance of every wallet that satisfies it, by the contract and the block."""
         yield from ()
 
@@ -139,7 +138,7 @@ class AllOf(_Joined):
         """Return the wallets of which every child holds."""
         return And([child.wallets(sql) for child in self.children])
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
+    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], int]]:
         """Yield those of every child: all of them hold."""
         for child in self.children:
             yield from child.least_balances()
@@ -245,12 +244,14 @@ _COUNT = f"CASE WHEN sort_key < {10**KEY_DIGITS} THEN sort_key ELSE lo END AS nu
 class BalanceColumn:
     """The wallets' balances of a contract; ``at`` is a block where history is asked.
 
-    ``least`` is a balance that every matching wallet has, where the conditions say so.
+    ``least`` is a balance that every matching wallet has, where the conditions say so. ``share_of`` is the supply that
+    each comes with its share of, 0 where nobody knows it; None where no share is asked for.
     """
 
     contract: Contract
     at: int | None
-    least: AmountRange | None = None
+    least: int | None = None
+    share_of: int | None = None
 
     @property
     def kind(self) -> ColumnKind:
@@ -272,36 +273,39 @@ class BalanceColumn:
         return (
             held
             if self.least is None
-            else f"{held} WHERE sort_key >= {sql.value(sort_key(self.least.low))}"
+            else f"{held} WHERE sort_key >= {sql.value(sort_key(self.least))}"
         )
 
 
 @dataclass(frozen=True)
-class ActivityColumn:
-    """A fact of the wallets' activity on a chain; ``fact`` is one of `FACTS`."""
+class FactColumn:
+    """One of `FACTS`: a column of rows of which each wallet has one; the contract that its amounts are of."""
 
     fact: str
     chain_id: int
-    at: int | None
+    rows: Callable[[SqlBuilder], str]
+    contract: Contract | None = None
 
     @property
     def kind(self) -> ColumnKind:
         """What the fact is: who was not seen has no time of it, but 0 transfers."""
-        if FACTS[self.fact][1] == "timestamp":
-            return "time"
-        return "count" if self.fact == "transfers" else "number"
+        return FACTS[self.fact][1]
 
     def values(self, sql: SqlBuilder) -> str:
-        """Return the statement of ``wallet`` and the fact, an integer: of a time, the seconds since 1970."""
-        activity = sql.activity(self.at, self.chain_id)
-        column = FACTS[self.fact][0]
-        if self.kind != "time":
-            return f"SELECT wallet, CAST({column} AS BIGINT) AS fact FROM {activity}"
+        """Return the statement of ``wallet`` and the fact: limbs, or an integer; of a time, the seconds since 1970."""
+        rows, (column, kind) = self.rows(sql), FACTS[self.fact]
+        if kind != "time":
+            return f"SELECT wallet, {column} FROM {rows}"
         blocks = sql.table("blocks", chain_id=self.chain_id)
         return (
-            f"SELECT wallet, timestamp AS fact FROM {activity} AS a "
+            f"SELECT wallet, timestamp AS fact FROM {rows} AS a "
             f"JOIN {blocks} AS b ON a.{column} = b.block"
         )
+
+    def sort_keys(self, sql: SqlBuilder) -> str:
+        """Return the statement of ``wallet`` and the rank of an amount among those above none, to order rows by."""
+        above = "count(nullif(hi + mid + lo, 0)) OVER (ORDER BY hi, mid, lo)"
+        return f"SELECT wallet, {above} AS sort_key FROM ({self.values(sql)})"
 
 
 @dataclass(frozen=True)
@@ -316,43 +320,48 @@ class MatchColumn:
         return self.whole.wallets(sql)
 
 
-# What ``columns`` takes -> its column of the table ``activity``, and its type in an answer.
-FACTS = {
-    "firstSeen": ("first_block", "timestamp"),
-    "lastSeen": ("last_block", "timestamp"),
-    "transfers": ("transfers", "integer"),
-    "activeDays": ("active_days", "integer"),
+# What ``columns`` takes beside `SHARE` -> its column of the table ``activity``, or of what a transfer condition sums up
+# (`TRANSFERRED`), and what it is.
+FACTS: dict[str, tuple[str, ColumnKind]] = {
+    "firstSeen": ("first_block", "time"),
+    "lastSeen": ("last_block", "time"),
+    "transfers": ("transfers", "count"),
+    "activeDays": ("active_days", "number"),
+    "transferred": ("hi, mid, lo", "amount"),
+    "transferCount": ("transfers", "count"),
+    "firstTransfer": ("first_block", "time"),
+    "lastTransfer": ("last_block", "time"),
 }
-ShownColumn = BalanceColumn | ActivityColumn | MatchColumn
-
-
-@dataclass(frozen=True)
-class RowOrder:
-    """The order of the rows: by a column of `described`, ties by address."""
-
-    column: int
-    descending: bool
+TRANSFERRED = tuple(FACTS)[4:]
+SHARE: Final = "share"
+ShownColumn = BalanceColumn | FactColumn | MatchColumn
 
 
 def describe_columns(shown: Sequence[ShownColumn]) -> list[Column]:
     """Return ``address`` and each column as an answer describes it: ``<SYMBOL>_count`` of NFTs, two of an amount.
 
     These are ``<SYMBOL>_balance`` in the token's unit, where its decimals are known, and ``<SYMBOL>_balance_raw``.
+    Before the exact one comes ``<SYMBOL>_share`` where that is asked for.
     Where two contracts' would be equal (engines compare names without regard to case), both get their chain, and
     where they still are, their address. That done, no ``_raw`` is another contract's: the names without it differ.
     """
     contracts = [one.contract for one in shown if isinstance(one, BalanceColumn)]
-    names = iter(_names(contracts))
+    names, shares = iter(_names(contracts)), iter(_names(contracts, SHARE))
     found: list[Column] = [{"name": "address", "type": "string"}]
     for one in shown:
-        if isinstance(one, ActivityColumn):
-            kind: Any = FACTS[one.fact][1]
-            found.append({"name": one.fact, "type": kind, "chain": chain_name(one.chain_id)})
-            continue
         if isinstance(one, MatchColumn):
             found.append({"name": "matches", "type": "integer"})
             continue
-        contract = one.contract
+        if isinstance(one, FactColumn):
+            kind: Any = "timestamp" if one.kind == "time" else "integer"
+            fact: Column = {"name": one.fact, "type": kind, "chain": chain_name(one.chain_id)}
+            found += (
+                [fact]
+                if one.contract is None
+                else _amount({**fact, "symbol": one.contract.symbol}, one.contract)
+            )
+            continue
+        contract, share = one.contract, next(shares)
         column: Column = {
             "name": next(names),
             "type": "integer",
@@ -360,18 +369,29 @@ def describe_columns(shown: Sequence[ShownColumn]) -> list[Column]:
             "chain": chain_name(contract.chain_id),
             "address": contract.address,
         }
-        if contract.is_nft:
-            wide: Column = {**column, "type": "uint256", "unit": "raw", "decimals": 0}
-            found.append(column if contract.is_counted else wide)
-            continue
-        column["decimals"] = decimals = decimals_of(contract)
-        if decimals is not None:
-            found.append({**column, "type": "float64", "unit": "token"})
-        found.append({**column, "name": f"{column['name']}_raw", "type": "uint256", "unit": "raw"})
+        exact = [column] if contract.is_counted else _amount(column, contract)
+        if one.share_of is not None:
+            supply = str(one.share_of) if one.share_of else None
+            exact.insert(
+                -1, {**column, "name": share, "type": "float64", "unit": SHARE, "supply": supply}
+            )
+        found += exact
     return found
 
 
-def _names(contracts: Sequence[Contract]) -> list[str]:
+def _amount(column: Column, contract: Contract) -> list[Column]:
+    """Return the columns of an amount: of floats where the token's decimals are known, and the exact one."""
+    decimals = 0 if contract.is_nft else decimals_of(contract)
+    exact: Column = {**column, "type": "uint256", "decimals": decimals, "unit": "raw"}
+    if contract.is_nft:
+        return [exact]
+    exact["name"] += "_raw"
+    if decimals is None:
+        return [exact]
+    return [{**exact, "name": column["name"], "type": "float64", "unit": "token"}, exact]
+
+
+def _names(contracts: Sequence[Contract], ending: str | None = None) -> list[str]:
     parts: list[tuple[str, str, str]] = []
     for contract in contracts:
         # A symbol is a stranger's text; a column's name goes into SQL, CSV headers and Python attributes.
@@ -383,7 +403,7 @@ def _names(contracts: Sequence[Contract]) -> list[str]:
     # Each round makes a name longer: symbols may be chosen so that a longer name is another contract's short one.
     for _ in range(2 * len(contracts) + 1):
         names = [
-            "_".join((*part[:length], "count" if contract.is_nft else "balance"))
+            "_".join((*part[:length], ending or ("count" if contract.is_nft else "balance")))
             for part, length, contract in zip(parts, lengths, contracts, strict=True)
         ]
         alike = Counter(map(str.casefold, names))
@@ -406,11 +426,11 @@ class Plan:
     whole
         The tree, the wallets it sees and the addresses it excludes.
     shown
-        What the rows show of each wallet, in order: balances, then facts of its activity.
+        What the rows show of each wallet, in order: balances, then other facts.
     columns
         The rows' columns: ``address``, then one for each of ``shown``.
     order
-        The order of the rows; None for that of their addresses.
+        The column that orders the rows, ``-`` in front for the largest first; None for their addresses.
     canonical
         The query with all names resolved, JSON-able: two queries that mean the same have the same.
     leaves
@@ -420,7 +440,7 @@ class Plan:
     whole: SegmentNode
     shown: tuple[ShownColumn, ...]
     columns: list[Column]
-    order: RowOrder | None
+    order: str | None
     chain: Chain
     as_of: AsOf
     limit: int

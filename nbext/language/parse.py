@@ -93,13 +93,7 @@ class _Parser:
             detail = f"The filters have no condition. Give at least one of: {', '.join(MAP_KEYS)}."
             self.report.add("/filters", "empty-group", detail)
         children = tuple(self.map(rest, "/filters", 0, (*MAP_KEYS, *SCOPE_KEY)))
-        return children, QueryScope(
-            scope.get("chain"),
-            scope.get("asOf"),
-            scope.get("exclude"),
-            scope.get("orderBy"),
-            scope.get("columns") or (),
-        )
+        return children, QueryScope(*map(scope.get, SCOPE_KEY))
 
     def map(
         self, members: Mapping[str, Any], pointer: str, depth: int, allowed: tuple[str, ...]

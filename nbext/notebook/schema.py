@@ -200,9 +200,8 @@ def row_columns(filters: str, facts: Iterable[str]) -> list[str]:
         f"{symbol}_{'balance' if key == 'token' else 'count'}"
         for key, symbol in _HELD.findall(filters)
     ]
-    return list(
-        dict.fromkeys([*held, *(fact for fact in facts if f'"{fact}"' in filters), "address"])
-    )
+    asked = [fact for fact in facts if fact != "share" and f'"{fact}"' in filters]
+    return list(dict.fromkeys([*held, *asked, "address"]))
 
 
 def contract_kinds(root: Schema, path: Sequence[str]) -> list[Kind]:

@@ -206,7 +206,9 @@ class Container:
         # The maintenance first, which uses all the others; the data last, which running segments read until they end.
         self.maintenance.stop()
         self.segments.scheduler.close(0)
-        self.segments.lease.release()
+        # A mark that cannot be taken away now is that of an ended service: nobody holds its lock.
+        with self.log.once("lease left", OSError):
+            self.segments.lease.release()
         self.database.close()
         self.generations.close()
 

@@ -19,9 +19,7 @@ from nbext.settings import Settings
 from tests.language.test_against_oracle import PHASES, requests
 from tests.service.conftest import KEY
 
-EACH = settings(
-    max_examples=2, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck)
-)
+EACH = settings(max_examples=2, phases=PHASES, suppress_health_check=list(HealthCheck))
 
 
 @st.composite

@@ -103,7 +103,6 @@ def check(name, chains, examples, serve):
     @seed(gate_seed())
     @settings(
         max_examples=examples,
-        deadline=None,
         phases=PHASES,
         derandomize=False,
         database=None,

@@ -10,6 +10,7 @@ first       the first answer in a new kernel, straight after `%load_ext` and a w
 ingest      ingest beside what DuckDB needs to read, sort and write the same rows
 install     what `pip install` brings, and a newcomer's way to the first DataFrame
 notebook    cells beside JupySQL's, each in a new shell
+payout      claims, trees and files of a payout
 query       segments beside raw SQL, polars, pandas and arrays in memory
 stories     a data scientist's questions of the sample, as cells
 service     ten thousand requests over 64 connections, with one process and with two; what two gain

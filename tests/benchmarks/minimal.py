@@ -20,7 +20,7 @@ from nbext.core.strict_json import to_json
 
 _FOUND = (
     "SELECT w.address, b.lo AS balance FROM balances AS b JOIN wallets AS w ON b.wallet = w.wallet "
-    "WHERE b.contract = (SELECT contract FROM contracts WHERE address = ?) AND b.size >= ? ORDER BY w.address"
+    "WHERE b.contract = (SELECT contract FROM contracts WHERE address = ?) AND b.sort_key >= ? ORDER BY w.address"
 )
 _TOKEN = "SELECT address, name, symbol, decimals, holders FROM contracts WHERE lower(address) = ?"
 

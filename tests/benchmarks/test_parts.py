@@ -7,7 +7,16 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.benchmarks import analysis, append, client, first, ingest, notebook, together
+from tests.benchmarks import (
+    analysis,
+    append,
+    client,
+    first,
+    ingest,
+    notebook,
+    payout,
+    together,
+)
 from tests.benchmarks.measure import Took
 from tests.benchmarks.notebook import PARQUET, TABLES, Cells, in_new_shells
 
@@ -54,6 +63,14 @@ def test_the_first_answer_is_measured_in_new_kernels(args, monkeypatch):
         "the first answer of the sample, a cell 1 s after it",
     ]
     assert [row.ours.rounds for row in found] == [2, 1, 1]
+
+
+def test_a_payout_is_measured_at_each_size(args, monkeypatch):
+    monkeypatch.setattr(payout, "CLAIMS", (201, 2_000))
+    assert [(row.question.split(",")[0], row.ours.rounds) for row in payout.rows(args)] == [
+        ("a payout of 201 claims", 1),
+        ("a payout of 2", 1),
+    ]
 
 
 def test_an_extension_that_is_not_installed_is_told(args):

@@ -31,6 +31,7 @@ PARTS = (
     "service",
     "serving",
     "fetch",
+    "payout",
     "install",
 )
 

@@ -185,9 +185,7 @@ def _wait_for(
 @contextmanager
 def voila(server: Server, name: str, template: str = "lab") -> Iterator[str]:
     """Serve one notebook with Voila, in the same folders and kernels; yield its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = _free_port()
     command = [
         sys.executable,
         "-m",
@@ -198,13 +196,44 @@ def voila(server: Server, name: str, template: str = "lab") -> Iterator[str]:
         "--Voila.ip=127.0.0.1",
     ]
     command.append(f"--template={template}")
-    with (server.home / "voila.log").open("w") as log:
+    with _serving(server, command, port, server.root):
+        yield f"http://127.0.0.1:{port}/"
+
+
+@contextmanager
+def marimo(server: Server, path: Path) -> Iterator[str]:
+    """Serve one marimo notebook as an application; yield its address."""
+    port = _free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "marimo",
+        "run",
+        str(path),
+        "--headless",
+        "--no-token",
+        f"--port={port}",
+    ]
+    with _serving(server, command, port, server.home):
+        yield f"http://127.0.0.1:{port}/"
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def _serving(server: Server, command: Sequence[str], port: int, folder: Path) -> Iterator[None]:
+    """Run a server of its own in the folders of this one, once its port is open."""
+    with (server.home / f"{port}.log").open("w") as log:
         process = subprocess.Popen(
-            command, env=server.environment, stdout=log, stderr=log, cwd=server.root
+            command, env=server.environment, stdout=log, stderr=log, cwd=folder
         )
         try:
-            _wait_for_port(process, port, server.home / "voila.log")
-            yield f"http://127.0.0.1:{port}/"
+            _wait_for_port(process, port, server.home / f"{port}.log")
+            yield
         finally:
             process.terminate()
             process.wait(20)
@@ -217,7 +246,7 @@ def _wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> No
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.2)
-    raise AssertionError(f"Voila did not start:\n{log.read_text()[-3000:]}")
+    raise AssertionError(f"It did not start:\n{log.read_text()[-3000:]}")
 
 
 _READY = """async withKernel => {

@@ -160,6 +160,57 @@ def test_the_largest_holders_come_first_of_all_that_match(embedded):
     )
 
 
+def test_a_share_is_the_float_nearest_to_the_quotient_of_two_whole_numbers(embedded):
+    supply = embedded.tokens("ethereum", "UNI")["totalSupply"].map(int)[0]
+    for as_of in ({}, {"asOf": "2025-06-30"}):
+        asked = {"token": {"token": "UNI"}, "columns": ["share"], "exclude": [], **as_of}
+        table = embedded.execute_segment(asked, limit="all")
+        assert list(table) == ["address", "UNI_balance", "UNI_share", "UNI_balance_raw"]
+        exact = table["UNI_balance_raw"].map(int)
+        # The sample's UNI is minted in its first block, and never burned.
+        assert (exact.sum(), str(table["UNI_share"].dtype)) == (supply, "float64")
+        assert table["UNI_share"].tolist() == [one / supply for one in exact]
+        assert table.attrs["nbext"]["columns"][2]["supply"] == str(supply)
+        found = table.attrs["nbext"]["segment_id"]
+        for other in (embedded.export_csv(found), embedded.export_json(found)):
+            pd.testing.assert_frame_equal(other, table)
+        by_share = embedded.execute_segment({**asked, "orderBy": "-UNI_share"}, limit="all")
+        by_amount = embedded.execute_segment({**asked, "orderBy": "-amount"}, limit="all")
+        pd.testing.assert_frame_equal(by_share, by_amount)
+    owned = embedded.execute_segment({"nft": {"nft": "BAYC"}, "columns": ["share"]}, limit="all")
+    assert list(owned) == ["address", "BAYC_share", "BAYC_count"]
+    number = embedded.nfts("ethereum", "BAYC")["totalSupply"].map(int)[0]
+    assert (owned["BAYC_share"] == owned["BAYC_count"] / number).all()
+
+
+def test_who_received_a_token_comes_with_how_much_how_often_and_when(embedded):
+    names = ["transferred", "transferCount", "firstTransfer", "lastTransfer"]
+    asked = {"direction": "in", "token": "USDC", "after": "90d"}
+    table = embedded.execute_segment(
+        {"transfer": asked, "columns": names, "orderBy": "-amount"}, limit="all"
+    )
+    assert table.dtypes.astype(str).to_dict() == {
+        "address": "str",
+        "transferred": "float64",
+        "transferred_raw": "decimal128(38, 0)[pyarrow]",
+        "transferCount": "int64",
+        "firstTransfer": "datetime64[s, UTC]",
+        "lastTransfer": "datetime64[s, UTC]",
+    }
+    assert table["transferred_raw"].map(int).is_monotonic_decreasing
+    # The same numbers as bounds of the condition: each wallet alone is matched by its own, and not by one more.
+    for row in table.head(3).itertuples():
+        exactly = {"min": str(int(row.transferred_raw)), "max": str(int(row.transferred_raw))}
+        one = {**asked, "unit": "raw", "total": exactly, "count": {"min": row.transferCount}}
+        assert (
+            row.address
+            in embedded.execute_segment({"transfer": one}, limit="all")["address"].tolist()
+        )
+    found = table.attrs["nbext"]["segment_id"]
+    for other in (embedded.export_csv(found), embedded.export_json(found)):
+        pd.testing.assert_frame_equal(other, table)
+
+
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_more_rows_than_are_ordered_at_once_have_the_same_order(embedded, monkeypatch, sign):
     asked = {"token": {"token": "UNI"}, "columns": ["transfers"], "orderBy": f"{sign}UNI_balance"}

@@ -57,6 +57,21 @@ TASKS = (
         'allow = pathlib.Path("allow.csv")\n%segment {"wallet": {"in": {{allow}}}} --count',
         "Out[0]: 0",
     ),
+    (
+        "each wallet's share",
+        '%segment {"token": {"token": "UNI"}, "columns": ["share"]} --limit 1',
+        "share",
+    ),
+    (
+        "who received, and how much",
+        '%segment {"transfer": {"token": "UNI", "direction": "in"}, "columns": ["transferred"]} --limit 1',
+        "transferred",
+    ),
+    (
+        "what two of them hold",
+        'nbext.wallet(whales["address"].head(2))["address"].nunique()',
+        "2",
+    ),
     ("exact arithmetic", '(whales["UNI_balance_raw"] + 1).dtype', "decimal128(38, 0)"),
     ("a misspelt collection", "%nft search azuky", "Near: 'AZUKI'"),
     ("another", "%nft search bayk", "Near: 'BAYC'"),
@@ -68,6 +83,7 @@ TASKS = (
         f"%segment {UNI} --top 3 --by UNI_balance",
         "3 of 1,002 wallets, those with the largest",
     ),
+    ("the largest, by the only amount", f"%segment {UNI} --top 3", "3 of 1,002 wallets"),
     (
         "a trend from a day before the data",
         "%nbext trend UNI --since 2024-12-01 --every 30d",
@@ -123,10 +139,12 @@ TASKS = (
 
 
 @pytest.fixture
-def shell(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def shell(tmp_path_factory, monkeypatch):
+    # Not tmp_path, which is removed before IPython ends its history.
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.chdir(home)
     for name in ("IPYTHONDIR", "NBEXT_DATA_DIR"):
-        monkeypatch.setenv(name, str(tmp_path / name))
+        monkeypatch.setenv(name, str(home / name))
     for name in ("NBEXT_BASE_URL", "NBEXT_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with loaded_shell() as made:

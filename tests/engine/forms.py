@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +61,19 @@ def _transfers() -> list[Transfer]:
     return found
 
 
+_MINTED = Counter[int]()
+for _one in _transfers():
+    _MINTED[_one.contract] += (_one.count if _one.contract == GAME else _one.amount) * (
+        _one.sender == ZERO
+    )
 WORLD = World(
-    CONTRACTS, _transfers(), {1: LAST, 10: LAST}, contract_wallets=frozenset(WALLETS[::7])
+    [
+        replace(one, total_supply=None if one.contract in (BAYC, PUNK) else _MINTED[one.contract])
+        for one in CONTRACTS
+    ],
+    _transfers(),
+    {1: LAST, 10: LAST},
+    contract_wallets=frozenset(WALLETS[::7]),
 )
 
 
@@ -154,6 +167,29 @@ FORMS: dict[str, dict[str, Any]] = {
         "token": [{"token": "USDC"}, {"token": "UNI"}],
         "columns": ["activeDays"],
         "orderBy": "activeDays",
+    },
+    "shares": {
+        "any": [
+            {"token": {"token": "USDC"}},
+            {"token": {"token": "UNI"}},
+            {"nft": {"nft": "GAME"}},
+        ],
+        "columns": ["share"],
+        "orderBy": "-UNI_share",
+    },
+    "share_as_of": {"asOf": _day(4), "token": {"token": "USDC"}, "columns": ["share"]},
+    "transferred": {
+        "any": [
+            {"transfer": {"direction": "in", "token": "UNI", "after": _day(1)}},
+            {"nft": {"nft": "BAYC"}},
+        ],
+        "columns": ["lastTransfer", "transferred", "transferCount", "firstTransfer"],
+        "orderBy": "-transferred",
+    },
+    "transferred_of_nfts": {
+        "transfer": {"direction": "any", "nft": "GAME", "count": {"min": 0}},
+        "columns": ["transferred"],
+        "orderBy": "amount",
     },
     "exclude_nothing": {
         "exclude": [],

@@ -78,9 +78,7 @@ def check(name, dataset, blocks):
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if name not in ONE_BY_ONE] + ["transfer_in"]
 )
-@settings(
-    max_examples=3, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=3, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(data=st.data(), searched=st.booleans())
 def test_many_blocks_are_answered_as_each_alone(dataset, name, data, searched):
     known = LATE if "since" in name else range(forms.LAST)

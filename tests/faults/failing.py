@@ -1,4 +1,4 @@
-"""Counts the calls of a story to the system, and has one of them fail, once."""
+"""Counts the calls of a story to the system, and has one of them fail, once or for a while."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +29,32 @@ class Failing:
     A file's reads and writes are calls, too; ``calls`` has the name of each since it was armed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = f"{folder}{os.sep}"
-        self._armed, self._fails, self._code = False, None, errno.EIO
+    def __init__(self, folder: Path, *, sockets: bool = True) -> None:
+        self._folder, self._sockets = f"{folder}{os.sep}", sockets
+        self._armed, self._fails, self._code = False, range(0), errno.EIO
+        self._of: str | tuple[str, ...] = ""
+        # How far the clock is off (seconds).
+        self.clock_off = 0.0
         self.calls: list[str] = []
         self._lock = threading.Lock()
         self._before: list[tuple[Any, str, Any]] = []
 
     @contextmanager
-    def armed(self, fails: int | None = None, code: int = errno.EIO) -> Iterator[None]:
-        """Count from 0, and have call number ``fails`` fail, once; none where it is None."""
-        self.calls, self._fails, self._code, self._armed = [], fails, code, True
+    def armed(
+        self,
+        fails: int | None = None,
+        code: int = errno.EIO,
+        *,
+        times: int = 1,
+        of: str | tuple[str, ...] = "",
+    ) -> Iterator[None]:
+        """Count from 0, and have call number ``fails`` fail, and as many as make ``times``; none where it is None.
+
+        Of those whose name begins with ``of``, or one of these.
+        """
+        self._of = of
+        failing = range(0) if fails is None else range(fails, fails + times)
+        self.calls, self._fails, self._code, self._armed = [], failing, code, True
         try:
             yield
         finally:
@@ -55,8 +70,14 @@ class Failing:
         self._wrap(duckdb, "connect", self._duckdb)
         for module in (sqlite3, sqlite3.dbapi2):
             self._wrap(module, "connect", self._sqlite)
-        for name in ("connect", "sendall", "recv_into"):
+        for name in ("connect", "sendall", "recv_into") if self._sockets else ():
             self._wrap(socket.socket, name, self._reset(name))
+        with suppress(ImportError):
+            import psycopg
+
+            for name in ("connect", "execute"):
+                owner = psycopg.Connection if name == "connect" else psycopg.Cursor
+                self._wrap(owner, name, self._of_postgres(name, psycopg.OperationalError))
         self._wrap(time, "time", self._clock)
         return self
 
@@ -72,10 +93,10 @@ class Failing:
     def count(self, call: str) -> bool:
         """Count a call; return whether it is the one that fails."""
         with self._lock:
-            if not self._armed:
+            if not self._armed or not call.startswith(self._of):
                 return False
             self.calls.append(call)
-            return len(self.calls) - 1 == self._fails
+            return len(self.calls) - 1 in self._fails
 
     def check(self, call: str, path: Any = None) -> None:
         """Count a call that raises an OSError where it is the one that fails."""
@@ -163,9 +184,21 @@ class Failing:
 
         return made
 
+    def _of_postgres(self, name: str, error: type[Exception]) -> Any:
+        def made(former: Callable[..., Any]) -> Any:
+            def call(*values: Any, **options: Any) -> Any:
+                if self.count(f"PostgreSQL {name}"):
+                    raise error(os.strerror(self._code))
+                return former(*values, **options)
+
+            # Looked up in the class, it is bound to it already.
+            return staticmethod(call) if name == "connect" else call
+
+        return made
+
     def _clock(self, former: Callable[[], float]) -> Callable[[], float]:
         # A clock does not fail; it is set.
-        return lambda: former() - (_DAY if self.count("clock") else 0)
+        return lambda: former() + self.clock_off - (_DAY if self.count("clock") else 0)
 
 
 def _of_sqlite(code: int, text: str) -> sqlite3.OperationalError:
@@ -213,3 +246,8 @@ class _Cursor(sqlite3.Cursor):
         if self.failing.count("SQLite statement"):
             raise _of_sqlite(sqlite3.SQLITE_IOERR, "disk I/O error")
         return super().execute(*values)
+
+    def executemany(self, *values: Any) -> Any:
+        if self.failing.count("SQLite statement"):
+            raise _of_sqlite(sqlite3.SQLITE_IOERR, "disk I/O error")
+        return super().executemany(*values)

@@ -231,7 +231,8 @@ def following(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
                     ending.set()
 
             asked = Request((COIN,), to_block="latest", in_flight=1, follow=True, every=0.01)
-            patience = threading.Timer(20, ending.set)
+            # What hangs for so long is a fault; a machine that is busy is none.
+            patience = threading.Timer(600, ending.set)
             patience.start()
             try:
                 fetch([Secret(node.url)], asked, data, Output(say), ending=ending)

@@ -93,8 +93,9 @@ def _contract_rows(
     cid = contract.contract
     rows["contracts"].append(
         tuple(
-            getattr(contract, name) if name != "total_supply" else None
+            str(value) if name == "total_supply" and value is not None else value
             for name in TABLES["contracts"]
+            for value in [getattr(contract, name)]
         )
     )
     for one in own:

@@ -51,13 +51,22 @@ IDS = {
     "order_by_address": "sg_n181o1qu-UIFhzLgxKnoLTzq",
     "order_by_time": "sg_R6GVWk1zpchKFplQNFgy98Wy",
     "order_by_days_as_of": "sg_T0MJ9Sf4ecz5ECOLxMgLDIQn",
+    "shares": "sg_VgPGE7xefjUEOb9-SZepEFkv",
+    "share_as_of": "sg_5CmuS0V_CKtH057tu3BKKh3e",
+    "transferred": "sg_lUDwmZbr5GgLZq2IraVsCx6m",
+    "transferred_of_nfts": "sg_yCotaKAs9yAJRvCWpznQjhxM",
 }
 
 
+@pytest.fixture(scope="module")
+def dataset():
+    opened = WorldDataset(WORLD)
+    yield opened
+    opened.close()
+
+
 @pytest.mark.parametrize("form", FORMS)
-def test_the_id_of_a_known_segment_stays(form):
+def test_the_id_of_a_known_segment_stays(form, dataset):
     query = language.parse({"filters": FORMS[form], "limit": 100})
-    plan = language.resolve(
-        query, WorldDataset.unconnected(WORLD), {"stored": STORED}.get, LISTS.get
-    )
+    plan = language.resolve(query, dataset, {"stored": STORED}.get, LISTS.get)
     assert language.segment_id(plan, "f0f0f0") == IDS[form]

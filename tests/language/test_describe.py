@@ -134,7 +134,7 @@ def test_a_name_on_chain_is_shown_short_and_never_breaks_the_sentence():
     assert plan.words == f"wallets that hold at least 7 {'x' * 80}… (501 characters) on ethereum"
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(asked=requests(saved=False))
 def test_every_segment_has_words(asked):
     plan = language.resolve(language.parse(settled(asked, asked)), DATASET, lists=STORED.get)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nbext.engine.dataset import Contract
@@ -59,6 +61,80 @@ def test_holders_come_with_exact_balances_ordered_by_address(dataset):
         {"address": address(5), "USDC_balance": 1.5, "USDC_balance_raw": 1_500_000},
         {"address": address(6), "USDC_balance": 0.5, "USDC_balance_raw": 500_000},
     ]
+
+
+def test_a_share_of_a_supply_that_nobody_knows_is_missing_and_says_why(dataset):
+    known = WORLD.contracts[0]
+    unknown = "USDC: shares of its supply are not known: "
+    for stated, as_of, shares, why in (
+        (2 * 10**6, {}, [0.75, 0.25], None),
+        (8 * 10**6, {}, [0.1875, 0.0625], None),
+        (2 * 10**6, {"asOf": 1}, [1.0], None),
+        (
+            None,
+            {},
+            [None] * 2,
+            "the data may begin after its first mint.",
+        ),
+        (10**6, {}, [None] * 2, "totalSupply is not what its wallets hold."),
+        (8 * 10**6, {"asOf": 1}, [None], "totalSupply is not what its wallets hold."),
+    ):
+        world = replace(
+            WORLD, contracts=[replace(known, total_supply=stated), *WORLD.contracts[1:]]
+        )
+        dataset.catalog.world = world
+        try:
+            asked = {"token": {"token": USDC}, "columns": ["share"], **as_of}
+            plan = language.resolve(language.parse({"filters": asked}), dataset)
+            assert [row["USDC_share"] for row in rows(dataset, asked)] == shares
+        finally:
+            dataset.catalog.world = WORLD
+        # The first: that the chain's contract counts no transfers.
+        assert plan.warnings[1:] == ([] if why is None else [unknown + why])
+
+
+@pytest.mark.parametrize(
+    ("filters", "pointer", "detail"),
+    [
+        (
+            {"activity": {"transfers": {"min": 1}}, "columns": ["share", "transferred"]},
+            "columns",
+            '"share" needs a token or nft condition that holds of the wallets. '
+            '"transferred" needs one transfer condition that holds of the wallets, with "token" or "nft".',
+        ),
+        (
+            {"transfer": [{"token": USDC}, {"nft": "BAYC"}], "columns": ["lastTransfer"]},
+            "columns",
+            '"lastTransfer" needs one transfer condition that holds of the wallets.',
+        ),
+        (
+            {"not": {"transfer": {"token": USDC}}, "columns": ["transferCount"]},
+            "columns",
+            '"transferCount" needs one transfer condition that holds of the wallets.',
+        ),
+        (
+            {"transfer": {"direction": "in"}, "columns": ["transferCount", "transferred"]},
+            "columns",
+            '"transferred" needs one transfer condition that holds of the wallets, with "token" or "nft".',
+        ),
+        (
+            {"token": {"token": USDC}, "nft": {"nft": "BAYC"}, "orderBy": "-amount"},
+            "orderBy",
+            "The rows have 2 amounts. Allowed: address, USDC_balance, USDC_balance_raw, BAYC_count.",
+        ),
+        (
+            {"wallet": {"contract": True}, "orderBy": "amount"},
+            "orderBy",
+            "The rows have 0 amounts. Allowed: address.",
+        ),
+    ],
+)
+def test_a_column_that_the_conditions_do_not_have_is_refused(dataset, filters, pointer, detail):
+    with pytest.raises(InvalidSegment) as caught:
+        rows(dataset, filters)
+    found = caught.value.errors
+    assert {one["pointer"] for one in found} == {f"/filters/{pointer}"}
+    assert " ".join(one["detail"] for one in found) == detail
 
 
 def test_the_greatest_balance_there_is_stays_exact(dataset):

@@ -95,7 +95,8 @@ EACH = [
         {**token(), "columns": ["firstSeen", "first"]},
         "/columns/1",
         "choice",
-        "'first' is not allowed. Did you mean 'firstSeen'? Allowed: firstSeen, lastSeen, transfers, activeDays.",
+        "'first' is not allowed. Did you mean 'firstSeen'? Allowed: firstSeen, lastSeen, transfers, activeDays, "
+        "transferred, transferCount, firstTransfer, lastTransfer, share.",
     ),
     (
         {**token(), "columns": ["transfers", "transfers"]},
@@ -355,7 +356,8 @@ EACH = [
         {**token(), "columns": "wealth"},
         "/columns",
         "choice",
-        "'wealth' is not allowed. Allowed: firstSeen, lastSeen, transfers, activeDays.",
+        "'wealth' is not allowed. Allowed: firstSeen, lastSeen, transfers, activeDays, transferred, "
+        "transferCount, firstTransfer, lastTransfer, share.",
     ),
     (
         {"wallet": {"in": "hello"}},

@@ -106,7 +106,7 @@ def test_every_object_and_field_has_a_title_and_a_description():
             assert {"title", "description", "examples"} <= schema.keys(), name
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_what_the_parser_takes_the_schema_takes(request):
     assert codes(request) == set()
@@ -150,7 +150,7 @@ DAMAGES = {
 }
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_schema_and_parser_refuse_the_same_structures(data):
     request = data.draw(requests())

@@ -156,7 +156,6 @@ def test_every_law_holds_of_any_data_and_any_question():
     @seed(gate_seed())
     @settings(
         max_examples=int(os.environ.get("LAWS_EXAMPLES") or 8),
-        deadline=None,
         derandomize=False,
         database=None,
         phases=[Phase.generate],

@@ -524,7 +524,7 @@ RANGE = st.tuples(st.integers(0, 60), st.integers(0, 20)).map(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(RANGE, max_size=8), RANGE)
 def test_what_is_missing_and_what_is_covered_are_a_range_together(covered, asked):
     blocks = {number for first, last in covered for number in range(first, last + 1)}
@@ -535,7 +535,7 @@ def test_what_is_missing_and_what_is_covered_are_a_range_together(covered, asked
     assert {number for first, last in union(covered) for number in range(first, last + 1)} == blocks
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32))
 def test_a_refusal_always_leads_to_fewer_blocks(seed):
     draw = random.Random(seed)

@@ -93,7 +93,7 @@ def quoted(names):
             '%%segment_query\n{"nft": {"nft": "BAYC"}, "columns": ["firstSeen"], "orderBy": "-f|',
             ("-f", ["-firstSeen"]),
         ),
-        ('%%segment_query\n{"columns": ["f|', ("f", ["firstSeen"])),
+        ('%%segment_query\n{"columns": ["f|', ("f", ["firstSeen", "firstTransfer"])),
         (
             '%%segment_query --top 5 --by |\n{"token": {"token": "UNI"}}',
             ("", ["UNI_balance", "address"]),

@@ -150,13 +150,57 @@ def test_the_largest_holders_are_one_cell(asked):
         == wanted
     )
     assert top.attrs["nbext"]["filters"]["orderBy"] == "-UNI_balance"
+    alone = asked.run('%segment {"token": {"token": "UNI"}} --top 10 -o alone')
+    assert "10 of 1,002 wallets, those with the largest amount; a larger --top" in alone.printed
+    alone = asked.ip.user_ns["alone"]
+    assert alone["address"].tolist() == wanted
+    assert list(alone) == ["address", "UNI_balance", "UNI_share", "UNI_balance_raw"]
+    two = '%segment {"token": [{"token": "UNI"}, {"token": "LINK"}]} --top 10'
+    assert asked.error(two).startswith(
+        "InvalidSegment: /filters/orderBy: The rows have 2 amounts. Allowed: address, UNI_balance, UNI_balance_raw, "
+        "LINK_balance, LINK_balance_raw."
+    )
+    smallest = '%segment {"token": {"token": "UNI"}, "orderBy": "UNI_balance"} --top 10'
+    assert '--top on the line contradicts "orderBy" in the cell' in asked.error(smallest)
+
+
+def test_a_notebook_is_pinned_to_a_time_by_one_setting(asked):
+    then = asked.value('%segment {"token": {"token": "UNI"}} --all --as-of 24000000')
+    asked.run("%nbext set as_of 24000000")
+    try:
+        now = asked.value('%segment {"token": {"token": "UNI"}} --all')
+        assert now.attrs["nbext"]["as_of"] == {"block": 24_000_000, "timestamp": None}
+        assert now.equals(then)
+        assert asked.value('%segment {"token": {"token": "UNI"}} --count') == len(then)
+        wallet = now["address"][0]
+        held = asked.value(f"%nbext wallet {wallet} --chain ethereum")
+        assert held.attrs["nbext"]["as_of"]["block"] == 24_000_000
+        asked.run("import nbext")
+        python = asked.value(
+            "nbext.connect().execute_segment({'token': {'token': 'UNI'}}, limit=None)"
+        )
+        assert python.equals(then)
+        assert "as of     24000000" in asked.run("%nbext status").printed
+        # What a question says itself counts.
+        later = asked.value('%segment {"token": {"token": "UNI"}} --all --as-of 24136000')
+        assert len(later) == 1_002
+    finally:
+        asked.run("%nbext unset as_of")
+    assert asked.value('%segment {"token": {"token": "UNI"}} --count') == 1_002
+
+
+def test_wallets_are_left_out_on_the_line(asked):
+    whole = asked.value('%segment {"token": {"token": "UNI"}} --all')
+    without = asked.value(
+        f'%segment {{"token": {{"token": "UNI"}}}} --all --exclude burn,{whole["address"][0]}'
+    )
+    assert without["address"].tolist() == whole["address"].tolist()[1:]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--top 5", "Use --top and --by together: --top 100 --by UNI_balance"),
-        ("--by UNI_balance", "Use --top and --by together: --top 100 --by UNI_balance"),
+        ("--by UNI_balance", "--by needs --top: --top 100 --by UNI_balance"),
         ("--top 5 --by UNI_balance --limit 5", "Use --limit or --top, not both."),
         (
             "--top 5 --by -UNI_balance",

@@ -785,7 +785,7 @@ SELECT address FROM holders""",
     "a column that there is not": (
         """%%segment_query
 {"token": {"token": "UNI"}, "columns": "wealth"}""",
-        """InvalidSegment: /filters/columns: 'wealth' is not allowed. Allowed: firstSeen, lastSeen, transfers, activeDays.
+        """InvalidSegment: /filters/columns: 'wealth' is not allowed. Allowed: firstSeen, lastSeen, transfers, activeDays, transferred, transferCount, firstTransfer, lastTransfer, share.
   line 2, column 29:
     {"token": {"token": "UNI"}, "columns": "wealth"}
                                 ^""",
@@ -864,10 +864,10 @@ SELECT address FROM holders""",
     %%segment_query --order-by UNI_balance
                     ^""",
     ),
-    "top without a column": (
-        """%%segment_query --top 100
+    "a column without top": (
+        """%%segment_query --by UNI_balance
 {"token": {"token": "UNI"}}""",
-        "UsageError: Use --top and --by together: --top 100 --by UNI_balance",
+        "UsageError: --by needs --top: --top 100 --by UNI_balance",
     ),
     "an order by a column that is not asked for": (
         """%%segment_query

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from nbext.core.addresses import checksummed
-from tests.oracle.meaning import is_nft
+from tests.oracle.meaning import columns_for, is_nft
 from tests.oracle.world import World
 
 # Where integers change their width: of floats, of 64 bits, of the layout's limbs, of the chain.
@@ -24,7 +24,6 @@ EDGES = [
 COUNTS = [one for one in EDGES if one < 2**63]
 FEW = [0, 1, 2, 3, 5]
 IDS = [0, 1, 2**63, 10**26, 2**256 - 1]
-FACTS = ("firstSeen", "lastSeen", "transfers", "activeDays")
 ALIASES = {
     1: ["ethereum", "eth", 1, "eip155:1"],
     10: ["optimism", 10, "oeth"],
@@ -84,10 +83,11 @@ class Asking:
             scope["asOf"] = at
         if self.may(3):
             scope["exclude"] = self.some(["burn", *self.wallets], 0, 2)
+        members = self.members()
         if self.may(3):
-            scope["columns"] = self.some(FACTS)
+            scope["columns"] = self.some(columns_for(members))
             self.times = True
-        filters = {**self.members(), **self.note("", scope)}
+        filters = {**members, **self.note("", scope)}
         operator = self.one_of(["AND", "OR"])
         return {"operator": operator, "filters": filters}
 

@@ -509,8 +509,8 @@ def plain(table: Any) -> list[dict[str, Any]]:
 
 
 def value_of(name: str, value: Any) -> Any:
-    if value is None or value is pd.NA or value is pd.NaT:
+    if pd.isna(value):
         return None
-    if name in ("firstSeen", "lastSeen"):
+    if name in ("firstSeen", "lastSeen", "firstTransfer", "lastTransfer"):
         return value.to_pydatetime()
     return int(value) if name.endswith("_raw") else value

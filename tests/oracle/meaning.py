@@ -18,6 +18,8 @@ GROUPS = ("all", "any", "not")
 NFTS = ("ERC721", "ERC1155")
 NO_CHAIN = ("wallet",)
 SCOPE = ("chain", "asOf", "exclude", "orderBy", "columns")
+FACTS = ("firstSeen", "lastSeen", "transfers", "activeDays")
+TRANSFERRED = ("transferred", "transferCount", "firstTransfer", "lastTransfer")
 FIRST_LAST = {"first": min, "last": max}
 SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
 
@@ -180,21 +182,25 @@ class One:
         return within(sum(self.owned(one, wallet, self.end(chain)) > 0 for one in some), bounds)
 
     def transfer(self, asked: Mapping[str, Any], wallet: str) -> bool:
-        chain = self.chain(asked)
-        name = asked.get("token", asked.get("nft"))
-        contract = None if name is None else self.contract(name, chain)
-        some = self.of_chain(chain) if contract is None else [contract]
-        fitting = [
-            one
-            for of in some
-            for one in self.moves(of)
-            if self.fits(one, asked, wallet, contract, chain)
-        ]
+        contract, fitting = self.fitting(asked, wallet)
         count, total = asked.get("count", {}), self.raw(asked, "total", contract)
         if not fitting:
             return wants_none(count, total)
         moved = sum(amount_of(one, contract) for one in fitting)
         return within(len(fitting), count) and within(moved, {"min": 0, **total})
+
+    def fitting(self, asked: Mapping[str, Any], wallet: str) -> tuple[Any, list[Transfer]]:
+        """Return the contract of a transfer condition, or None, and the transfers of a wallet that fit it."""
+        chain = self.chain(asked)
+        name = asked.get("token", asked.get("nft"))
+        contract = None if name is None else self.contract(name, chain)
+        some = self.of_chain(chain) if contract is None else [contract]
+        return contract, [
+            one
+            for of in some
+            for one in self.moves(of)
+            if self.fits(one, asked, wallet, contract, chain)
+        ]
 
     def fits(self, one: Transfer, asked: Any, wallet: str, contract: Any, chain: int) -> bool:
         came, went = one.recipient == wallet, one.sender == wallet
@@ -404,22 +410,24 @@ class One:
         ]
         written = self.filters.get("orderBy", "address")
         name, falling = written.removeprefix("-"), written.startswith("-")
-        # Amounts that differ may be equal as floats.
-        name = f"{name}_raw" if any(one["name"] == f"{name}_raw" for one in columns) else name
-        known = [row for row in rows if row[name] is not None]
+        if name == "amount":
+            (name,) = {one["name"].removesuffix("_raw") for one in columns if is_amount(one)}
+        by = next(one for one in columns if one["name"] in (name, f"{name}_raw"))
+        # Amounts that differ may be equal as floats, or have no share.
+        exact = {**by, "type": "exact", "unit": "raw"}
+        keys = {row["address"]: self.cell(exact, row["address"]) for row in rows}
+        known = [row for row in rows if keys[row["address"]] is not None]
         # The rows are in order of addresses, and sorting leaves equals as they are, also backwards.
-        known.sort(key=lambda row: row[name], reverse=falling)
-        return [*known, *(row for row in rows if row[name] is None)][:limit]
+        known.sort(key=lambda row: keys[row["address"]], reverse=falling)
+        return [*known, *(row for row in rows if keys[row["address"]] is None)][:limit]
 
     def cell(self, column: Mapping[str, Any], wallet: str) -> Any:
         name = column["name"]
         if name == "address":
             return wallet
+        if "address" in column or name.removesuffix("_raw") in TRANSFERRED:
+            return (self.held if "address" in column else self.transferred)(column, wallet)
         chain = chain_of(column["chain"]).id
-        if "address" in column:
-            held = self.balance(self.contract(column["address"], chain), wallet, self.end(chain))
-            # Python divides integers with one rounding, as an amount in its token's unit must be.
-            return held / 10 ** column["decimals"] if column["type"] == "float64" else held
         moved = self.moved_in(chain, wallet)
         if name == "transfers":
             return len(moved)
@@ -430,6 +438,70 @@ class One:
             return len(self.days(chain, moved))
         block = (min if name == "firstSeen" else max)(stood)
         return datetime.fromtimestamp(self.time(chain, block), UTC)
+
+    def held(self, column: Mapping[str, Any], wallet: str) -> Any:
+        """Return a column of a balance: exact, in the token's unit, or as a share of the supply."""
+        chain = chain_of(column["chain"]).id
+        contract = self.contract(column["address"], chain)
+        held = self.balance(contract, wallet, self.end(chain))
+        # Python divides integers with one rounding, as each of these floats must be.
+        if column.get("unit") == "share":
+            supply = self.supply(contract)
+            return held / supply if supply else None
+        return held / 10 ** column["decimals"] if column["type"] == "float64" else held
+
+    def transferred(self, column: Mapping[str, Any], wallet: str) -> Any:
+        """Return a column of the one transfer condition that holds of the wallets."""
+        (asked,) = positive(self.conditions, ("transfer",))
+        contract, fitting = self.fitting(asked, wallet)
+        if column["name"] == "transferCount":
+            return len(fitting)
+        if "symbol" in column:
+            moved = sum(amount_of(one, contract) for one in fitting)
+            return moved / 10 ** column["decimals"] if column["type"] == "float64" else moved
+        blocks = [one.block for one in fitting]
+        if not blocks:
+            return None
+        block = (min if column["name"] == "firstTransfer" else max)(blocks)
+        return datetime.fromtimestamp(self.time(self.chain(asked), block), UTC)
+
+    def supply(self, contract: Any) -> int | None:
+        """Return the supply at the segment's time: as it is stated, and before, where the data has all of it now."""
+        last, end = self.world.last_blocks[contract.chain_id], self.end(contract.chain_id)
+        wallets = [one for one in self.world.addresses if one != ZERO]
+        now, then = (
+            sum(self.balance(contract, wallet, block) for wallet in wallets)
+            for block in (last, end)
+        )
+        stated = getattr(contract, "total_supply", None)
+        if stated is None or (now > stated if end == last else now != stated):
+            return None
+        return stated if end == last else max(then, 0)
+
+
+def is_amount(column: Mapping[str, Any]) -> bool:
+    return "symbol" in column and column.get("unit") != "share"
+
+
+def positive(members: Mapping[str, Any], names: Sequence[str], held: bool = True) -> list[Any]:
+    """Return the conditions of some names that hold of the wallets: those under no ``not``, or under two."""
+    found = []
+    for key, value in members.items():
+        for one in value if isinstance(value, list) else [value]:
+            if key in GROUPS:
+                found += positive(one, names, held is not (key == "not"))
+            elif key in names and held:
+                found.append(one)
+    return found
+
+
+def columns_for(members: Mapping[str, Any]) -> list[str]:
+    """Return what ``columns`` may name beside some conditions."""
+    moved = positive(members, ("transfer",))
+    found = [*FACTS, *["share"] * bool(positive(members, ("token", "nft")))]
+    if len(moved) != 1:
+        return found
+    return [*found, *TRANSFERRED[0 if {"token", "nft"} & moved[0].keys() else 1 :]]
 
 
 def is_nft(contract: Any) -> bool:

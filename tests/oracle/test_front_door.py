@@ -52,7 +52,6 @@ def test_every_answer_after_any_steps_through_the_front_door_is_the_oracles():
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=20,
-            deadline=None,
             derandomize=False,
             database=None,
             phases=[Phase.generate],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nbext.errors import ValidationError
@@ -43,7 +43,6 @@ def with_largest_remainders(parts, total):
     return whole
 
 
-@settings(deadline=None)
 @given(weights=WEIGHTS, draw=st.data())
 def test_shares_are_those_of_exact_fractions_and_sum_up_to_the_total(weights, draw):
     total = draw.draw(st.one_of(st.integers(1, 200), st.integers(1, 2**256 - 1)))
@@ -58,7 +57,6 @@ def test_shares_are_those_of_exact_fractions_and_sum_up_to_the_total(weights, dr
     assert sum(found.values()) == total
 
 
-@settings(deadline=None)
 @given(weights=WEIGHTS, total=st.integers(1, 2**256 - 1), least=st.integers(0, 2**256 - 1))
 def test_who_fits_has_at_least_so_much_of_the_total_and_keeps_it(weights, total, least):
     wallets = named(weights)

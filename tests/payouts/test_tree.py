@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from Crypto.Hash import keccak as one_keccak
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.client.addresses import keccak
@@ -30,7 +30,6 @@ def packed(addresses):
     return np.frombuffer(b"".join(addresses), np.uint8).reshape(-1, 20)
 
 
-@settings(deadline=None)
 @given(
     width=st.integers(0, 135),
     rows=st.integers(0, 1100),
@@ -46,7 +45,6 @@ def test_many_hashes_at_a_time_are_those_of_one_at_a_time(width, rows, seed):
     assert len(found) == rows
 
 
-@settings(deadline=None)
 @given(claims=CLAIMS)
 def test_each_leaf_is_folded_by_its_proof_into_the_root(claims):
     amounts = list(claims.values())

@@ -55,11 +55,20 @@ RULES = (
     "members of a list.",
     "Rows are ordered by address, or by the column that `orderBy` names, and then by address: a limit returns the same "
     "wallets on every engine. Amounts are ordered exactly; `UNI_balance` and `UNI_balance_raw` are one order. A wallet "
-    "without the amount has 0.",
+    "without the amount has 0. `amount` stands for the only amount of the rows: a balance, a count of NFTs or "
+    "`transferred`.",
     "`columns` describe a wallet on one chain: the segment's own, or, where no condition is on that one, the chain of "
     "the first condition. `firstSeen` and `lastSeen` are times to the second in UTC: `datetime64[s, UTC]` in a "
     "DataFrame, `timestamp[s]` in Arrow, ISO-8601 in JSON and CSV. They and `activeDays` are missing for a wallet that "
     "was not seen on that chain, and come last.",
+    "Of the one transfer condition that is under no `not`, `transferred` is the sum of what the transfers that fit it "
+    "moved (an amount as a balance is: `transferred` and `transferred_raw`; of NFTs the exact number alone), "
+    "`transferCount` their number, and `firstTransfer` and `lastTransfer` are their times, missing where there is "
+    "none. `transfers` is the number of all transfers on the chain.",
+    "`share` adds `UNI_share` for each balance: the exact amount divided by the token's `totalSupply`, as the nearest "
+    "float64. A supply is known where a file or a node states it, or where the contract was deployed within the data. "
+    "As of an earlier time it is what wallets held then, and known only where what they hold at the end is "
+    "`totalSupply`. Where it is not known, or less than what wallets hold, shares are missing, and a note says why.",
 )
 # Every field and key in a segment that matches wallets of the sample.
 EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
@@ -168,6 +177,9 @@ CELLS = {
         '%segment {"token": {"token": "UNI"}, "orderBy": "-UNI_balance", "columns": ["firstSeen", "transfers"]} '
         "--limit 2 -o largest\n"
         'largest[["address", "UNI_balance", "firstSeen", "transfers"]]',
+        '%segment {"token": {"token": "UNI"}, "columns": ["share"], "orderBy": "-amount"} --limit 2',
+        '%segment {"transfer": {"direction": "in", "token": "USDC", "after": "90d"}, "orderBy": "-amount", '
+        '"columns": ["transferred", "transferCount", "lastTransfer"]} --limit 2',
     ),
     "wallet": (
         '%segment {"token": {"token": "UNI"}} --all -o uni',

@@ -19,6 +19,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "%segment": (
         f"{_UNI} --limit 2",
         f"{_UNI} --top 2 --by UNI_balance",
+        f"{_UNI} --top 2",
+        f"{_UNI} --exclude burn,0x6666e05de11085c070d5edb7838bc2bf975fb1df --count",
         f"{_UNI} --count",
         '%segment {"token": {"token": "USDC"}} --chain polygon --as-of 30d --columns firstSeen,lastSeen --limit 2',
         '%segment {"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}} --operator OR --count',

@@ -12,6 +12,7 @@ VALUES = {
     "data_dir": "chain-data",
     "engine": "spark://10.0.0.5:7077",
     "chain": "base",
+    "as_of": "24000000",
     "limit": "500",
     "connect_timeout": "10",
     "read_timeout": "60",

@@ -14,7 +14,9 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 
+from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.chains import chain_of
+from nbext.core.uint256 import Limbs, join
 from nbext.engine.ingest import ingest
 from nbext.engine.sample.unpack import MANIFEST, PREPARED
 from nbext.engine.schema import TABLES
@@ -29,8 +31,8 @@ _UNORDERED = {"to_block", "log_index", "sender", "transfers", "active_days"}
 
 
 def shipped(name: str) -> dict[str, str]:
-    """Return the columns of a table that are shipped: a size is made of its limbs when it is unpacked."""
-    return {column: kind for column, kind in TABLES[name].items() if column != "size"}
+    """Return the columns of a table that are shipped: a sort key is made of the limbs when it is unpacked."""
+    return {column: kind for column, kind in TABLES[name].items() if column != "sort_key"}
 
 
 def prepare(folder: Path) -> None:
@@ -60,13 +62,22 @@ def prepare(folder: Path) -> None:
 
 
 def _tell_what_no_exporter_knows(made: duckdb.DuckDBPyConnection) -> None:
-    """Mark spam, and say of every wallet whether it is a contract: only the sample's author knows."""
+    """Mark spam, and say of wallets whether they are contracts, and what was minted: only the sample's author knows."""
     spam = [known.address for known in SPAM]
     made.execute("UPDATE contracts SET spam = address IN (FROM unnest($1))", [spam])
     made.execute("UPDATE contracts SET verified = NOT spam")
     made.execute(
         "UPDATE wallets SET is_contract = address IN (FROM unnest($1))",
         [[contract(n) for n in CONTRACTS]],
+    )
+    # Its world begins with nothing: every contract's first mint is in it.
+    sums = made.sql(
+        "SELECT contract, sum(hi), sum(mid), sum(lo) FROM balances JOIN wallets USING (wallet) "
+        f"WHERE address <> '{ZERO_ADDRESS}' GROUP BY 1"
+    ).fetchall()
+    made.executemany(
+        "UPDATE contracts SET total_supply = $2 WHERE contract = $1",
+        [(number, str(join(Limbs(*map(int, limbs))))) for number, *limbs in sums],
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +19,35 @@ import pytest
 _NUMBER = itertools.count()
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """Yield the URL of a new server on loopback; skip where PostgreSQL is not installed."""
+def _programs() -> Path:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not found:
         pytest.skip("PostgreSQL is not installed")
-    programs, folder = found[-1].parent, Path(tempfile.mkdtemp(prefix="nbext-postgres-"))
+    return found[-1].parent
+
+
+def _user() -> list[str]:
     # It refuses to run as root.
-    user = (
-        ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-        if os.getuid() == 0
-        else []
-    )
+    drop = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+    return drop if os.getuid() == 0 else []
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Yield the URL of a new server on loopback; skip where PostgreSQL is not installed."""
+    programs, folder = _programs(), Path(tempfile.mkdtemp(prefix="nbext-postgres-"))
+    user = _user()
     if user:
         shutil.chown(folder, "postgres", "postgres")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
 
-    def run(*words: str) -> None:
+    def do(*words: str) -> None:
         subprocess.run([*user, *words], check=True, capture_output=True, cwd=folder)
 
     try:
-        run(
+        do(
             str(programs / "initdb"),
             "-D",
             f"{folder}/data",
@@ -54,7 +60,7 @@ def server() -> Iterator[str]:
         options = (
             f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder}"
         )
-        run(
+        do(
             str(programs / "pg_ctl"),
             "start",
             "-w",
@@ -74,6 +80,47 @@ def server() -> Iterator[str]:
             cwd=folder,
         )
         shutil.rmtree(folder)
+
+
+def restart(url: str) -> None:
+    """Restart a server at once, as after a crash: its connections break, its port and data stay."""
+    folder = Path(run(url, "SHOW data_directory"))
+    subprocess.run(
+        [
+            *_user(),
+            str(_programs() / "pg_ctl"),
+            "restart",
+            *("-w", "-m", "immediate", "-D", str(folder), "-l", str(folder.parent / "log")),
+        ],
+        check=True,
+        capture_output=True,
+        cwd=folder.parent,
+    )
+
+
+def processes(url: str) -> list[int]:
+    """Return the ids of a server's processes, its own first."""
+    folder = Path(run(url, "SHOW data_directory"))
+    first = int((folder / "postmaster.pid").read_text().split()[0])
+    return [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
+
+
+@contextmanager
+def stopped(url: str) -> Iterator[None]:
+    """Have a server give no answer, and go on afterwards."""
+    pids = processes(url)
+
+    def send(number: int) -> None:
+        for pid in pids:
+            # A worker of the server's own, or of a connection that was closed, may have ended meanwhile.
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    send(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        send(signal.SIGCONT)
 
 
 @contextmanager

@@ -419,6 +419,56 @@ def test_sudden_deaths_of_either_of_two_processes_on_postgresql_lose_nothing_tha
         assert (len(segments) > 20, emails <= kept_emails(url)) == (True, True)
 
 
+@pytest.mark.parametrize(
+    ("restarts", "stops"), [(2, 1), pytest.param(6, 4, marks=pytest.mark.long)]
+)
+def test_restarts_and_silences_of_postgresql_under_eight_writers_lose_nothing_and_stop_nothing(
+    tmp_path, restarts, stops
+):
+    with (
+        postgres.server() as server,
+        postgres.new_database(server) as url,
+        serve(tmp_path, "--registry", url, key="a-key-of-the-load") as process,
+    ):
+        stop = threading.Event()
+        writers = [Writer(process.url, number, 1, stop=stop) for number in range(8)]
+        for writer in writers:
+            writer.start()
+
+        def goes_on() -> None:
+            done = sum(len(writer.emails) for writer in writers)
+            until = time.monotonic() + 60
+            while sum(len(writer.emails) for writer in writers) < done + 20:
+                assert time.monotonic() < until, process.log.read_text()[-2000:]
+                time.sleep(0.05)
+
+        for trouble in random.Random(7).sample(
+            ["restart"] * restarts + ["stop"] * stops, k=restarts + stops
+        ):
+            goes_on()
+            if trouble == "restart":
+                postgres.restart(url)
+                continue
+            with postgres.stopped(url):
+                while requests.get(f"{process.url}/readyz", timeout=30).status_code != 503:
+                    time.sleep(0.05)
+        goes_on()
+        stop.set()
+        segments: dict[str, tuple[int, str]] = {}
+        for writer in writers:
+            writer.join()
+            for claim, told in writer.segments.items():
+                assert segments.setdefault(claim, told) == told, "one claim, two segments"
+        check_all_are_there(process, segments)
+        ready = process.session.get(f"{process.url}/readyz", timeout=30)
+        assert (ready.status_code, ready.json()["checks"]["threads"]) == (200, "ok")
+        emails = {email for writer in writers for email in writer.emails}
+        assert emails <= kept_emails(url)
+        print(
+            f"{len(segments)} claims and {len(emails)} sign-ups over {restarts} restarts and {stops} silences"
+        )
+
+
 def kept_emails(registry: Path | str) -> set[str]:
     from nbext.service.accounts.database import Database
     from nbext.service.accounts.signups import SignUps

@@ -153,7 +153,7 @@ def test_a_token_is_read_by_address_and_by_symbol(service):
         "name": "USDC",
         "symbol": "USDC",
         "decimals": 6,
-        "totalSupply": None,
+        "totalSupply": "200400000000000",
         "logo": None,
         "verified": True,
         "possibleSpam": False,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import requests
@@ -92,13 +90,6 @@ def test_a_folder_of_leases_that_cannot_be_looked_at_stops_no_segment(
         service.stop()
 
 
-def processes(url: str) -> list[int]:
-    """Return the ids of a server's processes, its own first."""
-    folder = Path(postgres.run(url, "SHOW data_directory"))
-    first = int((folder / "postmaster.pid").read_text().split()[0])
-    return [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
-
-
 @pytest.mark.postgres
 @pytest.mark.slow
 def test_a_server_that_does_not_answer_costs_each_caller_a_few_seconds_and_none_later(tmp_path):
@@ -110,38 +101,21 @@ def test_a_server_that_does_not_answer_costs_each_caller_a_few_seconds_and_none_
         execute = f"{process.url}/v1/segment/execute"
         first = process.session.post(execute, json=body(1), timeout=60)
         assert first.status_code == 200
-        stopped = processes(url)
 
         def asked(path: str, key: str) -> tuple[int, bool]:
             began = time.monotonic()
             answer = requests.get(process.url + path, headers={"x-api-key": key}, timeout=60)
             return answer.status_code, time.monotonic() - began < 30
 
-        for pid in stopped:
-            # A worker of the server's own, such as of its vacuum, may have ended meanwhile.
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-        try:
+        with postgres.stopped(url):
             assert asked("/healthz", "") == (200, True)
             assert asked("/readyz", "") == (503, True)
             for key in ("a-key-of-the-tests", "another"):
                 assert asked(f"/v1/segment/{first.json()['id']}", key) == (503, True)
             answer = process.session.post(execute, json=body(2), timeout=60)
             assert (answer.status_code, answer.json()["code"]) == (503, "registry")
-        finally:
-            for pid in stopped:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
         eventually(lambda: asked("/readyz", "") == (200, True), 30)
         again = process.session.post(execute, json=body(2), timeout=60)
         assert (again.status_code, again.json()["status"]) == (200, "completed")
-        for pid in stopped:
-            # One of a connection that was closed has ended.
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-        try:
+        with postgres.stopped(url):
             assert process.end(signal.SIGTERM) == 0
-        finally:
-            for pid in stopped:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)

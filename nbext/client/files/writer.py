@@ -73,10 +73,10 @@ def _exists(path: Path) -> ValidationError:
     )
 
 
-def save_table(table: pd.DataFrame, path: Path, *, overwrite: bool, raw: bool = False) -> None:
+def save_table(table: pd.DataFrame, to: Path, *, overwrite: bool, raw: bool = False) -> None:
     """Write a table that is in memory: the same values, in the same form, as an export of its rows has."""
-    kind = path.suffix.lower()
-    with replaced_file(path, overwrite=overwrite) as file:
+    kind = to.suffix.lower()
+    with replaced_file(to, overwrite=overwrite) as file:
         if kind == ".json":
             _write_records(frames.records_of(table), file)
         else:

@@ -145,7 +145,7 @@ class FileTable:
         # A cast to an integer rounds. Nearly no text has a point or an e, and only those are looked at.
         odd = " OR ".join(f"contains({text}, '{one}')" for one in ".eE")
         whole = f"regexp_full_match({text}, '0[xX][0-9a-fA-F]+|[0-9]+[.]0*')"
-        return f"CASE WHEN NOT ({odd}) OR {whole} THEN TRY_CAST({text} AS BIGINT) END"
+        return f"CASE WHEN NOT ({odd}) OR {whole} THEN TRY_CAST(split_part({text}, '.', 1) AS BIGINT) END"
 
     @property
     def block(self) -> str:
@@ -304,16 +304,14 @@ def _parquet_rows(
 
 
 def _texts(column: Any) -> Any:
-    if pa.types.is_decimal(column.type):
-        # Arrow's own texts of decimals have exponents.
-        return pa.array(
-            [one if one is None else f"{one:f}" for one in column.to_pylist()], pa.string()
-        )
-    if pa.types.is_binary(column.type):
-        return pa.array(
-            [one if one is None else f"0x{one.hex()}" for one in column.to_pylist()], pa.string()
-        )
-    return column.cast(pa.string())
+    if not pa.types.is_decimal(column.type) and not pa.types.is_binary(column.type):
+        return column.cast(pa.string())
+    # Arrow's own texts of decimals have exponents.
+    written = (
+        one if one is None else f"0x{one.hex()}" if isinstance(one, bytes) else f"{one:f}"
+        for one in column.to_pylist()
+    )
+    return pa.array(written, pa.string())
 
 
 def _json(file: Any) -> Iterator[Any] | None:

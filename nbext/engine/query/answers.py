@@ -225,9 +225,7 @@ class Answers:
         first, ordering = self._first(wallets, limit, question)
         if self._cancel.deadline:
             # Rows take time by how many were asked for, which is bounded; the limit is for finding the wallets.
-            self._cancel.deadline += (
-                len(first) * (1 + len(question.columns) + len(question.floats)) / _VALUES_A_SECOND
-            )
+            self._cancel.deadline += len(first) * question.width / _VALUES_A_SECOND
         return QueryResult(len(wallets), self._rows(first, ordering, question))
 
     def counts(self, questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
@@ -580,8 +578,7 @@ def _addresses(wallets: Wallets) -> Sql:
 
 def _rows_of(question: Question, number: int, aside: Path | None = None) -> Rows:
     sizes = {column.name: column.size for column in question.columns}
-    columns = 1 + len(question.columns) + len(question.floats)
-    return Rows(number, columns, question.floats, sizes, aside)
+    return Rows(number, question.width, question.floats, sizes, aside)
 
 
 def _no_rows(question: Question) -> Rows:

@@ -6,7 +6,6 @@ goes into a temporary file, and each batch of rows takes its part of every colum
 
 from __future__ import annotations
 
-import math
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nbext.core.addresses import WIDTH
-from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, digits_of_column, join
+from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, digits_of_column, join, size_of
 from nbext.engine.schema import LIMBS
 from nbext.errors import DiskFull
 
@@ -93,25 +92,26 @@ class Rows:
     ) -> None:
         """Store the next rows of a column, as an engine fetched them; all but the last are whole batches.
 
-        Of an amount, which is an `AMOUNT`, the exact number is stored, and before it the float where one is answered.
+        Of an amount, which is an `AMOUNT`, the exact number is stored, and before it the floats that are made of it.
         """
         step = self.per_batch * max(1, _MADE_AT_ONCE // self.per_batch)
         # A column without rows has a type, too.
         for start in range(0, max(1, len(fetched)), step):
             part = fetched.slice(start, step).combine_chunks()
             if kind == "amount":
-                amounts = exact_amounts(part)
-                if name in self._floats:
-                    in_units, decimals = self._floats[name]
-                    self._store(in_units, _in_units(amounts, decimals))
-                column = self._store(name, amounts)
-                # Of all that its token's holders have, so that a column has one type however many rows are asked for.
-                column.size = max(column.size + _size_of(amounts), self._sizes.get(name, 0))
-                column.type = _amount_type(column.size)
+                part = exact_amounts(part)
             elif kind == "time":
-                self._store(name, part.cast(pa.timestamp("s", "UTC")))
-            else:
-                self._store(name, pc.fill_null(part, 0) if kind in ("count", "match") else part)
+                part = part.cast(pa.timestamp("s", "UTC"))
+            elif kind in ("count", "match"):
+                part = pc.fill_null(part, 0)
+            for floats, (exact, divisor) in self._floats.items():
+                if exact == name:
+                    self._store(floats, _divided(part, divisor))
+            column = self._store(name, part)
+            if kind == "amount":
+                # Of all that its token's holders have, so that a column has one type however many rows are asked for.
+                column.size = max(column.size + size_of(part), self._sizes.get(name, 0))
+                column.type = _amount_type(column.size)
 
     def _store(self, name: str, values: pa.Array) -> _Column:
         column = self._columns.setdefault(name, _Column(values.type))
@@ -156,19 +156,6 @@ class Rows:
         return pa.Table.from_batches(self.batches(), self.schema)
 
 
-def _size_of(amounts: pa.Array) -> float:
-    """Return the sum of exact amounts without their signs, by which `_amount_type` chooses: a number, or infinity."""
-    if pa.types.is_string(amounts.type):
-        return math.inf
-    least, most = (bound.as_py() or 0 for bound in pc.min_max(amounts).values())
-    if least >= 0 and most * len(amounts) < 10**38:
-        return int(pc.sum(amounts).as_py() or 0)
-    amounts = pc.abs(amounts.cast(pa.decimal256(76, 0)))
-    near = pc.sum(amounts.cast(pa.float64())).as_py() or 0
-    # Near enough where an exact sum might not fit; exact where it decides.
-    return near if near > 1e70 else int(pc.sum(amounts).as_py() or 0)
-
-
 def _amount_type(size: float) -> pa.DataType:
     """Return the type of a column of exact amounts of that size, in which their sum fits too."""
     return {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}[
@@ -210,12 +197,17 @@ def in_exact_order(
     return places
 
 
-def _in_units(amounts: pa.Array, decimals: int) -> pa.Array:
-    """Return exact amounts in a token's unit, each as the float that is nearest to it."""
+def _divided(numbers: pa.Array, divisor: int) -> pa.Array:
+    """Return exact numbers divided by one, each as the float that is nearest to the quotient; by 0, missing."""
+    if not divisor:
+        return pa.nulls(len(numbers), pa.float64())
     # Reading a text rounds once. Dividing floats rounds the amount first and the quotient after it.
-    return pc.binary_join_element_wise(amounts.cast(pa.string()), f"e-{decimals}", "").cast(
-        pa.float64()
-    )
+    places = len(str(divisor)) - 1
+    if divisor == 10**places:
+        texts = pc.binary_join_element_wise(numbers.cast(pa.string()), f"e-{places}", "")
+        return texts.cast(pa.float64())
+    # So does Python, with whole numbers of any size: a million take a second.
+    return pa.array([int(one) / divisor for one in numbers.to_pylist()], pa.float64())
 
 
 def exact_amounts(fetched: pa.StructArray) -> pa.Array:

@@ -28,6 +28,7 @@ from nbext.language.conditions.token import TokenCondition
 from nbext.language.conditions.transfer import TransferCondition
 from nbext.language.conditions.wallet import WalletCondition
 from nbext.language.fields import Field
+from nbext.language.model import FACTS, SHARE
 
 _ALL: tuple[type[Condition], ...] = (
     TokenCondition,
@@ -94,16 +95,19 @@ SCOPE = (
         "orderBy",
         "order",
         'The column that orders the rows, with "-" in front for the largest first; ties by '
-        "address. The limit returns the first rows of all that match. Without it: by address.",
-        examples=("-UNI_balance", "firstSeen", "-address"),
+        'address; "amount" is the only amount of the rows. The limit returns the first rows of all '
+        "that match. Without it: by address.",
+        examples=("-UNI_balance", "firstSeen", "-address", "-amount"),
     ),
     Field(
         "columns",
         "columns",
         "More columns beside the balances: when the wallet was first and last seen on the "
-        "segment's chain, how many transfers it took part in there, and on how many days.",
-        choices=("firstSeen", "lastSeen", "transfers", "activeDays"),
-        examples=(["firstSeen", "transfers"],),
+        "segment's chain, how many transfers it took part in there, and on how many days; of the "
+        "transfer condition how much its transfers moved, how many there were, and when the first "
+        "and the last were; and the share of the supply that each balance is.",
+        choices=(*FACTS, SHARE),
+        examples=(["firstSeen", "transfers"], ["transferred", "lastTransfer"], ["share"]),
     ),
 )
 

@@ -76,26 +76,17 @@ class ActivityCondition(Condition):
             context.blocks(asked.values.get(name) or TimeRange(), chain, below(asked.pointer, name))
             for name in ("first", "last")
         )
-        given = [name for name in ("transfers", "activeDays") if name in asked.values]
-        # None will do where a count of 0 is asked for, and nothing above: who did nothing was never first seen.
-        bounds = [asked.values[name].min for name in given]
-        none_will_do = 0 in bounds and not any(bounds)
-        least = 0 if none_will_do else 1
-        numbers = {
-            name: replace(context.counts(asked, name, low=least), none_too=none_will_do)
-            for name in given
-        }
-        none_too = none_will_do and not {"first", "last"} & asked.values.keys()
-        moment = context.at(chain, asked.pointer)
-        return cls(
-            chain.id,
-            first,
-            last,
-            numbers.get("transfers"),
-            numbers.get("activeDays"),
-            none_too,
-            moment,
+        # Who did nothing was never first seen.
+        none = context.none_will_do(asked, "transfers", "activeDays")
+        transfers, days = (
+            replace(context.counts(asked, name, low=1 - none), none_too=none)
+            if name in asked.values
+            else None
+            for name in ("transfers", "activeDays")
         )
+        none_too = none and not {"first", "last"} & asked.values.keys()
+        moment = context.at(chain, asked.pointer)
+        return cls(chain.id, first, last, transfers, days, none_too, moment)
 
     def wallets(self, sql: SqlBuilder) -> Tree:
         """Return the wallets whose activity lies within all bounds."""

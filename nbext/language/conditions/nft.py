@@ -79,7 +79,7 @@ class NftCondition(HoldingCondition):
         moment = context.held_at(asked, chain, contract)
         return cls(contract, within, moment, context.since(asked, chain, contract), ids)
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
+    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], int]]:
         """Yield the lower bound of the whole collection: of some ids it bounds no column that is shown."""
         return iter(()) if self.ids else super().least_balances()
 

@@ -54,13 +54,10 @@ class HoldingCondition(Condition):
         """Return how many hold the contract now, where that is asked."""
         return None if self.within.none_too or self.at is not None else self.contract.holders
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
+    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], int]]:
         """Yield the lower bound, where there is one."""
         if self.within.low > 0:
-            yield (
-                (self.contract.contract, self.at),
-                AmountRange(self.within.low, None, none_too=False),
-            )
+            yield (self.contract.contract, self.at), self.within.low
 
     def wallets(self, sql: SqlBuilder) -> Tree:
         """Return the wallets whose balance lies within bounds, and never fell below the lower one since a block."""

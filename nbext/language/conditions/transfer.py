@@ -154,7 +154,8 @@ class TransferCondition(Condition):
         )
         others = tuple(sorted(set(asked.values.get("counterparty", ()))))
         amount, total = (_moved(asked, name, contract, context) for name in ("amount", "total"))
-        number = _number(asked, context)
+        none = context.none_will_do(asked, "count", "total")
+        number = replace(context.counts(asked, "count", low=1 - none), none_too=none)
         blocks = (
             Blocks(None, end) if span == TimeRange() else context.blocks(span, chain, asked.pointer)
         )
@@ -162,23 +163,25 @@ class TransferCondition(Condition):
 
     def wallets(self, sql: SqlBuilder) -> Tree:
         """Return the wallets by the number and the sum of their transfers."""
-        # Limbs are summed as they are, and carried once: each sum stays within 38 digits.
-        limbs = "sum(hi) AS hi, sum(mid) AS mid, sum(lo) AS lo"
-        sides = self._sides(sql, self._transfers(sql))
-        if self.total is None:
-            sums = f"SELECT wallet, count(*) AS number FROM ({sides}) GROUP BY wallet"
-            fits = self.count.holds(sql, "number")
-        else:
-            sums = f"SELECT wallet, count(*) AS number, {limbs} FROM ({sides}) GROUP BY wallet"
-            sums = carried(f"({sums})", "wallet, number")
-            fits = f"{self.count.holds(sql, 'number')} AND {self.total.holds_limbs(sql)}"
+        sums, fits = self.summed(sql), self.count.holds(sql, "transfers")
+        if self.total is not None:
+            fits += f" AND {self.total.holds_limbs(sql)}"
         if self.count.none_too:
             # A wallet without a transfer has no row: it is found by not being found outside the bounds.
-            return Not(sql.leaf(f"SELECT wallet FROM ({sums}) WHERE NOT ({fits})"))
-        return sql.leaf(f"SELECT wallet FROM ({sums}) WHERE {fits}")
+            return Not(sql.leaf(f"SELECT wallet FROM {sums} WHERE NOT ({fits})"))
+        return sql.leaf(f"SELECT wallet FROM {sums} WHERE {fits}")
+
+    def summed(self, sql: SqlBuilder) -> str:
+        """Return a row for each wallet: ``transfers``, ``first_block``, ``last_block``, and the limbs of their sum."""
+        # Limbs are summed as they are, and carried once: each sum stays within 38 digits.
+        sums = (
+            "SELECT wallet, count(*) AS transfers, min(block) AS first_block, max(block) AS last_block, "
+            f"sum(hi) AS hi, sum(mid) AS mid, sum(lo) AS lo FROM ({self._sides(sql)}) GROUP BY wallet"
+        )
+        return f"({carried(f'({sums})', 'wallet, transfers, first_block, last_block')})"
 
     def _transfers(self, sql: SqlBuilder) -> str:
-        """Return the transfers that fit: ``sender``, ``recipient`` and the limbs of the amount."""
+        """Return the transfers that fit: ``block``, ``sender``, ``recipient`` and the limbs of the amount."""
         if self.contract is not None:
             rows = sql.table("transfers", contract=self.contract.contract)
         else:
@@ -190,16 +193,17 @@ class TransferCondition(Condition):
         # Of NFTs the limbs hold the token id: how many were moved is the count.
         is_nft = self.contract is not None and self.contract.is_nft
         amount = count_as_amount("count") if is_nft else "hi, mid, lo"
-        moved = f"(SELECT sender, recipient, {amount} FROM {rows})"
+        moved = f"(SELECT block, sender, recipient, {amount} FROM {rows})"
         if self.amount is None:
             return moved
         return f"(SELECT * FROM {moved} WHERE {self.amount.holds_limbs(sql)})"
 
-    def _sides(self, sql: SqlBuilder, moved: str) -> str:
-        """Return a row for each wallet and transfer: ``wallet``, ``other`` and the limbs."""
+    def _sides(self, sql: SqlBuilder) -> str:
+        """Return a row for each wallet and transfer: ``wallet``, ``other``, ``block`` and the limbs."""
+        moved = self._transfers(sql)
         # One row for each side, so that one GROUP BY counts a wallet's sent and received transfers together.
-        received = f"SELECT recipient AS wallet, sender AS other, hi, mid, lo FROM {moved}"
-        sent = f"SELECT sender AS wallet, recipient AS other, hi, mid, lo FROM {moved}"
+        received = f"SELECT recipient AS wallet, sender AS other, block, hi, mid, lo FROM {moved}"
+        sent = f"SELECT sender AS wallet, recipient AS other, block, hi, mid, lo FROM {moved}"
         if self.direction == "any":
             # A transfer to oneself is one transfer.
             sides = f"{received} UNION ALL {sent} WHERE sender <> recipient"
@@ -257,10 +261,3 @@ def _moved(
     if name not in asked.values:
         return None
     return replace(context.amounts(asked, name, contract, low=0), none_too=False)
-
-
-def _number(asked: ParsedCondition, context: Context) -> Range:
-    """Return the bounds of how many transfers: none will do where a bound of 0 is asked for, and none above."""
-    bounds = [asked.values[name].min for name in ("count", "total") if name in asked.values]
-    none_too = 0 in bounds and not any(bounds)
-    return replace(context.counts(asked, "count", low=0 if none_too else 1), none_too=none_too)

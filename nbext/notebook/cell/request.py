@@ -17,6 +17,15 @@ from nbext.notebook.cell.json_errors import corrected
 from nbext.notebook.cell.json_source import at, excerpt, place_of
 from nbext.notebook.line import Args
 
+# Options of the line, and the keys beside the conditions that they give.
+ON_LINE = {
+    "chain": "chain",
+    "as_of": "asOf",
+    "columns": "columns",
+    "exclude": "exclude",
+    "by": "orderBy",
+}
+
 
 @dataclass(frozen=True)
 class SegmentQuery:
@@ -92,7 +101,7 @@ def query_of(given: str | body.Body, args: Args, limit: int) -> SegmentQuery:
     if whole:
         _check_request(request, read)
     return SegmentQuery(
-        filters=_ordered(args, _on_line(args, request["filters"])),
+        filters=_on_line(args, request["filters"]),
         operator=_one_of(args, "operator", request.get("operator"), "AND"),
         file_type=_one_of(args, "type", request.get("fileType"), "json"),
         limit=_limit(args, request.get("limit"), read, limit),
@@ -104,18 +113,12 @@ def query_of(given: str | body.Body, args: Args, limit: int) -> SegmentQuery:
 def _check_request(request: Mapping[str, Any], read: body.Body) -> None:
     for key in request:
         if key not in EXECUTE_KEYS:
-            near = did_you_mean(key, EXECUTE_KEYS)
-            raise _at_key(
-                key, f"unknown key of a request.{near} Allowed: {', '.join(EXECUTE_KEYS)}.", read
-            )
+            hint = f"{did_you_mean(key, EXECUTE_KEYS)} Allowed: {', '.join(EXECUTE_KEYS)}."
+            raise _at_key(key, f"unknown key of a request.{hint}", read)
     for key, allowed in (("operator", OPERATORS), ("fileType", FILE_TYPES)):
         if key in request and request[key] not in allowed:
-            near = did_you_mean(str(request[key]), allowed)
-            raise _at_key(
-                key,
-                f"must be {' or '.join(allowed)}, not {visible(repr(request[key]))}.{near}",
-                read,
-            )
+            got = f"not {visible(repr(request[key]))}.{did_you_mean(str(request[key]), allowed)}"
+            raise _at_key(key, f"must be {' or '.join(allowed)}, {got}", read)
 
 
 def _at_key(key: str, message: str, read: body.Body) -> UsageError:
@@ -135,35 +138,35 @@ def _one_of(args: Args, option: str, in_body: Any, default: str) -> str:
     return str(on_line or in_body or default)
 
 
-def _ordered(args: Args, filters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the filters with the order that ``--top`` and ``--by`` ask for."""
-    if (args["top"] is None) != (args["by"] is None):
-        raise UsageError("Use --top and --by together: --top 100 --by UNI_balance")
-    if args["by"] is None:
-        return filters
-    column = visible(args["by"].removeprefix("-"))
-    if args["by"].startswith("-"):
+def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters with the keys that options give which stand beside the conditions."""
+    joined, given = dict(filters), {option: args[option] for option in ON_LINE}
+    if args["top"] is not None:
+        given["by"] = f"-{_ranked_by(args)}"
+    elif args["by"] is not None:
+        raise UsageError("--by needs --top: --top 100 --by UNI_balance")
+    for option, key in ON_LINE.items():
+        if (value := given[option]) is None:
+            continue
+        value = value.split(",") if option in ("columns", "exclude") else value
+        if joined.setdefault(key, value) != value:
+            flag = args.given(option, "top")[0]
+            raise UsageError(f'{flag} on the line contradicts "{key}" in the cell. Write it once.')
+    # Of one token, the largest come with what part of it they have.
+    if given["by"] == "-amount" and isinstance(filters.get("token"), Mapping):
+        joined.setdefault("columns", ["share"])
+    return joined
+
+
+def _ranked_by(args: Args) -> str:
+    by: str = args["by"] or "amount"
+    if by.startswith("-"):
+        column = visible(by[1:])
         raise UsageError(
             f"--by -{column}: --top returns the rows with the largest values. Write --by {column}. For the smallest, "
             f'write "orderBy": "{column}" beside the conditions, and --limit {args["top"]}.'
         )
-    order = f"-{args['by']}"
-    if filters.get("orderBy", order) != order:
-        raise UsageError('--by on the line contradicts "orderBy" in the cell. Write it once.')
-    return {**filters, "orderBy": order}
-
-
-def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the filters with the keys that options give which stand beside the conditions."""
-    joined = dict(filters)
-    for option, key in (("chain", "chain"), ("as_of", "asOf"), ("columns", "columns")):
-        if (value := args[option]) is None:
-            continue
-        value = value.split(",") if option == "columns" else value
-        if joined.setdefault(key, value) != value:
-            flag = args.given(option)[0]
-            raise UsageError(f'{flag} on the line contradicts "{key}" in the cell. Write it once.')
-    return joined
+    return by
 
 
 def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:

@@ -130,6 +130,11 @@ class SearchForm(Form):
         if term:
             self.search()
 
+    @property
+    def frame(self) -> pd.DataFrame | None:
+        """The metadata of what is picked."""
+        return self.detail.frame
+
     def search(self, after: float = 0.0) -> None:
         """Search for what the fields say, in ``after`` seconds if nothing else is typed; by default now."""
         question = SearchQuestion(self.term.value.strip(), self.chain.value, self.kind.value)
@@ -383,7 +388,7 @@ class Detail:
         status, cell = f"{html(name)} is set.", ""
         # It is copied into a cell: a line break in a stranger's text begins a line of code there, and {{name}} sends
         # the service a variable of the notebook.
-        if PLAIN.fullmatch(place):
+        if PLAIN.fullmatch(place) and name.isidentifier():
             status += " The same in a cell:"
             cell = code_html(f"{name} = {magic} {place}")
         self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'

@@ -7,7 +7,7 @@ from typing import Any
 
 from nbext.core.untrusted_text import html, visible
 from nbext.core.wire import email_of
-from nbext.errors import OutcomeUnknown, ValidationError
+from nbext.errors import OutcomeUnknown, UsageError, ValidationError
 from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.views.parts import Button, InputField, row
 
@@ -84,8 +84,7 @@ class SignUpForm(Form):
         # The client lower-cases the domain before it sends, so an echo may be spelt in either way.
         for spelling in (self._sent, email_of(self._sent)) if self._sent else ():
             text = re.sub(re.escape(spelling), "the address", text, flags=re.IGNORECASE)
-        self.say(text, "bad")
-        self.renew()
+        super().failed(UsageError(text))
 
     def _clear(self) -> None:
         self.email.type("")

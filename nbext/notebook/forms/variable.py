@@ -23,6 +23,7 @@ class Variable:
 
     def __init__(self, name: str, *, width: str) -> None:
         self.field = InputField("Variable", name, width=width).changed(lambda: self._say(""))
+        self.field.hide(get_ipython() is None)
         self._warned: tuple[str, Any] | None = None
 
     def checked(self) -> str | None:
@@ -36,8 +37,11 @@ class Variable:
     def name(self) -> str | None:
         """Return the name to write to; None where the field says why not.
 
-        That of another value than a table of nbext is refused when it is first asked for.
+        That of another value than a table of nbext is refused when it is first asked for. In marimo, whose cells alone
+        set variables, the form has the result.
         """
+        if get_ipython() is None:
+            return "form.frame"
         name, known = self.checked(), variables()
         if name is None:
             return None
@@ -60,7 +64,8 @@ class Variable:
 
     def assign(self, name: str, value: Any) -> None:
         """Assign the value to the notebook's variable of that name."""
-        variables()[checked_name(name)] = value
+        if get_ipython() is not None:
+            variables()[checked_name(name)] = value
 
 
 def variables() -> dict[str, Any]:

@@ -97,8 +97,8 @@ def prepare(args: Args, settings: Settings) -> None:
         args.options["out"] = checked_name(args["out"], args.names)
     if args["to"] is not None:
         checked_file(args["to"], overwrite=bool(args["overwrite"]))
-    elif "--to" in args.grammar.flags and (args["overwrite"] or args["raw"]):
-        raise args.error(f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE.")
+    elif "--to" in args.grammar.flags and (given := args.given("overwrite", "raw")):
+        raise args.error(f"{given[0]} needs --to FILE.")
     wanted = (args["as"] or settings["frame"]) if "--as" in args.grammar.flags else ""
     if wanted == "polars" and find_spec("polars") is None:
         raise ConfigError("--as polars: polars is not installed. Run `%pip install polars`.")
@@ -120,18 +120,15 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     if args["to"] is not None:
         from nbext.client.files import writer
 
-        overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
-        writer.save_table(
-            frame, checked_file(args["to"], overwrite=overwrite), overwrite=overwrite, raw=raw
-        )
+        writer.save_table(frame, **_target(args))
         print(f"{args['to']}: {size_in_words(frame)}")
     # Converted last: files and provenance are made from the DataFrame.
     value = converted(frame, args, session.settings)
     if args["explore"]:
         put(session, args, value)
-        return (
-            value if is_terminal(session.shell) else forms().explore(frame, client=session.client)
-        )
+        if is_terminal(session.shell):
+            return value
+        return forms().explore(frame, client=session.client)
     return None if args["to"] is not None and args["out"] is None else put(session, args, value)
 
 
@@ -146,6 +143,10 @@ def file_of(args: Args) -> dict[str, Any]:
     # Straight to the file: there may be more rows than fit into memory.
     if args["to"] is None or args["out"] is not None or args["card"]:
         return {}
+    return _target(args)
+
+
+def _target(args: Args) -> dict[str, Any]:
     overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
     return {"to": checked_file(args["to"], overwrite=overwrite), "overwrite": overwrite, "raw": raw}
 
@@ -216,7 +217,8 @@ def cut_in_words(about: Provenance, args: Args) -> str | None:
         return None
     if args["top"] is None:
         return about.cut("; --limit 0 counts, --all fetches")
-    return about.cut(f", those with the largest {visible(args['by'])}; a larger --top returns more")
+    by = visible(args["by"] or "amount")
+    return about.cut(f", those with the largest {by}; a larger --top returns more")
 
 
 def checked_file(to: str, *, overwrite: bool, option: str = "--to") -> Path:

@@ -12,7 +12,7 @@ from nbext.core.untrusted_text import visible
 from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.errors import AuthError, NotFound, TransportError, UsageError
 from nbext.notebook.cell.body import Body
-from nbext.notebook.cell.request import SegmentQuery, query_of
+from nbext.notebook.cell.request import ON_LINE, SegmentQuery, query_of
 from nbext.notebook.line import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results import deliver
 from nbext.notebook.results.deliver import RESULT
@@ -41,16 +41,24 @@ _QUERY = (
     ),
     Option(
         ("--top",),
-        "return the N rows with the largest --by COLUMN, of all that match",
+        "return the N rows with the largest amount, or --by COLUMN, of all that match",
         "integer",
         "N",
     ),
-    Option(("--by",), "the column that --top ranks by, such as UNI_balance", "text", "COLUMN"),
+    Option(
+        ("--by",),
+        "the column that --top ranks by, where the rows have several amounts",
+        "text",
+        "COLUMN",
+    ),
     Option(("--chain",), "the chain that is asked (default ethereum)", "text", "CHAIN"),
     Option(
         ("--as-of",), "ask as of a time, such as 30d or 2025-01-31, or a block", "moment", "TIME"
     ),
     Option(("--columns",), "what else to return of each wallet, by commas", "text", "COLUMN,..."),
+    Option(
+        ("--exclude",), "wallets never to return, by commas (default burn)", "text", "WALLET,..."
+    ),
     Option(("--all",), "return every row, up to 10,000,000"),
     Option(("--count",), "return the number of matching wallets, and no rows"),
     Option(
@@ -310,8 +318,7 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
     """Read a segment by its id, or export its rows."""
     # These change how a query runs, and mean nothing for a segment that has run.
     if given := args.given(
-        *("operator", *analysis.OF_ROWS, "from", "run_corrected", "chain", "as_of", "columns"),
-        "payout",
+        "operator", *analysis.OF_ROWS, "from", "run_corrected", *ON_LINE, "payout"
     ):
         raise args.error(
             f"{given[0]} has no effect on a segment that has run. Use it with filters."
@@ -332,8 +339,10 @@ def _taken_for_an_id(args: Args, word: str) -> str:
     """Return a sentence for a word that may be meant as a variable's name, or as a token's."""
     if not word.isidentifier() or word.startswith("sg_") or word in args.names:
         return ""
-    holders = json.dumps({"token": {"token": word}})
-    return f" No variable is named {word!r}: it is taken for an id. Holders of a token: {holders}."
+    return (
+        f" No variable is named {word!r}: it is taken for an id. Holders of a token: "
+        f"{json.dumps({'token': {'token': word}})}."
+    )
 
 
 def _read_known(session: Session, args: Args, segment_id: str) -> Any:
@@ -388,7 +397,7 @@ def print_explanation(client: Client, query: SegmentQuery) -> None:
     explanation = _explanation(client, query)
     print(f"{visible(explanation.get('words'), None)}\n")
     for part, title in (("sql", "SQL"), ("plan", "Plan")):
-        print(f"{title}\n{_lines(explanation.get(part))}\n")
+        print(f"{title}\n{_lines(explanation[part])}\n")
 
 
 def _explanation(client: Client, query: SegmentQuery) -> Mapping[str, Any]:
@@ -396,9 +405,8 @@ def _explanation(client: Client, query: SegmentQuery) -> Mapping[str, Any]:
         return client.explain(query.filters, query.operator, query.limit)
 
 
-def _lines(value: Any) -> str:
+def _lines(text: str) -> str:
     # SQL and plans are the service's text: hidden characters in them are made visible too.
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     return "\n".join(visible(line, None) for line in text.splitlines())
 
 

@@ -97,6 +97,7 @@ def _status(session: Session, args: Args) -> None:
         "engine": visible(about.get("engine")) if about else "not known",
         "data": data_in_words(data) if about else "not known",
         "chains": chains_in_words(data) if about else "not known",
+        "as of": session.settings["as_of"],
         "answers": f"read by the profile {client.profile}" if client.profile != "none" else "",
         "settings": "" if ours else "; ".join(settings.remote_lines(session)),
         "last rows": "" if ours else " ".join(session.history.last_notes(client.base_url)),

@@ -27,7 +27,7 @@ export class Beside {
     const insert = () => page.send("insert", { here: page.cells() !== null });
     this.el = h("div", { class: "nbl-beside" }, h("div", { class: "nbl-total" }, this.total, this.seconds, " ", this.stop), this.funnel, this.sample, this.notes,
       h("div", { class: "nbext-label" }, "JSON"), this.json, this.error,
-      h("div", { class: "nbext-actions" }, press("Copy JSON", () => this.copy(this.json.value)), press("Copy cell", () => this.copy(page.shown.tree.cell)),
+      h("div", { class: "nbext-actions" }, press("Copy JSON", () => this.copy(this.json.value)), page.shown.spec.magics && press("Copy cell", () => this.copy(page.shown.tree.cell)),
         page.shown.spec.cells && press("Insert cell", insert, { class: "nbext-button nbext-insert" }), this.said));
   }
 

@@ -50,14 +50,9 @@ class Button(ViewPart):
         super().__init__("button", label=label, classes=classes, tip=tip, disabled=False)
         self._act = act
 
-    @property
-    def disabled(self) -> bool:
-        """Whether it cannot be pressed."""
-        return bool(self.shown["disabled"])
-
     def press(self) -> None:
         """Do what it is for."""
-        if not self.disabled:
+        if not self.shown["disabled"]:
             self.attempt(self._act)
 
     def obey(self, asked: Asked) -> None:

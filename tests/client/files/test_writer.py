@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.client.files.writer import save_table
@@ -39,7 +39,6 @@ def test_a_csv_is_safe_for_spreadsheets_and_raw_is_exact(tmp_path):
 
 # Each file is flushed to the disk, which takes what the disk takes.
 @pytest.mark.slow
-@settings(deadline=None)
 @given(
     st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), min_size=1),

@@ -242,7 +242,6 @@ def checked(examples: int) -> Any:
     @pytest.mark.filterwarnings("ignore::nbext.core.provenance.AnswerWarning")
     @hypothesis_settings(
         max_examples=examples,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(made())

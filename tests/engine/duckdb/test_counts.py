@@ -51,7 +51,7 @@ def asked(draw):
 
 
 @pytest.mark.parametrize("part", slow.but_the_first(range(4)))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(asked=asked())
 def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
     names, together = asked

@@ -61,7 +61,7 @@ def holders(contract, at_least, known=None):
         balances = sql.table("balances", contract=contract)
         return sql.leaf(f"SELECT wallet FROM {balances} WHERE {limbs_at_least(sql, at_least)}")
 
-    return Question(wallets, columns(known), floats={"B_balance_raw": ("B_balance", 18)})
+    return Question(wallets, columns(known), floats={"B_balance": ("B_balance_raw", 10**18)})
 
 
 def _every(places):

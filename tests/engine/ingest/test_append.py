@@ -199,7 +199,7 @@ def snapshots(folder, history, n):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", slow.but_the_first(range(2)))
-@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, suppress_health_check=list(HealthCheck))
 @given(history=histories())
 def test_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, part, history):
     compare(history)
@@ -207,7 +207,7 @@ def test_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, part, hi
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(3))  # sixty in all, on every core
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(history=histories())
 def test_many_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, part, history):
     compare(history)

@@ -61,8 +61,7 @@ def in_order(rows):
 @pytest.mark.slow
 @settings(
     max_examples=8,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    suppress_health_check=list(HealthCheck),
 )
 @given(made=logs())
 def test_every_table_is_what_a_replay_with_python_integers_makes(made, contracts_file):

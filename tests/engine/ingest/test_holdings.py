@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.core.uint256 import Limbs, join, split
@@ -24,7 +24,6 @@ SUMS = st.one_of(
 
 
 # The first call loads and compiles: on a machine with other work that has taken longer than the deadline.
-@settings(deadline=None)
 @given(st.lists(st.tuples(SUMS, SUMS, SUMS), min_size=1, max_size=40))
 def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
     found = holdings.normal_amounts(
@@ -38,7 +37,6 @@ def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
     assert found.zero.tolist() == [amount == 0 for amount in amounts]
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, LIMB - 1), st.sampled_from([1, -1]), st.booleans()),
@@ -86,7 +84,6 @@ FLOWS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(FLOWS, st.integers(1, 5))
 def test_a_history_is_what_each_wallet_has_after_each_log_whole_or_by_shares_of_wallets(
     flows, shares

@@ -93,7 +93,7 @@ def test_raw_balances_are_taken_as_they_are(data, tmp_path):
 
 
 @given(number=st.integers(1, 2**256 - 1), zeros=st.integers(0, 20))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_a_raw_amount_is_exact_in_digits_in_hex_and_with_an_exponent(number, zeros):
     tokens = SimpleNamespace(unit="raw")
     digits = str(number)

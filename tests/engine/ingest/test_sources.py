@@ -235,9 +235,7 @@ def live(draw, folder, acts):
 @pytest.mark.parametrize("part", slow.but_the_first(range(3)))
 @settings(
     max_examples=2,
-    deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=[HealthCheck.too_slow],
 )
 @given(data=st.data())
 def test_the_tables_are_those_of_a_fresh_ingest_of_what_remains_after_removals_and_replacements(
@@ -252,7 +250,6 @@ def test_the_tables_are_those_of_a_fresh_ingest_of_what_remains_after_removals_a
 @pytest.mark.parametrize("part", range(2))  # sixty in all, on every core
 @settings(
     max_examples=30,
-    deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )

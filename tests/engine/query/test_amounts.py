@@ -27,9 +27,7 @@ AMOUNTS = st.one_of(
     st.integers(-MAX, MAX),
     st.integers(-9, 9),
 )
-SETTINGS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SETTINGS = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +87,19 @@ def test_comparing_limbs_is_comparing_integers(engine, amounts, bound):
 @SETTINGS
 @given(st.lists(AMOUNTS, min_size=1, max_size=40))
 def test_an_amount_is_answered_exactly_and_as_the_float_that_is_nearest_to_it(amounts):
-    made = rows_of(valued(limbs_table(amounts), AMOUNT), {"amount": ("units", 18)})
-    assert made.column_names == ["units", "amount"]
+    supply = 3 * 10**25 + 7
+    floats = {
+        "units": ("amount", 10**18),
+        "share": ("amount", supply),
+        "unknown": ("amount", 0),
+    }
+    made = rows_of(valued(limbs_table(amounts), AMOUNT), floats)
+    assert made.column_names == ["units", "share", "unknown", "amount"]
     assert made["amount"].cast(pa.string()).to_pylist() == [str(amount) for amount in amounts]
     # Python divides integers with one rounding, too.
     assert made["units"].to_pylist() == [amount / 10**18 for amount in amounts]
+    assert made["share"].to_pylist() == [amount / supply for amount in amounts]
+    assert made["unknown"].to_pylist() == [None] * len(amounts)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def meant(tree):
     return left | right if how == "or" else left & right if how == "and" else left - right
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(TREES)
 def test_any_tree_of_sets_has_the_wallets_that_pythons_sets_have(tree):
     found = bitmaps.combined(normal_form(tree_of(tree)), lambda leaf: leaf.wallets)
@@ -62,7 +62,6 @@ NUMBERS = st.dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(
     st.sets(st.integers(0, 60), min_size=1),
     NUMBERS,
@@ -105,7 +104,6 @@ def test_the_first_wallets_are_the_lowest_in_order():
     assert bitmaps.first_of(wallets, 2, last=True).tolist() == [9, 5]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5))
 def test_ranks_that_are_equal_stay_together(ranks, most):
     ranks = np.array(sorted(ranks), np.int64)

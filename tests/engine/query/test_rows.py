@@ -47,7 +47,7 @@ def test_a_column_has_one_type_whichever_batch_needs_it(monkeypatch, tmp_path, l
     # The first parts are in memory, the others in the file.
     monkeypatch.setattr(module, "_IN_MEMORY", 2_000)
     amounts = [*range(10, 28), last]
-    rows = Rows(19, 3, {"A_raw": ("A", 1)}, {"A_raw": least}, tmp_path)
+    rows = Rows(19, 3, {"A": ("A_raw", 10)}, {"A_raw": least}, tmp_path)
     added(
         rows,
         {"address": pa.array([f"0x{n:040x}" for n in range(19)]), "A_raw": limbs(amounts)},

@@ -52,7 +52,7 @@ def meant(tree):
 DENIED = ("not", ("all", [("not", ("is", {5})), ("not", ("did", {1}))]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @example(DENIED)
 @given(TREES)
 def test_the_combined_bitmaps_find_what_is_meant(tree):

@@ -26,9 +26,7 @@ NEAR = st.builds(
     st.sampled_from([1, -1]),
 )
 ANY = st.one_of(AMOUNTS, NEAR)
-SETTINGS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SETTINGS = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 
 
 @given(ANY, ANY)

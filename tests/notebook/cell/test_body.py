@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.errors import UsageError
@@ -445,7 +445,6 @@ def as_lists(value):
     return [as_lists(item) for item in value] if isinstance(value, list | tuple | set) else value
 
 
-@settings(deadline=None)
 @given(PYTHON)
 def test_what_python_prints_of_a_dict_is_corrected_to_the_same_value(value):
     text = repr({"a": value})

@@ -64,7 +64,7 @@ def children(key: str, value: Any, true: set[str]) -> list[bool]:
 @given(queries(), st.sampled_from([("AND", all), ("OR", any)]))
 @example({"not": {"any": [{"segment": {"id": "s1"}}, {"segment": {"id": "s2"}}]}}, ("AND", all))
 @example({"not": [{"segment": {"id": "s1"}}, {"segment": {"id": "s2"}}]}, ("OR", any))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_a_query_that_is_opened_and_written_means_the_same(given, operator):
     word, join = operator
     again = written(given, word)
@@ -74,7 +74,7 @@ def test_a_query_that_is_opened_and_written_means_the_same(given, operator):
 
 
 @given(queries(), st.sampled_from(["AND", "OR"]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_every_part_knows_the_pointer_of_its_value(given, operator):
     tree = opened(given, operator)
     made, places = filters.written(tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.notebook.forms.distribution import spread
@@ -47,13 +47,11 @@ def test_amounts_fall_into_bins_with_short_names(amounts, bins):
 
 
 @given(AMOUNTS)
-@settings(deadline=None)
 def test_every_amount_falls_into_one_bin(amounts):
     assert sum(count for _, count in spread(amounts)) == len(amounts)
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.integers(1, 40))
-@settings(deadline=None)
 def test_numbers_that_are_spread_evenly_are_drawn_evenly(noise, length):
     even = [place / length * 1e6 for place in range(50 * length)]
     counts = [count for _, count in spread(even)]

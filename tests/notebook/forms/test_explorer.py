@@ -145,7 +145,7 @@ def test_a_whole_address_is_a_condition_and_a_cut_table_says_that_its_segment_ha
     st.lists(st.none() | st.integers(0, MOST) | st.integers(0, 9), min_size=1, max_size=25),
     st.integers(0, MOST),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_amounts_of_all_sizes_are_sorted_filtered_and_added_up_as_pythons_integers_are(
     values, bound
 ):

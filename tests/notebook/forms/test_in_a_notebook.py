@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 import threading
 from typing import Any
 
+import nbformat
 import pandas as pd
 import pytest
+from nbclient import NotebookClient
 
 import nbext
 from nbext.client.segment_run import Progress
@@ -399,10 +402,12 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     found = form.client.funnel(EITHER)["steps"]
     alone, remaining = ([step[name] for step in found] for name in ("alone", "remaining"))
     taken = f"\N{MINUS SIGN}{remaining[0] - remaining[1]:,}"
-    assert [(step["label"], step["alone"], step["remaining"]) for step in counted["steps"]] == [
-        ("UNI · balance >= 1,000", f"{alone[0]:,}", f"{remaining[0]:,}"),
-        ("NOT BAYC", taken, f"{remaining[1]:,}"),
-        ("(AZUKI or MAYC)", f"{alone[2]:,}", f"{remaining[2]:,}"),
+    removes = [f"{before - after:,}" for before, after in itertools.pairwise(remaining)]
+    names = ("label", "alone", "removes", "remaining")
+    assert [tuple(step[name] for name in names) for step in counted["steps"]] == [
+        ("UNI · balance >= 1,000", f"{alone[0]:,}", "", f"{remaining[0]:,}"),
+        ("NOT BAYC", "", removes[0], f"{remaining[1]:,}"),
+        ("(AZUKI or MAYC)", f"{alone[2]:,}", removes[1], f"{remaining[2]:,}"),
     ]
     each = [
         form.client.execute_segment({"nft": {"nft": one}}, limit=0).attrs["nbext"]["matched"]
@@ -650,7 +655,7 @@ def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_a
     form.name.type("never")
     form.start()
     form.cancel()
-    assert (form.message, form.run.disabled) == ("Cancelled.", False)
+    assert (form.message, form.run.shown["disabled"]) == ("Cancelled.", False)
     named.set()
     assert done.wait(10)
     assert form.searches.join(10)
@@ -722,9 +727,25 @@ def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dr
 def test_after_a_change_the_rows_of_the_run_before_are_marked(shell):
     form = nbext.segment_form(SEGMENT)
     ran(shell, form, "before", 5)
-    assert "nbext-stale" not in form.result.value
+    assert form.stale.shown["hidden"]
+    rows = form.result.value
     form.add("nft", {"nft": "MAYC"})
-    assert form.result.value.count("These rows are of the query before it changed.") == 1
     form.add("nft", {"nft": "AZUKI"})
-    assert form.result.value.count("These rows are of the query before it changed.") == 1
+    assert (form.stale.shown["hidden"], form.result.value) == (False, rows)
+    assert form.stale.value == "These rows are of the query before it changed."
     form.background.drop()
+
+
+@pytest.mark.slow
+def test_three_forms_leave_twelve_kilobytes_of_state_in_a_notebook_and_no_row(home):
+    sources = (
+        "import nbext\nform = nbext.search_form('ape')\n_ = form.background.join(30)\nform",
+        "form = nbext.segment_form({'token': {'token': 'UNI'}})\n_ = form.background.join(30)\nform",
+        "rows = form.client.execute_segment({'token': {'token': 'UNI'}})\nnbext.explore(rows)",
+    )
+    notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
+    NotebookClient(notebook, timeout=120).execute()
+    state = json.dumps(notebook.metadata["widgets"])
+    assert state.count('"nbext.notebook.views.view.View"') == 3
+    assert len(state) < 12_000
+    assert not re.search(r"0x[0-9a-f]{40}|BoredApe", state)

@@ -154,9 +154,10 @@ class Editing(Form):
         data = (client.about() if client.is_ours else {}).get("data")
         chains = data.get("chains") if isinstance(data, Mapping) else None
         held = [str(one.get("chain")) for one in chains or () if isinstance(one, Mapping)]
-        # Voila has no cells.
-        cells = "VOILA_REQUEST_URL" not in os.environ
-        spec = {**fields.described(self.grammar, held), "cells": cells}
+        # Voila has no cells, and those of marimo have no magics.
+        magics = get_ipython() is not None
+        cells = magics and "VOILA_REQUEST_URL" not in os.environ
+        spec = {**fields.described(self.grammar, held), "cells": cells, "magics": magics}
         self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
 
     @abstractmethod
@@ -308,13 +309,6 @@ def _unwrap(tree: Tree, at: int, _: Asked) -> tuple[Tree, Goto]:
     return tree.unwrapped(at), {"goto": members[0].id if members else "add"}
 
 
-def _replaced(tree: Tree, at: int, **changes: Callable[[Any], Any]) -> tuple[Tree, Goto]:
-    def change(part: Any) -> tuple[Part]:
-        return (replace(part, **{name: other(part) for name, other in changes.items()}),)
-
-    return tree.edited(at, change), None
-
-
 # Edits of the tree alone: each returns the other tree, and where the focus goes in the view that sent it, or nothing.
 RESHAPED: dict[str, Callable[[Tree, int, Asked], tuple[Tree, Goto]]] = {
     "duplicate": _duplicate,
@@ -324,8 +318,14 @@ RESHAPED: dict[str, Callable[[Tree, int, Asked], tuple[Tree, Goto]]] = {
     ),
     "wrap": lambda tree, at, _: (tree.wrapped(at), {"goto": at, "keep": True}),
     "unwrap": _unwrap,
-    "negate": lambda tree, at, _: _replaced(tree, at, negated=lambda part: not part.negated),
-    "join": lambda tree, at, _: _replaced(tree, at, join=lambda group: OTHER[group.join]),
+    "negate": lambda tree, at, _: (
+        tree.edited(at, lambda part: (replace(part, negated=not part.negated),)),
+        None,
+    ),
+    "join": lambda tree, at, _: (
+        tree.edited(at, lambda group: (replace(group, join=OTHER[group.join]),)),
+        None,
+    ),
 }
 
 

@@ -64,11 +64,12 @@ class SegmentForm(Editing):
         self.again = Button("Retry", self.start, classes="nbext-retry")
         self.bar = ViewPart("bar", label="Progress", value=0.0)
         self.inserted, self.result = Markup(), Markup()
+        self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
         for hidden in (self.bar, self.stop, self.again):
             hidden.hide(True)
         entries = (self.name, self.limit, self.run, self.stop, self.again)
         actions = row(*entries, classes="nbext-panel")
-        below = (self.bar, self.status, self.inserted, self.result)
+        below = (self.bar, self.status, self.inserted, self.stale, self.result)
         self.assemble(self.lines, actions, *below, wide=True)
         self.changed()
 
@@ -105,15 +106,7 @@ class SegmentForm(Editing):
         if self._run is None:
             self.say("")
             self.again.hide(True)
-        if (
-            self.frame is not None
-            and not self.result.value.startswith("<p")
-            and question != self._ran
-        ):
-            note = "These rows are of the query before it changed."
-            self.result.value = (
-                f'<p class="nbext-note nbext-stale">{note}</p>{frame_html(self.frame)}'
-            )
+        self.stale.hide(self.frame is None or question == self._ran)
         self.publish()
         if missing := self.missing():
             self.drop_request()
@@ -166,7 +159,7 @@ class SegmentForm(Editing):
             shown.append(
                 {
                     "label": visible(step["words"], 160) if part is None else self._in_words(part),
-                    "alone": alone,
+                    "alone": "" if alone[0] == "\N{MINUS SIGN}" else alone,
                     "removes": "" if before is None else f"{before - left:,}",
                     "remaining": f"{left:,}",
                     "share": left / max(steps[0]["remaining"], 1),
@@ -344,6 +337,7 @@ class SegmentForm(Editing):
         if run is not None:
             self.again.hide(True)
             self.result.value, self.frame = "", None
+            self.stale.hide(True)
             self.say("Running …", running=True)
 
     def cancel(self) -> None:

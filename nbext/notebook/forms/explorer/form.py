@@ -49,7 +49,7 @@ def _condition(column: TableColumn, bounds: Mapping[str, str]) -> dict[str, Any]
         return {"wallet": {"in": [address]}} if is_wallet else None
     if column.name in _FACTS and chain and not about.get("address"):
         return {"activity": {_FACTS[column.name]: _within(column, bounds, int), **chain}}
-    if not about.get("address") or column.kind != "number":
+    if not about.get("address") or column.kind != "number" or about.get("unit") == "share":
         return None
     # A wallet that holds none is a row with 0 here; without a lower bound the condition would leave it out.
     if about.get("unit") is None:

@@ -1,0 +1,47 @@
+"""The forms in marimo, which draws them in shadow roots and has no magics."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from tests.browser import lab
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("marimo") is None, reason="marimo is not installed"
+)
+NOTEBOOK = Path(__file__).with_name("marimo_notebook.py")
+
+
+def test_the_forms_work_in_marimo_and_offer_neither_magics_nor_variables(server, context):
+    requests: list[str] = []
+    with lab.marimo(server, NOTEBOOK) as url:
+        page = context.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(url)
+        search, build, table, card = (
+            page.locator(".nbext-view > .nbext-form").nth(at) for at in range(4)
+        )
+        search.locator(".nbext-name").nth(1).click()
+        search.locator(".nbext-facts").get_by_text("ApeCoin").wait_for()
+        assert search.get_by_label("Variable").is_hidden()
+        search.get_by_role("button", name="Build from this").click()
+        search.locator(".nbl-words").get_by_text("0x4d22", exact=False).wait_for()
+        build.locator(".nbext-big").wait_for()
+        matched = build.locator(".nbext-big").inner_text()
+        assert build.get_by_role("button", name="Copy").all_inner_texts() == ["Copy JSON"]
+        # A pick by keys: the focus is in a shadow root.
+        build.get_by_label("+ Add", exact=True).press_sequentially("bayc", delay=40)
+        build.get_by_role("option", name="BAYC").first.wait_for()
+        page.keyboard.press("Enter")
+        build.get_by_label("Count, min").wait_for()
+        build.get_by_role("button", name="Undo").click()
+        build.locator(".nbext-run").click()
+        build.get_by_text(f"form.frame holds 1,000 of {matched} wallets", exact=False).wait_for()
+        table.get_by_text(f"of {matched}", exact=False).first.wait_for()
+        assert card.locator(".nbext-facts td").first.inner_text() == matched
+        page.set_viewport_size({"width": 1280, "height": 3200})
+        page.screenshot(path=lab.ARTEFACTS / "marimo.png")
+    assert lab.leaving(requests) == []
