@@ -43,6 +43,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "%segment {'token': {'token': 'UNI'}} --run-corrected --count",
         f"{_UNI} --all --card",
         f"{_UNI} --all --explore",
+        f"{_UNI} --all --page holders.html",
         "%segment --help",
     ),
     "%token": (
@@ -56,6 +57,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "tokens = %token ethereum USDC UNI --as arrow\ntokens.num_rows",
         "%token ethereum UNI --card",
         "%token ethereum USDC UNI --explore",
+        "%token ethereum USDC UNI --page tokens.html",
         "%token --help",
     ),
     "%nft": (
@@ -69,6 +71,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "bayc = %nft ethereum BAYC --as polars\nbayc.shape",
         "%nft ethereum BAYC --card",
         "%nft ethereum BAYC MAYC --explore",
+        "%nft ethereum BAYC MAYC --page collections.html",
         "%nft --help",
     ),
 }

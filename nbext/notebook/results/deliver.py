@@ -49,6 +49,7 @@ RESULT = (
         "text",
         choices=tuple(FRAMES),
     ),
+    Option(("--page",), "write the result to an HTML file that answers offline", "text", "FILE"),
     Option(("--explore",), "show the whole table in a view that sorts, filters and sums up"),
 )
 # Cells below call it: who gives a result such a name meant another.
@@ -60,15 +61,16 @@ _CODE = {
 }
 # What an option returns instead of a table, and which others then have nothing to do.
 _NO_TABLE = {
-    "bg": ("a handle; its .result() is the table", ("to", "card", "count", "explore")),
-    "card": ("a card", ("to", "as", "bg", "count", "explore")),
-    "count": ("a number", ("to", "as", "bg", "card", "explore")),
-    "explore": ("a view of the table", ("to", "as", "bg", "card", "count")),
-    "dry_run": ("the request", ("to", "as", "bg", "card", "explain", "explore")),
+    "bg": ("a handle; its .result() is the table", ("to", "page", "card", "count", "explore")),
+    "card": ("a card", ("to", "page", "as", "bg", "count", "explore")),
+    "count": ("a number", ("to", "page", "as", "bg", "card", "explore")),
+    "explore": ("a view of the table", ("to", "page", "as", "bg", "card", "count")),
+    "dry_run": ("the request", ("to", "page", "as", "bg", "card", "explain", "explore")),
     "payout": (
         "the claims of a payout",
         (
             "to",
+            "page",
             "bg",
             "card",
             "count",
@@ -79,7 +81,7 @@ _NO_TABLE = {
             "profile",
         ),
     ),
-    "explain": ("words and SQL", ("to", "as", "bg", "card", "dry_run", "explore")),
+    "explain": ("words and SQL", ("to", "page", "as", "bg", "card", "dry_run", "explore")),
 }
 
 
@@ -95,10 +97,11 @@ def prepare(args: Args, settings: Settings) -> None:
     args.grammar.settle(args)
     if args["out"] is not None:
         args.options["out"] = checked_name(args["out"], args.names)
-    if args["to"] is not None:
-        checked_file(args["to"], overwrite=bool(args["overwrite"]))
-    elif "--to" in args.grammar.flags and (given := args.given("overwrite", "raw")):
-        raise args.error(f"{given[0]} needs --to FILE.")
+    written = [name for name in ("to", "page") if args[name] is not None]
+    for name in written:
+        checked_file(args[name], overwrite=bool(args["overwrite"]), option=f"--{name}")
+    if "--to" in args.grammar.flags and not written and (args["overwrite"] or args["raw"]):
+        raise args.error(f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE.")
     wanted = (args["as"] or settings["frame"]) if "--as" in args.grammar.flags else ""
     if wanted == "polars" and find_spec("polars") is None:
         raise ConfigError("--as polars: polars is not installed. Run `%pip install polars`.")
@@ -122,6 +125,9 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
 
         writer.save_table(frame, **_target(args))
         print(f"{args['to']}: {size_in_words(frame)}")
+    if args["page"] is not None:
+        forms().page(frame, args["page"], overwrite=bool(args["overwrite"]))
+        print(f"{args['page']}: {size_in_words(frame)}")
     # Converted last: files and provenance are made from the DataFrame.
     value = converted(frame, args, session.settings)
     if args["explore"]:
@@ -129,7 +135,8 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         if is_terminal(session.shell):
             return value
         return forms().explore(frame, client=session.client)
-    return None if args["to"] is not None and args["out"] is None else put(session, args, value)
+    written = args["to"] is not None or args["page"] is not None
+    return None if written and args["out"] is None else put(session, args, value)
 
 
 def converted(frame: pd.DataFrame, args: Args, settings: Settings) -> Any:
@@ -141,7 +148,7 @@ def converted(frame: pd.DataFrame, args: Args, settings: Settings) -> Any:
 def file_of(args: Args) -> dict[str, Any]:
     """Return what a client is given to write straight to the file of a line; nothing where the table is needed too."""
     # Straight to the file: there may be more rows than fit into memory.
-    if args["to"] is None or args["out"] is not None or args["card"]:
+    if args["to"] is None or args["out"] is not None or args["card"] or args["page"]:
         return {}
     return _target(args)
 

@@ -92,13 +92,17 @@ def test_a_bar_filters_the_rows_that_it_counts(shell):
             assert len(asked(made, **{one.name: bounds}).rows) == bar["count"], (one.name, bar)
 
 
-def test_the_rows_that_match_are_stored_and_searched(shell):
+def test_the_rows_that_match_are_stored_shared_as_a_page_and_searched(shell, tmp_path, monkeypatch):
     made = nbext.explore(shell.value("%token ethereum UNI USDC WETH"))
     assert column(asked(made, "usd", symbol={"text": "=USDC"}), 6) == column(asked(made, "usd"), 6)
     made.variable.field.type("found")
     made.store()
     assert made.message == "found = 1 row, 16 columns"
     assert shell.ip.user_ns["found"]["symbol"].tolist() == ["USDC"]
+    monkeypatch.chdir(tmp_path)
+    made.share()
+    assert made.message == "found.html: 1 row, 16 columns"
+    assert "found</h1>" in (tmp_path / "found.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,10 @@ def test_a_page_is_written_and_none_that_is_there_is_replaced_unasked(shell, tmp
     with pytest.raises(UsageError, match=r"unknown file format\. Use \.html\."):
         nbext.page(rows, tmp_path / "few.pdf")
     nbext.page(rows, file, overwrite=True)
+    cell = f'%segment {{"token": {{"token": "UNI"}}}} --limit 5 --page {file}'
+    assert shell.run(f"{cell} --overwrite").printed.endswith(f"{file}: 5 rows, 3 columns\n")
+    assert shell.run(f"{cell} --overwrite -o few").printed.endswith("few = 5 rows, 3 columns\n")
+    assert shell.error(cell).endswith("the file exists. Add --overwrite to replace it.")
 
 
 def test_a_table_is_told_by_its_size():

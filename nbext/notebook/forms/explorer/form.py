@@ -15,10 +15,12 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder.filters import cell_text
+from nbext.notebook.forms.explorer import page
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
 from nbext.notebook.forms.form import Form, Snapshot
 from nbext.notebook.forms.markup import code_html, facts_html, is_repeated
 from nbext.notebook.forms.variable import Variable
+from nbext.notebook.results.deliver import checked_file
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
 from nbext.notebook.results.tables import rows_html
 from nbext.notebook.views.parts import Button, Markup, row
@@ -104,9 +106,10 @@ class Explorer(Form):
         self.table = ViewPart("table", self.do, columns=described, total=len(frame))
         self.variable, self.code = Variable("rows", width="140px"), Markup()
         store = Button("Store as variable", self.store)
+        share = Button("Share", self.share, tip="Write the rows that match as a page: NAME.html")
         segment = Button("As a segment", self.to_segment)
         segments = [segment] if isinstance(self.known.filters, Mapping) else []
-        actions = row(self.variable.field, store, *segments)
+        actions = row(self.variable.field, store, share, *segments)
         self.assemble(self.table, actions, self.status, self.code, wide=True)
 
     @property
@@ -176,6 +179,13 @@ class Explorer(Form):
         if (name := self.variable.name()) is not None:
             self.variable.assign(name, self.frame)
             self.say(f"{name} = {size_in_words(self.frame)}", "good")
+
+    def share(self) -> None:
+        """Write the rows that match as a page that answers offline, under the name in the field."""
+        if (name := self.variable.checked()) is not None:
+            target = checked_file(f"{name}.html", overwrite=False, option="--page")
+            page.write_page(self.frame, target, title=name)
+            self.say(f"{target}: {size_in_words(self.frame)}", "good")
 
     def to_segment(self) -> None:
         """Write the segment that the filters mean; what is no condition is named."""
