@@ -102,6 +102,8 @@ OURS = {
     "value[-_END:]",
     "len(shown.columns)",
     "''.join((one.head_html() for one in shown.columns))",
+    # Facts, code and a chart's words that went through `html`, and a picture in base64.
+    "''.join(_about(table))",
 }
 
 
