@@ -635,7 +635,7 @@ def test_a_segment_with_an_id_has_a_card(asked):
     asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")
     card = asked.value("%segment {{whales.attrs['nbext']['segment_id']}} --card -o again")
     pd.testing.assert_frame_equal(asked.ip.user_ns["again"], asked.ip.user_ns["whales"])
-    assert card.facts() == asked.value("__import__('nbext').show(whales)").facts()
+    assert card.body() == asked.value("__import__('nbext').show(whales)").body()
     assert card.words == "hold at least 1,000 UNI on ethereum"
 
 
