@@ -158,9 +158,10 @@ def _count(client: Client, *, filters: Filters, operator: Operator = "AND") -> T
     heldSince; collections: of, atLeast, distinct, chain; transfer: direction, token, nft, chain, counterparty, amount,
     total, count, unit, after, before; activity: first, last, transfers, activeDays, chain; wallet: in, list, contract;
     segment: id. Groups: all, any, not. Beside them: chain, asOf, exclude, orderBy, columns.
-    all and any take a list of such objects, not takes one. A list under a key is several conditions that must all
+    direction is in, out, any, mint or burn. all and any take a list of such objects; not takes one, or a list: none of
+    them holds. A list under a key is several conditions that must all
     hold. operator OR, beside filters, joins its keys by or. Amounts are texts in the token's unit, bounds inclusive;
-    times are UTC.
+    times are UTC: a date in before and asOf is the end of its day, in after and heldSince its beginning.
     """
     asked = [Segment(filters, operator, client=client)]
     try:
@@ -197,7 +198,7 @@ def _run(
     """
     table = client.execute_segment(filters, operator, limit=limit)
     about = Provenance.of(table)
-    more = f"; limit goes to {MOST_ROWS}, export writes all"
+    more = f"; limit goes to {MOST_ROWS}, export, where it is offered, writes all"
     answer = rows_answer(table, limit, "wallets are here", about.cut(more))
     if about.matched is not None:
         answer.said = f"{about.matched:,} wallets match; {answer.said}"
@@ -261,7 +262,7 @@ def _changes(
     operator: Operator = "AND",
 ) -> ToolAnswer:
     """Compare a segment now with an earlier time: how many wallets joined, left and stayed, and the first that joined
-    or left. since: 30d, 2025-01-31, or a block. filters without asOf.
+    or left. since: 30d, 2025-01-31 (the end of that day), or a block. filters without asOf.
     """
     table = analysis.changes(Segment(filters, operator, client=client), since, client=client)
     about = Provenance.of(table)

@@ -413,7 +413,10 @@ def _pair(
         if not isinstance(value, Mapping):
             article = {"amount": "An", "balance": "A", "count": "A", "total": "A"}.get(name)
             named = f"{article} {name}" if article else f'"{name}"'
-            detail = f"{named} is an object: {_example({low: value}, value, place.field)}."
+            written = _example({low: value}, value, place.field)
+            # Of a time alone nobody knows which of the two is meant: one is the opposite of the other.
+            other = f", or {written.replace(low, high)}" if low == "after" else ""
+            detail = f"{named} is an object: {written}{other}."
             place.wrong("type", detail)
             return None
         if not value:

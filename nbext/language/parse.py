@@ -124,6 +124,11 @@ class _Parser:
         # AND and OR are what operator takes, so people write them as keys; no key is spelled nearly so.
         if key in SCOPE_KEY:
             detail = f"{shown(key)} is allowed at the top of the filters, not inside a group."
+            if key == "asOf":
+                detail += (
+                    " For the wallets of another time run them as of then, and name that: "
+                    '{"segment": {"id": "sg_..."}}.'
+                )
             self.report.add(pointer, "unknown-key", detail)
         elif str(key).lower() in ("and", "or"):
             detail = f'Unknown condition {shown(key)}. Use "all" for AND and "any" for OR.'

@@ -61,7 +61,7 @@ def test_the_first_rows_come_with_the_number_of_all(agent):
     assert [one["name"] for one in found.pop("columns")] == [
         *("address", "UNI_balance", "UNI_balance_raw")
     ]
-    cut = "2 of 262 wallets; limit goes to 200, export writes all"
+    cut = "2 of 262 wallets; limit goes to 200, export, where it is offered, writes all"
     rows = found.pop("rows")
     assert found == {"matched": 262, **OF, "notes": [cut]}
     assert answer.content[0].text == f"262 wallets match; 2 wallets are here.\nnote: {cut}"

@@ -111,6 +111,13 @@ EACH = [
         "'orderBy' is allowed at the top of the filters, not inside a group.",
     ),
     (
+        {"all": [{**token(), "asOf": "30d"}]},
+        "/all/0/asOf",
+        "unknown-key",
+        "'asOf' is allowed at the top of the filters, not inside a group. For the wallets of another time run them as "
+        'of then, and name that: {"segment": {"id": "sg_..."}}.',
+    ),
+    (
         {"all": [{"chain": "base"}]},
         "/all/0/chain",
         "unknown-key",
@@ -224,7 +231,7 @@ EACH = [
         {"activity": {"first": "2024-06-30"}},
         "/activity/first",
         "type",
-        '"first" is an object: {"after": "2024-06-30"}.',
+        '"first" is an object: {"after": "2024-06-30"}, or {"before": "2024-06-30"}.',
     ),
     (token(balance={}), "/token/balance", "empty", "balance is empty. Give min, max or both."),
     (token(balance={"min": "-1"}), "/token/balance/min", "type", f"'-1' is not {AN_AMOUNT}"),
