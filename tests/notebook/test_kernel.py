@@ -81,8 +81,8 @@ def test_a_bar_appears_after_half_a_second_and_takes_itself_away(kernel, answers
     drawn = [content["data"]["text/html"] for content in ran.of("display_data")]
     assert len(drawn) == 1
     assert drawn[0].startswith("<progress></progress> <small>token: waiting")
-    updates = [content["data"]["text/html"] for content in ran.of("update_display_data")]
-    assert updates[-1] == ""
+    # Nothing of any type: an empty text would be an output that strict nbval compares.
+    assert ran.of("update_display_data")[-1]["data"] == {}
     assert len(ran.of("execute_result")) == 1
 
 
