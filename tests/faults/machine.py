@@ -155,13 +155,19 @@ class BrokenService(RuleBasedStateMachine):
                 assert answer is None or answer.status_code == 404, answer.text
             return
         ends = {"expired"} if segment in self.deleted else {"completed"}
-        ends |= {"expired", "completed"} if segment in self.unsure else set()
+        # One that was deleted, and could not be made again, has failed.
+        ends |= {"expired", "completed", "failed"} if segment in self.unsure else set()
         if seen is not None:
             assert (seen.status_code, seen.json().get("status") in ends) == (200, True), seen.text
         if rows is not None and rows.status_code == 200:
             assert rows.json()["data"] == self.rows[number]
         elif rows is not None:
-            assert (rows.json()["code"], "expired" in ends) == ("expired", True), rows.text
+            told = rows.json()["code"], "failed" in ends, "expired" in ends
+            assert told in {
+                ("expired", False, True),
+                ("expired", True, True),
+                ("not-completed", True, True),
+            }, rows.text
 
     @rule(key=st.sampled_from(KEYS), pick=st.integers(0, 20), failing=_failing("unlink", "stat"))
     def delete(self, key: str, pick: int, failing: Any) -> None:
