@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import socket
 import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -97,7 +98,8 @@ class Provider:
                     provider.answer(one) for one in (body if isinstance(body, list) else [body])
                 ]
                 if None in answers:
-                    self.connection.close()
+                    self.close_connection = True
+                    self.connection.shutdown(socket.SHUT_RDWR)
                     return
                 raw = json.dumps(answers if isinstance(body, list) else answers[0]).encode()
                 self.send_response(200)
