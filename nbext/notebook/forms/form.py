@@ -58,7 +58,7 @@ class Form(ViewPart, ABC):
         self.status = ViewPart("status", text="", state="info", running=False)
 
     @cached_property
-    def view(self) -> View:
+    def widget(self) -> View:
         """The widget that draws it; where it is inside of another form, that one's draws it."""
         return View(self)
 
@@ -97,10 +97,10 @@ class Form(ViewPart, ABC):
     def renew(self) -> None:
         """Update the static snapshot to the form's present state."""
         if self._shown:
-            _update_display(self._snapshot_bundle(), raw=True, display_id=self.view.snapshot)
+            _update_display(self._snapshot_bundle(), raw=True, display_id=self.widget.snapshot)
 
     def _snapshot_bundle(self) -> dict[str, str]:
-        made, own = self.snapshot(), self.view.snapshot
+        made, own = self.snapshot(), self.widget.snapshot
         # With its styles inside: it is what converted notebooks have, and other front ends.
         body = (
             f'<div class="nbext-snapshot {own} mathjax_ignore tex2jax_ignore"><style>{TWIN}</style>'
@@ -109,7 +109,7 @@ class Form(ViewPart, ABC):
         return {"text/html": body, "text/plain": made.text}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        view = {"version_major": 2, "version_minor": 0, "model_id": self.view.model_id}
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
         return {
             VIEW: view,
             "text/html": f"<b>{html(self.title)}</b> <small>(run the cell for the live form)</small>",
@@ -118,12 +118,12 @@ class Form(ViewPart, ABC):
 
     def _ipython_display_(self) -> None:
         _display(self._repr_mimebundle_(), raw=True)
-        _display(self._snapshot_bundle(), raw=True, display_id=self.view.snapshot)
+        _display(self._snapshot_bundle(), raw=True, display_id=self.widget.snapshot)
         self._shown = True
 
     def _display_(self) -> View:
         """Return what marimo draws."""
-        return self.view
+        return self.widget
 
 
 class Background:
