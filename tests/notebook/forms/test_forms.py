@@ -52,7 +52,7 @@ def filled(client: Client) -> Any:
 
 def states(form: Form) -> str:
     """Every trait of a form's widget that a front end, and so a saved notebook, may get."""
-    return str(form.view.get_state())
+    return str(form.widget.get_state())
 
 
 def test_clicks_and_enters_while_the_service_is_slow_send_one_sign_up(client, hostile):
@@ -190,7 +190,7 @@ def test_a_form_that_is_closed_while_the_service_is_slow_fails_nowhere(client):
     failures: list[Exception] = []
     form.background._failed = failures.append
     form.go.press()
-    form.view.close()
+    form.widget.close()
     assert form.background.join(10)
     assert failures == []
 
