@@ -95,6 +95,8 @@ class Format:
     numbered: bool = True
     # Its contract is not in it, and has to be said.
     of_one: bool = False
+    # What else has to be said of it.
+    options: tuple[str, ...] = ()
 
     @property
     def timed(self) -> bool:
@@ -145,6 +147,17 @@ PAGE = {
     "From": "sender",
     "To": "recipient",
 }
+OWN = {"src": "sender", "dst": "recipient", "height": "block", "txid": "tx"}
+MAP = "src=from,dst=to,height=block,hash=txid"
+TABLE = {
+    "sender": "sender",
+    "recipient": "recipient",
+    "block": "block",
+    "tx_hash": "tx",
+    "contract": "contract",
+    "log_index": "log_index",
+}
+TABLE_MAY = {"date": "time", "chain_id": "chain_id"}
 TIMES = {"block_timestamp": "unix"}
 ETHERSCAN = {"containers": ("csv", "json"), "numbered": False}
 FORMATS = (
@@ -281,6 +294,51 @@ FORMATS = (
         containers=("csv",),
         numbered=False,
         of_one=True,
+    ),
+    Format(
+        "token transfers (Blockscout's CSV export)",
+        ("ERC20",),
+        {
+            "TxHash": "tx",
+            "BlockNumber": "block",
+            "UnixTimestamp": "time",
+            "FromAddress": "sender",
+            "ToAddress": "recipient",
+            "TokenContractAddress": "contract",
+            "TokensTransferred": "value",
+        },
+        {"TokenSymbol": "symbol"},
+        containers=("csv",),
+        numbered=False,
+    ),
+    # Each table of anybody's own in two forms: the least that it may have, by --map, and with all.
+    Format(
+        "a table of transfers",
+        ("ERC20",),
+        {**OWN, "qty": "amount"},
+        {"time": "unix"},
+        numbered=False,
+        of_one=True,
+        options=("--map", f"{MAP},qty=amount"),
+    ),
+    Format(
+        "a table of transfers",
+        ("ERC20",),
+        {**TABLE, "amount": "value"},
+        TABLE_MAY,
+        options=("--unit", "raw"),
+    ),
+    Format(
+        "a table of transfers by token id",
+        ("ERC721",),
+        {**OWN, "piece": "value"},
+        {"time": "unix"},
+        numbered=False,
+        of_one=True,
+        options=("--map", f"{MAP},piece=token_id"),
+    ),
+    Format(
+        "a table of transfers by token id", ("ERC721",), {**TABLE, "token_id": "value"}, TABLE_MAY
     ),
 )
 

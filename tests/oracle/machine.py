@@ -259,7 +259,7 @@ class FrontDoor(RuleBasedStateMachine):
         )
         write(path, [form.row(one, told) for one in sent])
         self.drawn["format", form.name, container] += 1
-        self.ingest(file, *options, says=f"{form.name}, {len(sent)} row")
+        self.ingest(file, *form.options, *options, says=f"{form.name}, {len(sent)} row")
 
     @precondition(served)
     @rule(luck=LUCK)

@@ -26,8 +26,13 @@ OTHERS = {
     "tokens.nft (Dune)",
     "erc20_metadata (cryo)",
     "erc721_metadata (cryo)",
+    "token list",
     "tokenholderlist (Etherscan)",
+    "claims of a Merkle distribution",
     "token_transfers of consecutive ids (nbext)",
+    # Seconds are the blocks of these, and no file with block numbers may be beside them: test_own_tables holds both.
+    "a table of transfers, by time",
+    "a table of transfers by token id, by time",
 }
 # What no contract stands in, or only those of one standard.
 STANDARDS = {
