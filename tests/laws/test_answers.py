@@ -127,7 +127,8 @@ def read_file(path: Any) -> list[list[Any]]:
 
 def text(value: Any) -> str:
     """Return a value as every format can say it: numbers by their value, times as ISO-8601 in UTC, nothing as ""."""
-    if value is None or value is pd.NA or value is pd.NaT or value == "":
+    # A share that is not known is NaN in a DataFrame, whose column is float64.
+    if pd.isna(value) or value == "":
         return ""
     if hasattr(value, "isoformat"):
         return value.isoformat().replace("+00:00", "Z")
