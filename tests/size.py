@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "nbext"
-# A line for each step that made the package smaller: date, tokens, modules. The last one is the cap.
+# A line for each step: date, tokens, modules, why. The last one is the cap.
 HISTORY = Path(__file__).with_name("size_history.txt")
 _LAYOUT = frozenset(
     (
@@ -59,10 +59,12 @@ def _docstrings(tree: ast.Module) -> set[tuple[int, int]]:
     }
 
 
-def history() -> list[tuple[int, int]]:
-    """Return the caps that have been, oldest first: tokens and modules."""
-    lines = [line.split() for line in HISTORY.read_text("utf-8").splitlines() if line[:1] != "#"]
-    return [(int(tokens), int(modules)) for _, tokens, modules, *_ in lines]
+def history() -> list[tuple[int, int, str]]:
+    """Return the caps that have been, oldest first: tokens, modules, and why."""
+    lines = [
+        line.split(None, 3) for line in HISTORY.read_text("utf-8").splitlines() if line[:1] != "#"
+    ]
+    return [(int(tokens), int(modules), why) for _, tokens, modules, why in lines]
 
 
 def main() -> None:
