@@ -40,7 +40,7 @@ def test_the_forms_work_in_marimo_and_offer_neither_magics_nor_variables(server,
         build.get_by_role("button", name="Undo").click()
         build.locator(".nbext-run").click()
         build.get_by_text(f"form.frame holds 1,000 of {matched} wallets", exact=False).wait_for()
-        table.get_by_text(f"of {matched}", exact=False).first.wait_for()
+        table.locator(".nbt-where").get_by_text(f"{matched} rows", exact=True).wait_for()
         assert card.locator(".nbext-facts td").first.inner_text() == matched
         page.set_viewport_size({"width": 1280, "height": 3200})
         page.screenshot(path=lab.ARTEFACTS / "marimo.png")
