@@ -245,7 +245,7 @@ class _Fetch:
                     f"{self.coverage.name_of(card.address)}: its {names} could not be read. {card.why} The next fetch "
                     "asks again."
                 )
-        is_checked = False
+        is_checked = is_again = False
         while True:
             last = None
             try:
@@ -260,6 +260,10 @@ class _Fetch:
                     before = f" before block {last:,}" if last and self._left(last) else ""
                     raise QueryCancelled(f"The fetch was stopped{before}. {self.kept()}") from None
             except (NodeError, Refusal, StorageError) as why:
+                if getattr(why, "meaning", "") == "LEFT_OUT" and not is_again:
+                    # An earlier fetch may have read it, of another node: this one's answers are not known yet.
+                    is_again = True
+                    continue
                 if not self.request.follow:
                     if last and (left := self._left(last)):
                         self.output.say(f"Not covered: blocks {left}.")

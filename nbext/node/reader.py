@@ -134,7 +134,8 @@ class RangeReader:
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if self._has(numbers[middle], hashes) else (low, middle)
-        if low == 0 and len(numbers) > 1:
+        # Of parts alone nothing was ingested: they are dropped.
+        if low == 0 and len(numbers) > 1 and self.coverage.hashes:
             raise NodeError(
                 f"None of the {len(numbers):,} stored blocks from {numbers[0]:,} on are the node's. It is a node of "
                 "another chain, or its chain was reorganised further back. Fetch into a new folder with --data."
