@@ -395,9 +395,9 @@ class _Fetch:
         """Read and ingest what is missing up to a block, in steps."""
         from nbext.node.rpc import InconsistentAnswer
 
-        forks = 0
+        forks, fork = 0, self.reader.fork()
         while True:
-            if (fork := self.reader.fork()) is not None:
+            if fork is not None:
                 forks += 1
                 if forks > _TRIES:
                     raise NodeError(
@@ -414,16 +414,18 @@ class _Fetch:
             try:
                 self.reader.read(plan, last)
             except (NodeError, QueryCancelled, KeyboardInterrupt) as stopped:
-                # Of a reorganisation while it was read the next turn drops the parts.
-                if not isinstance(stopped, InconsistentAnswer) or self.reader.fork() is None:
+                # Of a reorganisation while it was read the next turn drops the parts. Asked once: a balancer over two
+                # branches says otherwise the next time, and nothing would count the turns.
+                fork = self.reader.fork() if isinstance(stopped, InconsistentAnswer) else None
+                if fork is None:
                     self._ingest()
                     raise
                 continue
-            if self.reader.fork() is not None:
-                continue
-            self._ingest()
-            if not plan or self.ending.is_set():
-                return
+            fork = self.reader.fork()
+            if fork is None:
+                self._ingest()
+                if not plan or self.ending.is_set():
+                    return
 
     def _memory(self) -> str:
         """Return the memory to ingest in: little where that is no slower, at most what was asked for."""
