@@ -179,8 +179,8 @@ class BrokenService(RuleBasedStateMachine):
         if answer is None:
             self.unsure.add(segment)
         elif answer.status_code == 200:
+            # One that failed has no result to delete, and stays as it is: it is as unsure as before.
             self.deleted.add(segment)
-            self.unsure.discard(segment)
         else:
             assert answer.status_code in (403, 404, 409), answer.text
 
