@@ -19,6 +19,7 @@ import pytest
 import requests
 
 from nbext.engine import storage
+from nbext.engine.dataset import Cancel
 from nbext.engine.ingest import ingest, remove
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
@@ -167,7 +168,7 @@ def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, d
         assert not folder.exists()
         assert old.catalog.contract(1, TOKEN).holders == 1
         segments = live.container.segments
-        plan = segments.plan(old, holders())
+        plan = segments.planner(old, None, Cancel()).plan(holders())
         assert old.ask(segments.language.compile(plan), limit=10).rows["address"].to_pylist() == [
             f"0x{100:040x}"
         ]

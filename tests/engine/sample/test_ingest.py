@@ -42,7 +42,8 @@ def test_ingest_makes_the_same_table_of_the_same_transfers(ingested, name):
 
 
 def test_ingest_knows_the_same_of_each_contract_that_has_transfers(ingested):
-    columns = columns_of("contracts")
+    # But their supply, which the sample states: to one history a mint before its first file may be missing.
+    columns = [column for column in columns_of("contracts") if column != "total_supply"]
     expected = pq.read_table(PREPARED / "contracts.parquet", columns=columns).to_pylist()
     found = ingested.execute(
         f"SELECT {', '.join(columns)} FROM contracts WHERE transfers > 0"
