@@ -16,13 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NewType
+from typing import TYPE_CHECKING, NewType
 
 from nbext.core.uint256 import LIMB_BASE, split
 from nbext.engine.query.sql import LIMB, SqlBuilder
 
-# Orders amounts, and is none: nothing that is shown or added up may be one.
-SortKey = NewType("SortKey", int)
+if TYPE_CHECKING:
+    # Orders amounts, and is none: nothing that is shown or added up may be one.
+    SortKey = NewType("SortKey", int)
+else:
+    SortKey = int  # a NewType travels by its name, to machines that have no nbext
 KEY_DIGITS = 17
 _STEP: int = 10**KEY_DIGITS
 _BASE = f"CAST({LIMB_BASE} AS {LIMB})"
