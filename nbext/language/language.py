@@ -484,7 +484,13 @@ class _Resolver(Context):
             column = FactColumn(name, chain.id, lambda sql: sql.activity(moment, chain.id))
         if column.kind in ("time", "number") and chain.id in self.extents:
             advice = f'Leave out "{name}".'
-            self.timed(chain, "/filters/columns", advice, every=name == "activeDays")
+            untimed, blocks = self.dataset.clock.untimed(chain.id)
+            if (
+                self.timed(chain, "/filters/columns", advice, every=name == "activeDays")
+                and untimed
+            ):
+                of = f"{untimed:,} of {blocks:,} blocks of {chain.name} have no time"
+                self.warnings.append(f"{of}: {name} is missing where it is one of them.")
         return column
 
     def _needed(self, column: str, what: str) -> None:

@@ -245,3 +245,12 @@ def test_where_the_blocks_around_a_time_have_theirs_it_is_answered(dataset):
     assert plan.canonical["filters"]["transfer"]["before"] == 20
     # The last block has no time: the answer does not borrow another's.
     assert plan.as_of == {"block": 60, "timestamp": None}
+
+
+def test_a_column_of_times_is_said_to_lack_those_of_blocks_without_one(dataset):
+    filters = {"token": {"token": "POL"}, "chain": "polygon", "columns": ["lastSeen", "transfers"]}
+    body = {"operator": "AND", "filters": filters, "fileType": "json", "limit": 1}
+    plan = language.resolve(language.parse(body), dataset)
+    assert plan.warnings == [
+        "3 of 6 blocks of polygon have no time: lastSeen is missing where it is one of them.",
+    ]

@@ -436,7 +436,12 @@ class One:
             return None
         if name == "activeDays":
             return len(self.days(chain, moved))
-        block = (min if name == "firstSeen" else max)(stood)
+        return self.at(chain, (min if name == "firstSeen" else max)(stood))
+
+    def at(self, chain: int, block: int) -> datetime | None:
+        """Return the time of a block as a column has it: missing where the data has none."""
+        if (chain, block) in self.world.untimed:
+            return None
         return datetime.fromtimestamp(self.time(chain, block), UTC)
 
     def held(self, column: Mapping[str, Any], wallet: str) -> Any:
@@ -462,8 +467,9 @@ class One:
         blocks = [one.block for one in fitting]
         if not blocks:
             return None
-        block = (min if column["name"] == "firstTransfer" else max)(blocks)
-        return datetime.fromtimestamp(self.time(self.chain(asked), block), UTC)
+        return self.at(
+            self.chain(asked), (min if column["name"] == "firstTransfer" else max)(blocks)
+        )
 
     def supply(self, contract: Any) -> int | None:
         """Return the supply at the segment's time: as it is stated, and before, where the data has all of it now."""

@@ -60,7 +60,8 @@ RULES = (
     "`columns` describe a wallet on one chain: the segment's own, or, where no condition is on that one, the chain of "
     "the first condition. `firstSeen` and `lastSeen` are times to the second in UTC: `datetime64[s, UTC]` in a "
     "DataFrame, `timestamp[s]` in Arrow, ISO-8601 in JSON and CSV. They and `activeDays` are missing for a wallet that "
-    "was not seen on that chain, and come last.",
+    "was not seen on that chain, and come last. A time is missing, too, where its block has none in the data; a note "
+    "says that there are such blocks.",
     "Of the one transfer condition that is under no `not`, `transferred` is the sum of what the transfers that fit it "
     "moved (an amount as a balance is: `transferred` and `transferred_raw`; of NFTs the exact number alone), "
     "`transferCount` their number, and `firstTransfer` and `lastTransfer` are their times, missing where there is "
