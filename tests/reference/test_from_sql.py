@@ -44,7 +44,7 @@ def sample():
             "CREATE VIEW nft_transfers AS SELECT * EXCLUDE (standard, value), value AS token_id "
             "FROM moved WHERE standard <> 'ERC20'"
         )
-        (last,) = connection.sql("SELECT max(block_time)::VARCHAR FROM moved").fetchone()
+        ((last,),) = connection.sql("SELECT max(block_time)::VARCHAR FROM moved").fetchall()
         connection.execute(f"CREATE MACRO now() AS TIMESTAMP '{last}'")
         yield connection
 
