@@ -64,6 +64,7 @@ def test_a_time_is_the_last_block_at_or_before_it(clock, chain_id, timestamp, bl
     assert clock.block_at(chain_id, timestamp) == block
 
 
+@pytest.mark.slow
 def test_whichever_times_are_missing_a_block_is_named_only_where_all_others_are_surely_before_or_after(
     tmp_path,
 ):

@@ -106,6 +106,7 @@ def test_every_object_and_field_has_a_title_and_a_description():
             assert {"title", "description", "examples"} <= schema.keys(), name
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_what_the_parser_takes_the_schema_takes(request):

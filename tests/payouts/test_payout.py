@@ -180,6 +180,7 @@ def changed(name, before, after):
     return change
 
 
+@pytest.mark.slow
 def test_whatever_is_changed_in_a_folder_is_named(folder, client, running, monkeypatch, capsys):
     lines = (folder / "claims.csv").read_text().splitlines(keepends=True)
     _, first, amount = lines[1].strip().split(",")

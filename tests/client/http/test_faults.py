@@ -363,6 +363,7 @@ def dripping_head(_request=None):
         yield 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drip", [dripping, dripping_head, lambda _: [60.0]])
 def test_a_call_ends_at_its_deadline_whatever_drips(server, quick, drip):
     server.handler = drip

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import pytest
+
 from nbext import Client
 from nbext.errors import NbextError
 from tests.client.conftest import KEY
@@ -296,6 +298,7 @@ def outcomes(server, make, framework: Framework, lines: tuple[str, ...], file) -
     return wrong
 
 
+@pytest.mark.slow
 def test_a_framework_needs_three_lines_at_most_and_its_errors_name_them(server, settings, tmp_path):
     wrong, file = {}, tmp_path / "rows.csv"
     for name, framework in FRAMEWORKS.items():

@@ -122,6 +122,7 @@ def test_an_answer_that_is_no_json_has_an_outline_too(server, client, body, line
     assert line in client.outline.text().splitlines()
 
 
+@pytest.mark.slow
 def test_a_wide_and_deep_answer_is_bounded(server, client):
     deep = {"a": 1}
     for _ in range(40):
@@ -135,6 +136,7 @@ def test_a_wide_and_deep_answer_is_bounded(server, client):
     assert "... (the answer has more fields)" in text
 
 
+@pytest.mark.slow
 def test_the_key_is_stars_wherever_it_stands_in_an_answer(server, client):
     spelled = {
         "plain": KEY,

@@ -986,6 +986,7 @@ JOBS: dict[str, dict[str, list[bytes]]] = {
 }
 
 
+@pytest.mark.slow
 def test_a_job_is_followed_to_its_rows_by_whatever_it_says(server, client):
     for name, replies in JOBS.items():
         with case(name):

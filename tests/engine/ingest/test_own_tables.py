@@ -161,6 +161,7 @@ def test_a_block_and_a_log_index_count_where_a_table_has_them(data, tmp_path, in
         ]
 
 
+@pytest.mark.slow
 def test_times_in_the_place_of_blocks_are_never_mixed_with_blocks(data, tmp_path, log, ingest):
     own = (table(tmp_path / "own.csv"), *MAP, "--token", "UNI", *DAYS_FIRST)
     numbered = write_csv(tmp_path / "numbered.csv", [log(0, 1, 5)])

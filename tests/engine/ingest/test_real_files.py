@@ -49,6 +49,7 @@ def test_net_balances_are_those_of_plain_pandas(mixed, token):
     assert {w: b for (c, w), b in mixed[2].balances().items() if c == token} == wanted
 
 
+@pytest.mark.slow
 def test_the_quests_have_their_current_owners_although_logs_are_missing_and_doubled(mixed):
     frame = pd.read_parquet(shared_data("transfers/op_quests_ethereum_etl.parquet"))
     last = frame.sort_values(["block_number", "log_index"]).groupby("value").tail(1)

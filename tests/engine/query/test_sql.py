@@ -20,6 +20,7 @@ def dataset(tmp_path_factory):
     opened.close()
 
 
+@pytest.mark.slow
 def test_a_limit_returns_the_first_rows_of_every_form_in_order(dataset):
     for form in forms.FORMS:
         question = forms.question(form, dataset)
