@@ -38,7 +38,7 @@ def overlap_ours(client: Any, tokens: list[str]) -> list[list[int]]:
 
 def overlap_sql(connection: Any, contracts: list[int], burned: list[int]) -> list[list[int]]:
     """Count them by a join of the balances with themselves."""
-    held = "SELECT contract, wallet FROM balances WHERE contract IN $1 AND size > 0 AND wallet NOT IN $2"
+    held = "SELECT contract, wallet FROM balances WHERE contract IN $1 AND sort_key > 0 AND wallet NOT IN $2"
     joined = f"WITH s AS ({held}) SELECT a.contract, b.contract, count(*) FROM s a JOIN s b USING (wallet) GROUP BY ALL"
     found = {
         (a, b): number
@@ -79,7 +79,7 @@ def trend_sql(
     """Count and add them up, block by block, in the history of balances."""
     asked = (
         "SELECT count(*), sum(hi), sum(mid), sum(lo) FROM history WHERE contract = $1 AND from_block <= $2 "
-        "AND to_block > $2 AND size > 0 AND wallet NOT IN $3"
+        "AND to_block > $2 AND sort_key > 0 AND wallet NOT IN $3"
     )
     found = [connection.execute(asked, [contract, block, burned]).fetchone() for block in blocks]
     return [
@@ -115,8 +115,8 @@ def changes_ours(client: Any, token: str, block: int) -> dict[str, int]:
 
 def changes_sql(connection: Any, contract: int, burned: list[int], block: int) -> dict[str, int]:
     """Say it by an outer join of the balances now and those of the history."""
-    then = "SELECT * FROM history WHERE contract = $1 AND from_block <= $2 AND to_block > $2 AND size > 0"
-    both = f"FROM (SELECT * FROM balances WHERE contract = $1 AND size > 0) b FULL JOIN ({then}) h USING (wallet)"
+    then = "SELECT * FROM history WHERE contract = $1 AND from_block <= $2 AND to_block > $2 AND sort_key > 0"
+    both = f"FROM (SELECT * FROM balances WHERE contract = $1 AND sort_key > 0) b FULL JOIN ({then}) h USING (wallet)"
     asked = (
         "SELECT address, if(h.wallet IS NULL, 'joined', if(b.wallet IS NULL, 'left', 'stayed')) AS status, b.hi, "
         f"b.mid, b.lo, h.hi, h.mid, h.lo {both} JOIN wallets USING (wallet) WHERE wallet NOT IN $3 ORDER BY ALL"
@@ -150,7 +150,7 @@ def wallet_sql(connection: Any, address: str) -> dict[str, int]:
     """List it from the balances."""
     asked = (
         "SELECT c.address, hi, mid, lo FROM balances JOIN wallets w USING (wallet) JOIN contracts c "
-        "USING (contract) WHERE w.address = $1 AND size > 0"
+        "USING (contract) WHERE w.address = $1 AND sort_key > 0"
     )
     rows = connection.execute(asked, [address]).fetchall()
     return {
@@ -175,11 +175,11 @@ def profile_sql(
     connection: Any, contract: int, burned: list[int], size: int
 ) -> dict[str, tuple[int, float]]:
     """Count the holders of every contract among all wallets, and among the token's."""
-    own = "SELECT wallet FROM balances WHERE contract = $1 AND size > 0 AND wallet NOT IN $2"
+    own = "SELECT wallet FROM balances WHERE contract = $1 AND sort_key > 0 AND wallet NOT IN $2"
     asked = (
         f"WITH s AS ({own}) SELECT c.address, count(s.wallet) AS n, n / (SELECT count(*) FROM s) / (count(*) / "
         "$3) AS lift FROM balances b LEFT JOIN s USING (wallet) JOIN contracts c USING (contract) "
-        "WHERE size > 0 AND b.wallet NOT IN $2 GROUP BY ALL HAVING n >= 5 ORDER BY lift DESC, n DESC "
+        "WHERE sort_key > 0 AND b.wallet NOT IN $2 GROUP BY ALL HAVING n >= 5 ORDER BY lift DESC, n DESC "
         "LIMIT 200"
     )
     found = connection.execute(asked, [contract, burned, size]).fetchall()
@@ -212,7 +212,7 @@ def retention_sql(
     """Count them by joins of the history with the ends of the days and with each wallet's first."""
     held = (
         "SELECT wallet, i FROM history JOIN (SELECT unnest($3) AS block, generate_subscripts($3, 1) AS i) ON "
-        "from_block <= block AND to_block > block WHERE contract = $1 AND size > 0 AND wallet NOT IN $2"
+        "from_block <= block AND to_block > block WHERE contract = $1 AND sort_key > 0 AND wallet NOT IN $2"
     )
     asked = (
         f"WITH m AS ({held}), f AS (SELECT wallet, min(i) AS c FROM m GROUP BY wallet) "
@@ -259,7 +259,7 @@ def of_times(
     blocks, rows = [block for block, _, _ in found], f"of {args.rows:,} transfers"
     sql, by_sql = timed(lambda: trend_sql(tables, contract, burned, blocks), args.rounds)
     history = tables.execute(
-        "SELECT from_block, to_block FROM history WHERE contract = $1 AND size > 0 AND "
+        "SELECT from_block, to_block FROM history WHERE contract = $1 AND sort_key > 0 AND "
         "wallet NOT IN $2",
         [contract, burned],
     ).df()
@@ -319,7 +319,7 @@ def of_wallets(
         )
 
     history = tables.execute(
-        "SELECT wallet, from_block, to_block FROM history WHERE contract = $1 AND size > 0 AND "
+        "SELECT wallet, from_block, to_block FROM history WHERE contract = $1 AND sort_key > 0 AND "
         "wallet NOT IN $2",
         [contract, burned],
     ).df()
@@ -336,7 +336,7 @@ def of_wallets(
         },
     )
     balances = tables.execute(
-        "SELECT contract, wallet FROM balances WHERE size > 0 AND wallet NOT IN $1", [burned]
+        "SELECT contract, wallet FROM balances WHERE sort_key > 0 AND wallet NOT IN $1", [burned]
     ).df()
     most = "SELECT wallet FROM balances WHERE wallet NOT IN $1 GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
     wallet, address = tables.execute(
@@ -437,7 +437,7 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
             ).fetchall()
         ]
         held = tables.execute(
-            "SELECT contract, wallet FROM balances WHERE contract IN $1 AND size > 0 "
+            "SELECT contract, wallet FROM balances WHERE contract IN $1 AND sort_key > 0 "
             "AND wallet NOT IN $2",
             [contracts, burned],
         ).df()

@@ -47,7 +47,7 @@ def app_of(tables: str) -> FastAPI:
     def execute(body: Mapping[str, Any]) -> Response:
         name = hashlib.sha256(to_json(body)).hexdigest()
         if name not in results:
-            rows = cursor().execute(_FOUND, [body["token"], body["min"]]).to_arrow_table()
+            rows = cursor().sql(_FOUND, params=[body["token"], body["min"]]).to_arrow_table()
             results[name] = rows.num_rows, rows.slice(0, body["limit"])
         return described(name)
 

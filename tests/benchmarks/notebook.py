@@ -38,10 +38,10 @@ OURS, PARQUET, TABLES = (
 )
 OVER_TABLES = """
     SELECT address AS wallet FROM balances JOIN wallets USING (wallet)
-    WHERE contract = (SELECT contract FROM contracts WHERE address = $token) AND size >= $size
-    AND wallet IN (SELECT wallet FROM balances WHERE size > 0
+    WHERE contract = (SELECT contract FROM contracts WHERE address = $token) AND sort_key >= $size
+    AND wallet IN (SELECT wallet FROM balances WHERE sort_key > 0
         AND contract = (SELECT contract FROM contracts WHERE address = $collection))
-    AND wallet NOT IN (SELECT wallet FROM balances WHERE size > 0
+    AND wallet NOT IN (SELECT wallet FROM balances WHERE sort_key > 0
         AND contract = (SELECT contract FROM contracts WHERE address = $without))
     AND address NOT IN $burn ORDER BY address LIMIT $limit"""
 

@@ -97,10 +97,10 @@ def least_of(ours: Ours, token: str) -> int:
     contract = ours.dataset.catalog.contract(1, token).contract
     found = ours.dataset.read(
         lambda sql: (
-            "SELECT CAST(median(size) AS BIGINT) AS size "
+            "SELECT CAST(median(sort_key) AS BIGINT) AS middle "
             f"FROM {sql.table('balances', contract=contract)}"
         )
-    )["size"][0].as_py()
+    )["middle"][0].as_py()
     more, digits = divmod(found, 10**17)
     digits *= 10 ** max(more, 0)
     return int(str(digits)[:2]) * 10 ** max(len(str(digits)) - 2, 0)

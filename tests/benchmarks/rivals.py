@@ -160,7 +160,7 @@ class Arrays:
         import duckdb
 
         self._connection = duckdb.connect(str(tables), read_only=True)
-        addresses = self._connection.execute(
+        addresses = self._connection.sql(
             "SELECT address FROM wallets ORDER BY wallet"
         ).to_arrow_table()
         self._addresses = addresses["address"].combine_chunks()
@@ -170,13 +170,14 @@ class Arrays:
     def hold(self, case: Case) -> None:
         """Read the arrays of a case, so that asking it reads nothing."""
         for address in (case.token, case.collection, case.without):
-            rows = self._connection.execute(
-                "SELECT wallet, size, lo::VARCHAR AS digits FROM balances WHERE size > 0 AND contract = "
+            rows = self._connection.sql(
+                "SELECT wallet, sort_key, lo::VARCHAR AS digits FROM balances "
+                "WHERE sort_key > 0 AND contract = "
                 "(SELECT contract FROM contracts WHERE address = ?) ORDER BY wallet",
-                [address],
+                params=[address],
             ).to_arrow_table()
             wallets, sizes, digits = (
-                rows[name].combine_chunks() for name in ("wallet", "size", "digits")
+                rows[name].combine_chunks() for name in ("wallet", "sort_key", "digits")
             )
             self._held[address] = wallets.to_numpy(), sizes.to_numpy()
             self._digits[address] = digits

@@ -29,6 +29,7 @@ def test_a_thousand_rows_are_sorted_filtered_and_turned_and_the_filters_run_as_a
     assert form.locator(".nbt-body .nbt-number").first.inner_text() == "5,288,600"
     # Brushing over bars filters; the rows are those that the bars count.
     bars = form.locator(".nbt-head", has_text="BAYC_count").locator(".nbt-bar")
+    bars.last.wait_for()
     counted = [bar.get_attribute("title").split(": ") for bar in bars.all()]
     assert counted[0] == ["0", "832"]
     bars.nth(1).hover()
