@@ -1,4 +1,4 @@
-"""A data folder in which one token is light to ask for and another takes ten seconds: a million transfers."""
+"""A data folder in which one token is light to ask for and another takes half a minute: a million transfers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAVY = {
     "filters": {
         "transfer": [
             {"token": "HEAVY", "direction": "any", "total": {"min": str(least)}}
-            for least in range(2, 10)
+            for least in range(2, 40)
         ]
     },
     "limit": 100,

@@ -44,6 +44,7 @@ def work(request, grown, tmp_path, log):
 def names(data: Path) -> set[Path]:
     """What is in a data folder, beside what every run makes first."""
     return {path.relative_to(data) for path in data.rglob("*")} - {
+        Path(".folding.lock"),
         Path(".ingest.lock"),
         Path("generations"),
     }
