@@ -84,6 +84,14 @@ def _day(number: int) -> str:
     return datetime.fromtimestamp(GENESIS + number * 86_400, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def at_least(number: int, filters: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return filters for at least so many of several ones: of seven of nine, 119 conditions."""
+    if number in (1, len(filters)):
+        return {"any" if number == 1 else "all": filters}
+    first, *rest = filters
+    return {"any": [{"all": [first, at_least(number - 1, rest)]}, at_least(number, rest)]}
+
+
 FORMS: dict[str, dict[str, Any]] = {
     "token": {"token": {"token": "USDC"}},
     "token_min": {"token": {"token": "UNI", "balance": {"min": "4000"}}},
@@ -150,6 +158,15 @@ FORMS: dict[str, dict[str, Any]] = {
             {"not": {"token": {"token": "UNI"}}},
         ]
     },
+    "seven_of_nine": at_least(
+        7,
+        [
+            *({"token": {"token": token}} for token in ("USDC", "UNI")),
+            *({"nft": {"nft": nft}} for nft in ("BAYC", "PUNK", "GAME")),
+            *({"transfer": {"direction": "in", "token": token}} for token in ("USDC", "UNI")),
+            *({"transfer": {"direction": "in", "nft": nft}} for nft in ("BAYC", "PUNK")),
+        ],
+    ),
     "not_alone": {"not": {"nft": {"nft": "BAYC"}}},
     "order_by_balance": {"token": {"token": "UNI"}, "orderBy": "-UNI_balance"},
     "order_by_count": {

@@ -31,6 +31,7 @@ ONE_BY_ONE = {
     "transfer_burn",
     "transfer_counterparty",
     "transfer_total",
+    "seven_of_nine",
     "activity_first",
     "activity_last",
     "activity_transfers",
@@ -101,9 +102,9 @@ def test_what_stood_at_many_blocks_is_one_question_for_all_of_them(dataset):
 
 def test_no_statement_is_run_for_a_block_of_its_own(dataset, monkeypatch):
     blocks = range(80)
-    questions, read, fetch = questions_of("token_min", dataset, blocks), [], CursorEngine.fetch
+    questions, read, wallets = questions_of("token_min", dataset, blocks), [], CursorEngine.wallets
     monkeypatch.setattr(
-        CursorEngine, "fetch", lambda *asked: read.append(asked[1]) or fetch(*asked)
+        CursorEngine, "wallets", lambda *asked: read.append(asked[1]) or wallets(*asked)
     )
     counts = dataset.count(questions, [[place] for place in blocks])
     assert len(read) <= 2, "the wallets left out, once for each 64 blocks"

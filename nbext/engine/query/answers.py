@@ -7,6 +7,7 @@ that are returned alone. What an engine does is in `Engine` and `Dataset.do`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain as chained
 from pathlib import Path
@@ -90,6 +91,9 @@ class Engine(Protocol):
 
     def fetch(self, sql: Sql) -> pa.Table:
         """Return all rows of a statement."""
+
+    def wallets(self, sql: Sql) -> Wallets:
+        """Return the wallets that a statement selects."""
 
     def batches(self, sql: Sql) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a statement, about `CHUNK` at a time."""
@@ -209,16 +213,20 @@ class Answers:
 
     def __init__(self, data: Dataset, engine: Engine, cancel: Cancel) -> None:
         self._data, self._engine, self._cancel = data, engine, cancel
+        # How often each statement is needed yet, and the wallets of those that are needed again.
+        self._needed, self._bits = Counter[str](), Bits()
+        self._kept: dict[str, Wallets] = {}
 
-    def wallets(self, question: Question) -> Wallets:
-        """Return a question's wallets, in no order."""
+    def wallets(self, question: Question, *others: Settled) -> Wallets:
+        """Return a question's wallets, in no order; ``others`` are sets that are combined after it."""
         sets = normal_form(question.wallets(self._builder()))
-        self._ahead([sets])
-        return self._combined(sets)
+        self._ahead([sets, *others])
+        return combined(sets, self._wallets_of)
 
     def answer(self, question: Question, limit: int) -> QueryResult:
         """Return how many wallets match, and the first rows of them."""
-        wallets = self.wallets(question)
+        matches = [column for column in question.columns if limit and column.kind == "match"]
+        wallets = self.wallets(question, *map(self._match, matches))
         if limit == 0 or not len(wallets):
             return QueryResult(len(wallets), _no_rows(question))
         check_size(min(limit, len(wallets)), question)
@@ -232,22 +240,14 @@ class Answers:
         """Return how many wallets several questions have in common."""
         several = chained.from_iterable(places for places in together if len(places) > 1)
         joined = {~place if place < 0 else place for place in several}
-        bits, alone = Bits(), dict[int, int]()
-        kept: dict[str, Wallets] = {}
+        alone = dict[int, int]()
 
         def add(place: int, wallets: Wallets) -> None:
-            bits.add(place, wallets)
-            if bits.nbytes > _COUNTED_AT_ONCE:
+            self._bits.add(place, wallets)
+            if self._bits.nbytes > _COUNTED_AT_ONCE:
                 raise ResourceLimit(
                     "The segments to compare need too much memory at once. Compare fewer of them."
                 )
-
-        def fetched(leaf: Leaf) -> Wallets:
-            found = self._wallets_of(leaf, kept)
-            # At each: the 200 conditions of one segment alone may have gigabytes of wallets.
-            if bits.nbytes + sum(map(len, kept.values())) * found.itemsize > _COUNTED_AT_ONCE:
-                kept.clear()
-            return found
 
         for series, held in self._series(questions, columns=False):
             numbers = held.counts(len(series.places))
@@ -263,14 +263,14 @@ class Answers:
         self._ahead(list(sets.values()))
         for place, one in sets.items():
             self._cancel.check()
-            wallets = combined(one, fetched)
+            wallets = combined(one, self._wallets_of)
             alone[place] = len(wallets)
             if place in joined:
                 add(place, wallets)
         counts = []
         for places in together:
             self._cancel.check()
-            counts.append(alone[places[0]] if len(places) == 1 else bits.common(places))
+            counts.append(alone[places[0]] if len(places) == 1 else self._bits.common(places))
         return counts
 
     def totals(self, questions: Sequence[Question]) -> list[tuple[int, int]]:
@@ -336,8 +336,7 @@ class Answers:
         columns: dict[str, Sql | WalletList] = {}
         for column in question.columns if limit else ():
             if column.kind == "match":
-                sets = normal_form(column.values(sql))
-                formula += f"; {column.name}: {formula_of(sets, numbered)}"
+                formula += f"; {column.name}: {formula_of(self._match(column), numbered)}"
             else:
                 columns[column.name] = self._statement(column, returned)
         by = "address"
@@ -373,29 +372,34 @@ class Answers:
 
     def _ahead(self, sets: Sequence[Settled]) -> None:
         """Have the engine begin with the leaves of some sets that are not known."""
-        statements = [leaf.wallets for one in sets for leaf in leaves(one)]
-        self._engine.ahead(
-            [one for one in statements if isinstance(one, Sql) and repr(one) not in self._data.few]
-        )
+        statements = {}
+        for leaf in chained.from_iterable(map(leaves, sets)):
+            if isinstance(leaf.wallets, Sql):
+                key = repr(leaf.wallets)
+                self._needed[key] += 1
+                statements[key] = leaf.wallets
+        self._engine.ahead([one for key, one in statements.items() if key not in self._data.few])
 
-    def _combined(self, sets: Settled) -> Wallets:
-        return combined(sets, self._wallets_of)
-
-    def _wallets_of(self, leaf: Leaf, kept: dict[str, Wallets] | None = None) -> Wallets:
-        """Fetch a leaf's wallets; ``kept`` has those that the same request fetched before."""
+    def _wallets_of(self, leaf: Leaf) -> Wallets:
+        """Fetch a leaf's wallets, or return those that are known."""
         self._cancel.check()
-        sql, few = leaf.wallets, self._data.few
+        sql, few, kept = leaf.wallets, self._data.few, self._kept
         if isinstance(sql, WalletList):
             return self._listed(sql)
         key = repr(sql)
-        for known in (few, kept or {}):
-            if key in known:
-                return known[key]
-        wallets: Wallets = self._engine.fetch(sql)["wallet"].combine_chunks().to_numpy()
-        if len(wallets) <= _FEW and len(few) < _KEPT:
-            few[key] = wallets
-        elif kept is not None:
+        self._needed[key] -= 1
+        wallets = few.get(key)
+        if wallets is None:
+            wallets = kept.pop(key, None)
+        if wallets is None:
+            wallets = self._engine.wallets(sql)
+            if len(wallets) <= _FEW and len(few) < _KEPT:
+                few[key] = wallets
+        if key not in few and self._needed[key] > 0:
             kept[key] = wallets
+            # 200 conditions may have gigabytes of wallets.
+            if self._bits.nbytes + sum(one.nbytes for one in kept.values()) > _COUNTED_AT_ONCE:
+                kept.clear()
         return wallets
 
     def _listed(self, one: WalletList) -> Wallets:
@@ -404,13 +408,14 @@ class Answers:
         found = lists.pop(one.id, None)
         if found is None:
             text = f"SELECT wallet FROM wallets WHERE address IN (SELECT address FROM {LISTED})"
-            parts = [
-                self._engine.fetch(
-                    Sql(text, tables={LISTED: pa.table({"address": addresses_of_bytes(piece)})})
-                )
-                for piece in one.pieces()
-            ]
-            found = np.concatenate([part["wallet"].to_numpy() for part in parts])
+            found = np.concatenate(
+                [
+                    self._engine.wallets(
+                        Sql(text, tables={LISTED: pa.table({"address": addresses_of_bytes(piece)})})
+                    )
+                    for piece in one.pieces()
+                ]
+            )
         lists[one.id] = found
         for used_before in list(lists)[:-_LISTS_KEPT]:
             lists.pop(used_before, None)
@@ -496,11 +501,15 @@ class Answers:
                     addresses = placed(some, self._engine.fetch(_addresses(some)))
                 rows.add("address", pa.chunked_array([addresses]), "address")
             for column in columns:
+                whole = fetched.get(column.name)
+                if column.kind == "match":
+                    members = combined(self._match(column), self._wallets_of)
+                    whole = pa.table({"wallet": members, "match": np.ones(len(members), np.int64)})
                 for start, end in rows.chunks(CHUNK):
                     some = wallets[start:end]
-                    if column.name in fetched:
-                        found = pa.chunked_array([placed(some, fetched[column.name])])
-                    elif self._is_dense(some) and column.kind != "match":
+                    if whole is not None:
+                        found = pa.chunked_array([placed(some, whole)])
+                    elif self._is_dense(some):
                         found = self._range(column, some)
                     else:
                         found = pa.chunked_array([placed(some, self._column(column, some))])
@@ -510,11 +519,12 @@ class Answers:
             raise
         return rows
 
+    def _match(self, column: ExactColumn) -> Settled:
+        """Return the wallets that a column of matches marks."""
+        return normal_form(column.values(self._builder()))
+
     def _column(self, column: ExactColumn, wallets: Wallets) -> pa.Table:
         """Return a column of some wallets, or of all that have it: ``wallet`` and the value."""
-        if column.kind == "match":
-            members = self._combined(normal_form(column.values(self._builder())))
-            return pa.table({"wallet": members, column.name: np.ones(len(members), np.int64)})
         return valued(self._engine.fetch(self._statement(column, wallets)), column)
 
     def _statement(self, column: ExactColumn, wallets: Wallets) -> Sql:

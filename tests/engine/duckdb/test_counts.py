@@ -71,15 +71,18 @@ def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
 
 def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
     read = []
-    fetch = CursorEngine.fetch
+    wallets = CursorEngine.wallets
     monkeypatch.setattr(
-        CursorEngine, "fetch", lambda *asked: read.append(asked[1]) or fetch(*asked)
+        CursorEngine, "wallets", lambda *asked: read.append(asked[1]) or wallets(*asked)
     )
     monkeypatch.setattr(answers, "_FEW", -1)
     question = forms.question("all_any_not", dataset)
     dataset.count([question], [[0]])
     once, read[:] = len(read), []
     dataset.count([question] * 5, [[0, 1, 2, 3, 4]])
+    assert len(read) == once
+    read[:] = []
+    dataset.ask(Question(lambda sql: And([question.wallets(sql)] * 5)), limit=0)
     assert len(read) == once
     read[:] = []
     # Where there is no room for what is shared, it is read again.
