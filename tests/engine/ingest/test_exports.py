@@ -505,6 +505,33 @@ def test_a_batch_that_names_an_id_twice_gives_both_and_one_of_other_lengths_is_b
     assert balances(data) == {(wallet(3000), wallet(1)): 4}
 
 
+def test_a_row_of_a_standard_that_leaves_its_amount_unknown_is_bad_and_blanks_around_one_are_not(
+    data, tmp_path
+):
+    header = ["token_address", "value", "token_id", "token_standard", "from_address", "to_address"]
+    header += ["transaction_hash", "log_index", "block_number"]
+    standards = (" ERC-1155 ", "ERC-404", "", "BEP20", "erc721")
+    rows = [
+        [wallet(3000 + n), 5, 7, given, wallet(0), wallet(1), f"0x{n:064x}", n, n]
+        for n, given in enumerate(standards)
+    ]
+    report = take(data, write(tmp_path / "forked.csv", header, rows))
+    why = "the standard is none of ERC20, ERC721 and ERC1155"
+    assert [(row.row, row.why, row.value) for row in report.bad] == [
+        (2, why, "ERC-404"),
+        (3, why, ""),
+    ]
+    assert balances(data) == {
+        (wallet(3000), wallet(1)): 5,
+        (wallet(3003), wallet(0)): -5,
+        (wallet(3003), wallet(1)): 5,
+        (wallet(3004), wallet(1)): 1,
+    }
+    path = write(tmp_path / "none.csv", header, rows[1:3])
+    with pytest.raises(IngestError, match=f"{why}: 'ERC-404'. No row of the file is usable."):
+        take(data, path)
+
+
 def test_a_curated_table_gives_the_transfers_of_tokens_and_counts_those_of_the_coin(data, tmp_path):
     header = [
         "blockchain",

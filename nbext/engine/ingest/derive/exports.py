@@ -50,12 +50,12 @@ def _reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     if not file.has("contract"):
         columns["contract"] = sql_literal(_contract(stage, file, options))
     if file.has("standard"):
-        standard = (
-            f"coalesce({facts.standard_of(columns['standard'])}, lower({columns['standard']}))"
-        )
+        standard = f"coalesce({facts.standard_of(columns['standard'])}, lower(trim({columns['standard']})))"
         columns["standard"] = standard
         _count_coins(stage, file, standard)
         relation = f"(SELECT * FROM {relation} WHERE {standard} IS DISTINCT FROM 'native')"
+        if file.has("token_id"):
+            relation = _of_known_standards(stage, file, relation, standard)
     if file.has("count"):  # with separators, as people read it
         columns["count"] = f"replace({columns['count']}, ',', '')"
     if file.has("token_id"):
@@ -65,6 +65,8 @@ def _reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
         columns = {ours: name(ours) for ours in (*columns, "value", "count")}
     columns = {ours: sql for ours, sql in columns.items() if ours not in _RESHAPED}
     _write(stage, file, relation, columns, "reshaped")
+    if file.rows and not stage.value(f"SELECT count(*) FROM {file.relation}"):
+        rows.refuse_all(stage, file)
 
 
 def _write(
@@ -121,6 +123,16 @@ def _count_coins(stage: Stage, file: FileTable, standard: str) -> None:
             "its rows are transfers of the chain's own coin, not of tokens.",
         )
     stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, COIN, coins])
+
+
+def _of_known_standards(stage: Stage, file: FileTable, relation: str, standard: str) -> str:
+    """Return the SQL of the rows whose standard says which column is the amount; the others go to ``bad``."""
+    known = f"coalesce({standard} IN ('ERC20', 'ERC721', 'ERC1155'), false)"
+    stage.run(
+        f"INSERT INTO bad SELECT {file.number}, row, 'the standard is none of ERC20, ERC721 and ERC1155', "
+        f"left({file.text('standard')}, 200) FROM {relation} WHERE NOT {known}"
+    )
+    return f"(SELECT * FROM {relation} WHERE {known})"
 
 
 def _by_standard(columns: Mapping[str, str]) -> dict[str, str]:
