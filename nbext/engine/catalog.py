@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -295,25 +295,29 @@ class Clock:
         """
         if (learnt := self._blocks.get((chain_id, timestamp))) is not None:
             return learnt
-        (last,) = self._blocks_of(
-            chain_id,
-            "max(block) AS block",
-            lambda sql: f"WHERE timestamp <= {sql.value(timestamp)}",
-        )
-        known = last["block"]
-        after = self._blocks_of(
+        # That block and the one after it; before the data begins its first two.
+        rows = self._blocks_of(
             chain_id,
             "block, timestamp",
             lambda sql: (
-                f"WHERE block > {sql.value(-1 if known is None else known)} ORDER BY block LIMIT 1"
+                "WHERE block >= coalesce((SELECT max(block) FROM "
+                f"{sql.table('blocks', chain_id=chain_id)} AS t WHERE timestamp <= "
+                f"{sql.value(timestamp)}), -1) ORDER BY block LIMIT 2"
             ),
         )
+        known = [
+            row
+            for row in rows[:1]
+            if row["timestamp"] is not None and row["timestamp"] <= timestamp
+        ]
+        after = rows[len(known) :]
         # A block without a time may lie before or after the asked one: half of the answers would be wrong.
-        if after and after[0]["timestamp"] is None:
+        if not rows or (after and after[0]["timestamp"] is None):
             return None
-        if known is None:
-            return after[0]["block"] - 1 if after else None
-        return int(known)
+        if not known:
+            return int(after[0]["block"]) - 1
+        self._learnt(chain_id, timestamp, known[0])
+        return int(known[0]["block"])
 
     def timestamp_of(self, chain_id: int, block: int) -> int | None:
         """Return the block's time in seconds since 1970; None where the data has none."""
@@ -342,15 +346,18 @@ class Clock:
             ),
         )
         found = {row["until"]: row for row in rows}
-        if len(self._blocks) > _MOST_LEARNT:
-            self._blocks, self._times = {}, {}
         before = None
         for one in unknown:
             # Where no block is after the time before it, the same block is the last.
             before = found.get(one, before)
             if before is not None:
-                self._blocks[chain_id, one] = before["block"]
-                self._times[chain_id, before["block"]] = before["timestamp"]
+                self._learnt(chain_id, one, before)
+
+    def _learnt(self, chain_id: int, timestamp: int, last: Mapping[str, Any]) -> None:
+        if len(self._blocks) > _MOST_LEARNT:
+            self._blocks, self._times = {}, {}
+        self._blocks[chain_id, timestamp] = last["block"]
+        self._times[chain_id, last["block"]] = last["timestamp"]
 
     def _blocks_of(
         self, chain_id: int, columns: str, rest: Callable[[SqlBuilder], str] = lambda _: ""
