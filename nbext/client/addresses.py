@@ -177,10 +177,10 @@ def addresses(values: Any, *, left_out: bool = False) -> pd.Series[str] | pd.Dat
     return Provenance(operation="addresses", warnings=notes).attach(found)
 
 
-def texts_of(packed: bytes, width: int = WIDTH) -> list[str]:
-    """Return addresses as texts, in lower case, of the 20 bytes of each; or other bytes of some width."""
-    digits = packed.hex()
-    return ["0x" + digits[at : at + 2 * width] for at in range(0, len(digits), 2 * width)]
+def texts_of(packed: bytes) -> list[str]:
+    """Return addresses as texts, in lower case, of the 20 bytes of each."""
+    digits, width = packed.hex(), 2 * WIDTH
+    return ["0x" + digits[at : at + width] for at in range(0, len(digits), width)]
 
 
 def _anything(given: Any) -> AddressColumn:
@@ -448,10 +448,12 @@ def _read_step(chars: Bytes) -> tuple[Bytes, Mask]:
 # Keccak-f[1600], as FIPS 202 numbers it: lane x, y is row x + 5y. How far each lane is rotated, where it then goes, and
 # what is added to the first lane in each round.
 _X, _Y = np.tile(np.arange(5), 5), np.repeat(np.arange(5), 5)
-_LEFT = np.array(
+_TURNS = np.array(
     [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14],
     np.uint64,
-)[:, None]
+)
+# A number for each text: numpy shifts by one number a row at half the speed.
+_LEFT = np.repeat(_TURNS[:, None], _STEP, axis=1)
 _RIGHT = 64 - _LEFT
 _FROM = np.argsort(_Y + 5 * ((2 * _X + 3 * _Y) % 5))
 # Each row of five lanes with its first two again at its end: the neighbours of all lanes are slices then.
@@ -527,13 +529,14 @@ def _keccak(texts: Bytes) -> Bytes:
         other.reshape(5, 5, -1),
         wide.reshape(5, 7, -1),
     )
+    left, right = _LEFT[:, : len(texts)], _RIGHT[:, : len(texts)]
     for constant in _ROUNDS:
         np.bitwise_xor.reduce(planes, axis=0, out=sums[1:6])
         sums[0], sums[6] = sums[5], sums[1]
         planes ^= sums[:5] ^ (sums[2:] << np.uint64(1)) ^ (sums[2:] >> np.uint64(63))
         # Shifted by 64, a lane is 0: the one that stays where it is comes out as it was.
-        np.left_shift(lanes, _LEFT, out=other)
-        np.right_shift(lanes, _RIGHT, out=lanes)
+        np.left_shift(lanes, left, out=other)
+        np.right_shift(lanes, right, out=lanes)
         other |= lanes
         np.take(other, _FROM_WIDE, axis=0, out=wide, mode="clip")
         np.invert(rows[:, 1:6], out=inverted)

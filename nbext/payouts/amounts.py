@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from nbext.errors import ValidationError
 
 
@@ -27,31 +29,34 @@ def shares(
     """
     most, count = total if cap is None else cap, len(weights)
     detail = f"{count:,} wallets with {floor:,} to {most:,} each do not get {total:,} together."
-    bound, left, rest = dict[str, int](), total, dict(weights)
     if not count or floor > most or floor * count > total:
         raise ValidationError.of("/total", "range", detail)
+    # Of Python's integers: exact, however large.
+    given, amounts = np.array(list(weights.values()), object), np.full(count, floor, object)
+    left, free = total, np.arange(count)
     while True:
-        whole = sum(rest.values()) or 1
-        shared = {one: weight * left for one, weight in rest.items()}
-        over = {one: part - most * whole for one, part in shared.items() if part > most * whole}
-        under = {one: floor * whole - part for one, part in shared.items() if part < floor * whole}
-        if not over and not under:
+        rest = given[free]
+        whole = int(rest.sum()) or 1
+        parts = rest * left
+        over, under = parts > most * whole, parts < floor * whole
+        if not (over.any() or under.any()):
             break
+        above = parts[over].sum() - most * whole * int(over.sum())
+        below = floor * whole * int(under.sum()) - parts[under].sum()
         # Who is above the cap by more than others lack to the floor stays above it, whatever those are given.
-        is_over = sum(over.values()) >= sum(under.values())
-        bound |= dict.fromkeys(over, most) if is_over else dict.fromkeys(under, floor)
-        rest = {one: weight for one, weight in rest.items() if one not in bound}
-        left = total - sum(bound.values())
-    if left and not any(rest.values()):
+        bound, amount = (over, most) if above >= below else (under, floor)
+        amounts[free[bound]] = amount
+        left -= amount * int(bound.sum())
+        free = free[~bound]
+    if left and not rest.any():
         raise ValidationError.of("/total", "range", detail)
-    parts = {one: divmod(part, whole) for one, part in shared.items()}
-    amounts = {one: bound[one] if one in bound else parts[one][0] for one in weights}
+    amounts[free] = parts // whole
+    remainders = (parts % whole).tolist()
     # Sorting is stable: of equal remainders the first ones come first.
-    ranked = sorted(parts, key=lambda one: parts[one][1], reverse=True)
-    for one in ranked[: total - sum(amounts.values())]:
-        amounts[one] += 1
-    if empty := list(amounts.values()).count(0):
+    ranked = sorted(range(len(free)), key=remainders.__getitem__, reverse=True)
+    amounts[free[ranked[: total - amounts.sum()]]] += 1
+    if empty := count - np.count_nonzero(amounts):
         detail = f"{empty:,} of {count:,} wallets would get less than one smallest unit, which is nothing."
         detail += " Leave them out with at_least, or give a floor."
         raise ValidationError.of("/rows", "range", detail)
-    return amounts
+    return dict(zip(weights, amounts.tolist(), strict=True))

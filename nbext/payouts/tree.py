@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from nbext.client.addresses import Bytes, keccak, texts_of
+from nbext.client.addresses import Bytes, keccak
 
 HASH = 32
 
@@ -58,18 +57,31 @@ class MerkleTree:
             self.nodes[start:end] = keccak(pairs.view(np.uint8))
             end = start
 
-    @cached_property
-    def hashes(self) -> list[str]:
-        """The nodes as texts, 0x and 64 hex digits; the first is the root."""
-        return texts_of(self.nodes.tobytes(), HASH)
+    @property
+    def root(self) -> str:
+        """The hash of all leaves."""
+        return self._text(0)
 
     def proof(self, leaf: int) -> list[str]:
         """Return what a leaf is hashed with on its way to the root, from the bottom."""
-        place, hashes, found = int(self.places[leaf]), self.hashes, list[str]()
+        place, found = int(self.places[leaf]), list[str]()
         while place:
-            found.append(hashes[place + 1 if place % 2 else place - 1])
+            found.append(self._text(place + 1 if place % 2 else place - 1))
             place = (place - 1) // 2
         return found
+
+    def elements(self, separator: bytes) -> Any:
+        """Return an array of the nodes' texts as JSON has them in a list, each after what separates two of them."""
+        before = separator + b'"0x'
+        texts = np.empty((len(self.nodes), len(before) + 2 * HASH + 1), np.uint8)
+        texts[:, : len(before)] = np.frombuffer(before, np.uint8)
+        digits = self.nodes.tobytes().hex().encode("ascii")
+        texts[:, len(before) : -1] = np.frombuffer(digits, np.uint8).reshape(-1, 2 * HASH)
+        texts[:, -1] = ord('"')
+        return texts.view(f"S{texts.shape[1]}").ravel()
+
+    def _text(self, node: int) -> str:
+        return "0x" + self.nodes[node].tobytes().hex()
 
 
 def _comparable(hashes: Bytes) -> Any:

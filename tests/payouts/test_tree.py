@@ -63,16 +63,16 @@ def test_each_leaf_is_folded_by_its_proof_into_the_root(claims):
         tree = MerkleTree(made)
         proofs = [tree.proof(at) for at in range(len(plain))]
         assert {folded(leaf, one) for leaf, one in zip(plain, proofs, strict=True)} == {
-            tree.hashes[0]
+            tree.root
         }
         # The order in which leaves are given is no part of the tree.
-        assert MerkleTree(made[::-1]).hashes[0] == tree.hashes[0]
+        assert MerkleTree(made[::-1]).root == tree.root
 
 
 def test_a_tree_of_one_leaf_is_the_leaf():
     leaf = standard_leaves(packed([bytes(20)]), [7])
     tree = MerkleTree(leaf)
-    assert (tree.hashes[0], tree.proof(0)) == ("0x" + leaf[0].tobytes().hex(), [])
+    assert (tree.root, tree.proof(0)) == ("0x" + leaf[0].tobytes().hex(), [])
 
 
 def test_no_node_of_a_tree_passes_for_a_claim():
