@@ -130,8 +130,8 @@ def _describe(
     condition: Annotated[str, Rule("type", "condition is a name, such as token.")] = "",
 ) -> ToolAnswer:
     """Describe the language of filters. Without condition: the conditions, and the chains of the data with their
-    blocks. With one (token, nft, collections, transfer, activity, wallet, segment, asOf, orderBy, ...): all
-    of its fields, what they mean and may be, with examples. Call it before you use a condition for the first time.
+    blocks. With one, or asOf, orderBy, columns, ...: its fields, what they mean and may be, with examples. Call it
+    before you use a condition for the first time.
     """
     served = client.schema()
     if served is None:

@@ -9,24 +9,25 @@ import numpy as np
 from nbext.errors import ValidationError
 
 
-def fitting(weights: Mapping[str, int], total: int, at_least: int) -> dict[str, int]:
-    """Return the weights of the wallets whose share of a total, before any cap and floor, is at least an amount."""
-    whole = sum(weights.values())
-    return {one: weight for one, weight in weights.items() if weight * total >= at_least * whole}
-
-
 def shares(
-    weights: Mapping[str, int], total: int, cap: int | None = None, floor: int = 0
+    weights: Mapping[str, int],
+    total: int,
+    cap: int | None = None,
+    floor: int = 0,
+    at_least: int = 0,
 ) -> dict[str, int]:
     """Return the amount of each wallet: in proportion, but for those at the cap or at the floor.
 
-    Units that are left over go to those of whom most of a unit was cut off; of equals to the first.
+    Wallets whose share, before any cap and floor, is less than ``at_least`` are left out. Units that are left over go
+    to those of whom most of a unit was cut off; of equals to the first.
 
     Raises
     ------
     ValidationError
         The total cannot be divided so, or someone would get nothing.
     """
+    whole = sum(weights.values())
+    weights = {one: part for one, part in weights.items() if part * total >= at_least * whole}
     most, count = total if cap is None else cap, len(weights)
     detail = f"{count:,} wallets with {floor:,} to {most:,} each do not get {total:,} together."
     if not count or floor > most or floor * count > total:

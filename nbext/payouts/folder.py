@@ -183,17 +183,13 @@ def _indexed_json(claims: Claims) -> Iterator[str]:
 def _proofs(tree: MerkleTree) -> Iterator[str]:
     """Yield each leaf's proof as JSON has it, without its end: many leaves at a time, a step up of all at once."""
     texts = tree.elements(b",")
-    # The root is beside nothing: a text of nothing, at whose end numpy ends a text.
-    texts = np.concatenate([np.array([b""], texts.dtype), texts])
+    # No leaf is hashed with the root. At a text of nothing numpy ends a text.
+    texts[0] = b""
     for start in range(0, len(tree.places), _STEP):
-        places, beside = tree.places[start : start + _STEP], list[Any]()
-        while not beside or beside[-1].any():
-            beside.append(places + 2 * (places % 2))
-            places = np.maximum(places - 1, 0) // 2
-        found = texts[np.column_stack(beside)]
+        found = texts[tree.beside(tree.places[start : start + _STEP])]
         # In the place of the first one's comma.
         found.view(np.uint8)[:, 0] = ord("[")
-        for proof in found.view(f"S{found.itemsize * len(beside)}").ravel().tolist():
+        for proof in found.view(f"S{found[0].nbytes}").ravel().tolist():
             yield proof.decode("ascii")
 
 

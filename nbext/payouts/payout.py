@@ -23,7 +23,7 @@ from nbext.core.strict_json import to_json
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import quoted, shown, visible
 from nbext.errors import DiskFull, StorageError, ValidationError
-from nbext.payouts.amounts import fitting, shares
+from nbext.payouts.amounts import shares
 from nbext.payouts.folder import CLAIMS, FORMAT, MANIFEST, Claims, read_manifest, write_files
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ def payout(
     The sum is exact to the smallest unit: what is left over goes to those with the largest remainders, of equals to the
     lowest address. The zero address and 0x...dead are left out, and so are wallets that the service knows to be
     contracts.
+
+    ``manifest.json`` names the block of the answer and the fingerprint of its data. Its ``block_hash`` is null: no
+    answer of a service has it, so that no folder says of which branch of a chain its block is.
 
     Parameters
     ----------
@@ -101,9 +104,8 @@ def payout(
     contracts, said = _contracts(list(weights), client, source["chain"], paid=pay_contracts)
     reasons = dict.fromkeys(contracts, "contract") | dict.fromkeys(BURN_ADDRESSES, "burn")
     able = {one: weight for one, weight in weights.items() if one not in reasons}
-    kept = fitting(able, raw["total"], raw.pop("at_least"))
-    reasons |= dict.fromkeys(able.keys() - kept, "at_least")
-    claims = Claims(shares(kept, **raw))
+    claims = Claims(shares(able, **raw))
+    reasons |= dict.fromkeys(able.keys() - claims.amounts, "at_least")
     manifest = {
         "format": FORMAT,
         **source,
@@ -164,7 +166,8 @@ def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) 
     is_other = client.data != data or data is None
     free = ["notes", *(["request", "id", "data"] if is_other else [])]
     fresh |= {name: said.get(name) for name in free}
-    moved = " The data has changed since, and was asked as of then." if client.data != data else ""
+    moved = " The data has changed since, and was asked as of then, by the number of the block: no answer has its hash."
+    moved *= client.data != data
     differences = [*_changes(MANIFEST, said, fresh), *files, *_changes(CLAIMS, found, claims)]
     if differences:
         first = f"{visible(folder)} has {len(differences):,} differences from what its request gives.{moved}"
@@ -225,7 +228,7 @@ def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, An
         "id": about.segment_id,
         "chain": about.chain or client.settings["chain"],
         "as_of": about.as_of,
-        # No answer of a service has it.
+        # No answer of a service has it; the docstring of `payout` says what that means.
         "block_hash": None,
         "data": client.data if request else None,
     }, notes

@@ -62,23 +62,26 @@ class MerkleTree:
         """The hash of all leaves."""
         return self._text(0)
 
+    def beside(self, places: Any) -> Any:
+        """Return a row for each place: what it is hashed with on its way to the root, from the bottom, then zeros."""
+        found = list[Any]()
+        while not found or places.any():
+            found.append(np.maximum(places + 2 * (places % 2) - 1, 0))
+            places = np.maximum(places - 1, 0) // 2
+        return np.column_stack(found)
+
     def proof(self, leaf: int) -> list[str]:
-        """Return what a leaf is hashed with on its way to the root, from the bottom."""
-        place, found = int(self.places[leaf]), list[str]()
-        while place:
-            found.append(self._text(place + 1 if place % 2 else place - 1))
-            place = (place - 1) // 2
-        return found
+        """Return the texts of what a leaf is hashed with."""
+        (nodes,) = self.beside(self.places[[leaf]]).tolist()
+        return [self._text(node) for node in nodes if node]
 
     def elements(self, separator: bytes) -> Any:
         """Return an array of the nodes' texts as JSON has them in a list, each after what separates two of them."""
-        before = separator + b'"0x'
-        texts = np.empty((len(self.nodes), len(before) + 2 * HASH + 1), np.uint8)
-        texts[:, : len(before)] = np.frombuffer(before, np.uint8)
-        digits = self.nodes.tobytes().hex().encode("ascii")
-        texts[:, len(before) : -1] = np.frombuffer(digits, np.uint8).reshape(-1, 2 * HASH)
-        texts[:, -1] = ord('"')
-        return texts.view(f"S{texts.shape[1]}").ravel()
+        before, digits = separator + b'"0x', self.nodes.tobytes().hex().encode("ascii")
+        texts = np.empty(len(self.nodes), f"S{len(before)}, S{2 * HASH}, S1")
+        texts["f0"], texts["f2"] = before, b'"'
+        texts["f1"] = np.frombuffer(digits, f"S{2 * HASH}")
+        return texts.view(f"S{texts.itemsize}")
 
     def _text(self, node: int) -> str:
         return "0x" + self.nodes[node].tobytes().hex()

@@ -79,6 +79,14 @@ SENTENCES = [
         f"received USDC on ethereum, from {FIVE}, at least 10 in all from block 4",
     ),
     (
+        {"transfer": {"token": "USDC", "amount": {"min": "10"}, "count": {"min": 2}}},
+        "sent or received USDC at least 2 times on ethereum, in transfers of at least 10",
+    ),
+    (
+        {"transfer": {"token": "USDC", "amount": {"min": 0}, "total": {"min": 0}}},
+        "sent or received USDC any number of times on ethereum, in transfers of any amount, any amount in all",
+    ),
+    (
         {"not": {"transfer": {"count": {"min": 3}}}},
         "did not send or receive anything at least 3 times on ethereum",
     ),

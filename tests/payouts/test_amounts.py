@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nbext.errors import ValidationError
-from nbext.payouts.amounts import fitting, shares
+from nbext.payouts.amounts import shares
 
 WEIGHTS = st.lists(
     st.one_of(st.integers(1, 9), st.integers(1, 2**256 - 1), st.just(7)), min_size=1, max_size=12
@@ -58,17 +58,18 @@ def test_shares_are_those_of_exact_fractions_and_sum_up_to_the_total(weights, dr
 
 
 @given(weights=WEIGHTS, total=st.integers(1, 2**256 - 1), least=st.integers(0, 2**256 - 1))
-def test_who_fits_has_at_least_so_much_of_the_total_and_keeps_it(weights, total, least):
-    wallets = named(weights)
-    fits = fitting(wallets, total, least)
-    whole = sum(weights)
-    assert fits == {
+def test_who_is_paid_has_at_least_so_much_of_the_total_and_the_others_share_what_others_would_have(
+    weights, total, least
+):
+    wallets, whole = named(weights), sum(weights)
+    fit = {
         one: weight for one, weight in wallets.items() if Fraction(weight * total, whole) >= least
     }
-    assume(fits and least)
+    assume(fit and min(fit.values()) * total >= sum(fit.values()))
+    found = shares(wallets, total, at_least=least)
+    assert found == shares(fit, total)
     # Without the others everybody's share is larger: nobody falls below again.
-    left = shares(fits, total)
-    assert min(left.values()) >= least
+    assert min(found.values()) >= least
 
 
 def test_shares_of_a_few():

@@ -386,7 +386,10 @@ def test_a_payout_is_verified_at_its_block_where_the_data_has_grown_since(client
         running.stop()
     (before, same), (after, moved) = said
     assert before != after
-    assert moved == f"{same} The data has changed since, and was asked as of then."
+    assert moved == (
+        f"{same} The data has changed since, and was asked as of then, by the number of the block: "
+        "no answer has its hash."
+    )
 
 
 def test_a_payout_to_one_wallet_has_a_root_without_a_proof(pay, tmp_path):

@@ -62,9 +62,7 @@ def test_each_leaf_is_folded_by_its_proof_into_the_root(claims):
         assert [row.tobytes() for row in made] == plain
         tree = MerkleTree(made)
         proofs = [tree.proof(at) for at in range(len(plain))]
-        assert {folded(leaf, one) for leaf, one in zip(plain, proofs, strict=True)} == {
-            tree.root
-        }
+        assert {folded(leaf, one) for leaf, one in zip(plain, proofs, strict=True)} == {tree.root}
         # The order in which leaves are given is no part of the tree.
         assert MerkleTree(made[::-1]).root == tree.root
 

@@ -33,6 +33,7 @@ _VERBS = {
     "mint": "were minted",
     "burn": "burned",
 }
+_ANY = AmountRange(0, None, none_too=False)
 
 
 @dataclass(frozen=True)
@@ -245,12 +246,13 @@ class TransferCondition(Condition):
             side = {"in": "from", "out": "to"}.get(self.direction, "with")
             text += f", {side} {describe.first_three(self.counterparty)}"
         unit = describe.unit_of(self.contract) if self.contract else str
-        text += (
-            ""
-            if self.amount is None
-            else f", {describe.number_phrase(self.amount, unit)} each time"
+        amount, total = (
+            one and (describe.number_phrase(one, unit) if one != _ANY else "any amount")
+            for one in (self.amount, self.total)
         )
-        text += "" if self.total is None else f", {describe.number_phrase(self.total, unit)} in all"
+        # Not "each time": the wallet may have other transfers.
+        text += f", in transfers of {amount}" if amount else ""
+        text += f", {total} in all" if total else ""
         return text + describe.window_phrase(self.blocks)
 
 

@@ -45,7 +45,7 @@ class WalletCondition(Condition):
         Field(
             "contract",
             "boolean",
-            "true: known to be a contract. false: not known to be one.",
+            "true: known to be a contract, on any chain of the data. false: not known to be one.",
             examples=(False,),
         ),
     )
