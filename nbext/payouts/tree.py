@@ -84,7 +84,7 @@ class MerkleTree:
         return texts.view(f"S{texts.itemsize}")
 
     def _text(self, node: int) -> str:
-        return "0x" + self.nodes[node].tobytes().hex()
+        return f"0x{self.nodes[node].tobytes().hex()}"
 
 
 def _comparable(hashes: Bytes) -> Any:
