@@ -186,15 +186,14 @@ class Embedded:
                     " there. Set XDG_STATE_HOME to a folder that you may write to."
                 ) from None
             self._log = self.log_path.open("a", encoding="utf-8", buffering=1)
-            # The first cell is often a %token: it must not wait for the imports that only a segment needs.
             container = Container(
                 dataset,
                 folder,
                 newer=data.newer,
                 owner=self.api_key,
-                limits=Limits(query_seconds=data.query_seconds, warm_up_seconds=5.0),
+                limits=Limits(query_seconds=data.query_seconds),
                 policy={"audit_days": 0.0},
-                log=Log(self._log, level="warning"),
+                log=Log(self._log, quiet=True),
             )
             self._generations = container.generations
         except BaseException:  # Ctrl-C too: an open DuckDB file blocks the next ingest

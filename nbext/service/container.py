@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from anyio import CapacityLimiter, move_on_after, to_thread
 from fastapi import Depends, Request
@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.atomic_files import write_whole
-from nbext.engine.dataset import Cancel
+from nbext.engine.query.answers import Dataset
 from nbext.errors import NbextError
 from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.database import Database
@@ -30,9 +30,6 @@ from nbext.service.scheduling import Lane
 from nbext.service.segments.maintenance import Maintenance
 from nbext.service.segments.service import SegmentService
 from nbext.settings import Secret
-
-if TYPE_CHECKING:
-    from nbext.engine.query.answers import Dataset
 
 REGISTRY_FILE = "registry.sqlite"
 # What `Container.unready` looks at.
@@ -119,7 +116,10 @@ class Container:
         self._probing = CapacityLimiter(2)
         self.exports, self.receiving = Lane(limits.exports), Lane(limits.receiving)
         self.large_bodies = Lane(limits.large_bodies)
-        self.planning, self.explaining = Lane(limits.planning), Lane(limits.explaining)
+        # What Python itself takes long for, as to read a megabyte of JSON or to plan; and what asks the engine.
+        self.planning, self.explaining = (
+            Lane(bound, limits.query_seconds) for bound in (limits.planning, limits.explaining)
+        )
         # Of the data whose contracts were looked up before.
         self._has_contracts: str | None = None
         for name, text, read in (
@@ -196,10 +196,6 @@ class Container:
         if queued >= self.limits.queue:
             wrong["queue"] = f"The queue is full: {queued} of {self.limits.queue} segments wait."
         return wrong
-
-    async def plan(self, key: Key, work: Callable[[Cancel], Result]) -> Result:
-        """Do what Python itself takes long for, as to read a megabyte of JSON or to plan, when it is the key's turn."""
-        return await self.planning.run(key.id, work, Cancel(), self.limits.query_seconds)
 
     def close(self) -> None:
         """Close everything, in the reverse order."""

@@ -7,15 +7,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
 
 from nbext.core.chains import chain_of
 from nbext.engine.dataset import DataAbout
+from nbext.engine.query.answers import Dataset
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import Log
-
-if TYPE_CHECKING:
-    from nbext.engine.query.answers import Dataset
 
 # Seconds between two looks at the data folder, each of which is one stat.
 _LOOK = 1.0

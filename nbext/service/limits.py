@@ -72,8 +72,6 @@ class Limits:
     receiving: Bound = Bound("lists of wallets", per_key=2, in_all=4)
     # Bodies of more than `LARGE_BODY` bytes: read as JSON, a megabyte takes up to 30 of memory.
     large_bodies: Bound = Bound("large requests", per_key=4, in_all=16)
-    # How long after its start a service imports the segment language, if no segment came before.
-    warm_up_seconds: float = 0.0
     # The longest list of wallets, of 20 bytes each. Ten million take 200 MB on the disk, and a second to sort.
     list_wallets: int = 10_000_000
     # A body without end may not send less than this for longer than ``arrive_seconds`` (bytes a second).

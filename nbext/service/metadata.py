@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
@@ -12,18 +12,22 @@ from nbext.core.times import iso
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import DEFAULT_HITS, NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS, SearchRequest
 from nbext.engine.dataset import Contract
+from nbext.engine.query.answers import Dataset
 from nbext.language.describe import find_contract, near_symbol
 from nbext.language.lookup import notes_on
 from nbext.service.http.problems import Problem
-
-if TYPE_CHECKING:
-    from nbext.engine.query.answers import Dataset
 
 STANDARDS_OF = {
     "nft": NFT_STANDARDS,
     "erc721": ("ERC721",),
     "erc1155": ("ERC1155",),
     "token": (ERC20,),
+}
+
+# Whether NFTs are asked for -> the standards of what is none of these, and what and where it is.
+_ELSEWHERE = {
+    False: (NFT_STANDARDS, "an NFT collection. Read it under /v1/nfts"),
+    True: ((ERC20,), "an ERC20 token. Read it under /v1/tokens"),
 }
 
 
@@ -34,33 +38,24 @@ class Metadata:
         self._dataset = dataset
         self._extents = {extent.chain_id: extent for extent in dataset.about.chains}
 
-    def token(self, chain: Chain, given: str) -> dict[str, Any]:
-        """Return the metadata of an ERC20 token, named by address or symbol.
+    def contract(self, chain: Chain, given: str, *, nft: bool) -> dict[str, Any]:
+        """Return the metadata of an ERC20 token, or of an NFT collection, named by address or symbol.
 
         Raises
         ------
         Problem
-            404: there is no such token; the detail says where to look instead.
+            404: there is no such contract; the detail says where to look instead.
         AmbiguousSymbol
-            Several tokens have the symbol.
+            Several contracts have the symbol.
         """
-        found = self._find(chain, given, nft=False)
-        if found.standard in NFT_STANDARDS:
-            raise Problem(
-                "not-found",
-                f"{found.address} on {chain.name} is an NFT collection. Read it under /v1/nfts.",
-            )
-        return self._described(chain, found, TOKEN_FIELDS)
-
-    def collection(self, chain: Chain, given: str) -> dict[str, Any]:
-        """Return the metadata of an NFT collection, named by address or symbol; errors as `token`."""
-        found = self._find(chain, given, nft=True)
-        if found.standard == ERC20:
-            raise Problem(
-                "not-found",
-                f"{found.address} on {chain.name} is an ERC20 token. Read it under /v1/tokens.",
-            )
-        return self._described(chain, found, NFT_FIELDS)
+        found = self._find(chain, given, nft=nft)
+        others, place = _ELSEWHERE[nft]
+        if found.standard in others:
+            raise Problem("not-found", f"{found.address} on {chain.name} is {place}.")
+        extent = self._extents.get(chain.id)
+        warnings = notes_on(found, chain, extent) if extent else []
+        fields = NFT_FIELDS if nft else TOKEN_FIELDS
+        return {**_picked(self._base(chain, found), fields), "warnings": warnings}
 
     def search(self, body: SearchRequest) -> dict[str, Any]:
         """Return one page of the contracts that fit a body's term, best first."""
@@ -83,11 +78,6 @@ class Metadata:
             **page,
             "items": items,
         }
-
-    def _described(self, chain: Chain, found: Contract, fields: Iterable[str]) -> dict[str, Any]:
-        extent = self._extents.get(chain.id)
-        warnings = notes_on(found, chain, extent) if extent else []
-        return {**_picked(self._base(chain, found), fields), "warnings": warnings}
 
     def _find(self, chain: Chain, given: str, *, nft: bool) -> Contract:
         self._check_chain(chain)

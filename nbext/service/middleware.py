@@ -48,7 +48,6 @@ from nbext.service.http.problems import Problem, answer_problem
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_LEVELS = ("info", "warning", "error")
 _FIXED = {
     # A browser that guesses types would run a search term out of a JSON body as HTML.
     "X-Content-Type-Options": "nosniff",
@@ -85,15 +84,13 @@ class Observe:
         # A name of the process and a number: random bytes for each would be a call to the system.
         self._name, self._number = secrets.token_hex(4), itertools.count()
 
-    def _next_id(self) -> str:
-        return f"{self._name}{next(self._number):08x}"
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, then log and count it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id, began, status, sent = self._next_id(), time.perf_counter(), None, 0
+        request_id, began = f"{self._name}{next(self._number):08x}", time.perf_counter()
+        status, sent = None, 0
         scope["nbext.request_id"] = request_id
         # Not by the server, which would put it in front of every path: some proxies take it off, others do not.
         scope["root_path"] = self._root_path
@@ -318,10 +315,10 @@ class Metrics:
 
 
 class Log:
-    """Writes events to a stream, a JSON object a line."""
+    """Writes events to a stream, a JSON object a line; ``quiet``: warnings and errors only."""
 
-    def __init__(self, stream: TextIO, *, level: str = "info") -> None:
-        self._stream, self._least = stream, _LEVELS.index(level)
+    def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
+        self._stream, self._quiet = stream, quiet
         # Each line whole, of however many threads.
         self._writing = threading.Lock()
         # What `once` has reported, until it is done again.
@@ -343,7 +340,8 @@ class Log:
 
     def info(self, event: str, **values: Any) -> None:
         """Write that something ordinary happened."""
-        self._write("info", event, values)
+        if not self._quiet:
+            self._write("info", event, values)
 
     def warning(self, event: str, cause: BaseException | None = None, **values: Any) -> None:
         """Write that something went wrong that the service could handle."""
@@ -370,8 +368,6 @@ class Log:
     def _write(
         self, level: str, event: str, values: Mapping[str, Any], cause: BaseException | None = None
     ) -> None:
-        if _LEVELS.index(level) < self._least:
-            return
         described = _described(cause) if cause else {}
         line = {"at": iso_ms(time.time()), "event": event, "level": level, **values, **described}
         # A log on a full disk, or to a reader that is gone, is no reason to answer nobody.

@@ -43,10 +43,10 @@ Result = TypeVar("Result")
 
 
 class Lane:
-    """Work of one kind within requests, by key. It is entered in the event loop and in threads."""
+    """Work of one kind within requests, by key, of the event loop and of threads; what `run` does has ``seconds``."""
 
-    def __init__(self, bound: Bound) -> None:
-        self._bound = bound
+    def __init__(self, bound: Bound, seconds: float = 0.0) -> None:
+        self._bound, self._seconds = bound, seconds
         self._taken: Counter[str] = Counter()
         self._changing = threading.Lock()
         self._limiter = CapacityLimiter(max(1, bound.threads))
@@ -82,19 +82,20 @@ class Lane:
                     del self._taken[key_id]
 
     async def run(
-        self, key_id: str, work: Callable[[Cancel], Result], cancel: Cancel, seconds: float
+        self, key_id: str, work: Callable[[Cancel], Result], cancel: Cancel | None = None
     ) -> Result:
-        """Do work in a thread when it is the key's turn; it has ``seconds`` from then on, and heeds ``cancel``.
+        """Do work in a thread when it is the key's turn; it has its time from then on, and heeds ``cancel``.
 
         A key has one thread at a time, however many requests it sends. The problem is that of `taken`.
         """
+        cancel = cancel or Cancel()
         with self.taken(key_id):
             turn = asyncio.get_running_loop().create_future()
             self._waiting.setdefault(key_id, deque()).append(turn)
             self._grant()
             try:
                 await turn
-                cancel.deadline = time.monotonic() + seconds
+                cancel.deadline = time.monotonic() + self._seconds
                 return await to_thread.run_sync(work, cancel, limiter=self._limiter)
             finally:
                 waiting = self._waiting.get(key_id, deque())
@@ -261,18 +262,13 @@ class Scheduler:
 
     def _work(self) -> None:
         while True:
+            job = None
             with self._taking:
-                job = self._take()
-            if job is None:
-                return
+                while job is None:
+                    if (busy := self._room()) is None:
+                        return
+                    job = self._look(busy)
             self._run(job)
-
-    def _take(self) -> SegmentJob | None:
-        """Wait for a segment that may run now; None where the service ends."""
-        while (busy := self._room()) is not None:
-            if job := self._look(busy):
-                return job
-        return None
 
     def _room(self) -> Collection[str] | None:
         """Wait until a look is worth it; return the keys that have all they may, or None where the service ends."""

@@ -24,6 +24,8 @@ from nbext.engine.ingest import ingest, remove
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.open import Newest, open_dataset
+from nbext.language import language
+from nbext.service.accounts.keys import Key
 from nbext.service.limits import Limits
 from tests.service.conftest import Running
 from tests.service.process import serve
@@ -156,6 +158,23 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
         running.stop()
 
 
+def test_two_calls_of_one_idempotency_key_are_one_segment_though_the_data_changed_between_them(
+    live, data
+):
+    segments, generations, key = live.container.segments, live.container.generations, Key("a", "a")
+    # Both look before either has made a segment.
+    claims = [segments.repeated("one", key, holders())[0] for _ in range(2)]
+    told = []
+    for day, claim in enumerate(claims, 2):
+        with generations.acquire() as dataset:
+            plan = segments.planner(dataset, key, Cancel()).plan(holders())
+            told.append(segments.execute(dataset, plan, holders(), key, claim))
+        add(data, day)
+        generations.refresh()
+    made = told[0].segment.id
+    assert [(each.segment.id, each.replayed) for each in told] == [(made, False), (made, True)]
+
+
 @pytest.mark.slow
 def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, data):
     """On Linux a file that is open or mapped stays readable when its name is removed; DuckDB holds its files open."""
@@ -169,7 +188,7 @@ def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, d
         assert old.catalog.contract(1, TOKEN).holders == 1
         segments = live.container.segments
         plan = segments.planner(old, None, Cancel()).plan(holders())
-        assert old.ask(segments.language.compile(plan), limit=10).rows["address"].to_pylist() == [
+        assert old.ask(language.compile(plan), limit=10).rows["address"].to_pylist() == [
             f"0x{100:040x}"
         ]
         assert len(generations.fingerprints()) == 2

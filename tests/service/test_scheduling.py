@@ -26,26 +26,19 @@ from nbext.service.segments.store import SegmentStore
 DATA = "a-fingerprint"
 
 
-def turns(threads=1, per_key=100):
-    return Lane(Bound("requests", per_key=per_key, in_all=200, threads=threads))
+def turns(threads=1, per_key=100, seconds=9):
+    return Lane(Bound("requests", per_key=per_key, in_all=200, threads=threads), seconds)
 
 
 def test_keys_take_turns_however_many_requests_each_sends():
     async def main() -> list[str]:
         done: list[str] = []
         some = turns()
-        many = [
-            some.run("busy", lambda _, n=n: done.append(f"busy {n}"), Cancel(), 9)
-            for n in range(50)
-        ]
+        many = [some.run("busy", lambda _, n=n: done.append(f"busy {n}")) for n in range(50)]
         asked = [asyncio.ensure_future(one) for one in many]
         await asyncio.sleep(0)
         for key in "ab":
-            asked.append(
-                asyncio.ensure_future(
-                    some.run(key, lambda _, key=key: done.append(key), Cancel(), 9)
-                )
-            )
+            asked.append(asyncio.ensure_future(some.run(key, lambda _, key=key: done.append(key))))
         await asyncio.gather(*asked)
         return done
 
@@ -70,7 +63,7 @@ def test_one_key_never_has_all_threads():
                 now -= 1
 
         some = turns(threads=3)
-        await asyncio.gather(*(some.run("busy", work, Cancel(), 9) for _ in range(20)))
+        await asyncio.gather(*(some.run("busy", work) for _ in range(20)))
         return most
 
     assert asyncio.run(main()) == 1
@@ -79,12 +72,12 @@ def test_one_key_never_has_all_threads():
 def test_the_time_of_work_begins_with_its_turn():
     async def main() -> None:
         some = turns()
-        first = some.run("a", lambda _: (time.sleep(0.1), time.monotonic()), Cancel(), 9)
-        second = some.run("b", lambda cancel: cancel.deadline, Cancel(), 9)
+        first = some.run("a", lambda _: (time.sleep(0.1), time.monotonic()))
+        second = some.run("b", lambda cancel: cancel.deadline)
         (_, ended), deadline = await asyncio.gather(first, second)
         assert deadline >= ended + 9
         with pytest.raises(QueryTimeout):
-            await some.run("a", lambda cancel: (time.sleep(0.2), cancel.check()), Cancel(), 0.1)
+            await turns(seconds=0.1).run("a", lambda cancel: (time.sleep(0.2), cancel.check()))
 
     asyncio.run(main())
 
@@ -93,15 +86,15 @@ def test_who_hangs_up_while_waiting_leaves_the_queue_to_the_others():
     async def main() -> list[str]:
         done: list[str] = []
         some, go = turns(per_key=2), threading.Event()
-        first = asyncio.ensure_future(some.run("a", lambda _: go.wait(20), Cancel(), 9))
-        gone = asyncio.ensure_future(some.run("a", lambda _: done.append("gone"), Cancel(), 9))
+        first = asyncio.ensure_future(some.run("a", lambda _: go.wait(20)))
+        gone = asyncio.ensure_future(some.run("a", lambda _: done.append("gone")))
         await asyncio.sleep(0.05)
         with pytest.raises(Problem) as caught:
-            await some.run("a", lambda _: done.append("refused"), Cancel(), 9)
+            await some.run("a", lambda _: done.append("refused"))
         assert (caught.value.status, caught.value.headers) == (429, {"Retry-After": "2"})
         gone.cancel()
         await asyncio.sleep(0)
-        last = asyncio.ensure_future(some.run("a", lambda _: done.append("last"), Cancel(), 9))
+        last = asyncio.ensure_future(some.run("a", lambda _: done.append("last")))
         go.set()
         await asyncio.gather(first, last)
         return done

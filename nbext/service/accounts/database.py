@@ -286,8 +286,10 @@ class _Server:
             return False
         return True
 
-    def statement(self, sql: str) -> str:
-        return _of_psycopg(sql)
+    @staticmethod
+    @lru_cache(maxsize=1000)
+    def statement(sql: str) -> str:
+        return _VALUE.sub(r"%(\1)s", sql)
 
     def streaming(self, db: Any) -> Any:
         return db.cursor("copied")
@@ -302,11 +304,6 @@ class _Server:
         if state == "53100":
             return DiskFull
         return Unreachable if state[:2] in _OF_THE_SERVER else None
-
-
-@lru_cache(maxsize=1000)
-def _of_psycopg(sql: str) -> str:
-    return _VALUE.sub(r"%(\1)s", sql)
 
 
 @lru_cache(maxsize=1000)

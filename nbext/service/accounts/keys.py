@@ -99,6 +99,7 @@ class KeyRing:
 
     def find(self, text: str) -> Key | None:
         """Return the key of that text, or None; one statement, however many keys there are."""
+        # Another request with it may have been quicker.
         found = self.known(text)
         if found is not None:
             return found

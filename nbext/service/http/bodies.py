@@ -56,7 +56,7 @@ def body_of(shape: Any) -> Any:
             raise invalid("size", detail)
         # A megabyte takes up to a tenth of a second, mostly in one call that lets no other thread run: in the event
         # loop nobody would be answered meanwhile.
-        return await caller.container.plan(caller.key, lambda _: _value(shape, raw))
+        return await caller.container.planning.run(caller.key.id, lambda _: _value(shape, raw))
 
     return Depends(read)
 
@@ -163,8 +163,8 @@ def has_version(caller: Caller, etag: str) -> bool:
     return etag in caller.request.headers.get("if-none-match", "")
 
 
-def describe(caller: Caller, segment: SegmentRecord, *, cached: bool = False) -> SegmentAnswer:
-    """Return the object that execute and reading a segment answer with."""
+def _described(caller: Caller, segment: SegmentRecord, cached: bool) -> SegmentAnswer:
+    """Return the object that execute, reading and cancelling a segment answer with."""
     request, facts = segment.request, segment.facts
     own = caller.link(SEGMENT.format(id=segment.id))
     ran = segment.started_at is not None and segment.completed_at is not None
@@ -215,8 +215,8 @@ def segment_answer(
     headers = {REPLAYED_HEADER: "true"} if replayed else {}
     if not segment.finished:
         headers |= {"Location": caller.link(SEGMENT.format(id=segment.id)), "Retry-After": "1"}
-        return json_answer(describe(caller, segment), 202, headers)
-    if strict and segment.status != "completed":
+    elif strict and segment.status != "completed":
         error = segment.error or {"code": "internal", "detail": "The segment has no result."}
         raise Problem(error["code"], error["detail"], headers=headers, segment_id=segment.id)
-    return json_answer(describe(caller, segment, cached=cached), 200, headers)
+    status = 200 if segment.finished else 202
+    return json_answer(_described(caller, segment, cached), status, headers)

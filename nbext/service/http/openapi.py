@@ -17,6 +17,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
 from nbext.core import wire
+from nbext.language.json_schema import json_schema
 from nbext.service.http.bodies import body_of
 from nbext.service.http.problems import CODES, Problem
 
@@ -186,9 +187,6 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 def _with_language(bodies: dict[str, Any]) -> dict[str, Any]:
     """Return the schemas of bodies, with those of the segment language in their places, and the parts of these."""
-    # The language loads the engine's libraries: a service imports it when it is first needed.
-    from nbext.language.json_schema import json_schema
-
     language = json_schema()
     fields = language["properties"]
     fields = {**fields["filters"]["properties"], **fields}

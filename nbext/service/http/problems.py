@@ -6,6 +6,7 @@ Every error leaves the service through `answer_problem`: no traceback, path, SQL
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -192,18 +193,13 @@ class Lingering(Response):
             {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         )
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
-        try:
+        # A caller that sends without end has had its answer.
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LINGER_SECONDS):
-                await _drop(receive)
-        except TimeoutError:
-            pass  # the caller sends without end: it has had its answer
+                left, more = _LINGER_BYTES, True
+                while more and left > 0:
+                    message = await receive()
+                    left -= len(message.get("body", b""))
+                    # That it hung up has none.
+                    more = message.get("more_body", False)
         await send({"type": "http.response.body", "body": b""})
-
-
-async def _drop(receive: Receive) -> None:
-    left = _LINGER_BYTES
-    while left > 0:
-        message = await receive()
-        left -= len(message.get("body", b""))
-        if message["type"] == "http.disconnect" or not message.get("more_body"):
-            return

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from nbext.core import wire
-from nbext.core.chains import Chain, chain_of
+from nbext.core.chains import chain_of
 from nbext.errors import ValidationError
-from nbext.service.container import Reader, Subscriber
+from nbext.service.container import Caller, Reader, Subscriber
 from nbext.service.http.bodies import cacheable_answer, json_answer
 from nbext.service.http.openapi import BODY, NOT_MODIFIED, route
 from nbext.service.http.problems import Problem
@@ -67,9 +67,7 @@ async def search_collections(caller: Reader, body: wire.SearchRequest) -> Respon
 )
 async def read_token(caller: Reader, chain: _Chain, address: _TokenName) -> Response:
     """Metadata of one ERC20 token; 404 where the data has no such token, 409 where several have the symbol."""
-    on = _chain(chain)
-    found = await caller.container.look_up(lambda dataset: Metadata(dataset).token(on, address))
-    return cacheable_answer(caller, found)
+    return await _looked_up(caller, chain, address, nft=False)
 
 
 @route(
@@ -83,19 +81,21 @@ async def read_token(caller: Reader, chain: _Chain, address: _TokenName) -> Resp
 )
 async def read_collection(caller: Reader, chain: _Chain, address: _CollectionName) -> Response:
     """Metadata of one NFT collection; 404 where the data has no such collection, 409 where several have the symbol."""
-    on = _chain(chain)
-    found = await caller.container.look_up(
-        lambda dataset: Metadata(dataset).collection(on, address)
-    )
-    return cacheable_answer(caller, found)
+    return await _looked_up(caller, chain, address, nft=True)
 
 
-def _chain(text: str) -> Chain:
+async def _looked_up(caller: Caller, chain: str, given: str, *, nft: bool) -> Response:
     # In a path an unknown chain is a place that does not exist (404); in a body it is a field that is wrong (422).
     try:
-        return chain_of(text)
+        on = chain_of(chain)
     except ValidationError as error:
         raise Problem("not-found", error.errors[0]["detail"]) from None
+    return cacheable_answer(
+        caller,
+        await caller.container.look_up(
+            lambda dataset: Metadata(dataset).contract(on, given, nft=nft)
+        ),
+    )
 
 
 @route(

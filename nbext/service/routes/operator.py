@@ -13,6 +13,7 @@ from nbext.core import wire
 from nbext.core.chains import chain_of
 from nbext.core.times import iso
 from nbext.language.fields import GRAMMAR
+from nbext.language.json_schema import json_schema
 from nbext.service.container import CHECKS, Container, Reader
 from nbext.service.http.bodies import cacheable_answer, json_answer
 from nbext.service.http.openapi import NOT_MODIFIED, document, route, text
@@ -58,7 +59,7 @@ def read_about(caller: Reader) -> Response:
 @route(router.get, wire.SCHEMA, dict, responses=NOT_MODIFIED)
 def read_schema(caller: Reader) -> Response:
     """The JSON Schema of a segment's filters."""
-    return cacheable_answer(caller, caller.segments.language.json_schema())
+    return cacheable_answer(caller, json_schema())
 
 
 @route(router.get, wire.HEALTH, wire.Health, openapi_extra=_OPEN)

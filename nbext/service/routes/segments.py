@@ -1,4 +1,4 @@
-"""Operations 1, 6, 7 and 8: run a segment, read it, export its rows. And explain, cancel, Arrow, lists.
+"""Operations 1, 6, 7 and 8: run a segment, read it, export its rows. And cancel, Arrow, lists, numbers about segments.
 
 A caller of execute or of reading waits here, for as long as it asked to (long polling), until the segment has finished.
 """
@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -25,7 +25,6 @@ from nbext.engine.dataset import Cancel
 from nbext.errors import NbextError, ValidationError
 from nbext.service.container import Caller, Executor, Reader
 from nbext.service.http.bodies import (
-    describe,
     has_version,
     json_answer,
     json_bytes,
@@ -46,13 +45,11 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.scheduling import SegmentJob
 from nbext.service.segments import analysis, results
-from nbext.service.segments.analysis import KeptAnswer, Planner
+from nbext.service.segments.analysis import Planner
 from nbext.service.segments.store import SegmentRecord
 
-if TYPE_CHECKING:
-    pass
-
 router = APIRouter(tags=["segments"])
+numbers = APIRouter(tags=["analysis"])
 
 _SegmentId = Annotated[
     str,
@@ -183,15 +180,16 @@ async def _executed(
             # One that is planned already takes no turn: half of the time of a segment that is stored.
             known = segments.remembered.get(data, asked) if caller.is_brief else None
             # A private key's answers are its own: its segments have other ids.
-            kept = known.answer if known and not (claim or key.private) else None
-            if kept is not None and await container.wait_for(segments.is_current, kept):
-                caller.note("segment.execute", kept.segment_id)
-                return json_bytes(kept.body)
+            kept = known.segment if known and not (claim or key.private) else None
+            is_kept = kept is not None and await container.wait_for(segments.is_current, kept)
+            if known and kept and is_kept:
+                caller.note("segment.execute", kept.id)
+                return json_bytes(known.answer)
             plan = (
                 known.plan
                 if known
-                else await container.plan(
-                    key, lambda cancel: plan_of(segments.planner(data, key, cancel), asked)
+                else await container.planning.run(
+                    key.id, lambda cancel: plan_of(segments.planner(data, key, cancel), asked)
                 )
             )
             found = await container.wait_for(segments.execute, data, plan, asked, key, claim)
@@ -205,18 +203,42 @@ async def _executed(
     answer = segment_answer(
         caller, segment, cached=found.cached, replayed=found.replayed, strict=True
     )
-    if known and found.cached and segment.result and not key.private:
-        known.answer = KeptAnswer(bytes(answer.body), segment.id, segment.result)
+    if known and found.cached and not key.private:
+        known.answer, known.segment = bytes(answer.body), segment
     return answer
 
 
 @route(router.post, wire.EXPLAIN, wire.Explained, *RUN)
 async def explain_segment(caller: Executor, body: wire.ExplainRequest) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
-    return await in_turn(caller, analysis.explanation_of, body)
+    return await _in_turn(caller, analysis.explanation_of, body)
 
 
-async def in_turn(
+@route(numbers.post, wire.COUNTS, wire.Counted, *RUN)
+async def count_segments(caller: Executor, body: wire.CountsRequest) -> Response:
+    """Count the wallets that segments have in common, in one go: ``counts`` names the places of some of ``segments``.
+
+    A place below zero leaves wallets out: ``[2, -1]`` are those of place 2 and not of place 0.
+
+    Nothing is stored. What the segments share is read once.
+    """
+    wire.check_places(body)
+    return await _in_turn(caller, analysis.counts_of, body)
+
+
+@route(numbers.post, wire.FUNNEL, wire.Funnel, *RUN)
+async def count_conditions(caller: Executor, body: wire.ExecuteRequest) -> Response:
+    """Count each condition of a segment alone, and together with those before it."""
+    return await _in_turn(caller, analysis.funnel_of, body)
+
+
+@route(numbers.post, wire.HOLDINGS, wire.Holdings, *RUN)
+async def read_holdings(caller: Executor, body: wire.HoldingsRequest) -> Response:
+    """List what wallets hold, on one chain or on all of the data, now or at ``asOf``; at most 10,000 holdings."""
+    return await _in_turn(caller, analysis.wallet_holdings, body)
+
+
+async def _in_turn(
     caller: Caller, work: Callable[[Planner, Any], dict[str, Any]], body: Mapping[str, Any]
 ) -> Response:
     """Answer with what work makes of a body, when it is the key's turn; it ends when the caller hangs up."""
@@ -227,7 +249,7 @@ async def in_turn(
             return work(caller.segments.planner(dataset, key, cancel), body)
 
     answer: asyncio.Future[Any] = asyncio.ensure_future(
-        container.explaining.run(key.id, on_data, cancel, container.limits.query_seconds)
+        container.explaining.run(key.id, on_data, cancel)
     )
     async with _hang_up_of(caller) as gone:
         await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -296,7 +318,7 @@ async def cancel_segment(
             caller.note(f"{action}.refused", segment_id)
         raise
     caller.note(action, segment.id)
-    return json_answer(describe(caller, segment), 200 if segment.finished else 202)
+    return segment_answer(caller, segment)
 
 
 @route(router.get, wire.SEGMENT_JSON, wire.SegmentRows, *RESULT, responses=NOT_MODIFIED)
@@ -459,7 +481,7 @@ async def _finished(
             now = job.ended if job else None
             # A run of before, which was deleted since, is not this one.
             if now is None or now.created_at < segment.created_at:
-                now = await run_in_threadpool(segments.now, segment.id)
+                now = await run_in_threadpool(segments.read, segment.id, None)
             job = None
             segment = now
     job = segments.scheduler.find(segment.id)

@@ -10,8 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from nbext.core.chains import chain_of
 from nbext.core.strict_json import canonical_json
@@ -25,15 +24,14 @@ from nbext.core.wire import (
 )
 from nbext.engine.dataset import Cancel, Contract, Holding
 from nbext.engine.holdings import holdings_of, profile_of_holders
+from nbext.engine.query.answers import Dataset
 from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
+from nbext.language import language
 from nbext.service.accounts.keys import Key
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import give_back_memory
-from nbext.service.segments.store import ResultFile, SegmentStore
-
-if TYPE_CHECKING:
-    from nbext.engine.query.answers import Dataset
+from nbext.service.segments.store import SegmentRecord, SegmentStore
 
 # Bodies that are remembered, and the bytes of the longest body of one.
 _MOST, _LONGEST = 256, 16 << 10
@@ -44,20 +42,13 @@ MOST_CONTRACTS = 200
 _DAYS, _TRANSFERS = (30, 90, 365), (2, 10, 100)
 
 
-class KeptAnswer(NamedTuple):
-    """What a body was answered with: the bytes, and of which segment and result."""
-
-    body: bytes
-    segment_id: str
-    result: ResultFile
-
-
 @dataclass
 class PlannedBody:
-    """The plan of a body, and how it was answered last."""
+    """The plan of a body, and how it was answered last: the bytes, and of which segment with its result."""
 
     plan: Any
-    answer: KeptAnswer | None = None
+    answer: bytes = b""
+    segment: SegmentRecord | None = None
 
 
 class Remembered:
@@ -89,7 +80,6 @@ class Planner:
     ``key`` may name in a body the segments and lists that it may see; without one, all.
     """
 
-    language: ModuleType
     store: SegmentStore
     lists: Lists
     remembered: Remembered
@@ -121,10 +111,8 @@ class Planner:
             named.append(name)
             return self.lists.find(name, key)
 
-        query = self.language.parse(body) if isinstance(body, Mapping) else body
-        plan = self.language.resolve(
-            query, self.dataset, saved=saved, lists=stored, cancel=self.cancel
-        )
+        query = language.parse(body) if isinstance(body, Mapping) else body
+        plan = language.resolve(query, self.dataset, saved=saved, lists=stored, cancel=self.cancel)
         if isinstance(body, Mapping) and not named:
             self.remembered.add(self.dataset, body, plan)
         return plan
@@ -138,8 +126,8 @@ class Planner:
         queries, plans = list[Any](), list[Any]()
         # The one after those that are made.
         with _below(lambda: f"/segments/{len(queries)}"):
-            queries.extend(map(self.language.parse, bodies))
-        self.language.learn_times(queries, self.dataset)
+            queries.extend(map(language.parse, bodies))
+        language.learn_times(queries, self.dataset)
         with _below(lambda: f"/segments/{len(plans)}"):
             plans.extend(map(self.plan, queries))
         return plans
@@ -160,8 +148,14 @@ class Planner:
                     self.plan({**body, "filters": {**body["filters"], "asOf": at}})
                     for at in (plan.as_of["block"], request["since"])
                 )
-            return self.language.changes_plan(now, then)
+            return language.changes_plan(now, then)
         return plan
+
+
+def segment_id_of(plan: Any, dataset: Dataset, key: Key | None) -> str:
+    """Return the id of a plan's segment; a private key's is its own: nobody learns that others ask the same."""
+    of = dataset.about.fingerprint
+    return language.segment_id(plan, f"{of} {key.id}" if key and key.private else of)
 
 
 @contextlib.contextmanager
@@ -175,7 +169,7 @@ def _below(place: Callable[[], str], of: str = "") -> Iterator[None]:
 
 def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
     """Return how many wallets some segments have in common, and what each holds where that is asked."""
-    language, dataset, cancel = planner.language, planner.dataset, planner.cancel
+    dataset, cancel = planner.dataset, planner.cancel
     plans = planner.plans([{**segment, "limit": 0} for segment in asked["segments"]])
     together, amounts = asked["counts"], asked.get("amounts", False)
     questions = [language.compile(plan) for plan in plans]
@@ -227,7 +221,7 @@ def _amount(raw: int, decimals: int | None) -> dict[str, Any]:
 
 def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
     """Return each condition of a segment that must hold, counted alone and with those before it; and a few wallets."""
-    language, dataset, cancel = planner.language, planner.dataset, planner.cancel
+    dataset, cancel = planner.dataset, planner.cancel
     plan = planner.plan(asked)
     steps = language.funnel_steps(plan, planner.count)
     few = min(plan.limit, _SAMPLE)
@@ -242,12 +236,12 @@ def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
 
 def explanation_of(planner: Planner, asked: ExplainRequest) -> dict[str, Any]:
     """Return what a segment would do: its id, words, canonical form, statement and plan of the engine."""
-    language, dataset, cancel = planner.language, planner.dataset, planner.cancel
+    dataset, cancel = planner.dataset, planner.cancel
     parts = asked.pop("parts", False)
     plan = planner.plan(asked)
     how = dataset.explain(language.compile(plan), limit=plan.limit, cancel=cancel)
     explained = {
-        "id": language.segment_id(plan, dataset.about.fingerprint),
+        "id": segment_id_of(plan, dataset, planner.key),
         "canonical": plan.canonical,
         "words": plan.words,
         "sql": how.get("sql"),
@@ -272,10 +266,8 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> dict[str, Any]:
     seen = [{"activity": {"transfers": {"min": 1}, "chain": chain.name}} for chain in chains]
     scope = {name: value for name, value in body.items() if name in ("chain", "asOf")}
     filters = {"wallet": {"in": body["wallets"]}, "any": seen, "exclude": [], **scope}
-    try:
+    with _below(lambda: "", "/filters"), _below(lambda: "/wallets", "/filters/wallet/in"):
         plan = planner.plan({"filters": filters, "limit": 0})
-    except ValidationError as error:
-        raise _of_wallets(error) from None
     asked, ends, now = _times(plan, dataset)
     wallets = plan.canonical["filters"]["wallet"]["in"]
     found = holdings_of(dataset, wallets, ends, now=now, cancel=planner.cancel)
@@ -316,25 +308,6 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> dict[str, Any]:
             if one.amount > 0
         ],
     }
-
-
-def _of_wallets(error: ValidationError) -> ValidationError:
-    """Return the error of a segment with its pointers as the request for holdings has them."""
-    places = {"/filters/wallet/in": "/wallets", "/filters": ""}
-    return type(error)(
-        [
-            {
-                **one,
-                "pointer": next(
-                    new + one["pointer"].removeprefix(old)
-                    for old, new in places.items()
-                    if one["pointer"].startswith(old)
-                ),
-            }
-            for one in error.errors
-        ],
-        error.more,
-    )
 
 
 def _contract(contract: Contract) -> dict[str, Any]:
@@ -392,7 +365,7 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
     }
     base = planner.plan(asked["base"] or {"filters": seen, "limit": 0})
     parts = _parts(planner, plan, scope)
-    questions = [planner.language.compile(one) for one in (plan, base, *parts)]
+    questions = [language.compile(one) for one in (plan, base, *parts)]
     both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
     counts = planner.count(questions, [[0], [1], *both])
     _, ends, now = _times(plan, dataset)

@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from nbext.core.addresses import WIDTH, list_id
 from nbext.core.atomic_files import PART, PRIVATE, sync
 from nbext.engine.query.set_tree import WalletList
@@ -159,9 +161,6 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 def _sort(path: Path) -> None:
     """Sort a file of addresses in its place, and leave each of them once."""
-    # numpy takes 0.1 s to load: a service is ready without it.
-    import numpy as np
-
     # Its pages are the file's: the memory that a sort of 200 MB takes is the system's cache.
     addresses = np.memmap(path, f"S{WIDTH}", mode="r+")
     pairs = [

@@ -79,9 +79,6 @@ class Maintenance:
         adopt = self._segments.scheduler.adopt
         # The service is ready without: of a million results, to look at each takes a minute.
         self._do("adopt", lambda: adopt(starting=True))
-        # A notebook's first segment comes seconds after the start: by then the language is imported.
-        if not self._stop.wait(self._segments.limits.warm_up_seconds):
-            _ = self._segments.language
         due = {period: time.monotonic() for period in self._work}
         due[_ROUND] += _FIRST_ROUND
         while not self._stop.wait(_LOOK):

@@ -19,7 +19,11 @@ import secrets
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
 
 from nbext.core.atomic_files import PART, sha256_of, whole_file
 from nbext.core.strict_json import to_json
@@ -28,9 +32,6 @@ from nbext.core.uint256 import as_texts
 from nbext.core.wire import Column, Page
 from nbext.service.segments.files import Condition, StoredFiles, Unavailable
 from nbext.service.segments.store import ResultFile, SegmentRecord
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Bytes of one piece of an export, about: what a caller who stalls holds up in the connection.
 _PIECE_BYTES = 256 << 10
@@ -52,9 +53,6 @@ class ResultFolder(StoredFiles):
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> ResultFile:
         """Store rows in a new file, batch by batch; all but the last have the rows of the first."""
-        # pyarrow takes up to 0.3 s to load: a service is ready without it.
-        import pyarrow as pa
-
         name = f"{secrets.token_hex(12)}.arrow"
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with whole_file(self.folder / name) as part:
@@ -75,8 +73,6 @@ class ResultFolder(StoredFiles):
 
     def open(self, result: ResultFile) -> Any:
         """Return a pyarrow RecordBatchFileReader over a file that is here; Unavailable where it cannot be read now."""
-        import pyarrow as pa
-
         try:
             # Not mapped: its pages would count as this process's memory, and its buffers are unpacked anyway.
             return pa.ipc.open_file(pa.OSFile(str(self.folder / result.file)))
@@ -126,8 +122,6 @@ def preview(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
 
 def csv(segment: SegmentRecord, reader: Any) -> Iterator[bytes]:
     """Yield all rows as CSV: a header always, digits as they are, nothing where there is no value."""
-    from pyarrow import csv as arrow_csv
-
     columns: list[Column] = segment.facts["columns"]
     yield (",".join(column["name"] for column in columns) + "\r\n").encode("utf-8")
     # pyarrow would quote every text; digits and addresses need no quotes.
@@ -140,8 +134,6 @@ def csv(segment: SegmentRecord, reader: Any) -> Iterator[bytes]:
 
 def arrow(segment: SegmentRecord, reader: Any) -> Iterator[bytes]:
     """Yield all rows as an Arrow IPC stream."""
-    import pyarrow as pa
-
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, reader.schema) as out:
         for batch in _batches(reader, 0, segment.returned or 0):
@@ -177,9 +169,6 @@ def _batches(reader: Any, offset: int, limit: int) -> Iterator[Any]:
 
 
 def _json_rows(batch: Any, columns: Sequence[Column]) -> list[str]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     pieces: list[Any] = []
     for column, values in zip(columns, in_iso(batch).columns, strict=True):
         pieces.append(("," if pieces else "{") + json.dumps(column["name"]) + ":")
@@ -195,7 +184,6 @@ def _json_rows(batch: Any, columns: Sequence[Column]) -> list[str]:
 
 def give_back_memory() -> None:
     """Give the system back what Arrow and C have freed: else the service stays as large as its largest answer was."""
-    if pyarrow := sys.modules.get("pyarrow"):
-        pyarrow.default_memory_pool().release_unused()
+    pa.default_memory_pool().release_unused()
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)

@@ -1,8 +1,4 @@
-"""Segments from request to result: parse, enter, run, store, read, cancel.
-
-Knows the segment language and the engine only through their contracts; the language itself is imported when the
-first segment comes, which keeps the start of a service quick.
-"""
+"""Segments from request to result: parse, enter, run, store, read, cancel."""
 
 from __future__ import annotations
 
@@ -12,19 +8,16 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbext.core.locks import ProcessLock
 from nbext.core.strict_json import to_json
 from nbext.engine.dataset import Cancel
-from nbext.errors import (
-    QueryTimeout,
-    ResourceLimit,
-    StorageError,
-)
+from nbext.engine.query.answers import Dataset
+from nbext.errors import QueryTimeout, ResourceLimit, StorageError
+from nbext.language import language
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
 from nbext.service.generations import Generations
@@ -32,11 +25,12 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
 from nbext.service.scheduling import Scheduler, SegmentJob
-from nbext.service.segments.analysis import KeptAnswer, Planner, Remembered, profile_of
+from nbext.service.segments.analysis import Planner, Remembered, profile_of, segment_id_of
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import ResultFolder, preview
 from nbext.service.segments.store import (
     WITHOUT_RESULT,
+    ClaimedMeanwhile,
     IdempotencyKey,
     ResultFile,
     SegmentRecord,
@@ -44,14 +38,8 @@ from nbext.service.segments.store import (
     idempotency_key_of,
 )
 
-if TYPE_CHECKING:
-    from nbext.engine.query.answers import Dataset
-
-_UNKNOWN = ("not-found", "There is no segment with that id.")
 # Reading a result notes its use at most once an hour: else each read would wait for the disk.
 _TOUCH_SECONDS = 3600.0
-# Plans that are remembered, and the bytes of the longest body of one.
-_MOST_PLANS, _LONGEST_REMEMBERED = 256, 16 << 10
 
 
 @dataclass(frozen=True)
@@ -84,7 +72,7 @@ class SegmentService:
         self.database = database
         self.store, self.results = SegmentStore(database), ResultFolder(folder, database.id)
         self.lists = Lists(folder, database)
-        self.results.claim(expected=self.store.has_results())
+        self.results.claim(expected=any(self.store.results()))
         self.lists.claim(expected=False)
         self.remembered = Remembered()
         # Set when a result was stored: others may have to give way.
@@ -100,34 +88,29 @@ class SegmentService:
             log=log,
         )
 
-    @cached_property
-    def language(self) -> ModuleType:
-        """The segment language; it loads the engine's SQL, so it is imported when it is first needed."""
-        from nbext.language import language
-
-        return language
-
     def planner(self, dataset: Dataset, key: Key | None, cancel: Cancel) -> Planner:
         """Return what makes the plans of a key's bodies on the data."""
-        return Planner(self.language, self.store, self.lists, self.remembered, dataset, key, cancel)
+        return Planner(self.store, self.lists, self.remembered, dataset, key, cancel)
 
     def repeated(
         self, name: str, key: Key, body: Mapping[str, Any]
     ) -> tuple[IdempotencyKey, Executed | None]:
         """Return the Idempotency-Key of a call, and the segment that a call with the same one made before."""
         claim = idempotency_key_of(name, key, body)
-        claimed = self.store.claimed(claim)
-        former = self._current(claimed) if claimed else None
+        claim = replace(claim, segment=self.store.claimed(claim))
+        former = self._current(claim.segment) if claim.segment else None
         # A call that was cut off left no result: its repeat runs anew.
         if former is None or former.status in ("cancelled", "expired"):
             return claim, None
         return claim, Executed(former, replayed=True)
 
-    def is_current(self, answer: KeptAnswer) -> bool:
-        """Return whether the segment of an answer still has its result; one look into the registry."""
+    def is_current(self, segment: SegmentRecord) -> bool:
+        """Return whether a segment still has the result that it had; one look into the registry."""
+        result = segment.result
         return (
-            self.store.has(answer.segment_id, answer.result.file)
-            and self.results.check(answer.result, read=False) == "here"
+            result is not None
+            and self.store.has(segment.id, result.file)
+            and self.results.check(result, read=False) == "here"
         )
 
     def execute(
@@ -145,29 +128,31 @@ class SegmentService:
             **{name: plan.canonical[name] for name in ("operator", "filters", "fileType", "limit")},
             **{name: body[name] for name in ("filters", "profile", "since") if name in body},
         }
-        # A private key's segments are its own, also where others ask the same: nobody learns that it was asked before.
-        of = f"{fingerprint} {key.id}" if key.private else fingerprint
-        segment_id = self.language.segment_id(plan, of)
+        segment_id = segment_id_of(plan, dataset, key)
         segment = self._current(segment_id)
         if segment and segment.status not in WITHOUT_RESULT and claim is None:
             job, begins = self.scheduler.find(segment_id), False
         else:
             own = SegmentJob(segment_id, plan, key.id, fingerprint)
-            with self.scheduler.entering(own) as job:
-                if job is own:
-                    # An ingest may end while it waits for its turn.
-                    self.generations.retain(dataset, job.done)
-                segment, begins = self.store.enqueue(
-                    segment_id,
-                    request,
-                    self._facts(plan),
-                    fingerprint,
-                    key=key,
-                    limits=self.limits,
-                    most=plan.whole.most(),
-                    claim=claim,
-                    lost=segment.result if segment and segment.status == "expired" else None,
-                )
+            try:
+                with self.scheduler.entering(own) as job:
+                    if job is own:
+                        # An ingest may end while it waits for its turn.
+                        self.generations.retain(dataset, job.done)
+                    segment, begins = self.store.enqueue(
+                        segment_id,
+                        request,
+                        self._facts(plan),
+                        fingerprint,
+                        key=key,
+                        limits=self.limits,
+                        most=plan.whole.most(),
+                        claim=claim,
+                        lost=segment.result if segment and segment.status == "expired" else None,
+                    )
+            except ClaimedMeanwhile as meanwhile:
+                claim, former = self.repeated(meanwhile.name, key, body)
+                return former or self.execute(dataset, plan, body, key, claim)
         cached = not begins and segment.status == "completed"
         return Executed(segment, cached, job=job, in_words=partial(self._worded, request, plan))
 
@@ -180,7 +165,7 @@ class SegmentService:
         self, plan: Any, counted: Sequence[Sequence[int]] = (), why: Sequence[str] = ()
     ) -> dict[str, Any]:
         """Return what an answer says of a plan; why there is no wallet in the plan's words, or else as in ``why``."""
-        said = self.language.why_none(plan, counted) or why
+        said = language.why_none(plan, counted) or why
         return {
             "chain": plan.chain.name,
             "chainId": plan.chain.id,
@@ -192,18 +177,14 @@ class SegmentService:
             **({"since": plan.canonical["since"]} if "since" in plan.canonical else {}),
         }
 
-    def read(self, segment_id: str, key: Key) -> SegmentRecord:
-        """Return the segment as it is now, or the problem 404 where there is none that the key may see."""
-        segment = self.now(segment_id)
-        if not segment.seen_by(key):
-            raise Problem(*_UNKNOWN)
-        return segment
+    def read(self, segment_id: str, key: Key | None) -> SegmentRecord:
+        """Return the segment as it is now; the problem is 404 where there is none that the key may see, or any at all.
 
-    def now(self, segment_id: str) -> SegmentRecord:
-        """Return the segment as it is now, whoever asks; or the problem 404."""
+        ``key`` is None where that was asked before.
+        """
         segment = self._current(segment_id)
-        if segment is None:
-            raise Problem(*_UNKNOWN)
+        if segment is None or not (key is None or segment.seen_by(key)):
+            raise Problem("not-found", "There is no segment with that id.")
         return segment
 
     def _current(self, segment_id: str) -> SegmentRecord | None:
@@ -259,7 +240,7 @@ class SegmentService:
         segment = self.read(segment_id, key)
         if not segment.finished:
             _check_owner(segment, key)
-        cancelled, now = self.scheduler.cancel(segment_id), self.now(segment_id)
+        cancelled, now = self.scheduler.cancel(segment_id), self.read(segment_id, None)
         if not cancelled:
             detail = f"The segment has ended ({now.status}): there is nothing to cancel."
             raise Problem("finished", detail)
@@ -278,7 +259,7 @@ class SegmentService:
             _check_owner(segment, key)
             who = "Its owner" if segment.key_id == key.id else "An administrator"
             self.expire([segment.result], f"{who} deleted the result.")
-        return self.now(segment_id)
+        return self.read(segment_id, None)
 
     def _run(self, job: SegmentJob) -> None:
         with self.generations.acquire(job.fingerprint) as dataset:
@@ -289,7 +270,7 @@ class SegmentService:
         if job.plan is None:
             job.plan = planner.requested(job.request)
         plan, facts = job.plan, self._facts(job.plan)
-        answer = dataset.ask(self.language.compile(plan), limit=plan.limit, cancel=job.cancel)
+        answer = dataset.ask(language.compile(plan), limit=plan.limit, cancel=job.cancel)
         if not answer.matched:
             # The answer itself is there: it must not be lost over its explanation.
             with contextlib.suppress(QueryTimeout, ResourceLimit):
@@ -297,8 +278,8 @@ class SegmentService:
                 # block knows how it was written.
                 own = {name: plan.canonical[name] for name in ("operator", "filters")}
                 said = plan if "since" in plan.canonical else planner.plan(json.loads(to_json(own)))
-                counted = self.language.count_none(said, planner.count)
-                facts = self._facts(plan, why=self.language.why_none(said, counted))
+                counted = language.count_none(said, planner.count)
+                facts = self._facts(plan, why=language.why_none(said, counted))
                 facts["counted"] = counted
         if asked := job.request.get("profile"):
             facts["profile"] = profile_of(planner, plan, asked)

@@ -35,11 +35,20 @@ _CLAIM_NAME = re.compile(r"[\x21-\x7e]{1,255}\Z")
 
 @dataclass(frozen=True)
 class IdempotencyKey:
-    """An Idempotency-Key of one caller, and the hash of the body that it came with."""
+    """An Idempotency-Key of one caller, the hash of the body that it came with, and the segment that it had then."""
 
     key_id: str
     name: str
     body: str
+    segment: str | None = None
+
+
+class ClaimedMeanwhile(Exception):
+    """Another call with the same Idempotency-Key made another segment, after this one had looked for it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 def idempotency_key_of(header: str, key: Key, body: Mapping[str, Any]) -> IdempotencyKey:
@@ -137,6 +146,11 @@ _COMPLETE = """
         stored = :bytes + length(request)
     WHERE id = :id AND lease = :lease AND status = 'running' RETURNING *
 """
+_CLAIM = """
+    INSERT INTO idempotency (key_id, name, body, segment, created_at) VALUES (:key_id, :name, :body, :segment, :now)
+    ON CONFLICT (key_id, name)
+    DO UPDATE SET body = excluded.body, segment = excluded.segment, created_at = excluded.created_at
+"""
 _ENDED = f"completed_at = :now, error = :error, stored = {_TEXTS}"
 # Bytes of one row of a result, at most about, and of each of its columns: reserved when a segment is accepted.
 _ROW_BYTES, _COLUMN_BYTES = 44, 20
@@ -155,14 +169,11 @@ def _result(row: Row) -> ResultFile:
 
 
 def _segment(row: Row) -> SegmentRecord:
-    stored = row._asdict()
-    found = {each.name: stored[each.name] for each in fields(SegmentRecord) if each.name in stored}
-    found |= {name: json.loads(stored[name] or "null") for name in _JSON}
-    found |= {name: bool(stored[name]) for name in ("private", "cancel")}
-    return SegmentRecord(
-        **{**found, "preview": found["preview"] or []},
-        result=_result(row) if row.file else None,
-    )
+    found = row._asdict()
+    found |= {name: json.loads(found[name] or "null") for name in _JSON}
+    found |= {name: bool(found[name]) for name in ("private", "cancel")}
+    found |= {"result": _result(row) if row.file else None, "preview": found["preview"] or []}
+    return SegmentRecord(**{each.name: found[each.name] for each in fields(SegmentRecord)})
 
 
 def _claimed(db: Lent, claim: IdempotencyKey, now: float) -> str | None:
@@ -254,7 +265,8 @@ class SegmentStore:
         """Queue a segment for a key, unless it is there, running or completed; it has ``most`` wallets, if known.
 
         One that failed, expired or was cancelled, or whose result is ``lost``, starts anew. ``claim`` is stored in the
-        same transaction: after a crash a repeat finds both or neither. The problem is 503 where the queue of all
+        same transaction: after a crash a repeat finds both or neither; ClaimedMeanwhile where it is another segment's
+        by now. The problem is 503 where the queue of all
         services is full, or all that may be stored is reserved; 429 where the key's share of the queue is full, 507
         where that of the disk is.
 
@@ -268,15 +280,19 @@ class SegmentStore:
         priority = 0 if request["limit"] == 0 else 1
         # Two callers may ask for one segment at once, in two services: one of them enters it, the other finds it.
         with self._database.write(alone=True) as db:
-            # An old claim gives way; a young one stays, and has to be of the same body.
-            if claim and _claimed(db, claim, now) is None:
-                own = {"key": claim.key_id, "name": claim.name}
-                db.change("DELETE FROM idempotency WHERE key_id = :key AND name = :name", **own)
-                sent = db.scalar("SELECT count(*) FROM idempotency WHERE key_id = :key", key=key.id)
-                if sent >= _MOST_CLAIMS:
+            # An old claim gives way; a young one has to be of the same body, and of the segment that the caller knows.
+            former = _claimed(db, claim, now) if claim else segment_id
+            if claim and former not in (claim.segment, segment_id):
+                raise ClaimedMeanwhile(claim.name)
+            if claim and former is None:
+                sent = (
+                    "SELECT count(*) FROM idempotency WHERE key_id = :key AND created_at > :since"
+                )
+                if db.scalar(sent, key=key.id, since=now - _CLAIM_SECONDS) >= _MOST_CLAIMS:
                     detail = f"This key has sent {_MOST_CLAIMS:,} of {IDEMPOTENCY_HEADER} within a day. Leave it out."
                     raise Problem("quota", detail)
-                db.add("idempotency", [{**vars(claim), "segment": segment_id, "created_at": now}])
+            if claim and former != segment_id:
+                db.change(_CLAIM, **{**vars(claim), "segment": segment_id, "now": now})
             rows = db.rows(_GET, id=segment_id)
             begins = (
                 not rows
@@ -492,10 +508,6 @@ class SegmentStore:
         while rows := self._database.rows(some, after=last):
             last = rows[-1].file
             yield [(row.id, _result(row)) for row in rows]
-
-    def has_results(self) -> bool:
-        """Return whether any segment has a result."""
-        return bool(self._database.rows("SELECT id FROM segments WHERE file > '' LIMIT 1"))
 
     def least_used(self) -> list[tuple[float, int, ResultFile]]:
         """Return some hundred results, those first that were not used for longest.

@@ -84,6 +84,12 @@ def test_who_asks_what_an_open_key_asked_shares_its_segment_and_only_its_maker_e
     assert (refused.status_code, refused.json()["code"]) == (403, "not-yours")
 
 
+def test_the_id_that_is_explained_is_the_one_that_is_executed_also_of_a_private_key(team):
+    for name in ("ada", "eve"):
+        explained = team.post("/explain", HOLDERS, headers=team.keys[name]).json()
+        assert explained["id"] == execute(team, name)
+
+
 def test_a_private_keys_segment_has_an_id_rows_times_and_a_fate_of_its_own(team):
     """Whatever others asked and deleted before, and whatever they ask and delete afterwards."""
 
