@@ -404,15 +404,13 @@ class Scheduler:
             else:
                 self._resolve(jobs[segment_id])
 
-    def adopt(self, *, starting: bool = False) -> None:
+    def adopt(self) -> None:
         """Take over what services left that have ended; fail what waits for data that is not served any more."""
-        others = self._lease.others()
-        if not others and not starting:
-            return
+        # Also where there are no others: whoever read one segment of an ended service has taken its lease away.
         for segment in self._store.running():
             self.recover(segment)
         # Another service may be about to serve the newer data, or the older still.
-        before = time.time() - (_OTHER_DATA_SECONDS if others else 0)
+        before = time.time() - (_OTHER_DATA_SECONDS if self._lease.others() else 0)
         self._store.fail_of_other_data(self._fingerprints(), before, not_open().summary)
 
     def recover(self, segment: SegmentRecord) -> bool:

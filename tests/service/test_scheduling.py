@@ -243,3 +243,18 @@ def test_no_thread_ends_of_what_fails_at_any_place_of_a_segment(where, tmp_path,
             assert time.monotonic() < until
             time.sleep(0.005)
         assert some.scheduler.alive
+
+
+def test_all_segments_of_a_killed_service_are_taken_over_though_its_lease_is_gone(tmp_path):
+    with segments(tmp_path, lambda job: None) as some:
+        killed = ProcessLock(tmp_path / "leases")
+        for name in ("sg_1", "sg_2"):
+            some.store.enqueue(name, {"limit": 1}, {}, DATA, key=Key("a", "a"), limits=Limits())
+            some.store.start(killed.name, [DATA])
+        # As the system does, which leaves the file.
+        killed._db.close()
+        # As whoever reads one of them does, which takes the lease away.
+        assert some.scheduler.recover(some.store.get("sg_1"))
+        assert some.lease.others() == []
+        some.scheduler.adopt()
+        assert [some.store.get(name).status for name in ("sg_1", "sg_2")] == ["queued"] * 2

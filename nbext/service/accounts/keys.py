@@ -159,7 +159,8 @@ class KeyRing:
             "private": int(private),
             "digest": digest_of(text.reveal()),
         }
-        with self._database.write() as db:
+        # Two commands may add one name at once.
+        with self._database.write(alone=True) as db:
             if db.scalar(
                 "SELECT id FROM keys WHERE name = :name AND revoked_at IS NULL", name=name
             ):

@@ -43,7 +43,15 @@ def body_of(shape: Any) -> Any:
     async def read(request: Request) -> Any:
         # Routes name it before the body.
         caller: Caller = request.state.caller
-        raw = await _read(caller)
+        container, raw = caller.container, bytearray()
+
+        def take(piece: bytes) -> None:
+            was_large = len(raw) > LARGE_BODY
+            raw.extend(piece)
+            if len(raw) > LARGE_BODY and not was_large:
+                caller.held.enter_context(container.large_bodies.taken(caller.key.id))
+
+        await receive(caller, take, "application/json", container.limits.body_bytes)
         caller.is_brief = len(raw) <= LARGE_BODY
         if caller.is_brief:
             return _value(shape, raw)
@@ -56,14 +64,14 @@ def body_of(shape: Any) -> Any:
             raise invalid("size", detail)
         # A megabyte takes up to a tenth of a second, mostly in one call that lets no other thread run: in the event
         # loop nobody would be answered meanwhile.
-        return await caller.container.planning.run(caller.key.id, lambda _: _value(shape, raw))
+        return await container.planning.run(caller.key.id, lambda _: _value(shape, raw))
 
     return Depends(read)
 
 
-def _value(shape: Any, raw: bytes) -> dict[str, Any]:
+def _value(shape: Any, raw: bytearray) -> dict[str, Any]:
     try:
-        value = read_request(raw)
+        value = read_request(bytes(raw))
     except NotJson as error:
         errors: list[FieldError] = [{"pointer": "", "code": "not-json", "detail": str(error)}]
         raise Problem("not-json", f"The body is not JSON: {error}.", errors=errors) from None
@@ -120,19 +128,6 @@ def _check_media_type(request: Request, wanted: str) -> None:
     # A compressed megabyte may be a gigabyte of JSON.
     if request.headers.get("content-encoding", "identity") != "identity":
         raise Problem("media-type", "Send the body uncompressed, without Content-Encoding.")
-
-
-async def _read(caller: Caller) -> bytes:
-    container, raw = caller.container, bytearray()
-
-    def take(piece: bytes) -> None:
-        was_large = len(raw) > LARGE_BODY
-        raw.extend(piece)
-        if len(raw) > LARGE_BODY and not was_large:
-            caller.held.enter_context(container.large_bodies.taken(caller.key.id))
-
-    await receive(caller, take, "application/json", container.limits.body_bytes)
-    return bytes(raw)
 
 
 def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -76,9 +76,7 @@ class Maintenance:
             work()
 
     def _run(self) -> None:
-        adopt = self._segments.scheduler.adopt
         # The service is ready without: of a million results, to look at each takes a minute.
-        self._do("adopt", lambda: adopt(starting=True))
         due = {period: time.monotonic() for period in self._work}
         due[_ROUND] += _FIRST_ROUND
         while not self._stop.wait(_LOOK):

@@ -10,7 +10,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import pytest
@@ -380,7 +379,7 @@ def test_a_registry_that_cannot_be_read_is_reported_once_and_looked_after_again_
     container = running.container
     # Not started: its work is done here, and when nobody else does any.
     maintenance = Maintenance(container.segments, container.audit, Log(log), lambda: None)
-    adopt = partial(container.segments.scheduler.adopt, starting=True)
+    adopt = container.segments.scheduler.adopt
 
     def rename(table: str, to: str) -> None:
         with container.database.write() as db:
