@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -232,8 +232,9 @@ class Caller:
     # Whether its body is so short that it was read at once.
     is_brief = True
 
-    def __init__(self, request: Request, held: contextlib.ExitStack) -> None:
-        self.request, self.held = request, held
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.held: contextlib.ExitStack = request.scope["nbext.held"]
         self.key: Key = request.scope["nbext.key"]
         self.container: Container = request.app.state.container
         self.segments: SegmentService = self.container.segments
@@ -259,13 +260,12 @@ def _allowed(scope: str) -> Any:
     """
 
     # Asynchronous: FastAPI would call a plain function in a thread, once for each request.
-    async def check(request: Request) -> AsyncIterator[Caller]:
-        with contextlib.ExitStack() as held:
-            caller = request.state.caller = Caller(request, held)
-            if scope not in caller.key.scopes:
-                has = ", ".join(sorted(caller.key.scopes))
-                raise Problem("scope", f"This needs the scope {scope}; the key has {has}.")
-            yield caller
+    async def check(request: Request) -> Caller:
+        caller = request.state.caller = Caller(request)
+        if scope not in caller.key.scopes:
+            has = ", ".join(sorted(caller.key.scopes))
+            raise Problem("scope", f"This needs the scope {scope}; the key has {has}.")
+        return caller
 
     return Depends(check)
 

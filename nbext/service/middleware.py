@@ -92,6 +92,8 @@ class Observe:
         request_id, began = f"{self._name}{next(self._number):08x}", time.perf_counter()
         status, sent = None, 0
         scope["nbext.request_id"] = request_id
+        # What the request takes of this process's shares, until its answer is sent.
+        held = scope["nbext.held"] = contextlib.ExitStack()
         # Not by the server, which would put it in front of every path: some proxies take it off, others do not.
         scope["root_path"] = self._root_path
 
@@ -126,6 +128,7 @@ class Observe:
                 raise _CutShort from None
             await answer_problem(Request(scope), error)(scope, receive, watched)
         finally:
+            held.close()
             self._record(scope, request_id, status, time.perf_counter() - began, sent)
 
     def _record(

@@ -34,7 +34,7 @@ from nbext.service.http.problems import Problem, answer_problem
 from nbext.service.middleware import LOOPBACK_HOSTS, Log, Observe, Security
 from nbext.service.routes import lookups, operator, segments
 
-_ROUTERS = (segments.router, segments.numbers, lookups.router, operator.router)
+_ROUTERS = (lookups.router, segments.router, segments.numbers, operator.router)
 # Every route of the service; an application's own list may hold routers instead.
 ROUTES = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 # How long a caller that reads nothing may hold an answer up (seconds).

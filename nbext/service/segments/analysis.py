@@ -152,7 +152,7 @@ class Planner:
         return plan
 
 
-def segment_id_of(plan: Any, dataset: Dataset, key: Key | None) -> str:
+def own_id_of(plan: Any, dataset: Dataset, key: Key | None) -> str:
     """Return the id of a plan's segment; a private key's is its own: nobody learns that others ask the same."""
     of = dataset.about.fingerprint
     return language.segment_id(plan, f"{of} {key.id}" if key and key.private else of)
@@ -241,7 +241,7 @@ def explanation_of(planner: Planner, asked: ExplainRequest) -> dict[str, Any]:
     plan = planner.plan(asked)
     how = dataset.explain(language.compile(plan), limit=plan.limit, cancel=cancel)
     explained = {
-        "id": segment_id_of(plan, dataset, planner.key),
+        "id": own_id_of(plan, dataset, planner.key),
         "canonical": plan.canonical,
         "words": plan.words,
         "sql": how.get("sql"),

@@ -25,7 +25,7 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
 from nbext.service.scheduling import Scheduler, SegmentJob
-from nbext.service.segments.analysis import Planner, Remembered, profile_of, segment_id_of
+from nbext.service.segments.analysis import Planner, Remembered, profile_of, own_id_of
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import ResultFolder, preview
 from nbext.service.segments.store import (
@@ -128,7 +128,7 @@ class SegmentService:
             **{name: plan.canonical[name] for name in ("operator", "filters", "fileType", "limit")},
             **{name: body[name] for name in ("filters", "profile", "since") if name in body},
         }
-        segment_id = segment_id_of(plan, dataset, key)
+        segment_id = own_id_of(plan, dataset, key)
         segment = self._current(segment_id)
         if segment and segment.status not in WITHOUT_RESULT and claim is None:
             job, begins = self.scheduler.find(segment_id), False
