@@ -25,7 +25,7 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
 from nbext.service.scheduling import Scheduler, SegmentJob
-from nbext.service.segments.analysis import Planner, Remembered, profile_of, own_id_of
+from nbext.service.segments.analysis import Planner, Remembered, own_id_of, profile_of
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import ResultFolder, preview
 from nbext.service.segments.store import (
