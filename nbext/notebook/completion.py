@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbext.core.rules import LIST_KEYS
@@ -14,8 +13,8 @@ from nbext.core.untrusted_text import visible
 from nbext.notebook import schema
 from nbext.notebook.cell.json_source import Cursor, cursor_of
 from nbext.notebook.line import Grammar
-from nbext.notebook.run.root import COMMANDS, MAGICS, NBEXT
-from nbext.notebook.schema import Kind, json_names
+from nbext.notebook.run.root import MAGICS
+from nbext.notebook.schema import Kind, help_line, variables_in_words
 from nbext.notebook.session import saved_names
 
 if TYPE_CHECKING:
@@ -38,16 +37,12 @@ _CONTRACTS: dict[str, tuple[Kind, ...]] = {
     "of": ("collection",),
 }
 
-# A front end has room for so much beside a word.
-_ROOM = 80
-
 
 class Offer(NamedTuple):
-    """What is typed, what it may become, and of those words that have one a line of help."""
+    """What is typed, what it may become, and what is said of each of these words."""
 
     typed: str
-    words: list[str]
-    help: Mapping[str, str] = MappingProxyType({})
+    words: Mapping[str, str]
 
 
 def matcher(session: Session) -> Callable[[CompletionContext], SimpleMatcherResult]:
@@ -61,11 +56,9 @@ def matcher(session: Session) -> Callable[[CompletionContext], SimpleMatcherResu
         if offer is None:
             return {"completions": []}
         # IPython takes an empty offer for none, and would offer its own magics and files in the middle of our JSON.
-        words = offer.words[:_SHOWN] or [offer.typed]
+        words = list(offer.words.items())[:_SHOWN] or [(offer.typed, "")]
         return {
-            "completions": [
-                SimpleCompletion(text=word, type=_said(session, offer, word)) for word in words
-            ],
+            "completions": [SimpleCompletion(text=word, type=about) for word, about in words],
             "matched_fragment": offer.typed,
             # In our cells Python's names and the folder's files would hide the words that fit.
             "suppress": True,
@@ -100,28 +93,25 @@ def _in_line(session: Session, grammar: Grammar, rest: str, filters: str) -> Off
     *done, typed = re.split(r"\s+", rest)
     own = grammar.own.get(done[0]) if done else None
     option = grammar.flags.get(done[-1]) if done else None
-    words: Iterable[str] = ()
-    helps: dict[str, str] = {}
+    words: Mapping[str, str] = {}
     if "{{" in typed:
         typed = typed.rpartition("{{")[2]
         words = _python(session, typed)
     elif typed.startswith("-"):
-        words = (flag for flag in (own() if own else grammar.flags) if flag.startswith("--"))
-        helps = {flag: _line("option", one.help) for flag, one in grammar.flags.items()}
+        flags = own() if own else {f: help_line("option", o.help) for f, o in grammar.flags.items()}
+        words = {flag: about for flag, about in flags.items() if flag.startswith("--")}
     elif option is None or option.kind != "text":
         words = grammar.completes(session, [word for word in done if word], typed)
-        if grammar is NBEXT and not any(done):
-            helps = {name: _line("command", command.help) for name, command in COMMANDS.items()}
     # After an option that takes a value, only its values.
     elif option.choices:
-        words = option.choices
+        words = dict.fromkeys(option.choices, help_line("value", option.help))
     elif option.name == "by":
-        words = _columns(session, filters)
+        words = dict.fromkeys(_columns(session, filters), "column")
     elif option.name == "from":
-        words = saved_names(session.data_dir)
+        words = dict.fromkeys(saved_names(session.data_dir), "saved query")
     elif option.name == "chain":
         words = session.vocabulary.chains
-    return Offer(typed, _starting(typed, words), helps)
+    return Offer(typed, _starting(typed, words))
 
 
 def _in_body(session: Session, text: str) -> Offer:
@@ -129,41 +119,19 @@ def _in_body(session: Session, text: str) -> Offer:
     known = session.vocabulary.schema or {}
     # A cell is the filters, or a whole request that contains them.
     path = cursor.path if cursor.path[:1] in _REQUEST else ("filters", *cursor.path)
-    found: Iterable[str] = ()
-    helps: dict[str, str] = {}
+    found: Mapping[str, str] = {}
     if cursor.place == "python":
         found = _python(session, cursor.typed)
     elif cursor.place == "key":
-        top = {} if cursor.path else schema.keys(known, ())
-        fields = {**top, **schema.keys(known, path)}
-        found = [*schema.keys(known, path), *top]
-        kind = "field" if path[1:] else "condition"
-        helps = {name: _line(kind, schema.meaning(known, one)) for name, one in fields.items()}
+        top = {} if cursor.path else schema.keys_in_words(known, ())
+        found = schema.keys_in_words(known, path) | top
     elif cursor.place == "value":
         found = _values(session, path, cursor, text)
     words = _starting(cursor.typed, found)
     if not (cursor.quoted or cursor.place == "python"):
         end = ": " if cursor.place == "key" else ""
-        words = [f'"{word}"{end}' for word in words]
-    return Offer(cursor.typed, words, helps)
-
-
-def _said(session: Session, offer: Offer, word: str) -> str:
-    """Return what a word is, and what is known of it, in one line."""
-    bare = word.strip('": ')
-    for (kind, chain), symbols in session.vocabulary.known.items():
-        if bare in symbols:
-            return f"{kind}: {visible(symbols[bare], _ROOM)} on {visible(chain, _ROOM)}"
-    if bare.partition(".")[0] in session.names:
-        return "variable"
-    return offer.help.get(bare, "chain" if bare in session.vocabulary.chains else "value")
-
-
-def _line(kind: str, meaning: str) -> str:
-    # The first sentence: a description may have several.
-    first = re.split(r"(?<=[^.])\.(?:\s|$)", meaning, maxsplit=1)[0]
-    shown = first if len(first) <= _ROOM else f"{first[: _ROOM - 1]}…"
-    return f"{kind}: {visible(shown)}" if first else kind
+        words = {f'"{word}"{end}': about for word, about in words.items()}
+    return Offer(cursor.typed, words)
 
 
 def _columns(session: Session, filters: str) -> list[str]:
@@ -171,21 +139,26 @@ def _columns(session: Session, filters: str) -> list[str]:
     return schema.row_columns(filters, facts)
 
 
-def _values(session: Session, path: tuple[str, ...], cursor: Cursor, text: str) -> list[str]:
+def _values(
+    session: Session, path: tuple[str, ...], cursor: Cursor, text: str
+) -> Mapping[str, str]:
     if path[-1] in LIST_KEYS and cursor.typed.startswith("@"):
-        return _files(cursor.typed)
+        return dict.fromkeys(_files(cursor.typed), help_line("file", "a list of wallets"))
     if path == ("filters", "orderBy"):
-        return [sign + name for name in _columns(session, text) for sign in ("-", "")]
+        ways = {
+            "-": help_line("column", "the largest first"),
+            "": help_line("column", "the smallest first"),
+        }
+        return {sign + name: way for name in _columns(session, text) for sign, way in ways.items()}
     if path[-1] == "chain":
-        return list(session.vocabulary.chains)
+        return session.vocabulary.chains
     known = session.vocabulary.schema
     kinds = schema.contract_kinds(known, path) if known else _CONTRACTS.get(path[-1], ())
     if kinds:
-        return [
-            symbol
-            for kind in kinds
-            for symbol in session.vocabulary.symbols(kind, cursor.chain, cursor.typed)
-        ]
+        symbols: dict[str, str] = {}
+        for kind in kinds:
+            symbols |= session.vocabulary.symbols(kind, cursor.chain, cursor.typed)
+        return symbols
     return schema.values(known or {}, path)
 
 
@@ -205,18 +178,23 @@ def _files(typed: str) -> list[str]:
     return []
 
 
-def _python(session: Session, typed: str) -> list[str]:
+def _python(session: Session, typed: str) -> Mapping[str, str]:
     """Return the notebook's variables for ``{{``, and after a table's name and a dot its columns."""
     name, dot, _ = typed.rpartition(".")
     if not dot:
-        return json_names(session.names)
+        return variables_in_words(session.names)
     columns = getattr(session.names.get(name), "columns", ())
-    return [f"{name}.{one}" for one in columns if isinstance(one, str) and one.isidentifier()]
+    held = [one for one in columns if isinstance(one, str) and one.isidentifier()]
+    return {f"{name}.{one}": help_line("column", f"of {name}") for one in held}
 
 
-def _starting(typed: str, words: Iterable[str]) -> list[str]:
+def _starting(typed: str, words: Mapping[str, str]) -> dict[str, str]:
     lowered = typed.lower()
-    return [word for word in words if word.lower().startswith(lowered) and _fits_a_cell(word)]
+    return {
+        word: about
+        for word, about in words.items()
+        if word.lower().startswith(lowered) and _fits_a_cell(word)
+    }
 
 
 def _fits_a_cell(word: str) -> bool:

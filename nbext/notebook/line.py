@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import signature
@@ -104,8 +104,8 @@ class Args:
         return UsageError(text)
 
 
-# Of the session, which knows the words to offer: a grammar does not.
-Completes = Callable[[Any, list[str], str], Iterable[str]]
+# Of the session, which knows the words to offer, and what to say of each: a grammar does not.
+Completes = Callable[[Any, list[str], str], Mapping[str, str]]
 HELP = Option(("--help", "-h"), "show this help")
 
 
@@ -124,8 +124,8 @@ class Grammar:
     examples: tuple[str, ...] = ()
     notes: str = ""
     echo: bool = True
-    own: Mapping[str, Callable[[], Iterable[str]]] = field(default_factory=dict)
-    completes: Completes = lambda session, done, typed: ()
+    own: Mapping[str, Callable[[], Mapping[str, str]]] = field(default_factory=dict)
+    completes: Completes = lambda session, done, typed: {}
 
     # Cached: every line of every cell looks its flags up here.
     @cached_property
@@ -259,9 +259,9 @@ class Command:
     options: tuple[Option, ...] = ()
     examples: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
-    completes: Completes = lambda session, done, typed: ()
+    completes: Completes = lambda session, done, typed: {}
     reads_words: bool = False
-    flags: Callable[[], Iterable[str]] | None = None
+    flags: Callable[[], Mapping[str, str]] | None = None
     # The decorated function.
     run: Callable[..., Any] = print
 

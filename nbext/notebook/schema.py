@@ -46,6 +46,8 @@ _MAX_DIGITS = 78
 _SHAPES: dict[Any, Shape] = {"boolean": "flag", "object": "pair", "array": "list"}
 # A symbol that gives the rows a column; an address gives one whose name only the service knows.
 _HELD = re.compile(r'"(token|nft)"\s*:\s*"(\w{1,32})"')
+# A front end has room for so much beside a word.
+_ROOM = 80
 _ACRONYMS = {"nft": "NFT", "id": "ID", "ids": "IDs"}
 
 
@@ -53,9 +55,9 @@ _ACRONYMS = {"nft": "NFT", "id": "ID", "ids": "IDs"}
 class Vocabulary:
     """The words to offer; filled by a connection, by answers and by searches, read by completion."""
 
-    # All chains, those of the service's data first; the schema of a request, None where the service publishes none;
-    # and the address of each symbol, by kind and chain.
-    chains: tuple[str, ...] = field(default_factory=chain_names)
+    # All chains, those of the service's data first, and what is said of each; the schema of a request, None where the
+    # service publishes none; and the address of each symbol, by kind and chain.
+    chains: dict[str, str] = field(default_factory=lambda: dict.fromkeys(chain_names(), "chain"))
     schema: Mapping[str, Any] | None = None
     known: dict[tuple[Kind, str], dict[str, str]] = field(default_factory=dict)
     # Of our own service; None before it answers, and beside another.
@@ -74,7 +76,7 @@ class Vocabulary:
             self.known.clear()
             self._asked.clear()
         held = [str(chain.get("chain")) for chain in data.get("chains") or []]
-        self.chains = tuple(dict.fromkeys([*held, *chain_names()]))
+        self.chains = dict.fromkeys([*held, *chain_names()], "chain")
         self.schema, self.client = schema, client
 
     def learn_rows(self, frame: pd.DataFrame) -> None:
@@ -91,20 +93,21 @@ class Vocabulary:
             if len(symbols) < _MAX_SYMBOLS:
                 symbols.setdefault(symbol, address)
 
-    def symbols(self, kind: Kind, chain: str | None = None, typed: str = "") -> list[str]:
-        """Return the symbols of a kind, on a chain or on any; more may follow for what is typed."""
+    def symbols(self, kind: Kind, chain: str | None = None, typed: str = "") -> dict[str, str]:
+        """Return the symbols of a kind, on a chain or on any, and of what; more may follow for what is typed."""
         name = _name_of(chain) if chain else None
-        found = [
-            symbol
-            for (one, place), symbols in list(self.known.items())
-            if one == kind and name in (None, place)
-            for symbol in list(symbols)
-        ]
+        found: dict[str, str] = {}
+        for (one, place), symbols in list(self.known.items()):
+            if one == kind and name in (None, place):
+                for symbol, address in list(symbols.items()):
+                    found.setdefault(symbol, help_line(kind, f"{address} on {place}"))
         if self.client is not None and not any(
             one.lower().startswith(typed.lower()) for one in found
         ):
-            in_background(partial(self.fetch, kind, name or self.chains[0], typed), "nbext-symbols")
-        return list(dict.fromkeys(found))
+            in_background(
+                partial(self.fetch, kind, name or next(iter(self.chains)), typed), "nbext-symbols"
+            )
+        return found
 
     def fetch(self, kind: Kind, chain: str, term: str = "") -> None:
         """Ask our own service once for the symbols that a term fits; without one, for those with the most holders."""
@@ -125,11 +128,18 @@ class Vocabulary:
                 return
 
 
-def json_names(names: Mapping[str, Any]) -> list[str]:
-    """Return the variables that have a JSON form: tables, columns, lists, strings, numbers."""
-    return sorted(
-        name
-        for name, value in list(names.items())
+def help_line(kind: str, meaning: str = "") -> str:
+    """Return what completion says of a word: its kind, and the first sentence of what is known of it."""
+    first = visible(re.split(r"(?<=[^.])\.(?:\s|$)", meaning, maxsplit=1)[0], None)
+    shown = first if len(first) <= _ROOM else f"{first[: _ROOM - 1]}…"
+    return f"{kind}: {shown}" if shown else kind
+
+
+def variables_in_words(names: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that have a JSON form, by name: tables, columns, lists, strings, numbers."""
+    return {
+        name: help_line("variable", type(value).__name__)
+        for name, value in sorted(names.items())
         if not name.startswith("_")
         and name not in ("In", "Out")
         and (
@@ -137,7 +147,7 @@ def json_names(names: Mapping[str, Any]) -> list[str]:
             or hasattr(value, "tolist")
             or (hasattr(value, "columns") and hasattr(value, "attrs"))
         )
-    )
+    }
 
 
 def _name_of(chain: str) -> str:
@@ -184,14 +194,18 @@ def keys(root: Schema, path: Sequence[str]) -> dict[str, Schema]:
     return found
 
 
-def values(root: Schema, path: Sequence[str]) -> list[str]:
-    """Return the texts that a schema lists for a place."""
-    listed = [
-        one
-        for schema in at_path(root, path)
-        for one in (*(schema.get("enum") or ()), schema.get("const"))
-    ]
-    return list(dict.fromkeys(one for one in listed if isinstance(one, str)))
+def keys_in_words(root: Schema, path: Sequence[str]) -> dict[str, str]:
+    """Return the keys that the object at a path may hold, each with what completion says of it."""
+    kind = "field" if path[1:] else "condition"
+    return {name: help_line(kind, meaning(root, one)) for name, one in keys(root, path).items()}
+
+
+def values(root: Schema, path: Sequence[str]) -> dict[str, str]:
+    """Return the texts that a schema lists for a place, each with what completion says of it."""
+    found = at_path(root, path)
+    about = help_line("value", next(filter(None, (meaning(root, one) for one in found)), ""))
+    listed = (text for one in found for text in (*(one.get("enum") or ()), one.get("const")))
+    return {text: about for text in listed if isinstance(text, str)}
 
 
 def row_columns(filters: str, facts: Iterable[str]) -> list[str]:
@@ -375,7 +389,7 @@ def _field(root: Schema, name: str, schema: Schema, *, required: bool) -> FieldS
 
 
 def _inside(root: Schema, path: Sequence[str]) -> list[str]:
-    return values(root, path) or list(keys(root, path))
+    return list(values(root, path) or keys(root, path))
 
 
 def meaning(root: Schema, schema: Schema) -> str:

@@ -276,6 +276,17 @@ def leaving(urls: Sequence[str]) -> list[str]:
     return [url for url in outside if urlsplit(url).hostname not in LOOPBACK]
 
 
+def expect(seen: Any) -> Any:
+    """What a page or a part of it comes to be, waited for as long as for anything else.
+
+    ``count``, ``all_inner_texts`` and ``is_visible`` answer at once: right after an action they may be too early.
+    """
+    from playwright.sync_api import expect as waited
+
+    waited.set_options(timeout=20_000)
+    return waited(seen)
+
+
 class Notebook:
     """One notebook, open in a page; every request and every dialog of the page is kept."""
 

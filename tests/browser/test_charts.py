@@ -46,7 +46,7 @@ def check(page):
     written = page.locator(PICTURES).first.text_content()
     assert [one for one in NAMES if visible(one, None)[:12] not in written] == []
     bars = page.locator(PICTURES).first.locator(".mark-rect.role-mark path")
-    assert bars.count() == len(NAMES)
+    lab.expect(bars).to_have_count(len(NAMES))
     for place in (0, 2, 3):
         bars.nth(place).hover()
         page.locator("#vg-tooltip-element.visible").get_by_text(

@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from tests.browser.lab import expect
+
 OPEN = """import ipywidgets, nbext
 before = len(ipywidgets.widgets.widget._instances)
 names = [f"T{{number}}" for number in range({count})]
@@ -32,6 +34,6 @@ def test_every_line_of_a_large_query_arrives_in_the_page_and_costs_no_widget(ope
     # Twice: the first line that is opened and left is one line again.
     for place in (0, 1):
         lines.nth(place).click()
-        notebook.page.get_by_label("Token *").wait_for()
-    assert notebook.page.get_by_label("Token *").count() == 1
-    assert notebook.page.get_by_label("Token *").input_value() == "T1"
+        notebook.page.get_by_label("Token *").last.wait_for()
+    expect(notebook.page.get_by_label("Token *")).to_have_count(1)
+    expect(notebook.page.get_by_label("Token *")).to_have_value("T1")

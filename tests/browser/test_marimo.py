@@ -26,12 +26,12 @@ def test_the_forms_work_in_marimo_and_offer_neither_magics_nor_variables(server,
         )
         search.locator(".nbext-name").nth(1).click()
         search.locator(".nbext-facts").get_by_text("ApeCoin").wait_for()
-        assert search.get_by_label("Variable").is_hidden()
+        lab.expect(search.get_by_label("Variable")).to_be_hidden()
         search.get_by_role("button", name="Build from this").click()
         search.locator(".nbl-words").get_by_text("0x4d22", exact=False).wait_for()
         build.locator(".nbext-big").wait_for()
         matched = build.locator(".nbext-big").inner_text()
-        assert build.get_by_role("button", name="Copy").all_inner_texts() == ["Copy JSON"]
+        lab.expect(build.get_by_role("button", name="Copy")).to_have_text(["Copy JSON"])
         # A pick by keys: the focus is in a shadow root.
         build.get_by_label("+ Add", exact=True).press_sequentially("bayc", delay=40)
         build.get_by_role("option", name="BAYC").first.wait_for()
@@ -41,7 +41,7 @@ def test_the_forms_work_in_marimo_and_offer_neither_magics_nor_variables(server,
         build.locator(".nbext-run").click()
         build.get_by_text(f"form.frame holds 1,000 of {matched} wallets", exact=False).wait_for()
         table.locator(".nbt-where").get_by_text(f"{matched} rows", exact=True).wait_for()
-        assert card.locator(".nbext-facts td").first.inner_text() == matched
+        lab.expect(card.locator(".nbext-facts td").first).to_have_text(matched)
         page.set_viewport_size({"width": 1280, "height": 3200})
         page.screenshot(path=lab.ARTEFACTS / "marimo.png")
     assert lab.leaving(requests) == []

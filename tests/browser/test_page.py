@@ -10,7 +10,7 @@ import pytest
 
 import nbext
 from nbext.core.untrusted_text import visible
-from tests.browser import hostile
+from tests.browser import hostile, lab
 from tests.browser.test_accessibility import looked_at
 
 TRAP = "http://127.0.0.1:9/trap"
@@ -72,12 +72,12 @@ def test_a_page_from_disk_answers_offline_and_every_name_in_it_is_text(context, 
     page.locator(".nbt-bar").first.wait_for()
     assert page.title() == page.locator("h1").inner_text() == visible(hostile.names(TRAP)[7])
     # One stop of the Tab key is in the grid, however many cells it has.
-    assert page.locator('[role=grid] [tabindex="0"]').count() == 1
+    lab.expect(page.locator('[role=grid] [tabindex="0"]')).to_have_count(1)
     page.locator(".nbt-head", has_text="UNI_balance").locator("b").click()
     page.locator('[aria-sort="descending"]').wait_for()
     first = page.locator(".nbt-body .nbt-number").first
-    assert first.get_attribute("data-exact") == f"{len(rows) - 1}.000000000000000001"
-    assert first.inner_text() == f"{len(rows) - 1}"
+    lab.expect(first).to_have_attribute("data-exact", f"{len(rows) - 1}.000000000000000001")
+    lab.expect(first).to_have_text(f"{len(rows) - 1}")
     page.get_by_label("At least: UNI_balance").fill("30")
     page.get_by_label("At most: UNI_balance").fill("32")
     where.get_by_text(f"2 of {len(rows)} rows", exact=True).wait_for()

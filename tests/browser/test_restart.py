@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.browser.lab import expect
+
 SIGN_UP = "import nbext\nnbext.signup_form()"
 SEARCH = "import nbext\nnbext.search_form('ape')"
 ADDRESS = "after.a.restart@example.org"
@@ -35,7 +37,7 @@ def test_after_a_restart_a_form_says_that_it_is_dead_and_its_cell_brings_it_back
     notebook.run_cell(0)
     notebook.run_cell(1)
     search.locator(".nbext-name:visible").first.wait_for()
-    assert notebook.page.locator(".nbext-gone").count() == 0
+    expect(notebook.page.locator(".nbext-gone")).to_have_count(0)
     fill(signup)
     signup.locator(".nbext-signup").click()
     signup.get_by_text("Thank you.").wait_for()

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from tests.browser import hostile
+from tests.browser.lab import expect
 from tests.browser.test_accessibility import TALL, THEMES, WITH_A_HEIGHT, looked_at
 
+ALIGNED = """table => [...new Set([...table.querySelectorAll("td, th")].map(
+    one => `${one.className.split(" ")[0]} ${getComputedStyle(one).textAlign}`.trim()))].sort()"""
 FORM = "import nbext\nform = nbext.search_form()\nform"
 
 
 def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_shown(
     open_notebook, server
 ):
-    notebook = open_notebook(FORM, "mine[['symbol', 'tokenType']].values.tolist()")
-    form = notebook.page.locator(".nbext-form")
+    notebook = open_notebook(FORM, "mine[['symbol', 'tokenType']].values.tolist()", "mine")
+    page, form = notebook.page, notebook.page.locator(".nbext-form")
     notebook.run_cell(0)
     form.get_by_label("Name or symbol").press_sequentially("ape", delay=40)
-    form.locator(".nbext-name").first.wait_for()
-    assert form.locator(".nbext-name:visible").all_inner_texts() == [
-        "MutantApeYachtClub",
-        "ApeCoin",
-        "BoredApeYachtClub",
-    ]
+    found = ["MutantApeYachtClub", "ApeCoin", "BoredApeYachtClub"]
+    expect(form.locator(".nbext-name:visible")).to_have_text(found)
     # Beside the button, in the row's last cell.
     row = form.locator(".nbext-line:visible").nth(1)
     row.click(position={"x": row.bounding_box()["width"] - 20, "y": 12})
@@ -37,9 +36,13 @@ def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_sh
     notebook.screenshot("search")
     line = "mine = %nft ethereum 0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d"
     assert form.locator(".nbext-code").inner_text() == line
-    assert notebook.page.locator(".nbext-snapshot").is_hidden()
+    expect(notebook.page.locator(".nbext-snapshot")).to_be_hidden()
     notebook.run_cell(1)
     assert notebook.output(1) == "[['BAYC', 'ERC721']]"
+    # JupyterLab itself puts all to the right.
+    notebook.run_cell(2)
+    page.locator(".nbext-result td").first.wait_for()
+    assert page.locator(".nbext-result").evaluate(ALIGNED) == ["a left", "left", "n right"]
     saved = notebook.save()
     server.end_sessions()
     saved["metadata"].pop("kernelspec")
@@ -69,7 +72,7 @@ def test_nothing_found_says_so_and_an_error_is_shown_in_the_form(open_notebook):
     form.get_by_text(
         "Looked at the names and symbols of ERC-20 tokens on ethereum: none contains 'no such thing <b>at all</b>'."
     ).wait_for()
-    assert form.locator(".nbext-name:visible").count() == 0
+    expect(form.locator(".nbext-name:visible")).to_have_count(0)
     notebook.screenshot("search-empty")
     notebook.run_cell(1)
     term.fill("ether")
@@ -78,7 +81,7 @@ def test_nothing_found_says_so_and_an_error_is_shown_in_the_form(open_notebook):
     notebook.run_cell(2)
     term.press("Enter")
     form.locator(".nbext-name").first.wait_for()
-    assert form.locator("[role=alert]").count() == 0
+    expect(form.locator("[role=alert]")).to_have_count(0)
 
 
 def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds_nothing_wrong(
@@ -100,10 +103,8 @@ def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds
         keys.press("Enter")
         said.get_by_text("651 to 700 of 1,000").wait_for()
         grid = form.get_by_role("grid", name="Results")
-        assert (grid.get_attribute("aria-rowcount"), grid.get_by_role("row").count()) == (
-            "1001",
-            51,
-        )
+        expect(grid).to_have_attribute("aria-rowcount", "1001")
+        expect(grid.get_by_role("row")).to_have_count(51)
         keys.press("Shift+Tab")
         keys.press("Shift+Tab")
         assert page.evaluate(place) == "652"
@@ -148,6 +149,6 @@ def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds
         back.press("Enter")
         said.get_by_text("1 to 50 of 1,000").wait_for()
         # A button that has nothing to do keeps the focus.
-        assert back.get_attribute("aria-disabled") == "true"
+        expect(back).to_have_attribute("aria-disabled", "true")
         assert page.evaluate("document.activeElement.textContent") == "Previous"
         assert service.caught == []

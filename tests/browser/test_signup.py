@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 
+from tests.browser.lab import expect
+
 FORM = "import nbext\nform = nbext.signup_form()\nform"
 ADDRESS = "someone.unlikely+tag@example.org"
 
@@ -25,7 +27,7 @@ def test_a_double_click_and_enter_store_one_sign_up_and_the_notebook_does_not_ho
     address.fill("half@")
     form.locator(".nbext-error").wait_for()
     notebook.screenshot("signup-wrong")
-    assert form.locator(".nbext-signup").is_disabled()
+    expect(form.locator(".nbext-signup")).to_be_disabled()
     told = [
         address.get_attribute(f"aria-{name}") for name in ("invalid", "required", "describedby")
     ]

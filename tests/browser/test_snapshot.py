@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tests.browser.lab import expect
+
 FORM = "import nbext\nnbext.segment_form({'token': {'token': 'UNI'}})"
 BREAK = """from nbext.notebook.views import view
 view.MODULES[-1][1] = "export function mount() { throw new Error('broken on purpose'); }"
@@ -39,7 +41,7 @@ def test_a_snapshot_hides_while_its_form_is_there_and_stays_when_it_is_opened_wi
     notebook = open_notebook(FORM, name="snapshot-live")
     notebook.run_cell(0)
     notebook.page.locator(".nbext-form .nbext-big").wait_for()
-    assert notebook.page.locator(".nbext-snapshot").is_hidden()
+    expect(notebook.page.locator(".nbext-snapshot")).to_be_hidden()
     saved = notebook.save()
     server.end_sessions()
     saved["metadata"].pop("kernelspec")

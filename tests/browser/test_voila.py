@@ -45,12 +45,9 @@ def test_the_search_form_works_under_voila_and_asks_nothing_of_others(server, co
         form.get_by_role("button", name="Use").click()
         form.get_by_text("mine is set.").wait_for()
         page.screenshot(path=lab.ARTEFACTS / "voila.png")
-        assert form.locator(".nbext-name:visible").all_inner_texts() == [
-            "MutantApeYachtClub",
-            "ApeCoin",
-            "BoredApeYachtClub",
-        ]
-        assert page.locator(".nbext-snapshot").is_hidden()
+        found = ["MutantApeYachtClub", "ApeCoin", "BoredApeYachtClub"]
+        lab.expect(form.locator(".nbext-name:visible")).to_have_text(found)
+        lab.expect(page.locator(".nbext-snapshot")).to_be_hidden()
     assert lab.leaving(requests) == []
 
 
@@ -76,14 +73,14 @@ def test_the_other_forms_and_the_card_work_under_voila_too(server, context, sign
         counted = builder.locator(".nbext-big")
         counted.wait_for()
         assert counted.inner_text() == card.locator(".nbext-facts td").first.inner_text()
-        assert builder.get_by_role("button", name="Copy cell").is_visible()
-        assert builder.locator(".nbext-insert").count() == 0
+        lab.expect(builder.get_by_role("button", name="Copy cell")).to_be_visible()
+        lab.expect(builder.locator(".nbext-insert")).to_have_count(0)
         builder.locator(".nbext-run").click()
         builder.get_by_text("segment holds", exact=False).wait_for()
         card.get_by_role("button", name="Save CSV").click()
         card.get_by_text("Saved ", exact=False).wait_for()
         page.set_viewport_size({"width": 1000, "height": 2800})
         page.screenshot(path=lab.ARTEFACTS / "voila-all.png")
-        assert page.locator(".nbext-snapshot:visible").count() == 0
+        lab.expect(page.locator(".nbext-snapshot:visible")).to_have_count(0)
     assert signups().count("by.voila@example.org") == 1
     assert lab.leaving(requests) == []

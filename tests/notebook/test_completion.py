@@ -54,7 +54,7 @@ def offered(session, cell):
     before, _, _ = cell.partition("|")
     lines = cell.replace("|", "").split("\n")
     found = offers(session, lines, before.count("\n"), len(before.rpartition("\n")[2]))
-    return found and found[:2]
+    return found and (found.typed, list(found.words))
 
 
 def quoted(names):
@@ -236,8 +236,16 @@ def test_ipythons_completer_offers_ours_and_nothing_else(shell, session):
     assert "import" in [one.text for one in other]
 
 
-def test_each_word_is_offered_with_its_type_and_a_line_of_help(shell, session):
+def test_each_word_is_offered_with_its_type_and_a_line_of_help(
+    shell, session, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("address\n")
+    session.settings.set("data_dir", str(tmp_path))
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "loyal.json").write_text("{}")
     shell.ip.user_ns["whales"] = pd.DataFrame({"address": ["0x1"]})
+    shell.ip.user_ns["whales"].attrs["nbext"] = {}
     wanted = {
         '%%segment_query\n{"tok': (
             "token",
@@ -249,18 +257,48 @@ def test_each_word_is_offered_with_its_type_and_a_line_of_help(shell, session):
         ),
         '%%segment_query\n{"token": {"token": "USD': ("USDC", "token: 0x1 on ethereum"),
         '%%segment_query\n{"chain": "polygon-z': ("polygon-zkevm", "chain"),
-        '%%segment_query\n{"wallet": {"in": {{wha': ("whales", "variable"),
+        '%%segment_query\n{"wallet": {"in": {{wha': ("whales", "variable: DataFrame"),
+        '%%segment_query\n{"wallet": {"in": {{whales.ad': ("whales.address", "column: of whales"),
+        '%%segment_query\n{"wallet": {"in": "@': ("@mine.csv", "file: a list of wallets"),
+        '%%segment_query\n{"token": {"token": "UNI"}, "orderBy": "-': (
+            "-UNI_balance",
+            "column: the largest first",
+        ),
+        '%%segment_query\n{"transfer": {"direction": "mi': (
+            "mint",
+            "value: The wallet received (in), sent (out), either (any), or was minted to or burned …",
+        ),
+        '%%segment_query --top 5 --by UN|\n{"token": {"token": "UNI"}}': ("UNI_balance", "column"),
+        "%%segment_query --from l": ("loyal", "saved query"),
+        "%%segment_query --operator O": ("OR", "value: how the conditions combine (default AND)"),
+        "%token sea": ("search", "command: search by name or symbol"),
+        "%token ethereum US": ("USDC", "token: 0x1 on ethereum"),
+        "%nft eth": ("ethereum", "chain"),
+        "%segment wha": ("whales", "variable: DataFrame"),
+        "%nbext schema tok": ("token", "condition: Wallets that hold an ERC20 token"),
+        "%nbext overlap UNIP": ("UNIPUNK", "collection: 0x4 on ethereum"),
+        "%nbext unset lim": (
+            "limit",
+            "setting: Rows that a segment returns when no limit is given",
+        ),
+        "%nbext ingest --ch": (
+            "--chain",
+            "option: the chain of files that do not name one: ethereum, 10, eip155:137, ...",
+        ),
         "%segment abc --ou": ("--out", "option: store the result in this variable"),
         "%nbext histor": (
             "history",
             "command: list this session's queries, on a --card to edit them; with a number, run that …",
         ),
-        "%nbext set frame pol": ("polars", "value"),
+        "%nbext set frame pol": ("polars", "value: Library of the tables that calls return"),
     }
     with warnings.catch_warnings(), provisionalcompleter():
         warnings.simplefilter("ignore", DeprecationWarning)
         found = {
-            cell: next(iter(shell.ip.Completer.completions(cell, len(cell)))) for cell in wanted
+            cell: next(
+                iter(shell.ip.Completer.completions(cell.replace("|", ""), (cell + "|").index("|")))
+            )
+            for cell in wanted
         }
     assert {cell: (one.text, one.type) for cell, one in found.items()} == wanted
 
@@ -349,7 +387,7 @@ def test_a_strangers_symbol_that_would_break_out_of_its_place_is_not_offered(ses
 def test_symbols_of_our_service_are_offered_before_any_answer_and_without_waiting(shell):
     shell.run("%nbext connect")
     vocabulary = current_session().vocabulary
-    assert vocabulary.symbols("token", "base", "no such symbol") == []
+    assert vocabulary.symbols("token", "base", "no such symbol") == {}
     vocabulary.fetch("token", "ethereum")
     vocabulary.fetch("collection", "ethereum")
     assert offered(current_session(), "%token ethereum UN|") == ("UN", ["UNI"])

@@ -12,8 +12,8 @@ import pytest
 
 from nbext.core.untrusted_text import html
 from nbext.errors import NotFound, UsageError
+from nbext.notebook.cell.body import laid_out
 from nbext.notebook.results.tables import as_html, as_text
-from nbext.notebook.run.query import compact_json
 from nbext.notebook.run.root import MAGICS, NBEXT
 from nbext.notebook.session import current_session
 from nbext.settings import SETTINGS, Settings
@@ -515,7 +515,7 @@ def test_a_request_that_is_shown_is_the_same_json_in_lines_that_fit():
             "token": {"token": "UNI", "balance": {"min": "1"}},
         },
     }
-    shown = compact_json(body)
+    shown = laid_out(body, 100)
     assert json.loads(shown) == body
     assert shown.splitlines()[:5] == [
         "{",

@@ -83,7 +83,7 @@ def test_status_shows_the_new_data_and_completion_forgets_the_symbols_of_the_old
         said = shell.run("%nbext status").printed
         assert "nbext: new data: ethereum to block 18,000,001." in said
         assert "data      ingested data\nchains    ethereum to block 18,000,001\n" in said
-        assert current_session().vocabulary.symbols("token", "ethereum") == []
+        assert current_session().vocabulary.symbols("token", "ethereum") == {}
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import datetime
+import json
 import math
 import os
 import re
@@ -317,3 +318,15 @@ def _single_column(frame: Any) -> Any:
             f"choose one column, such as [{choice!r}]"
         )
     return frame[names[0]]
+
+
+def laid_out(value: Any, width: int, name: str | None = None, indent: str = "") -> str:
+    """Return JSON in which what fits on a line of this width is on one line; after its name, where it has one."""
+    start = f"{indent}{json.dumps(name, ensure_ascii=False)}: " if name is not None else indent
+    line = start + json.dumps(value, default=str, ensure_ascii=False)
+    if len(line) <= width or not value or not isinstance(value, dict | list):
+        return line
+    members = value.items() if isinstance(value, dict) else ((None, one) for one in value)
+    inside = ",\n".join(laid_out(one, width, key, f"{indent}  ") for key, one in members)
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{start}{opening}\n{inside}\n{indent}{closing}"

@@ -97,11 +97,11 @@ class Card(Form):
             section("First rows", frame_html(self.frame)),
             section("Condition by condition", funnel),
             *map(self._spread, self._amounts()),
-            section("The same query as a cell", code_html(self.cell())),
+            section("The same query as a cell", code_html(self.magic())),
         ]
         return "".join(sections)
 
-    def cell(self) -> str:
+    def magic(self) -> str:
         """Return the cell that runs the same query."""
         limit = self.known.limit
         # A number or nothing: of a segment that was read by its id, this is what the service answered.
@@ -139,7 +139,7 @@ class Card(Form):
         """Return the card itself, without its buttons."""
         facts = "\n".join(f"{name}: {visible(value)}" for name, value in facts_of(self.frame))
         words = f"\nWallets that {visible(self.words, 2000)}" if self.words else ""
-        return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}{words}\n{self.cell()}")
+        return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}{words}")
 
 
 class HistoryCard(Form):
@@ -172,6 +172,10 @@ class HistoryCard(Form):
             "".join(f"<p>{_asked_html(shown)}</p>" for shown in self.rows),
             "\n".join([self.title, *lines]),
         )
+
+    def magic(self) -> str:
+        """Return the line that runs the last query again."""
+        return f"%nbext history {self.rows[0]['number']}" if self.rows else ""
 
 
 def _asked_html(shown: Mapping[str, Any]) -> str:
@@ -356,8 +360,7 @@ class ContractCard(Form):
         if self.bins:
             title = f"How much its {sum(count for _, count in self.bins):,} holders have"
             below = section(title, bars_html(self.bins, unit) + below)
-        cell = cell_text("holders", self.filters(), "AND", None)
-        below += section("Its holders as a cell", code_html(cell))
+        below += section("Its holders as a cell", code_html(self.magic()))
         marks = f"<p>{marks_html(self.contract)}</p>"
         return (
             f"{image_html(self.contract.get('logo'), images)}{facts_html(self.facts)}{marks}{below}"
@@ -367,3 +370,7 @@ class ContractCard(Form):
         """Return the card itself, without its button."""
         facts = "\n".join(f"{name}: {visible(value)}" for name, value in self.facts)
         return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}")
+
+    def magic(self) -> str:
+        """Return the cell that finds its holders."""
+        return cell_text("holders", self.filters(), "AND", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -11,22 +12,23 @@ from functools import cached_property
 from typing import Any
 
 from IPython import display as ipython
+from IPython.core.getipython import get_ipython
 
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
 from nbext.notebook.views.parts import MAX_MESSAGE
-from nbext.notebook.views.view import Task, View, ViewPart, attempt, view_file
+from nbext.notebook.views.view import MARKUP, Task, View, ViewPart, attempt
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
 _update_display: Any = ipython.update_display
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-# On one line and without its comment: each snapshot in a notebook holds it.
-TWIN = " ".join(view_file("twin.css").partition("*/")[2].split())
 # A thread without work ends after this many seconds; the next request starts another. A form that stands open all
 # day would otherwise hold its threads all day.
 IDLE = 30.0
+# So long a terminal waits for a search or a count: it shows no answer that comes later.
+PATIENCE = 30.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Form(ViewPart, ABC):
         self.members = members
         for part in self.walk():
             part.on_error = part.on_error or self.failed
-        classes = "nbext-form nbext-wide" if wide else "nbext-form"
+        classes = f"nbext-box nbext-form{' nbext-wide' * wide}"
         self.show(title=visible(self.title), hint=visible(self.hint, None), classes=classes)
 
     def say(self, text: str, kind: str = "info", *, running: bool = False) -> None:
@@ -94,6 +96,15 @@ class Form(ViewPart, ABC):
     def snapshot(self) -> Snapshot:
         """Return the form's state, without any key or e-mail address."""
 
+    def magic(self) -> str:
+        """Return what to type to have the same without the form, or nothing."""
+        return ""
+
+    def text(self) -> str:
+        """Return the form's state as text, and what to type to have the same without the form."""
+        instead = self.magic()
+        return self.snapshot().text + (f"\nWithout the form, type:\n{instead}" if instead else "")
+
     def renew(self) -> None:
         """Update the static snapshot to the form's present state."""
         if self._shown:
@@ -103,20 +114,26 @@ class Form(ViewPart, ABC):
         made, own = self.snapshot(), self.widget.snapshot
         # With its styles inside: it is what converted notebooks have, and other front ends.
         body = (
-            f'<div class="nbext-snapshot {own} mathjax_ignore tex2jax_ignore"><style>{TWIN}</style>'
+            f'<div class="nbext-box nbext-snapshot {own} mathjax_ignore tex2jax_ignore"><style>{MARKUP}</style>'
             f'<div class="nbext-title">{html(self.title)}</div>{made.html}</div>'
         )
-        return {"text/html": body, "text/plain": made.text}
+        return {"text/html": body, "text/plain": self.text()}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
         return {
             VIEW: view,
-            "text/html": f"<b>{html(self.title)}</b> <small>(run the cell for the live form)</small>",
+            "text/html": "<small>(run the cell for the live form)</small>",
             "text/plain": f"{visible(self.title)} (run the cell for the live form)",
         }
 
     def _ipython_display_(self) -> None:
+        # Not imported for this: where the shell is a terminal's, it is loaded.
+        terminal = sys.modules.get("IPython.terminal.interactiveshell")
+        if terminal and isinstance(get_ipython(), terminal.TerminalInteractiveShell):
+            self.background.join(PATIENCE)
+            print(self.text())
+            return
         _display(self._repr_mimebundle_(), raw=True)
         _display(self._snapshot_bundle(), raw=True, display_id=self.widget.snapshot)
         self._shown = True

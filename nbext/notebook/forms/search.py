@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
 from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_SEARCH_TERM
+from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.builder import Edit
@@ -27,7 +28,7 @@ from nbext.notebook.forms.markup import (
 )
 from nbext.notebook.forms.variable import Variable
 from nbext.notebook.results.deliver import own_table
-from nbext.notebook.results.tables import is_missing, rows_html
+from nbext.notebook.results.tables import as_text, is_missing, rows_html
 from nbext.notebook.views.parts import Box, Button, InputField, Markup, row
 from nbext.notebook.views.view import ViewPart
 
@@ -319,14 +320,20 @@ class SearchForm(Form):
             return Snapshot(f"<p>{lines_html(text)}</p>", f"{self.title}: {visible(text)}")
         shown = self.answered or self.question
         asked = f"'{visible(shown.term)}' in {LABELS[shown.kind]} on {shown.chain}"
-        rows = [result_cells(result) for result in self.results]
-        table = rows_html(own_table(rows, list(HEADS)))
+        table = own_table([result_cells(result) for result in self.results], list(HEADS))
         picked = facts_html(self.detail.facts) if self.picked is not None else ""
-        text = "\n".join("  ".join(map(visible, cells)) for cells in rows)
         return Snapshot(
-            f"<p>{html(asked, None)}: {html(self.message)}</p>{table}{picked}",
-            f"{self.title}: {asked}: {visible(self.message)}\n{text}",
+            f"<p>{html(asked, None)}: {html(self.message)}</p>{rows_html(table)}{picked}",
+            f"{self.title}: {asked}: {visible(self.message)}\n{as_text(table)}",
         )
+
+    def magic(self) -> str:
+        """Return the magics that search for what the fields say."""
+        kind, chain = self.kind.value, visible(self.chain.value)
+        of = f" --type {kind}" if kind.startswith("erc") else ""
+        magics = {EVERYTHING: ("%token", "%nft"), "token": ("%token",)}.get(kind, ("%nft",))
+        term = visible(self.term.value.strip() or "TERM")
+        return "\n".join(f'{magic} search "{term}" --chain {chain}{of}' for magic in magics)
 
 
 class Detail:
@@ -396,11 +403,11 @@ class Detail:
 
 def contract_facts(metadata: Mapping[str, Any]) -> list[tuple[str, object]]:
     """Return what is known of a contract, each with its label."""
-    return [
-        (label, number_text(metadata[key]))
-        for label, key in FACTS
-        if not is_missing(metadata.get(key))
-    ]
+    known = {key: value for key, value in metadata.items() if not is_missing(value)}
+    supply, decimals = known.get("totalSupply"), known.get("decimals")
+    if isinstance(decimals, int) and str(supply).isdecimal():
+        known["totalSupply"] = units_text(str(supply), decimals)
+    return [(label, number_text(known[key])) for label, key in FACTS if key in known]
 
 
 def is_token(result: Mapping[str, Any]) -> bool:

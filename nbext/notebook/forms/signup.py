@@ -110,6 +110,10 @@ class SignUpForm(Form):
         text = self.message or "No sign-up was sent."
         return Snapshot(f"<p>{html(text, None)}</p>", f"{self.title}: {visible(text, 500)}")
 
+    def magic(self) -> str:
+        """Return the call that signs an address up: no magic does, as its line would be saved with the address."""
+        return 'nbext.connect().sign_up("name@example.org")'
+
 
 def what_is_wrong(address: str) -> str:
     """Return why a text is not an e-mail address, or an empty text; without any request."""

@@ -18,7 +18,6 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook.line import Args, Option
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
-from nbext.notebook.results.progress import is_terminal
 from nbext.settings import Settings
 
 if TYPE_CHECKING:
@@ -132,8 +131,6 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     value = converted(frame, args, session.settings)
     if args["explore"]:
         put(session, args, value)
-        if is_terminal(session.shell):
-            return value
         return forms().explore(frame, client=session.client)
     written = args["to"] is not None or args["page"] is not None
     return None if written and args["out"] is None else put(session, args, value)

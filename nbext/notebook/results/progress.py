@@ -165,10 +165,3 @@ def view_for(shell: object, *, wanted: bool = True) -> NotebookView | TerminalVi
         return NotebookView()
     # In a file, a line that is written over itself is noise.
     return TerminalView() if sys.stderr.isatty() else None
-
-
-def is_terminal(shell: object) -> bool:
-    """Return whether a shell is a terminal's, which shows text alone: no form, no page."""
-    # Not imported for this: where it is a terminal's, it is loaded.
-    module = sys.modules.get("IPython.terminal.interactiveshell")
-    return module is not None and isinstance(shell, module.TerminalInteractiveShell)

@@ -48,12 +48,13 @@ _LABEL = "id"
 _MONO = "var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,monospace))"
 _DIGITS = re.compile(r"-?[\d,]+(\.\d+)?")
 # Small, as it goes along with each table. An address is whole in the page, so that it can be searched and copied, and
-# cut to the eye alone.
+# cut to the eye alone. JupyterLab's own rules, which put all texts to the right, have two classes.
 _STYLE = (
     ".nbext-result{overflow-x:auto}.nbext-result p{margin:.3em 0;font-size:90%;opacity:.8}"
-    "table.nbext-rows td,table.nbext-rows th{text-align:left;padding:.25em .7em;white-space:nowrap;max-width:24em;"
-    "overflow:hidden;text-overflow:ellipsis;unicode-bidi:isolate}"
-    f"table.nbext-rows .n{{text-align:right}}table.nbext-rows td.n,table.nbext-rows td.a{{font-family:{_MONO}}}"
+    ".nbext-result table.nbext-rows td,.nbext-result table.nbext-rows th{text-align:left;padding:.25em .7em;"
+    "white-space:nowrap;max-width:24em;overflow:hidden;text-overflow:ellipsis;unicode-bidi:isolate}"
+    ".nbext-result table.nbext-rows .n{text-align:right}"
+    f"table.nbext-rows td.n,table.nbext-rows td.a{{font-family:{_MONO}}}"
     ".nbext-rows td.a span{user-select:all}.nbext-rows td.a i{font-size:0}"
     '.nbext-rows td.a i::after{content:"\\2026";font-size:var(--jp-ui-font-size1,13px)}'
     "table.nbext-whole td{white-space:normal;max-width:none}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,10 @@ _SINCE = Option(
 )
 
 
-def _completes(session: Session, done: list[str], typed: str) -> Iterable[str]:
+def _completes(session: Session, done: list[str], typed: str) -> Mapping[str, str]:
     """Return symbols, which stand for their holders."""
-    chain = session.settings["chain"]
-    return [
-        *session.vocabulary.symbols("token", chain, typed),
-        *session.vocabulary.symbols("collection", chain, typed),
-    ]
+    symbols, chain = session.vocabulary.symbols, session.settings["chain"]
+    return symbols("token", chain, typed) | symbols("collection", chain, typed)
 
 
 @Command(

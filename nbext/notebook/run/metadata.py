@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from nbext.core.wire import SEARCH_TYPES
 from nbext.errors import NbextError, NotFound, UsageError, ValidationError
 from nbext.notebook.line import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import RESULT, deliver, put
-from nbext.notebook.schema import Kind
+from nbext.notebook.schema import Kind, help_line
 
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 _LISTED = 100
 
 
-def _completes(kind: Kind, session: Session, done: list[str], typed: str) -> Iterable[str]:
+def _completes(kind: Kind, session: Session, done: list[str], typed: str) -> Mapping[str, str]:
     if not done:
-        return ["search", *session.vocabulary.chains]
-    return session.vocabulary.symbols(kind, done[0], typed) if done[0] != "search" else ()
+        return {
+            "search": help_line("command", "search by name or symbol"),
+            **session.vocabulary.chains,
+        }
+    return session.vocabulary.symbols(kind, done[0], typed) if done[0] != "search" else {}
 
 
 _SEARCH = (

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.errors import AuthError, NotFound, TransportError, UsageError
-from nbext.notebook.cell.body import Body
+from nbext.notebook.cell.body import Body, laid_out
 from nbext.notebook.cell.request import ON_LINE, SegmentQuery, query_of
 from nbext.notebook.line import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results import deliver
 from nbext.notebook.results.deliver import RESULT
 from nbext.notebook.results.numbers import rows_in_words
 from nbext.notebook.run import analysis, background
-from nbext.notebook.schema import json_names
+from nbext.notebook.schema import variables_in_words
 from nbext.notebook.session import Session, saved_query
 
 if TYPE_CHECKING:
@@ -115,10 +115,14 @@ SEGMENT_QUERY = Grammar(
 )
 
 
-def _tables_of_segments(session: Session, done: list[str], typed: str) -> Iterable[str]:
+def _tables_of_segments(session: Session, done: list[str], typed: str) -> Mapping[str, str]:
     # The id of a table's segment is 40 letters that nobody types; the table's name stands for it.
-    names = () if done else json_names(session.names)
-    return [name for name in names if "nbext" in getattr(session.names[name], "attrs", {})]
+    tables = {} if done else variables_in_words(session.names)
+    return {
+        name: words
+        for name, words in tables.items()
+        if "nbext" in getattr(session.names[name], "attrs", {})
+    }
 
 
 SEGMENT = Grammar(
@@ -381,7 +385,7 @@ def print_request(client: Client, query: SegmentQuery) -> None:
     )
     print(
         f"{request['method']} {visible(request['url'])}\n{_JSON_HEADER}\nx-api-key: (not shown)\n\n"
-        f"{_lines(compact_json(request['body']))}\n\n{listed}{checked}\n\n"
+        f"{_lines(laid_out(request['body'], WIDTH))}\n\n{listed}{checked}\n\n"
         # The key stays in the variable that the user's terminal has it in.
         f"curl -X {request['method']} {shlex.quote(request['url'])} -H '{_JSON_HEADER}' "
         f'-H "x-api-key: $NBEXT_API_KEY" -d {body}'
@@ -408,20 +412,3 @@ def _explanation(client: Client, query: SegmentQuery) -> Mapping[str, Any]:
 def _lines(text: str) -> str:
     # SQL and plans are the service's text: hidden characters in them are made visible too.
     return "\n".join(visible(line, None) for line in text.splitlines())
-
-
-def compact_json(value: Any, name: str | None = None, indent: str = "") -> str:
-    """Return JSON in which what fits on a line is on one line; after its name, where it has one."""
-    start = f"{indent}{json.dumps(name, ensure_ascii=False)}: " if name is not None else indent
-    line = start + json.dumps(value, default=str, ensure_ascii=False)
-    if len(line) <= WIDTH or not value or not isinstance(value, dict | list):
-        return line
-    deeper = indent + "  "
-    if isinstance(value, list):
-        items, (opening, closing) = [compact_json(item, None, deeper) for item in value], "[]"
-    else:
-        items, (opening, closing) = (
-            [compact_json(item, key, deeper) for key, item in value.items()],
-            "{}",
-        )
-    return f"{start}{opening}\n" + ",\n".join(items) + f"\n{indent}{closing}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -207,7 +207,7 @@ def _save(session: Session, args: Args, name: str | None = None, number: str | N
     "list the conditions of the segment language, or the fields of one",
     (OUT,),
     ('%nbext schema activity -o fields\nfields["field"].tolist()',),
-    completes=lambda session, done, typed: schema.keys(
+    completes=lambda session, done, typed: schema.keys_in_words(
         session.vocabulary.schema or {}, ["filters"]
     ),
 )
@@ -313,9 +313,12 @@ class _ShellParser(argparse.ArgumentParser):
         # argparse would end the process.
         raise UsageError(f"{self.prog}: {message}. `{self.prog} --help` lists the options.")
 
-    def flags(self) -> list[str]:
-        """Return the options of the command."""
-        return sorted(flag for one in self._actions for flag in one.option_strings)
+    def flags(self) -> dict[str, str]:
+        """Return the options of the command, and what completion says of each."""
+        found = {flag: one.help for one in self._actions for flag in one.option_strings}
+        return {
+            flag: schema.help_line("option", words or "") for flag, words in sorted(found.items())
+        }
 
     def asks_for_help(self, words: Sequence[str]) -> bool:
         """Print the command's help where a line asks for it, or lacks what it must have."""
@@ -477,10 +480,10 @@ def _notes() -> str:
     )
 
 
-def _completes(session: Session, done: list[str], typed: str) -> Any:
+def _completes(session: Session, done: list[str], typed: str) -> Mapping[str, str]:
     if not done:
-        return COMMANDS
-    return COMMANDS[done[0]].completes(session, done, typed) if done[0] in COMMANDS else ()
+        return {name: schema.help_line("command", one.help) for name, one in COMMANDS.items()}
+    return COMMANDS[done[0]].completes(session, done, typed) if done[0] in COMMANDS else {}
 
 
 NBEXT = Grammar(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError, did_you_mean
 from nbext.notebook.line import KEY_REFUSED, Args, Command
 from nbext.notebook.results.deliver import OUT, own_table, put
+from nbext.notebook.schema import help_line
 from nbext.notebook.session import check_address
 from nbext.settings import SETTINGS, setting_named
 
@@ -16,16 +17,18 @@ if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
 
-def _completes(session: Session, done: list[str], typed: str) -> Iterable[str]:
+def _completes(session: Session, done: list[str], typed: str) -> Mapping[str, str]:
     """Return the names of settings, and after `set NAME` the values that it may have."""
+    settings = {one.name: one for one in SETTINGS}
     if len(done) == 1 or done[0] == "unset":
-        return session.settings.all()
-    setting = next((one for one in SETTINGS if one.name == done[1]), None)
+        return {name: help_line("setting", one.help) for name, one in settings.items()}
+    setting = settings.get(done[1])
     if setting is None:
-        return ()
+        return {}
     if setting.name == "chain":
         return session.vocabulary.chains
-    return ("true", "false") if setting.kind is bool else setting.choices
+    values = ("true", "false") if setting.kind is bool else setting.choices
+    return dict.fromkeys(values, help_line("value", setting.help))
 
 
 @Command(

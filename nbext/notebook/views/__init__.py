@@ -17,6 +17,6 @@ source.js   a table that is in the page whole: sorted, filtered and summed up ex
 table.js    a table over a source: the rows and columns in sight
 page.js     a page from disk, without Python
 app.js      the kinds of parts; draws a widget, then hides its snapshot
-style.css   the looks of all parts
-twin.css    the looks of snapshots, which are inside of each
+markup.css  the looks of a form's frame and of Python's HTML, which each snapshot has inside
+style.css   the looks of the other parts
 """

@@ -35,7 +35,6 @@ export class Beside {
   draw(tree) {
     const { json } = this;
     if (active(json) !== json && json.value !== tree.json) json.value = tree.json;
-    json.rows = Math.min(16, 2 + json.value.split("\n").reduce((rows, one) => rows + Math.ceil((one.length + 1) / 44), 0));
     text(this.error, tree.jsonError);
     put(json, "aria-invalid", String(tree.jsonError !== ""));
     put(json, "aria-describedby", tree.jsonError ? this.error.id : null);

@@ -27,7 +27,9 @@ def view_file(name: str) -> str:
 
 
 MODULES = [[name, view_file(name)] for name in _ORDER]
-STYLE = view_file("style.css")
+# Of this the snapshot in a notebook holds a copy: on one line and without its comment.
+MARKUP = " ".join(view_file("markup.css").partition("*/")[2].split())
+STYLE = MARKUP + view_file("style.css")
 _DIGEST = hashlib.sha256(json.dumps([MODULES, STYLE]).encode()).hexdigest()[:12]
 _ids = itertools.count(1)
 Task = Callable[[], object]

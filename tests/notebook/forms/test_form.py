@@ -78,7 +78,7 @@ def test_a_snapshot_carries_its_styles_each_scoped_to_it_and_one_set_for_print()
     rules = re.sub(r"@media print \{(.*)\}", r"\1", style)
     assert "@media print {" in style
     selectors = [one for rule in re.findall(r"([^{}]+)\{", rules) for one in rule.split(",")]
-    assert [one for one in selectors if not one.strip().startswith(".nbext-snapshot")] == []
+    assert [one for one in selectors if not one.strip().startswith(".nbext-box")] == []
     assert not re.search(r"url\(|@import|/\*", style)
 
 

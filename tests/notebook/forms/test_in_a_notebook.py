@@ -330,7 +330,7 @@ def test_the_cell_of_a_form_asks_for_as_many_rows_as_the_form(shell):
         form.limit.type("5")
         assert form.cell().startswith("%%segment_query mine --limit 5\n")
         card = shell.value('%segment {"token": {"token": "USDC"}} --limit 4 --card')
-        assert card.cell() == '%%segment_query --limit 4\n{"token": {"token": "USDC"}}'
+        assert card.magic() == '%%segment_query --limit 4\n{"token": {"token": "USDC"}}'
         assert nbext.segment_form(card.frame).limit.value == "4"
     finally:
         shell.run("%nbext unset limit")

@@ -11,10 +11,11 @@ from typing import Any
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
+from nbext.notebook.cell.body import laid_out
 from nbext.notebook.forms.builder.tree import OTHER, Group, Join, Line, Part, Tree
 
-# JSON of at most this many characters goes on one line: a notebook's cell is about that wide.
-WIDTH = 72
+# A line of JSON is at most so long: a notebook's cell is about that wide.
+WIDTH = 80
 JOINS: dict[str, Join] = {"AND": "all", "OR": "any"}
 
 
@@ -154,7 +155,7 @@ def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
 
 def json_text(value: Any) -> str:
     """Return JSON for a cell: no hidden character in it, and nothing that a cell would take for a placeholder."""
-    text = _laid_out(value, "")
+    text = laid_out(value, WIDTH)
     # Only texts can hold two opening braces in a row, and a cell would take them for {{name}}.
     text = text.replace("{{", "{\\u007b")
 
@@ -162,23 +163,6 @@ def json_text(value: Any) -> str:
         return found[0] if visible(found[0]) == found[0] else json.dumps(found[0])[1:-1]
 
     return re.sub(r"[^\n -~]", escaped, text)
-
-
-def _laid_out(value: Any, indent: str) -> str:
-    """Return JSON whose small parts stand on one line each, as a person would write it."""
-    line = json.dumps(value, ensure_ascii=False)
-    if len(line) <= WIDTH or not isinstance(value, dict | list) or not value:
-        return line
-    inner = indent + "  "
-    if isinstance(value, dict):
-        around = "{}"
-        parts = [
-            f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(one, inner)}"
-            for key, one in value.items()
-        ]
-    else:
-        around, parts = "[]", [_laid_out(one, inner) for one in value]
-    return f"{around[0]}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{around[1]}"
 
 
 def cell_text(name: str, filters: Mapping[str, Any], operator: str, limit: int | None) -> str:

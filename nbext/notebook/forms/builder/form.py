@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PAUSE = 0.6
 # Wallets that are named beside the counts.
 FEW = 3
+EXAMPLE = '%%segment_query segment\n{"token": {"token": "UNI"}}'
 INSERTED = (
     "The cell appears below the next cell that you run. If none appears, click the text of the cell in this form "
     "and copy it."
@@ -365,12 +366,12 @@ class SegmentForm(Editing):
         counted = "" if self.matched is None else f"{self.matched:,} wallets match."
         text = counted or self.missing() or self.message
         rows = "" if self.frame is None else f"<p>{html(self.message)}</p>{frame_html(self.frame)}"
-        cell, code = (
-            (self.cell(), code_html(self.cell())) if self.edits.now.root.members else ("", "")
-        )
-        return Snapshot(
-            f"<p>{html(text, 500)}</p>{code}{rows}", f"{self.title}: {visible(text)}\n{cell}"
-        )
+        code = code_html(self.cell()) if self.edits.now.root.members else ""
+        return Snapshot(f"<p>{html(text, 500)}</p>{code}{rows}", f"{self.title}: {visible(text)}")
+
+    def magic(self) -> str:
+        """Return the cell that runs the query; of one without conditions, an example."""
+        return self.cell() if self.edits.now.root.members else EXAMPLE
 
 
 @dataclass

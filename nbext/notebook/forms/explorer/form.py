@@ -22,7 +22,7 @@ from nbext.notebook.forms.markup import code_html, facts_html, is_repeated
 from nbext.notebook.forms.variable import Variable
 from nbext.notebook.results.deliver import checked_file
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
-from nbext.notebook.results.tables import rows_html
+from nbext.notebook.results.tables import as_text, rows_html
 from nbext.notebook.views.parts import Button, Markup, row
 from nbext.notebook.views.view import ViewPart
 
@@ -228,8 +228,10 @@ class Explorer(Form):
     def snapshot(self) -> Snapshot:
         """The first of the rows that match, and of which they are."""
         hint = f'<div class="nbext-note">{html(self.hint, None)}</div>'
-        words = f"{hint}<p>{html(self.in_words())}</p>"
         few = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()]
+        of = f"; the first {len(few)} are shown" if len(few) < len(self.rows) else ""
+        counted = f"{self.in_words()}{of}"
+        words = f"{hint}<p>{html(counted)}</p>"
         names = [column.name for column in self.columns]
         asked = {
             "Filters": {names[place]: value for place, value in self._used()},
@@ -238,4 +240,4 @@ class Explorer(Form):
         }
         facts = facts_html(fact for fact in asked.items() if fact[1])
         drawn = f"{words}{facts}{rows_html(few)}{self.code.value}"
-        return Snapshot(drawn, f"{self.title}: {self.in_words()}")
+        return Snapshot(drawn, f"{self.title}: {counted}\n{as_text(few)}")

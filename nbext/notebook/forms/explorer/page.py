@@ -50,7 +50,7 @@ def write_page(table: pd.DataFrame, path: Path, *, title: str) -> None:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f'<meta name="viewport" content="width=device-width"><title>{words}</title><style>{style}</style></head>'
-        f'<body><main class="nbext-form nbext-page"><h1>{words}</h1>{"".join(_about(table))}'
+        f'<body><main class="nbext-box nbext-form nbext-page"><h1>{words}</h1>{"".join(_about(table))}'
         f'<div id="nbext-table" role="status">Unpacking {html(size_in_words(table))} ...</div></main>'
         f'<script type="application/octet-stream" id="nbext-data" data-name="{name}">{data}</script>'
         f'<script type="module">{script}</script></body></html>\n'
