@@ -41,8 +41,9 @@ def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_sh
     assert notebook.output(1) == "[['BAYC', 'ERC721']]"
     # JupyterLab itself puts all to the right.
     notebook.run_cell(2)
-    page.locator(".nbext-result td").first.wait_for()
-    assert page.locator(".nbext-result").evaluate(ALIGNED) == ["a left", "left", "n right"]
+    shown = page.locator(".jp-OutputArea-executeResult .nbext-result")
+    shown.locator("td").first.wait_for()
+    assert shown.evaluate(ALIGNED) == ["a left", "left", "n right"]
     saved = notebook.save()
     server.end_sessions()
     saved["metadata"].pop("kernelspec")
