@@ -35,9 +35,12 @@ def sync(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def whole_file(target: Path, *, mode: int = PRIVATE, overwrite: bool = True) -> Iterator[Path]:
+def whole_file(
+    target: Path, *, mode: int = PRIVATE, overwrite: bool = True, flush: bool = True
+) -> Iterator[Path]:
     """Lend a path to write to; at the end it becomes the target in one step, or nothing is left.
 
+    What is not flushed may be gone, or cut, after a power cut: only for files whose readers prove them.
     FileExistsError: the target exists at the end, and ``overwrite`` is false.
     """
     part = _aside(target)
@@ -45,13 +48,15 @@ def whole_file(target: Path, *, mode: int = PRIVATE, overwrite: bool = True) -> 
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield part
-        sync(part)
+        if flush:
+            sync(part)
         if overwrite:
             part.replace(target)
         else:
             # A link fails where someone else has made the file meanwhile; a rename would replace it.
             target.hardlink_to(part)
-        sync(target.parent)
+        if flush:
+            sync(target.parent)
     finally:
         part.unlink(missing_ok=True)
 

@@ -209,7 +209,7 @@ class Balances:
             return Divergence("left out", high) if refusal.finding else Divergence("unknown")
         except NodeError:
             return Divergence("unknown")
-        there = {row.log_index for row in window.rows}
+        there = {log.log_index for log in window.logs}
         if not there and self.node.unchecked:
             return Divergence("unknown", high)
         stored = self.coverage.log_indexes_of(contract, high)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.untrusted_text import visible
@@ -32,7 +33,7 @@ _MOST_TEXT = 1000
 _MOST_ITEMS = 2**63 - 1
 # Ids of one log, which are a row each: ERC-2309 advises to mint 5,000 at once.
 _MOST_IDS = 100_000
-_ADDRESS_PAD = "0" * 24
+_ADDRESS_PAD = "0x" + "0" * 24
 # How often a deployment is looked for, and by how much fewer blocks a refused proof goes on.
 _PROOFS, _FEWER = 4, 16
 # The fields of a card that the seven answers are of.
@@ -45,18 +46,9 @@ class Unreadable(Exception):
     """A log is not one that its event's ABI allows."""
 
 
-@dataclass(frozen=True)
-class Movement:
-    """One row: who sent what to whom. ``value`` is an amount, or a token id, of which ERC1155 moves ``count``.
-
-    ``place`` is that of the id among those of a batch, which has one log index for all of it; each then has a count.
-    """
-
-    sender: str
-    recipient: str
-    value: int
-    count: int | None = None
-    place: int = 0
+# Who sent what to whom: sender, recipient, value, quantity, place. The value is an amount, or a token id, of which
+# ERC1155 moves a quantity; the place is that of the id among those of a batch, which has one log index for all of it.
+Movement = tuple[str, str, str, str | None, int]
 
 
 def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
@@ -70,31 +62,31 @@ def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
     kind, indexed = topics[0], topics[1:]
     if kind in (TRANSFER, DEPOSIT, WITHDRAWAL):
         # Old tokens index nothing, or the sender alone: the rest is in the data, in the same order.
-        words = [topic[2:] for topic in indexed] + _words(data)
+        words = [*indexed, *_words(data)]
         if len(words) != (3 if kind == TRANSFER else 2):
             raise Unreadable(
                 f"{len(indexed)} indexed fields and {(len(data) - 2) // 2} bytes of data"
             )
         if kind == TRANSFER:
-            return [Movement(_address(words[0]), _address(words[1]), int(words[2], 16))]
+            return [(_address(words[0]), _address(words[1]), _digits(words[2]), None, 0)]
         who = _address(words[0])
         ends = (ZERO_ADDRESS, who) if kind == DEPOSIT else (who, ZERO_ADDRESS)
-        return [Movement(*ends, int(words[1], 16))]
+        return [(*ends, _digits(words[1]), None, 0)]
     if len(indexed) != 3:
         raise Unreadable(f"{len(indexed)} indexed fields of 3")
     if kind == CONSECUTIVE_TRANSFER:
-        first, last, *more = int(indexed[0], 16), *(int(each, 16) for each in _words(data))
+        first, last, *more = (int(each, 16) for each in (indexed[0], *_words(data)))
         if more or not 0 <= last - first < _MOST_IDS:
             raise Unreadable(f"it names more than {_MOST_IDS:,} token ids, or none")
-        ends = _address(indexed[1][2:]), _address(indexed[2][2:])
-        return [Movement(*ends, number, 1, number - first) for number in range(first, last + 1)]
+        ends = _address(indexed[1]), _address(indexed[2])
+        return [(*ends, str(number), "1", number - first) for number in range(first, last + 1)]
     # operator, from, to; then ids and amounts.
-    sender, recipient = _address(indexed[1][2:]), _address(indexed[2][2:])
+    sender, recipient = _address(indexed[1]), _address(indexed[2])
     if kind == TRANSFER_SINGLE:
         words = _words(data)
         if len(words) != 2:
             raise Unreadable(f"{len(words)} words of data, not 2")
-        return [Movement(sender, recipient, int(words[0], 16), _items(int(words[1], 16)))]
+        return [(sender, recipient, _digits(words[0]), _items(int(words[1], 16)), 0)]
     ids, counts = (_numbers(data, place) for place in (0, 1))
     if len(ids) != len(counts):
         raise Unreadable(f"{len(ids)} token ids and {len(counts)} amounts")
@@ -103,27 +95,32 @@ def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
     for number, count in zip(ids, counts, strict=True):
         totals[number] = totals.get(number, 0) + count
     return [
-        Movement(sender, recipient, number, _items(count), place)
+        (sender, recipient, str(number), _items(count), place)
         for place, (number, count) in enumerate(totals.items())
     ]
 
 
-def _items(count: int) -> int:
+def _digits(word: str) -> str:
+    return str(int(word, 16))
+
+
+def _items(count: int) -> str:
     if count > _MOST_ITEMS:
         raise Unreadable("an ERC1155 amount is beyond 2**63 - 1, the largest that nbext stores")
-    return count
+    return str(count)
 
 
 def _words(data: str) -> list[str]:
     if (len(data) - 2) % 64:
         raise Unreadable(f"{(len(data) - 2) // 2} bytes of data are not whole words")
-    return [data[at : at + 64] for at in range(2, len(data), 64)]
+    return [f"0x{data[at : at + 64]}" for at in range(2, len(data), 64)]
 
 
+@lru_cache(1 << 16)
 def _address(word: str) -> str:
     if not word.startswith(_ADDRESS_PAD):
         raise Unreadable("a word that is not an address where one belongs")
-    return "0x" + word[24:].lower()
+    return "0x" + word[26:]
 
 
 def _numbers(data: str, place: int) -> list[int]:
@@ -154,13 +151,14 @@ class ContractMetadata:
     why: str = ""
 
 
-def shown_standard(topics: Sequence[str]) -> str | None:
+@lru_cache
+def shown_standard(event: str, topics: int) -> str | None:
     """Return the standard that a log shows by its event and the number of its topics; None where it shows none."""
-    if topics[0] in (TRANSFER_SINGLE, TRANSFER_BATCH):
+    if event in (TRANSFER_SINGLE, TRANSFER_BATCH):
         return "ERC1155"
     # Of old contracts, which index less, either has the same words.
     by_number = {3: "ERC20", 4: "ERC721"}
-    return by_number.get(len(topics)) if topics[0] in (TRANSFER, CONSECUTIVE_TRANSFER) else None
+    return by_number.get(topics) if event in (TRANSFER, CONSECUTIVE_TRANSFER) else None
 
 
 def read_metadata(

@@ -202,10 +202,10 @@ class Coverage:
         whole = raw.getvalue().to_pybytes()
         digest = hashlib.sha256(whole).hexdigest()[:_DIGITS]
         name = f"{window.first:012d}-{window.last:012d}-{wanted.digest}-{digest}.parquet"
-        with whole_file(self.parts / name, mode=ORDINARY) as path:
+        # Not flushed: of a part that a power cut takes, or cuts, the name is not its bytes', and it is read again.
+        with whole_file(self.parts / name, mode=ORDINARY, flush=False) as path:
             path.write_bytes(whole)
         self.known().update(chain)
-        self.receiving(wanted, window.first, window.last).forget()
 
     def receiving(self, wanted: LogFilter, first: int, last: int) -> Received:
         """Return where the answers of a range are written until it is a part."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 from hashlib import sha256
 from itertools import pairwise
+from operator import attrgetter, or_
 from typing import Any, NamedTuple
 
 from nbext.core.untrusted_text import visible
@@ -27,7 +28,7 @@ NEAR = 64
 # Blocks of one range that are looked at by their receipts, and headers that are asked for before they are looked at.
 _LOOKED_AT, _PIECE = 2, 200
 _RECEIPTS, _TWICE = "eth_getBlockReceipts", 2
-_HASH, _DATA = re.compile("0x[0-9a-fA-F]{64}"), re.compile("0x([0-9a-fA-F]{2})*")
+_HASH, _DATA = re.compile("0x[0-9a-fA-F]{64}"), re.compile("0x[0-9a-fA-F]*")
 _BLOOM = re.compile("0x[0-9a-fA-F]{512}")
 # What is stored of a block, a log and a time; the last one is of the year 9999, as pandas and DuckDB write it.
 _MOST, _MOST_INDEX, _LAST_SECOND = 2**53, 2**32 - 1, 253_402_300_799
@@ -44,38 +45,21 @@ class Header:
     bloom: int | None
 
 
-class TransferRow(NamedTuple):
-    """One row of a range; ``place`` is that among the ids of a batch, ``standard`` the one that its log shows.
-
-    Memory has few of them: a tuple is small.
-    """
-
-    contract: str
-    sender: str
-    recipient: str
-    value: str
-    quantity: str | None
-    place: int
-    tx: str
-    log_index: int
-    block: int
-    standard: str | None
-
-
 @dataclass
 class BlockRange:
-    """A range that was read whole: its rows, and hash and time of blocks by their numbers.
+    """A range that was read whole: its logs, and hash and time of blocks by their numbers.
 
     ``parent`` is the hash of the block before the first one. Each block follows the one before; of most that have no
-    row nothing is stored.
+    log nothing is stored.
     """
 
     first: int
     last: int
-    rows: list[TransferRow]
+    logs: list[Log]
+    # In the order of logs; a row's fields are those of a part's columns.
+    rows: list[tuple[Any, ...]]
     blocks: dict[int, tuple[str, int]]
     parent: str
-    logs: int
 
 
 @dataclass(frozen=True)
@@ -105,7 +89,9 @@ class LogFilter:
 RangeTask = tuple[LogFilter, int, int]
 
 
-class _Log(NamedTuple):
+class Log(NamedTuple):
+    """A log, each field of which is what a log's must be."""
+
     contract: str
     topics: tuple[str, ...]
     data: str
@@ -137,7 +123,7 @@ def read_range(
     """
     # Of one node: another may have the last block, and this one only what comes before it.
     ends = sorted({first, last})
-    logs, *answers = node.together(
+    answer, *answers = node.together(
         [
             ("eth_getLogs", [wanted.filter(first, last)]),
             *(("eth_getBlockByNumber", [hex(number), False]) for number in ends),
@@ -148,7 +134,7 @@ def read_range(
     at_ends = {
         number: _header(answer, number) for number, answer in zip(ends, answers, strict=True)
     }
-    by_block = _logs(logs, wanted, first, last)
+    by_block = _logs(answer, wanted, first, last)
     many = sum(map(len, by_block.values()))
     count = str(many)
     # A gateway may have cut the answer without a word, as some do at 100 or 10,000 logs: it is asked again for less.
@@ -170,8 +156,8 @@ def read_range(
             suspects.append(header)
     for header in suspects:
         _check_receipts(node, wanted, header, by_block.get(header.number, []))
-    rows = _rows(by_block)
-    return BlockRange(first, last, rows, blocks, at_ends[first].parent, many)
+    logs = [log for came in by_block.values() for log in came]
+    return BlockRange(first, last, logs, _rows(logs), blocks, at_ends[first].parent)
 
 
 def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
@@ -188,7 +174,7 @@ def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
     came = by_block.get(block, [])
     _check_logs(header, came)
     blocks = {block: (header.hash, header.timestamp)}
-    return BlockRange(block, block, _rows(by_block), blocks, header.parent, len(came))
+    return BlockRange(block, block, came, _rows(came), blocks, header.parent)
 
 
 def _linked(node: Node, first: int, last: int, known: Mapping[int, Header]) -> Iterator[Header]:
@@ -246,20 +232,29 @@ def _header(value: Any, number: int) -> Header:
 
 
 def _hash(value: Any) -> str:
-    return _hex(value, _HASH, "a hash of 32 bytes")
-
-
-def _hex(value: Any, form: re.Pattern[str], what: str) -> str:
-    if not isinstance(value, str) or not form.fullmatch(value):
-        raise InconsistentAnswer(f"{visible(value, 80)} is not {what}.")
+    if not isinstance(value, str) or not _HASH.fullmatch(value):
+        raise InconsistentAnswer(f"{visible(value, 80)} is not a hash of 32 bytes.")
     return value.lower()
 
 
-def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> dict[int, list[_Log]]:
+# Most values of a log are those of one before: wallets, blocks, times, places.
+_topic = lru_cache(1 << 16)(_hash)
+_block, _index, _place, _time = (
+    lru_cache(1 << 16)(partial(quantity, what=what, most=most))
+    for what, most in (
+        ("block number", _MOST),
+        ("index of a log", _MOST_INDEX),
+        ("index of a transaction", _MOST_INDEX),
+        ("time of a block", _LAST_SECOND),
+    )
+)
+
+
+def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> dict[int, list[Log]]:
     """Return the logs of each block, in order; `InconsistentAnswer` where one is not of the question, or is twice."""
     if not isinstance(logs, list):
         raise InconsistentAnswer(f"The node's logs are not a list: {visible(logs, 80)}.")
-    by_block: dict[int, list[_Log]] = {}
+    by_block: dict[int, list[Log]] = {}
     for raw in logs:
         log = _log(raw)
         if not first <= log.block <= last:
@@ -276,7 +271,7 @@ def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> dict[int, list
             )
         by_block.setdefault(log.block, []).append(log)
     for number, found in by_block.items():
-        found.sort(key=lambda log: log.log_index)
+        found.sort(key=attrgetter("log_index"))
         for before, log in pairwise(found):
             if log.log_index == before.log_index:
                 raise InconsistentAnswer(
@@ -286,25 +281,29 @@ def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> dict[int, list
                 raise InconsistentAnswer(
                     f"The logs of block {number:,} are not in the order of its transactions."
                 )
-    return by_block
+    return dict(sorted(by_block.items()))
 
 
-def _log(raw: Any) -> _Log:
+def _log(raw: Any) -> Log:
     """Return a log, each field of which is what a log's must be."""
-    if isinstance(raw, Mapping) and raw.get("removed"):
-        raise InconsistentAnswer("The node answers with a log that a reorganisation has removed.")
     try:
-        time = raw.get("blockTimestamp")
-        return _Log(
+        if raw.get("removed"):
+            raise InconsistentAnswer(
+                "The node answers with a log that a reorganisation has removed."
+            )
+        data, time = raw["data"], raw.get("blockTimestamp")
+        if not isinstance(data, str) or not _DATA.fullmatch(data) or len(data) % 2:
+            raise InconsistentAnswer(f"{visible(data, 80)} is not bytes as hex.")
+        return Log(
             raw["address"].lower(),
-            tuple(map(_hash, raw["topics"])),
-            _hex(raw["data"], _DATA, "bytes as hex"),
-            quantity(raw["blockNumber"], "block number", _MOST),
-            _hash(raw["blockHash"]),
+            tuple(map(_topic, raw["topics"])),
+            data.lower(),
+            _block(raw["blockNumber"]),
+            _topic(raw["blockHash"]),
             _hash(raw["transactionHash"]),
-            quantity(raw["logIndex"], "index of a log", _MOST_INDEX),
-            quantity(raw.get("transactionIndex") or "0x0", "index of a transaction", _MOST_INDEX),
-            None if time is None else quantity(time, "time of a block", _LAST_SECOND),
+            _index(raw["logIndex"]),
+            _place(raw.get("transactionIndex") or "0x0"),
+            None if time is None else _time(time),
         )
     except (KeyError, TypeError, AttributeError):
         pass
@@ -322,27 +321,26 @@ def _is_of(log: Any, wanted: LogFilter) -> bool:
     )
 
 
-def _check_logs(header: Header, came: Sequence[_Log]) -> None:
+def _check_logs(header: Header, came: Sequence[Log]) -> None:
     """Hold the logs of a block against its header: they have its hash and its time, and its filter allows them."""
-    if any(log.hash != header.hash for log in came):
+    if {log.hash for log in came} - {header.hash}:
         # Of a reorganisation between two answers, too: both are then of one chain when they are asked for again.
         raise InconsistentAnswer(
             f"The logs of block {header.number:,} are of another block than its header.",
             meaning="BEHIND",
         )
-    if any(log.time not in (None, header.timestamp) for log in came):
+    if {log.time for log in came} - {None, header.timestamp}:
         raise InconsistentAnswer(
             f"The logs of block {header.number:,} have another time than its header."
         )
-    if header.bloom is not None and not all(
-        _holds(header.bloom, text) for log in came for text in (log.contract, *log.topics)
-    ):
+    texts = {text for log in came for text in (log.contract, *log.topics)}
+    if header.bloom is not None and not _holds(header.bloom, *texts):
         raise InconsistentAnswer(
             f"Block {header.number:,} cannot hold the logs that came of it: its bloom filter excludes them."
         )
 
 
-def _may_hold_more(header: Header, wanted: LogFilter, came: Sequence[_Log]) -> bool:
+def _may_hold_more(header: Header, wanted: LogFilter, came: Sequence[Log]) -> bool:
     """Return whether a block's filter allows logs of contracts of which none came; of busy blocks one in eight does."""
     bloom, silent = header.bloom, set(wanted.contracts) - {log.contract for log in came}
     return (
@@ -352,7 +350,7 @@ def _may_hold_more(header: Header, wanted: LogFilter, came: Sequence[_Log]) -> b
     )
 
 
-def _check_receipts(node: Node, wanted: LogFilter, header: Header, came: Sequence[_Log]) -> None:
+def _check_receipts(node: Node, wanted: LogFilter, header: Header, came: Sequence[Log]) -> None:
     """Hold the logs of a block against its receipts, where the node offers them."""
     receipts = _receipts(node, header)
     if receipts is None:
@@ -387,8 +385,9 @@ def _receipts(node: Node, header: Header) -> list[Any] | None:
     return None
 
 
-def _holds(bloom: int, text: str) -> bool:
-    return bloom & (bits := _bits(text)) == bits
+def _holds(bloom: int, *texts: str) -> bool:
+    bits = reduce(or_, map(_bits, texts), 0)
+    return bloom & bits == bits
 
 
 @lru_cache(1 << 16)
@@ -403,10 +402,10 @@ def _bits(text: str) -> int:
     return bits
 
 
-def _rows(by_block: Mapping[int, Sequence[_Log]]) -> list[TransferRow]:
-    """Return the rows of logs, in the order of blocks, logs and places in a batch."""
-    rows: list[TransferRow] = []
-    for log in (log for _, logs in sorted(by_block.items()) for log in logs):
+def _rows(logs: Sequence[Log]) -> list[tuple[Any, ...]]:
+    """Return the rows of logs, one for each id of a batch."""
+    rows: list[tuple[Any, ...]] = []
+    for log in logs:
         why = None
         try:
             moves = decode_transfer(log.topics, log.data)
@@ -418,19 +417,8 @@ def _rows(by_block: Mapping[int, Sequence[_Log]]) -> list[TransferRow]:
                 f"Log {log.log_index:,} of transaction {log.tx}, in block {log.block:,}, of {log.contract}, cannot "
                 f"be stored as a transfer: {why}."
             )
+        standard = shown_standard(log.topics[0], len(log.topics))
         rows += [
-            TransferRow(
-                log.contract,
-                one.sender,
-                one.recipient,
-                str(one.value),
-                None if one.count is None else str(one.count),
-                one.place,
-                log.tx,
-                log.log_index,
-                log.block,
-                shown_standard(log.topics),
-            )
-            for one in moves
+            (log.contract, *move, log.tx, log.log_index, log.block, standard) for move in moves
         ]
     return rows

@@ -260,13 +260,14 @@ class _Work:
             if received.is_old:
                 check_on_chain(node, end, window.blocks[end][0])
             self._keep(window, wanted)
+            received.forget()
         except QueryCancelled:
             raise
         except Exception:
             # Another answer may do better, and another node has one.
             received.forget()
             raise
-        return window.logs
+        return len(window.logs)
 
     def _keep(self, window: BlockRange, wanted: LogFilter) -> None:
         with self._lock:
