@@ -85,7 +85,7 @@ class Balances:
             address
             for address, topics in self.topics.items()
             if any(
-                first <= (self.coverage.about.get(address, {}).get("deployed") or 0) and end >= last
+                first <= (self.coverage.deployed(address) or 0) and end >= last
                 for first, end in self.coverage.covered(address, topics)
             )
         ]
@@ -120,9 +120,11 @@ class Balances:
         kind = "token" if standard == "ERC20" else "nft"
         holds, where = {kind: {kind: address}}, {"chain": self.coverage.chain.name, "asOf": block}
         sent = {"transfer": {kind: address, "direction": "out"}, "not": holds}
+        # Who is drawn cannot be known before the block is, and is the same whenever that is looked at again.
+        draw = random.Random(self.coverage.known().get(block))
         # Up to half of them sent all that they had: of what a contract moved without a log they have some left.
-        expected = _drawn(dataset, {**sent, **where}, self.check // 2)
-        expected |= _drawn(dataset, {**holds, **where}, self.check - len(expected))
+        expected = _drawn(dataset, {**sent, **where}, self.check // 2, draw)
+        expected |= _drawn(dataset, {**holds, **where}, self.check - len(expected), draw)
         # Of ERC1155 the contract knows only the balance of each token id: those are summed that a wallet ever moved.
         ids = self.coverage.ids_moved_by(address, list(expected)) if standard == "ERC1155" else {}
         asked = [(wallet, number) for wallet in expected for number in ids.get(wallet, [None])]
@@ -219,13 +221,15 @@ class Balances:
         )
 
 
-def _drawn(dataset: Dataset, filters: Mapping[str, Any], many: int) -> dict[str, int]:
+def _drawn(
+    dataset: Dataset, filters: Mapping[str, Any], many: int, draw: random.Random
+) -> dict[str, int]:
     """Return what wallets of a segment have of a contract, of so many, each as likely as any other."""
     plan = resolve(parse({"filters": filters}), dataset)
     rows = dataset.ask(compile(plan), limit=_ALL).stored
     exact = [name for name in rows.schema.names if name != "address"]
     column = next((name for name in exact if name.endswith("_raw")), (*exact, None)[0])
-    places = random.SystemRandom().sample(range(rows.num_rows), min(many, rows.num_rows))
+    places = draw.sample(range(rows.num_rows), min(many, rows.num_rows))
     found: dict[str, int] = {}
     start = 0
     for batch in rows.batches():

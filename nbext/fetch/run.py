@@ -44,6 +44,8 @@ MEMORY = "4GB"
 _LITTLE, _FEW_ROWS = "128MB", 2_000_000
 # Times that a node is asked for its latest block where it is behind what another one had, or has another one.
 _TRIES = 5
+# Blocks of which it is said beforehand what reading them costs.
+_MANY = 100_000
 # Seconds that what is under way may take once a fetch should end, and between two looks whether it should.
 _GRACE, _TICK = 1.0, 0.2
 
@@ -393,9 +395,15 @@ class _Fetch:
 
     def _read(self, last: int) -> None:
         """Read and ingest what is missing up to a block, in steps."""
-        from nbext.node.rpc import InconsistentAnswer
+        from nbext.node.rpc import FIRST_BATCH, InconsistentAnswer
 
         forks, fork = 0, self.reader.fork()
+        many = sum(end - first + 1 for _, first, end in self.reader.plan(self.firsts, last))
+        if many > _MANY:
+            self.output.say(
+                f"{many:,} blocks are read. What links them are their headers, so that it takes as many calls, up to "
+                f"{FIRST_BATCH} of them in a request."
+            )
         while True:
             if fork is not None:
                 forks += 1
@@ -444,10 +452,7 @@ class _Fetch:
         from nbext.engine.ingest.report import ODDITIES
         from nbext.engine.ingest.run import compact, ingest
 
-        deployed = {
-            address: about.get("deployed") for address, about in self.coverage.about.items()
-        }
-        step = self.coverage.joined(self.cards, deployed)
+        step = self.coverage.joined(self.cards)
         if step is None:
             return
         # Arrow would hold on to what the reading needed.
@@ -455,7 +460,7 @@ class _Fetch:
         # Before its deployment a contract has no transfer.
         complete = {
             address: [
-                (0 if first <= (deployed.get(address) or 0) else first, end)
+                (0 if first <= (self.coverage.deployed(address) or 0) else first, end)
                 for first, end in self.coverage.covered(address, topics)
             ]
             for address, topics in {**self.coverage.in_parts(), **self.topics}.items()

@@ -147,7 +147,11 @@ class Redaction:
 
     def finds(self, raw: bytes) -> bool:
         """Say whether an answer repeats any of them, or may: a text with an escape can be written in many ways."""
-        return b"\\" in raw or any(word.reveal().encode() in raw for word in self._sought)
+        words = [word.reveal().encode() for word in self._sought]
+        # A character that is nowhere is found so in a tenth of the time that a word takes.
+        return b"\\" in raw or any(
+            all(each in raw for each in set(word)) and word in raw for word in words
+        )
 
     def __call__(self, text: str) -> str:
         """Return the text without them."""

@@ -13,7 +13,6 @@ again into the same files, which ingest knows. Files that were taken out of the 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import json
 from collections import Counter
@@ -35,7 +34,7 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import DiskFull, StorageError
 from nbext.node.contracts import ContractMetadata
 from nbext.node.ranges import BlockRange, LogFilter, RangeTask
-from nbext.node.received import SUFFIX, Received, range_of
+from nbext.node.received import SUFFIX, Received, digest_of, range_of
 from nbext.node.rpc import InconsistentAnswer
 
 Range = tuple[int, int]
@@ -83,6 +82,13 @@ class IngestStep:
     read: dict[str, list[Range]] = field(default_factory=dict)
     # Rows of each contract by the standard that their logs show; of none where they show none.
     shown: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # JSON has lists.
+        self.covers, self.read = (
+            {contract: [(first, last) for first, last in each] for contract, each in known.items()}
+            for known in (self.covers, self.read)
+        )
 
 
 @dataclass
@@ -155,6 +161,11 @@ class Coverage:
             for contract in part.wanted.contracts
         }
 
+    def deployed(self, contract: str) -> int | None:
+        """Return the block in which a contract was deployed; None where that is not known."""
+        found: int | None = self.about.get(contract, {}).get("deployed")
+        return found
+
     def symbols(self) -> dict[str, str]:
         """Return the symbols of the contracts that were fetched, by address."""
         return {
@@ -200,19 +211,21 @@ class Coverage:
         table = table.replace_schema_metadata({"nbext": json.dumps(known)})
         pq.write_table(table, raw, compression="zstd")
         whole = raw.getvalue().to_pybytes()
-        digest = hashlib.sha256(whole).hexdigest()[:_DIGITS]
+        digest = digest_of(whole)[:_DIGITS]
         name = f"{window.first:012d}-{window.last:012d}-{wanted.digest}-{digest}.parquet"
         # Not flushed: of a part that a power cut takes, or cuts, the name is not its bytes', and it is read again.
         with whole_file(self.parts / name, mode=ORDINARY, flush=False) as path:
             path.write_bytes(whole)
         self.known().update(chain)
+        self._answers(wanted, window.first, window.last).unlink(missing_ok=True)
 
     def receiving(self, wanted: LogFilter, first: int, last: int) -> Received:
         """Return where the answers of a range are written until it is a part."""
-        return Received(
-            self.parts / f"{first:012d}-{last:012d}-{wanted.digest}{SUFFIX}",
-            {"contracts": wanted.contracts, "topics": wanted.topics, "first": first, "last": last},
-        )
+        of = {"contracts": wanted.contracts, "topics": wanted.topics, "first": first, "last": last}
+        return Received(self._answers(wanted, first, last), of)
+
+    def _answers(self, wanted: LogFilter, first: int, last: int) -> Path:
+        return self.parts / f"{first:012d}-{last:012d}-{wanted.digest}{SUFFIX}"
 
     def received(self) -> list[RangeTask]:
         """Return the ranges of which a process that ended has left answers."""
@@ -336,9 +349,7 @@ class Coverage:
                 path.unlink()
         return sorted(lost)
 
-    def joined(
-        self, cards: Sequence[ContractMetadata], deployed: Mapping[str, int | None]
-    ) -> IngestStep | None:
+    def joined(self, cards: Sequence[ContractMetadata]) -> IngestStep | None:
         """Write the parts together as files for ingest, and return them; None where there is nothing to ingest."""
         parts = self._parts()
         step = IngestStep([], {}, {})
@@ -356,14 +367,14 @@ class Coverage:
             step.files += self._rows_of(parts)
         # Of contracts alone there would be data without a row.
         if parts or any(one.covers for one in self.steps):
-            step.files += self._metadata(cards, deployed, step)
+            step.files += self._metadata(cards, step)
         return step if step.files else None
 
     def _rows_of(self, parts: Sequence[_Part]) -> list[str]:
         """Write the rows of parts, and their blocks."""
         blocks = {number: block for part in parts for number, *block in part.blocks}
         # By its parts, which are named by their bytes: what is joined again after a kill is the same file.
-        digest = _digest(" ".join(part.path.name for part in parts))
+        digest = digest_of(*(part.path.name.encode() for part in parts))
         place = (
             f"{min(part.first for part in parts)}-{max(part.last for part in parts)}-{digest[:12]}"
         )
@@ -417,18 +428,13 @@ class Coverage:
             "replacing": self.replacing,
             "replaced": self.replaced,
         }
-        proved = {**known, "sha256": _digest(json.dumps(known))}
+        proved = {**known, "sha256": digest_of(json.dumps(known).encode())}
         write_whole(self.folder / "coverage.json", json.dumps(proved))
 
     def _parts(self) -> list[_Part]:
         return [_Part.of(path) for path in sorted(self.parts.glob("[0-9]*.parquet"))]
 
-    def _metadata(
-        self,
-        cards: Sequence[ContractMetadata],
-        deployed: Mapping[str, int | None],
-        fresh: IngestStep,
-    ) -> list[str]:
+    def _metadata(self, cards: Sequence[ContractMetadata], fresh: IngestStep) -> list[str]:
         """Write what contracts say of themselves, where it is other than what was ingested before."""
         for card in cards:
             # Of old contracts only the logs tell: most of them, as a token may log one Transfer as a collection does.
@@ -447,13 +453,15 @@ class Coverage:
                     **asdict(card),
                     "decimals": card.decimals if card.standard in (None, "ERC20") else None,
                     "total_supply": None if card.total_supply is None else str(card.total_supply),
-                    "deployed_block_number": deployed.get(card.address),
+                    "deployed_block_number": self.deployed(card.address),
                 }
                 for card in changed
             ],
             _TOKENS,
         )
-        return [self._write(f"tokens-{_digest(repr(tokens.to_pydict()))[:12]}", [tokens])]
+        return [
+            self._write(f"tokens-{digest_of(repr(tokens.to_pydict()).encode())[:12]}", [tokens])
+        ]
 
     def _write(self, name: str, tables: Iterable[pa.Table]) -> str:
         """Write tables of one schema to a file, one after the other."""
@@ -486,14 +494,8 @@ class _Part:
     @staticmethod
     def of(path: Path) -> _Part:
         known = json.loads(pq.read_schema(path).metadata[b"nbext"])
-        return _Part(
-            path,
-            known["first"],
-            known["last"],
-            LogFilter(tuple(known["contracts"]), tuple(known["topics"])),
-            known["blocks"],
-            known["parent"],
-        )
+        wanted = LogFilter(tuple(known.pop("contracts")), tuple(known.pop("topics")))
+        return _Part(path, wanted=wanted, **known)
 
     def chain(self) -> dict[int, str]:
         """Return the hashes of its blocks that are stored, and of the one before its first."""
@@ -554,35 +556,16 @@ def _read(folder: Path, chain: Chain) -> Coverage:
         return Coverage(folder, chain)
     try:
         known = strict_json.parse(path.read_text("utf-8"))
-        if known.pop("sha256") == _digest(json.dumps(known)):
-            steps = [
-                IngestStep(
-                    one["files"],
-                    _ranges(one["covers"]),
-                    one["events"],
-                    _ranges(one["read"]),
-                    one["shown"],
-                )
-                for one in known["steps"]
-            ]
-            return Coverage(
-                folder,
-                chain,
-                steps,
-                {int(n): found for n, found in known["hashes"].items()},
-                known["about"],
-                known["replacing"],
-                known["replaced"],
-            )
+        if known.pop("sha256") == digest_of(json.dumps(known).encode()):
+            known["steps"] = [IngestStep(**one) for one in known["steps"]]
+            known["hashes"] = {int(n): found for n, found in known["hashes"].items()}
+            del known["chain_id"]
+            return Coverage(folder, chain, **known)
     except (strict_json.NotJson, KeyError, TypeError, ValueError, AttributeError):
         pass
     raise StorageError(
         f"{path} is damaged. Move {folder} away: its blocks are read again, and repeated rows skipped."
     )
-
-
-def _ranges(known: Mapping[str, Any]) -> dict[str, list[Range]]:
-    return {contract: [(first, last) for first, last in each] for contract, each in known.items()}
 
 
 def union(ranges: Sequence[Range]) -> list[Range]:
@@ -619,10 +602,6 @@ def uncovered(first: int, last: int, covered: Sequence[Range]) -> list[Range]:
             found.append((at, begin - 1))
         at = max(at, end + 1)
     return [*found, (at, last)] if at <= last else found
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # As ethereum-etl names ERC20 and ERC721 rows; a token id is the value, as there.

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
-from hashlib import sha256
 from itertools import pairwise
 from operator import attrgetter, or_
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import NodeError
 from nbext.node.contracts import Unreadable, decode_transfer, shown_standard
 from nbext.node.limits import Meaning
+from nbext.node.received import digest_of
 from nbext.node.rpc import InconsistentAnswer, Node, Refusal, quantity
 
 # So near to the end of what is read every header is asked for: that is where nodes differ, and blocks are orphaned.
@@ -55,7 +55,7 @@ class BlockRange:
 
     first: int
     last: int
-    logs: list[Log]
+    logs: list[EventLog]
     # In the order of logs; a row's fields are those of a part's columns.
     rows: list[tuple[Any, ...]]
     blocks: dict[int, tuple[str, int]]
@@ -72,7 +72,7 @@ class LogFilter:
     @property
     def digest(self) -> str:
         """What tells it from others in a file's name."""
-        return sha256(repr(self).encode()).hexdigest()[:8]
+        return digest_of(repr(self).encode())[:8]
 
     def filter(self, first: int, last: int) -> dict[str, Any]:
         """Return the filter of eth_getLogs."""
@@ -89,7 +89,7 @@ class LogFilter:
 RangeTask = tuple[LogFilter, int, int]
 
 
-class Log(NamedTuple):
+class EventLog(NamedTuple):
     """A log, each field of which is what a log's must be."""
 
     contract: str
@@ -250,11 +250,11 @@ _block, _index, _place, _time = (
 )
 
 
-def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> dict[int, list[Log]]:
+def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> dict[int, list[EventLog]]:
     """Return the logs of each block, in order; `InconsistentAnswer` where one is not of the question, or is twice."""
     if not isinstance(logs, list):
         raise InconsistentAnswer(f"The node's logs are not a list: {visible(logs, 80)}.")
-    by_block: dict[int, list[Log]] = {}
+    by_block: dict[int, list[EventLog]] = {}
     for raw in logs:
         log = _log(raw)
         if not first <= log.block <= last:
@@ -284,7 +284,7 @@ def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> dict[int, list
     return dict(sorted(by_block.items()))
 
 
-def _log(raw: Any) -> Log:
+def _log(raw: Any) -> EventLog:
     """Return a log, each field of which is what a log's must be."""
     try:
         if raw.get("removed"):
@@ -294,7 +294,7 @@ def _log(raw: Any) -> Log:
         data, time = raw["data"], raw.get("blockTimestamp")
         if not isinstance(data, str) or not _DATA.fullmatch(data) or len(data) % 2:
             raise InconsistentAnswer(f"{visible(data, 80)} is not bytes as hex.")
-        return Log(
+        return EventLog(
             raw["address"].lower(),
             tuple(map(_topic, raw["topics"])),
             data.lower(),
@@ -321,7 +321,7 @@ def _is_of(log: Any, wanted: LogFilter) -> bool:
     )
 
 
-def _check_logs(header: Header, came: Sequence[Log]) -> None:
+def _check_logs(header: Header, came: Sequence[EventLog]) -> None:
     """Hold the logs of a block against its header: they have its hash and its time, and its filter allows them."""
     if {log.hash for log in came} - {header.hash}:
         # Of a reorganisation between two answers, too: both are then of one chain when they are asked for again.
@@ -340,7 +340,7 @@ def _check_logs(header: Header, came: Sequence[Log]) -> None:
         )
 
 
-def _may_hold_more(header: Header, wanted: LogFilter, came: Sequence[Log]) -> bool:
+def _may_hold_more(header: Header, wanted: LogFilter, came: Sequence[EventLog]) -> bool:
     """Return whether a block's filter allows logs of contracts of which none came; of busy blocks one in eight does."""
     bloom, silent = header.bloom, set(wanted.contracts) - {log.contract for log in came}
     return (
@@ -350,7 +350,9 @@ def _may_hold_more(header: Header, wanted: LogFilter, came: Sequence[Log]) -> bo
     )
 
 
-def _check_receipts(node: Node, wanted: LogFilter, header: Header, came: Sequence[Log]) -> None:
+def _check_receipts(
+    node: Node, wanted: LogFilter, header: Header, came: Sequence[EventLog]
+) -> None:
     """Hold the logs of a block against its receipts, where the node offers them."""
     receipts = _receipts(node, header)
     if receipts is None:
@@ -402,7 +404,7 @@ def _bits(text: str) -> int:
     return bits
 
 
-def _rows(logs: Sequence[Log]) -> list[tuple[Any, ...]]:
+def _rows(logs: Sequence[EventLog]) -> list[tuple[Any, ...]]:
     """Return the rows of logs, one for each id of a batch."""
     rows: list[tuple[Any, ...]] = []
     for log in logs:

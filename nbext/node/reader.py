@@ -55,6 +55,9 @@ class RangeReader:
     ending: threading.Event = field(default_factory=threading.Event)
     rows: int = 0
 
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+
     def plan(self, firsts: Mapping[str, int], last: int) -> deque[RangeTask]:
         """Return what is missing of each contract up to a block, in the order of blocks, those of one range as one."""
         gaps = {
@@ -96,9 +99,16 @@ class RangeReader:
         OSError
             A range cannot be stored.
         """
-        work = _Work(self, plan, last)
+        self._plan, self._last = plan, last
+        self._error: Exception | None = None
+        # What an earlier process has received of ranges that are asked for otherwise now is of no use.
+        self._received = set(self.coverage.received())
+        for task in self._received.difference(plan):
+            self.coverage.receiving(*task).forget()
+        self._ended, self._enough = False, self.rows + STEP_ROWS
+        self._progress = _Progress(sum(end - first + 1 for _, first, end in plan), self.rows)
         threads = [
-            threading.Thread(target=work.run, name=f"nbext-fetch-{n}", daemon=True)
+            threading.Thread(target=self._run, name=f"nbext-fetch-{n}", daemon=True)
             for n in range(max(1, self.in_flight))
         ]
         for thread in threads:
@@ -107,12 +117,13 @@ class RangeReader:
             while any(thread.is_alive() for thread in threads):
                 for thread in threads:
                     thread.join(0.05)
-                self.progress(*work.said())
+                self.progress(*self._progress.said(self.rows))
         finally:
             # No part is stored after this: a thread may wait for a node a while longer, and nobody for it.
-            work.end()
-        if work.error is not None:
-            raise work.error
+            with self._lock:
+                self._ended = True
+        if self._error is not None:
+            raise self._error
 
     def fork(self) -> int | None:
         """Return the first stored block that the chain no longer has; None where it has all of them.
@@ -151,68 +162,32 @@ class RangeReader:
             # The node has no such block: its chain is shorter now.
             return False
 
-
-class _Work:
-    """What the threads of one read share."""
-
-    def __init__(self, reader: RangeReader, plan: deque[RangeTask], last: int) -> None:
-        self.reader, self.plan, self.last = reader, plan, last
-        self.error: Exception | None = None
-        # What an earlier process has received of ranges that are asked for otherwise now is of no use.
-        self._received = set(reader.coverage.received())
-        for task in self._received.difference(plan):
-            reader.coverage.receiving(*task).forget()
-        self._lock = threading.Lock()
-        self._ended = False
-        self._rows = 0
-        self._total = sum(end - first + 1 for _, first, end in plan)
-        self._done = 0
-        self._started = time.monotonic()
-
-    def run(self) -> None:
+    def _run(self) -> None:
         """Read ranges until none is left; a thread's whole work."""
         while (task := self._next()) is not None:
             try:
                 self._read(*task)
             except Exception as error:  # noqa: BLE001  whatever it is, the range was not read: `read` raises it
                 with self._lock:
-                    self.plan.appendleft(task)
-                    self.error, self._ended = self.error or error, True
-
-    def end(self) -> None:
-        """Store nothing from now on."""
-        with self._lock:
-            self._ended = True
-
-    def said(self) -> tuple[str, float]:
-        """Return how far the work is: a line for people, and a share from 0 to 1."""
-        seconds = max(0.001, time.monotonic() - self._started)
-        done, total = self._done, max(1, self._total)
-        left = seconds / done * (total - done) if done else None
-        text = f"{done:,} of {total:,} blocks, {self.reader.rows:,} rows, {self._rows / seconds:,.0f} rows/s"
-        return text + (f", {_span(left)} left" if left is not None else ""), done / total
+                    self._plan.appendleft(task)
+                    self._error, self._ended = self._error or error, True
 
     def _next(self) -> RangeTask | None:
         with self._lock:
-            if (
-                self._ended
-                or self.reader.ending.is_set()
-                or self._rows >= STEP_ROWS
-                or not self.plan
-            ):
+            if self._ended or self.ending.is_set() or self.rows >= self._enough or not self._plan:
                 return None
-            wanted, first, end = self.plan.popleft()
+            wanted, first, end = self._plan.popleft()
             # The last blocks are read by themselves: of them every header is asked for.
-            size = self.reader.span.size
+            size = self.span.size
             stop = end if (wanted, first, end) in self._received else min(end, first + size - 1)
-            if first <= self.last - NEAR < stop:
-                stop = self.last - NEAR
+            if first <= self._last - NEAR < stop:
+                stop = self._last - NEAR
             if stop < end:
-                self.plan.appendleft((wanted, stop + 1, end))
+                self._plan.appendleft((wanted, stop + 1, end))
             return wanted, first, stop
 
     def _read(self, wanted: LogFilter, first: int, end: int) -> None:
-        span, node = self.reader.span, self.reader.node
+        span, node = self.span, self.node
         # The whole range is asked of one node, and the next one of the next: two nodes may be at different blocks.
         node.next_endpoint()
         by_receipts = False
@@ -250,17 +225,18 @@ class _Work:
 
     def _window(self, wanted: LogFilter, first: int, end: int, *, by_receipts: bool) -> int:
         """Read and store a range, and return how many logs it has; what was received before is not asked for again."""
-        node, received = self.reader.node, self.reader.coverage.receiving(wanted, first, end)
+        node, received = self.node, self.coverage.receiving(wanted, first, end)
         try:
             if by_receipts:
                 window = read_from_receipts(node, wanted, first)
             else:
                 with node.recording(received):
-                    window = read_range(node, wanted, first, end, near_end=first > self.last - NEAR)
+                    window = read_range(
+                        node, wanted, first, end, near_end=first > self._last - NEAR
+                    )
             if received.is_old:
                 check_on_chain(node, end, window.blocks[end][0])
             self._keep(window, wanted)
-            received.forget()
         except QueryCancelled:
             raise
         except Exception:
@@ -271,21 +247,38 @@ class _Work:
 
     def _keep(self, window: BlockRange, wanted: LogFilter) -> None:
         with self._lock:
-            if self._ended and self.error is None:
+            if self._ended and self._error is None:
                 return
-            self.reader.coverage.keep(window, wanted)
-            self._rows += len(window.rows)
-            self._done += window.last - window.first + 1
-            self.reader.rows += len(window.rows)
+            self.coverage.keep(window, wanted)
+            self.rows += len(window.rows)
+            self._progress.done += window.last - window.first + 1
 
     def _instead(self, tasks: Sequence[RangeTask]) -> None:
         """Read these in place of one that was refused, in the order of blocks: several threads may have had theirs."""
         with self._lock:
             blocks = [end - first + 1 for _, first, end in tasks]
-            self._total += sum(blocks) - (tasks[-1][2] - tasks[0][1] + 1)
-            in_order = sorted([*self.plan, *tasks], key=lambda task: task[1])
-            self.plan.clear()
-            self.plan.extend(in_order)
+            self._progress.total += sum(blocks) - (tasks[-1][2] - tasks[0][1] + 1)
+            in_order = sorted([*self._plan, *tasks], key=lambda task: task[1])
+            self._plan.clear()
+            self._plan.extend(in_order)
+
+
+@dataclass
+class _Progress:
+    """How far the reading of a plan is."""
+
+    total: int
+    rows: int
+    done: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def said(self, rows: int) -> tuple[str, float]:
+        """Return a line for people, and a share from 0 to 1."""
+        seconds = max(0.001, time.monotonic() - self.started)
+        done, total = self.done, max(1, self.total)
+        text = f"{done:,} of {total:,} blocks, {rows:,} rows, {(rows - self.rows) / seconds:,.0f} rows/s"
+        left = f", {_span(seconds / done * (total - done))} left" if done else ""
+        return text + left, done / total
 
 
 def _unread(first: int, end: int) -> str:

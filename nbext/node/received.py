@@ -1,29 +1,27 @@
 """The answers of a range that is not whole yet, in a file: a process that was killed does not ask for them again.
 
 A range is whole after several calls, and the checks between them. Each answer is written as it came, before it is even
-parsed; the calls of a later process are answered from the file. It is not flushed to the disk: kill -9 leaves what was
-written, and after a power cut a record that is cut is asked for again. So is what follows one whose checksum is not its
-own.
+parsed; the requests of a later process are answered from the file, each once. It is not flushed to the disk: kill -9
+leaves what was written, and after a power cut a record that is cut is asked for again. So is what follows one whose
+checksum is not its own.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from nbext.core import strict_json
 from nbext.core.atomic_files import PRIVATE
 
-Call = tuple[str, Sequence[Any]]
 SUFFIX = ".answers"
 
 
 class Received:
-    """The answers to the calls of one range.
+    """The answers to the requests of one range.
 
     Parameters
     ----------
@@ -35,22 +33,23 @@ class Received:
 
     def __init__(self, path: Path, of: Mapping[str, Any]) -> None:
         self.path, self._of = path, of
-        self._known = _results(path)
+        # A node's refusal is no answer: it is asked again.
+        self._known = {
+            head["asked"]: raw
+            for head, raw in (_records(path) if path.exists() else ())
+            if b'"error"' not in raw
+        }
         # Whether an earlier process wrote it: the chain may have been reorganised since.
         self.is_old = bool(self._known)
 
-    def results(self, calls: Sequence[Call]) -> list[Any] | None:
-        """Return what was answered to calls; None where not each was."""
-        keys = [_key(method, params) for method, params in calls] if self._known else []
-        return (
-            [self._known[key] for key in keys]
-            if keys and all(key in self._known for key in keys)
-            else None
-        )
+    def take(self, asked: bytes) -> bytes | None:
+        """Return what was answered to a request, once: where it cannot be used, the node is asked."""
+        return self._known.pop(asked.decode("ascii"), None)
 
-    def add(self, bodies: Sequence[Mapping[str, Any]], raw: bytes) -> None:
-        """Write an answer as it came, and the calls that it is to."""
-        head = json.dumps({**self._of, "calls": bodies, "bytes": len(raw)}).encode() + b"\n"
+    def add(self, asked: bytes, raw: bytes) -> None:
+        """Write an answer as it came, and the request that it is to."""
+        about = {**self._of, "asked": asked.decode("ascii"), "bytes": len(raw)}
+        head = json.dumps(about).encode() + b"\n"
         # Those who may read the data may read this too; what a node answers beside results is nobody else's.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(self.path, flags, PRIVATE), "ab") as file:
@@ -60,6 +59,11 @@ class Received:
         """Delete the file: the range is stored, or its answers cannot be used."""
         self._known, self.is_old = {}, False
         self.path.unlink(missing_ok=True)
+
+
+def digest_of(*pieces: bytes) -> str:
+    """Return the SHA-256 of bytes, as hex: what proves a file of a fetch, or a record in one."""
+    return sha256(b"".join(pieces)).hexdigest()
 
 
 def range_of(path: Path) -> Mapping[str, Any] | None:
@@ -83,32 +87,4 @@ def _records(path: Path) -> Iterator[tuple[Mapping[str, Any], bytes]]:
 
 
 def _seal(head: bytes, raw: bytes) -> bytes:
-    return b"\n%s\n" % hashlib.sha256(head + raw).hexdigest().encode()
-
-
-def _results(path: Path) -> dict[str, Any]:
-    """Return the results in a file, by their calls; of a record that was cut, none."""
-    found: dict[str, Any] = {}
-    for head, raw in _records(path) if path.exists() else ():
-        try:
-            value, _ = strict_json.read_answer(raw)
-        except strict_json.NotJson:
-            continue
-        answers = {
-            each["id"]: each["result"]
-            for each in (value if isinstance(value, list) else [value])
-            if isinstance(each, Mapping)
-            and each.get("error") is None
-            and isinstance(each.get("id"), int)
-            and "result" in each
-        }
-        found |= {
-            _key(body["method"], body["params"]): answers[body["id"]]
-            for body in head["calls"]
-            if body["id"] in answers
-        }
-    return found
-
-
-def _key(method: str, params: Sequence[Any]) -> str:
-    return json.dumps([method, list(params)])
+    return f"\n{digest_of(head, raw)}\n".encode()

@@ -6,6 +6,7 @@ a library names it, and is never chained to one of ours; what a node says is sho
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import threading
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -37,21 +38,23 @@ from nbext.http.connections import send, session, tls_context
 from nbext.http.deadline import Deadline, Scope, Watch, watched
 from nbext.http.errors import FOREIGN, Redaction, of_library
 from nbext.node.limits import Meaning, blocks_offered, meaning_of
+from nbext.node.received import Received, digest_of
 from nbext.settings import Secret
 
-if TYPE_CHECKING:
-    from nbext.node.received import Call, Received
-
+# A method and its parameters.
+Call = tuple[str, Sequence[Any]]
 CONNECT, SILENCE, DEADLINE = 5.0, 30.0, 60.0
 # An answer beyond it is refused. Of a range that can be halved it is one beyond the second: logs are Python's objects,
 # ten times as large, until they are rows, and several answers are read at once.
 MOST_BYTES, RANGE_BYTES = 32_000_000, 6_000_000
 ATTEMPTS, FIRST_PAUSE, LONGEST_PAUSE, LONGEST_ASKED = 6, 0.25, 8.0, 60.0
-FIRST_BATCH = 50
+FIRST_BATCH = 100
 # What another node, or the same one later, may answer.
 _AGAIN = {Meaning.RATE, Meaning.BEHIND, Meaning.BUSY, Meaning.TIMEOUT, Meaning.AWAY}
 # What only another node may answer.
 _ELSEWHERE = {Meaning.DENIED, Meaning.PRUNED, Meaning.UNKNOWN_METHOD, Meaning.UNTRUSTED}
+# What a shorter batch may be answered.
+_FEWER = {Meaning.BATCH, Meaning.LESS, Meaning.OTHER, Meaning.UNKNOWN_METHOD}
 # What a reader can do about a refusal.
 _ADVICE = {
     Meaning.AWAY: "Check the URL's host and port, whether it is http or https, that the node runs, and the network.",
@@ -143,7 +146,7 @@ class Node:
         self._lock = threading.Lock()
         self._local = threading.local()
         self._reading = _Turn()
-        self._turn, self._id = 0, 0
+        self._turn = 0
         self.stopped = self._scope.ended
         # How often a method was not offered, and blocks that could not be looked into for that.
         self.lacks, self.unchecked = Counter[str](), 0
@@ -163,12 +166,7 @@ class Node:
         NodeError
             No node answered, after several attempts.
         """
-        answer = self._repeated(
-            lambda endpoint: self._post(endpoint, [(method, params)], single=True)[0]
-        )
-        if isinstance(answer, Refusal):
-            raise answer
-        return answer
+        return self.together([(method, params)])[0]
 
     def batch(self, calls: Sequence[Call]) -> list[Any]:
         """Return the results of several calls in their order; of one that was refused, the `Refusal`."""
@@ -187,7 +185,7 @@ class Node:
                 answers += self._some(endpoint, calls[len(answers) :])
             return answers
 
-        answers: list[Any] = self._repeated(ask)
+        answers = self._repeated(ask)
         for answer in answers:
             if isinstance(answer, Refusal):
                 raise answer
@@ -199,7 +197,7 @@ class Node:
         for endpoint in [each for each in self.endpoints if not each.failed]:
             for _ in range(3):
                 try:
-                    answer = self._post(endpoint, [(method, params)], single=True)[0]
+                    answer = self._post(endpoint, [(method, params)])[0]
                 except Refusal as refusal:
                     answer = refusal.with_traceback(None)
                 if not isinstance(answer, Refusal) or answer.meaning not in _AGAIN:
@@ -233,49 +231,42 @@ class Node:
 
     def _some(self, endpoint: Endpoint, calls: Sequence[Call]) -> list[Any]:
         """Return the answers of as many of the first calls as the endpoint takes at once."""
-        size = min(endpoint.batch, len(calls))
-        if size <= 1:
-            return self._post(endpoint, calls[:1], single=True)
+        size = min(max(1, endpoint.batch), len(calls))
         try:
             return self._post(endpoint, calls[:size])
         except Refusal as refusal:
-            if refusal.meaning not in (
-                Meaning.BATCH,
-                Meaning.LESS,
-                Meaning.OTHER,
-                Meaning.UNKNOWN_METHOD,
-            ):
+            if size == 1 or refusal.meaning not in _FEWER:
                 raise
         # Whatever it dislikes, fewer at once are no worse: at last one, in no batch.
         endpoint.batch = size // 2
         return self._some(endpoint, calls)
 
-    def _repeated(self, ask: Callable[[Endpoint], Any]) -> Any:
+    def _repeated(self, ask: Callable[[Endpoint], list[Any]]) -> list[Any]:
         """Return what an endpoint answers: where it fails another one's answer, or its own a little later."""
         # By the name of the endpoint.
         failures: dict[str, Refusal] = {}
         for attempt in range(ATTEMPTS + len(self.endpoints) - 1):
             endpoint = self._endpoint()
-            answer, refused = None, None
+            answers, refused = None, None
             try:
-                answer = ask(endpoint)
+                answers = ask(endpoint)
             except Refusal as refusal:
                 refused = refusal
-            for each in answer if isinstance(answer, list) else [answer]:
+            for each in answers or ():
                 if isinstance(each, Refusal) and each.meaning in _AGAIN | _ELSEWHERE:
                     refused = each
             if refused is None:
                 endpoint.failed = 0
-                return answer
+                return answers or []
             # Not with a traceback: its frames are the libraries', whose locals hold the URL.
             found = failures | {endpoint.name: refused.with_traceback(None)}
             if not (
                 refused.meaning in _AGAIN
                 or (refused.meaning in _ELSEWHERE and len(found) < len(self.endpoints))
             ):
-                if answer is None:
+                if answers is None:
                     raise refused
-                return answer
+                return answers
             failures = found
             if refused.meaning is Meaning.TIMEOUT and attempt >= len(self.endpoints):
                 raise refused
@@ -329,44 +320,26 @@ class Node:
             self.stopped.wait(until - now)
         raise QueryCancelled("The fetch was stopped.")
 
-    def _post(
-        self,
-        endpoint: Endpoint,
-        calls: Sequence[Call],
-        *,
-        single: bool = False,
-    ) -> list[Any]:
-        received: Received | None = getattr(self._local, "received", None)
-        if received is not None and (known := received.results(calls)) is not None:
-            return known
-        self._wait(endpoint, len(calls))
-        with self._lock:
-            first, self._id = self._id + 1, self._id + len(calls)
+    def _post(self, endpoint: Endpoint, calls: Sequence[Call]) -> list[Any]:
         bodies = [
-            {"jsonrpc": "2.0", "id": number, "method": method, "params": list(params)}
-            for number, (method, params) in enumerate(calls, first)
+            {"jsonrpc": "2.0", "id": _id_of(call), "method": call[0], "params": list(call[1])}
+            for call in calls
         ]
+        is_single = len(calls) == 1
+        body = strict_json.to_json(bodies[0] if is_single else bodies)
+        received: Received | None = getattr(self._local, "received", None)
         logs = [params[0] for method, params in calls if method == "eth_getLogs"]
         is_range = any(wanted["fromBlock"] != wanted["toBlock"] for wanted in logs)
         most = RANGE_BYTES if is_range else MOST_BYTES
-        body = strict_json.to_json(bodies[0] if single else bodies)
-        in_turn = self._reading.taken() if received is not None and logs else nullcontext()
-        with in_turn as turn:
-            status, headers, raw, refused = self._exchange(endpoint, body, most, turn)
-            # Before it is even parsed: a process that follows a killed one does not ask for what had come.
-            if (
-                received is not None
-                and status == 200
-                and refused is None
-                and not self.redact.finds(raw)
-            ):
-                received.add(bodies, raw)
-        if refused is not None:
-            finding = (
-                f"Its answer is larger than {most // 10**6} MB" if refused is Meaning.LESS else ""
-            )
-            raise Refusal(refused, finding=finding, node=endpoint.name)
-        pause = retry_after(headers)
+        status, pause, raw = 200, None, received.take(body) if received else None
+        if raw is None:
+            self._wait(endpoint, len(calls))
+            in_turn = self._reading.taken() if received and logs else nullcontext()
+            with in_turn as turn:
+                status, pause, raw = self._exchange(endpoint, body, most, turn)
+                # Before it is even parsed: a process that follows a killed one does not ask for what had come.
+                if received and status == 200 and not self.redact.finds(raw):
+                    received.add(body, raw)
         value, wrong = _read(raw)
         if wrong and status == 200:
             # Cut, or the page of a proxy.
@@ -374,7 +347,7 @@ class Node:
         if status != 200:
             said = raw[:500].decode("utf-8", "replace") if wrong else value
             raise self._refusal(endpoint, status, said, pause)
-        answers = [value] if single else value
+        answers = [value] if is_single else value
         if not isinstance(answers, list):
             raise self._refusal(endpoint, status, value, pause)
         # An id may be anything: only numbers are ours.
@@ -383,12 +356,9 @@ class Node:
             for each in answers
             if isinstance(each, Mapping)
         }
-        if single and len(found) == 1 and "error" in (only := next(iter(found.values()))):
-            found = {first: only}  # an error may have no id
-        return [
-            self._result(endpoint, status, found.get(number), pause)
-            for number in range(first, first + len(calls))
-        ]
+        if is_single and len(found) == 1 and "result" not in (only := next(iter(found.values()))):
+            found = {bodies[0]["id"]: only}  # an error may have no id
+        return [self._result(endpoint, status, found.get(one["id"]), pause) for one in bodies]
 
     def _result(
         self, endpoint: Endpoint, status: int, answer: Mapping[str, Any] | None, pause: float | None
@@ -429,8 +399,8 @@ class Node:
 
     def _exchange(
         self, endpoint: Endpoint, body: bytes, most: int, turn: Callable[[Any], None] | None
-    ) -> tuple[int, Mapping[str, str], bytes, Meaning | None]:
-        """Return status, headers and body; in place of a library's error, which would name the URL, its meaning."""
+    ) -> tuple[int, float | None, bytes]:
+        """Return status, seconds to wait, and body; a library's error, which would name the URL, is a `Refusal`."""
         watch = Watch(Deadline(DEADLINE), trust=partial(tls_context, None), turn=turn)
         request = requests.Request("POST", endpoint.url.reveal(), data=body)
         request.headers["Content-Type"] = "application/json"
@@ -445,14 +415,14 @@ class Node:
                 )
                 raw = came.whole().body
                 came.finish()
-                return status, headers, raw, None
+                return status, retry_after(headers), raw
         except ResponseTooLarge:
-            refused = Meaning.LESS
+            refused, finding = Meaning.LESS, f"Its answer is larger than {most // 10**6} MB"
         except (NbextError, *FOREIGN) as error:
-            refused = _meaning(of_library(error, "", watch.proxy), watch)
+            refused, finding = _meaning(of_library(error, "", watch.proxy), watch), ""
         if self.stopped.is_set():
             raise QueryCancelled("The fetch was stopped.")
-        return 0, {}, b"", refused
+        raise Refusal(refused, finding=finding, node=endpoint.name)
 
 
 def _meaning(error: NbextError, watch: Watch) -> Meaning:
@@ -506,6 +476,14 @@ def quantity(value: Any, what: str, most: int = 2**256 - 1) -> int:
     raise InconsistentAnswer(
         f"The node's answer has no {what}: {visible(value, 40)} is not a quantity such as 0x10."
     )
+
+
+def _id_of(call: Call) -> int:
+    """Return an id that no other call has: an answer to another one is none, and a recorded one is known again.
+
+    Of 52 bits, which each reader of JSON has whole.
+    """
+    return int(digest_of(json.dumps(call).encode())[:13], 16)
 
 
 def _is_http(url: Secret) -> bool:

@@ -1081,7 +1081,7 @@ def test_ingest_begins_with_little_memory_and_goes_on_with_what_is_allowed(tmp_p
 
 
 @pytest.mark.slow
-def test_each_holder_is_as_likely_to_be_compared(tmp_path):
+def test_each_holder_is_as_likely_to_be_compared_and_the_last_block_says_which(tmp_path):
     asked = Counter()
 
     def count(method, params, true):
@@ -1090,9 +1090,15 @@ def test_each_holder_is_as_likely_to_be_compared(tmp_path):
         return true
 
     with FaultNode(CHAIN, lie=count) as server:
-        for _ in range(30):
-            said(server, tmp_path, contracts=(COIN,), check=5)
+        for last in range(61, 91):
+            said(server, tmp_path, contracts=(COIN,), check=5, to_block=str(last))
+        drawn, again = Counter(asked), []
+        for data in (tmp_path, tmp_path / "other"):
+            asked.clear()
+            said(server, data, contracts=(COIN,), check=5, to_block="90")
+            again.append(dict(asked))
         holders = sum(CHAIN.balance(f"0x{number:040x}", 90) > 0 for number in range(16, 60))
-    assert sum(asked.values()) == 150
-    # Of 150 drawn nobody is left out but one time in millions; the first ones by address would be five.
-    assert len(asked) > holders * 0.7
+    assert sum(drawn.values()) == 150
+    # Nobody is left out of so many draws but one time in millions; the first ones by address would be five.
+    assert len(drawn) > holders * 0.7
+    assert again[0] == again[1]

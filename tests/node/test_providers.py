@@ -190,7 +190,7 @@ def answers(data, branch):
     dataset = open_dataset(data)
     try:
         held = {
-            contract: _drawn(dataset, {kind: {kind: contract}, "chain": "ethereum"}, 1000)
+            contract: _drawn(dataset, {kind: {kind: contract}, "chain": "ethereum"}, 1000, random)
             for contract, kind in branch.contracts.items()
         }
     finally:
