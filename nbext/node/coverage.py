@@ -34,7 +34,7 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import DiskFull, StorageError
 from nbext.node.contracts import ContractMetadata
 from nbext.node.ranges import BlockRange, LogFilter, RangeTask
-from nbext.node.received import SUFFIX, Received, digest_of, range_of
+from nbext.node.received import SUFFIX, Received, checksum_of, range_of
 from nbext.node.rpc import InconsistentAnswer
 
 Range = tuple[int, int]
@@ -211,7 +211,7 @@ class Coverage:
         table = table.replace_schema_metadata({"nbext": json.dumps(known)})
         pq.write_table(table, raw, compression="zstd")
         whole = raw.getvalue().to_pybytes()
-        digest = digest_of(whole)[:_DIGITS]
+        digest = checksum_of(whole)[:_DIGITS]
         name = f"{window.first:012d}-{window.last:012d}-{wanted.digest}-{digest}.parquet"
         # Not flushed: of a part that a power cut takes, or cuts, the name is not its bytes', and it is read again.
         with whole_file(self.parts / name, mode=ORDINARY, flush=False) as path:
@@ -374,7 +374,7 @@ class Coverage:
         """Write the rows of parts, and their blocks."""
         blocks = {number: block for part in parts for number, *block in part.blocks}
         # By its parts, which are named by their bytes: what is joined again after a kill is the same file.
-        digest = digest_of(*(part.path.name.encode() for part in parts))
+        digest = checksum_of(*(part.path.name.encode() for part in parts))
         place = (
             f"{min(part.first for part in parts)}-{max(part.last for part in parts)}-{digest[:12]}"
         )
@@ -428,7 +428,7 @@ class Coverage:
             "replacing": self.replacing,
             "replaced": self.replaced,
         }
-        proved = {**known, "sha256": digest_of(json.dumps(known).encode())}
+        proved = {**known, "sha256": checksum_of(json.dumps(known).encode())}
         write_whole(self.folder / "coverage.json", json.dumps(proved))
 
     def _parts(self) -> list[_Part]:
@@ -460,7 +460,7 @@ class Coverage:
             _TOKENS,
         )
         return [
-            self._write(f"tokens-{digest_of(repr(tokens.to_pydict()).encode())[:12]}", [tokens])
+            self._write(f"tokens-{checksum_of(repr(tokens.to_pydict()).encode())[:12]}", [tokens])
         ]
 
     def _write(self, name: str, tables: Iterable[pa.Table]) -> str:
@@ -556,7 +556,7 @@ def _read(folder: Path, chain: Chain) -> Coverage:
         return Coverage(folder, chain)
     try:
         known = strict_json.parse(path.read_text("utf-8"))
-        if known.pop("sha256") == digest_of(json.dumps(known).encode()):
+        if known.pop("sha256") == checksum_of(json.dumps(known).encode()):
             known["steps"] = [IngestStep(**one) for one in known["steps"]]
             known["hashes"] = {int(n): found for n, found in known["hashes"].items()}
             del known["chain_id"]

@@ -20,7 +20,7 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import NodeError
 from nbext.node.contracts import Unreadable, decode_transfer, shown_standard
 from nbext.node.limits import Meaning
-from nbext.node.received import digest_of
+from nbext.node.received import checksum_of
 from nbext.node.rpc import InconsistentAnswer, Node, Refusal, quantity
 
 # So near to the end of what is read every header is asked for: that is where nodes differ, and blocks are orphaned.
@@ -72,7 +72,7 @@ class LogFilter:
     @property
     def digest(self) -> str:
         """What tells it from others in a file's name."""
-        return digest_of(repr(self).encode())[:8]
+        return checksum_of(repr(self).encode())[:8]
 
     def filter(self, first: int, last: int) -> dict[str, Any]:
         """Return the filter of eth_getLogs."""

@@ -61,7 +61,7 @@ class Received:
         self.path.unlink(missing_ok=True)
 
 
-def digest_of(*pieces: bytes) -> str:
+def checksum_of(*pieces: bytes) -> str:
     """Return the SHA-256 of bytes, as hex: what proves a file of a fetch, or a record in one."""
     return sha256(b"".join(pieces)).hexdigest()
 
@@ -87,4 +87,4 @@ def _records(path: Path) -> Iterator[tuple[Mapping[str, Any], bytes]]:
 
 
 def _seal(head: bytes, raw: bytes) -> bytes:
-    return f"\n{digest_of(head, raw)}\n".encode()
+    return f"\n{checksum_of(head, raw)}\n".encode()

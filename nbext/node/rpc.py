@@ -38,7 +38,7 @@ from nbext.http.connections import send, session, tls_context
 from nbext.http.deadline import Deadline, Scope, Watch, watched
 from nbext.http.errors import FOREIGN, Redaction, of_library
 from nbext.node.limits import Meaning, blocks_offered, meaning_of
-from nbext.node.received import Received, digest_of
+from nbext.node.received import Received, checksum_of
 from nbext.settings import Secret
 
 # A method and its parameters.
@@ -483,7 +483,7 @@ def _id_of(call: Call) -> int:
 
     Of 52 bits, which each reader of JSON has whole.
     """
-    return int(digest_of(json.dumps(call).encode())[:13], 16)
+    return int(checksum_of(json.dumps(call).encode())[:13], 16)
 
 
 def _is_http(url: Secret) -> bool:
