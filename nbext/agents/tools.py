@@ -275,7 +275,7 @@ def _changes(
 
 
 def _wallet(client: Client, wallets: list[str], chain: Any = None, **asked: Any) -> ToolAnswer:
-    """List all that 1 to 100 wallets hold, now or asOf a time, on all chains or one."""
+    """List all that 1 to 1,000 wallets hold, now or asOf a time, on all chains or one."""
     table = analysis.wallet(wallets, as_of=asked.get("asOf"), chain=chain, client=client)
     return rows_answer(table, MOST_ROWS, "holdings")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from nbext.client.segment_run import Reporter
 
 
-_HELD = {
-    "address": "string",
-    "chain": "string",
-    "contract": "string",
-    "symbol": "string",
-    "name": "string",
-    "tokenType": "string",
-    "amount": "float64",
-    "amount_raw": "uint256",
-    "verified": "boolean",
-    "possibleSpam": "boolean",
-}
 _PROFILED = {
     "symbol": "string",
     "name": "string",
@@ -57,18 +45,18 @@ MOST_DRAWN = 20
 
 @warned
 def wallet(
-    address: str | Iterable[str],
+    address: Any,
     *,
     as_of: str | int | date | None = None,
     chain: str | None = None,
     client: Client | None = None,
 ) -> Result:
-    """Return what one or a few wallets hold.
+    """Return what wallets hold: one, a few, or tens of thousands.
 
     Parameters
     ----------
     address
-        An address, or up to 100 of them: a list, or a column of a table.
+        An address, or any number of them: a list, a column or a table of addresses, or ``@FILE``.
     as_of
         A time (``2025-01-31``, ``30d`` before the last block) or a block of ``chain``; without it now.
     chain
@@ -82,52 +70,39 @@ def wallet(
         A row for each balance above zero, by wallet and chain, spam last and otherwise what most wallets hold first:
         ``address``, ``chain``, ``contract``, ``symbol``, ``name``, ``tokenType`` str (ERC20, ERC721, ERC1155);
         ``amount`` float64 in the token's unit, a count of NFTs, missing where decimals are not known; ``amount_raw``
-        exact, in the smallest unit, of the dtype that a segment's amounts have; ``verified``, ``possibleSpam``
-        boolean. Nothing held: no rows. ``attrs["nbext"]`` has the block of each chain. ``.segment(row)`` is all
-        holders of that row's contract at that block, ``.chart()`` the first 30 amounts.
+        exact, in the smallest unit, of the dtype that a segment's amounts have; ``share`` float64, the amount's part of
+        the supply, missing where that is not known; ``verified``, ``possibleSpam`` boolean. Nothing held:
+        no rows. ``attrs["nbext"]`` has the block of each chain. ``.segment(row)`` is all holders of that row's contract
+        at that block, ``.chart()`` the first 30 amounts.
 
     Raises
     ------
     ConfigError
         The service is not nbext's own.
     ValidationError
-        No address, more than 100, one that is none, or a time outside the data.
+        No address, one that is none, or a time outside the data.
     ResourceLimit
-        More than 10,000 holdings: ask for fewer wallets, or one chain.
+        More than 500,000 holdings: ask for fewer wallets, or one chain.
 
     Source
     ------
-    POST /holdings
+    POST /holdings, after POST /lists where there are more than 1,000 wallets
     """
     client = ours_of(client, "lists what a wallet holds")
-    asked = [address] if isinstance(address, str) else [str(one) for one in address]
     moment = as_of.isoformat() if isinstance(as_of, date) else as_of
-    found = client.holdings(list(dict.fromkeys(asked)), chain, moment)
-    rows = [{**one, "amount_raw": one["amountRaw"]} for one in found["holdings"]]
-    table = frames.frame([{name: row[name] for name in _HELD} for row in rows], _HELD)
-    nothing = sorted({one.lower() for one in asked} - {row["address"] for row in rows})
-    none = (
-        f"{', '.join(nothing[:3])}{' and others' * (len(nothing) > 3)}: no holdings in this data."
-    )
-    about = Provenance(
-        operation="wallet",
-        service=client.base_url,
-        as_of=found["asOf"],
-        chains=found["chains"],
-        warnings=[*found["warnings"], *([none] if nothing else [])],
-        wallets=asked,
-    )
-    blocks = {one["chain"]: one["block"] for one in found["chains"]}
+    table = client.holdings(address, chain, moment)
+    about, contracts = Provenance.of(table), table[["chain", "contract", "tokenType"]]
+    blocks = {one["chain"]: one["block"] for one in about.chains}
 
     def cell(row: int, _: Any) -> Segment:
-        chain = rows[row]["chain"]
-        held = {**_holders(rows[row]), "chain": chain, "asOf": blocks[chain]}
-        return Segment(held, client=client)
+        held = contracts.iloc[row].to_dict()
+        chain = held["chain"]
+        return Segment({**_holders(held), "chain": chain, "asOf": blocks[chain]}, client=client)
 
     return result(table, about, cell, {"bars": _amounts})
 
 
-def _holders(row: Mapping[str, Any], **more: str) -> dict[str, Any]:
+def _holders(row: Mapping[Any, Any], **more: str) -> dict[str, Any]:
     """Return the condition of the holders of a row's contract."""
     kind = "nft" if row["tokenType"] in NFT_STANDARDS else "token"
     return {kind: {kind: row["contract"], **more}}

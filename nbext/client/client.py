@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
-from nbext.errors import BadRequest, NotFound, ProtocolError
+from nbext.errors import BadRequest, InvalidSegment, NotFound, ProtocolError
 from nbext.http.transport import Repeat
 from nbext.settings import Secret, Settings
 
@@ -424,19 +425,42 @@ class Client:
 
     @public
     def holdings(
-        self, wallets: Sequence[str], chain: str | None = None, as_of: str | int | None = None
-    ) -> dict[str, Any]:
-        """Return what wallets hold, as our own service knows it: asOf, chains, warnings, holdings.
+        self, wallets: Any, chain: str | None = None, as_of: str | int | None = None
+    ) -> pd.DataFrame:
+        """Return what wallets hold, as our own service knows it: the rows of `nbext.wallet`.
+
+        ``wallets`` is an address, or many: a list, a column, a table, ``@FILE``.
 
         Source
         ------
-        POST /holdings
+        POST /holdings, after POST /lists where more than 1,000 wallets are named
         """
-        as_of = self._pinned() if as_of is None else as_of
-        asked = {"wallets": list(wallets), "chain": chain, "asOf": as_of}
-        return self._answer(
-            op.HOLDINGS, {name: value for name, value in asked.items() if value is not None}
-        )
+        one = isinstance(wallets, str) and not wallets.startswith("@")
+        try:
+            query = self._query({"wallet": {"in": [wallets] if one else wallets}}, "AND")
+        except InvalidSegment as error:
+            raise error.below("/wallets", "/filters/wallet/in") from None
+        named = query["filters"]["wallet"]
+        asked = {
+            "wallets": named["in"] if "in" in named else [named["list"]],
+            "chain": chain,
+            "asOf": self._pinned() if as_of is None else as_of,
+        }
+        body = {name: value for name, value in asked.items() if value is not None}
+        call = self._service.call("POST", op.HOLDINGS, body, "execute_deadline")
+        rows = self._service.read(call).table
+        if rows is None:
+            raise ProtocolError("The service was asked what wallets hold, and sent no rows.")
+        said = json.loads(rows.schema.metadata[b"nbext"])
+        table = frames.arrow_frame(rows, op.HELD_FIELDS)
+        return Provenance(
+            operation="wallet",
+            service=self.base_url,
+            as_of=said["asOf"],
+            chains=said["chains"],
+            warnings=[*said["warnings"], *frames.wide_columns(op.HELD_FIELDS, table.dtypes)],
+            wallets=asked["wallets"],
+        ).attach(table)
 
     @public
     def segment_profile(

@@ -303,10 +303,14 @@ _FITS: dict[str, Any] = {
 def arrow_frame(table: pa.Table, types: Mapping[str, str]) -> pd.DataFrame:
     """Return an Arrow table as a DataFrame; text is not copied."""
     import pandas as pd
+    import pyarrow as pa
 
     columns = {}
     for name in table.column_names:
-        columns[name] = _from_arrow(table.column(name), types.get(name, ""))
+        values = table.column(name)
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(values.type.value_type)
+        columns[name] = _from_arrow(values, types.get(name, ""))
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows), copy=False)
 
 

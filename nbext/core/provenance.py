@@ -84,7 +84,8 @@ class Provenance(_Said):
     amounts
         Of a trend: the symbol of the contract whose amounts are added up.
     wallets
-        Of a profile: how many wallets the segment has; of holdings: the addresses that were asked for.
+        Of a profile: how many wallets the segment has; of holdings: the addresses that were asked for, or the id of
+        their list.
     chains
         Of holdings: ``chain``, ``block`` and ``timestamp`` of each chain.
     base, base_words, least, activity

@@ -14,6 +14,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 # Pydantic takes the TypedDict of `typing` only from Python 3.12 on.
 from typing_extensions import TypedDict, is_typeddict
 
+from nbext.core.addresses import LIST_ID_PATTERN
 from nbext.core.chains import CHAINS, DEFAULT_CHAIN, chain_names, chain_of
 from nbext.core.rules import MAX_EMAIL, MAX_LIMIT, MAX_SEARCH_TERM, SEGMENT_ID_PATTERN, Rule
 from nbext.core.untrusted_text import shown
@@ -69,8 +70,8 @@ ARROW_TYPE = "application/vnd.apache.arrow.stream"
 CSV_TYPE = "text/csv; charset=utf-8"
 # Segments of one request for counts, and counts: those of all subsets of 12 segments.
 MAX_COMPARED, MAX_COUNTS = 128, 4095
-# Wallets of one request for what they hold.
-MAX_WALLETS = 100
+# Wallets that one request for what they hold names one by one.
+MAX_WALLETS = 1_000
 # A list of wallets: the 20 bytes of each address, one after the other.
 ADDRESSES_TYPE = "application/octet-stream"
 # Hits of one search, and how far into them a page may begin.
@@ -220,15 +221,16 @@ class HoldingsRequest(TypedDict):
                 Rule(
                     "type",
                     "A wallet is an address: 0x and 40 hex digits.",
-                    core={"type": "str", "pattern": "^0x"},
+                    core={"type": "str", "pattern": f"^(0x|{LIST_ID_PATTERN}$)"},
                     type="string",
-                    pattern="^0x[0-9a-f]{40}$",
+                    pattern=f"^(0x[0-9a-f]{{40}}|{LIST_ID_PATTERN})$",
+                    description="An address; or, alone, the id of a stored list of wallets.",
                 ),
             ]
         ],
         MinLen(1),
         MaxLen(MAX_WALLETS),
-        Rule("size", f"wallets is a list of 1 to {MAX_WALLETS} addresses."),
+        Rule("size", f"wallets is a list of 1 to {MAX_WALLETS:,} addresses."),
     ]
     chain: NotRequired[
         Annotated[
@@ -704,29 +706,28 @@ class ChainEnd(TypedDict):
     timestamp: str | None
 
 
-class Held(TypedDict):
-    """What a wallet holds of one contract: ``amount`` in the token's unit, null where its decimals are not known."""
-
-    address: str
-    chain: str
-    contract: str
-    symbol: str | None
-    name: str | None
-    tokenType: str | None
-    decimals: int | None
-    amount: float | None
-    amountRaw: str
-    verified: bool | None
-    possibleSpam: bool | None
-
-
 class Holdings(TypedDict):
-    """What wallets hold, by wallet and chain: spam last, and before it what most wallets hold first."""
+    """What an answer of holdings says beside its rows: JSON under ``nbext`` in the metadata of their Arrow schema."""
 
     asOf: AsOf
     chains: list[ChainEnd]
     warnings: list[str]
-    holdings: list[Held]
+
+
+# The columns of its rows, which are Arrow.
+HELD_FIELDS = {
+    "address": "string",
+    "chain": "string",
+    "contract": "string",
+    "symbol": "string",
+    "name": "string",
+    "tokenType": "string",
+    "amount": "float64",
+    "amount_raw": "uint256",
+    "share": "float64",
+    "verified": "boolean",
+    "possibleSpam": "boolean",
+}
 
 
 class Health(TypedDict):

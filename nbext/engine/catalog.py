@@ -15,8 +15,11 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.addresses import BURN_ADDRESSES
+import numpy as np
+
+from nbext.core.addresses import BURN_ADDRESSES, ZERO_ADDRESS
 from nbext.core.rules import NFT_STANDARDS
+from nbext.core.uint256 import Limbs, join
 from nbext.engine.dataset import CatalogHit, ChainExtent, Contract
 from nbext.engine.query.amounts import amount_near, sort_key
 from nbext.engine.schema import CONTRACTS
@@ -43,18 +46,51 @@ class Catalog:
     def __init__(self, read: Read) -> None:
         self._read = read
         self._lock = threading.Lock()
+        # What wallets hold now of a contract together, once that was asked.
+        self._held: dict[int, int] = {}
 
     def contract(self, chain_id: int, address: str) -> Contract | None:
         """Return the contract at that (lower-case) address, or None."""
         row = self._chain(chain_id).row_of_address.get(address)
         return None if row is None else self._contracts([row])[0]
 
-    def contracts(self, places: Sequence[tuple[int, str]]) -> list[Contract]:
-        """Return the contracts at chains and addresses, all of which are known."""
+    def contracts(self, numbers: Any) -> list[Contract]:
+        """Return the contracts with these numbers, all of which are known."""
         # At once: one by one, ten thousand take three seconds.
-        return self._contracts(
-            [self._chain(chain_id).row_of_address[address] for chain_id, address in places]
-        )
+        return self._contracts(self.places[numbers].tolist())
+
+    def supplies(self, contracts: Sequence[Contract], at: int | None) -> list[int | None]:
+        """Return the totalSupply of each of some contracts of one chain at a block; None where it is not known."""
+        stated = {
+            one.contract: one.total_supply for one in contracts if one.total_supply is not None
+        }
+        if missing := stated.keys() - self._held.keys():
+            self._held |= self._sums(list(missing), None)
+        now = self._held
+        if at is None:
+            known = {number: one for number, one in stated.items() if now[number] <= one}
+        else:
+            # What wallets hold now is all of it: so it was at any block, and no mint is missing.
+            whole = [number for number, one in stated.items() if now[number] == one]
+            known = self._sums(whole, at)
+        return [known.get(one.contract) for one in contracts]
+
+    def _sums(self, numbers: Sequence[int], at: int | None) -> dict[int, int]:
+        """Return what wallets hold of contracts together at a block, the zero address left out."""
+
+        def write(sql: SqlBuilder) -> str:
+            wallets = f"wallet NOT IN {sql.wallets_at([ZERO_ADDRESS])}"
+            return (
+                f"SELECT contract, sum(hi) AS hi, sum(mid) AS mid, sum(lo) AS lo FROM {sql.held(at)} "
+                f"WHERE contract IN {sql.listed(numbers, 'contract')} AND {wallets} GROUP BY contract"
+            )
+
+        sums = {
+            row.pop("contract"): join(Limbs(*map(int, row.values())))
+            for row in self._read(write).to_pylist()
+        }
+        # Below zero where transfers are missing.
+        return {number: max(0, sums.get(number, 0)) for number in numbers}
 
     def by_symbol(self, chain_id: int, symbol: str, *, nft: bool) -> Sequence[Contract]:
         """Return the contracts with the symbol (any case): verified ones first, spam last."""
@@ -81,11 +117,7 @@ class Catalog:
         every contract; those with the most holders come first.
         """
         folded, chain = folded_text(term), self._chain(chain_id)
-        hits = (
-            chain.hits(folded, frozenset(standards))
-            if folded
-            else chain.by_holders(frozenset(standards))
-        )
+        hits = chain.hits(folded, frozenset(standards))
         page = hits[offset : offset + limit]
         contracts = self._contracts([row for _, row in page])
         return len(hits), [
@@ -93,23 +125,24 @@ class Catalog:
         ]
 
     def _contracts(self, rows: Sequence[int]) -> list[Contract]:
-        # A supply is stored as text, since it can have 78 digits.
-        return [
-            Contract(
-                **{
-                    **row,
-                    "total_supply": None
-                    if row["total_supply"] is None
-                    else int(row["total_supply"]),
-                }
-            )
-            for row in (self._table.take(rows).to_pylist() if rows else [])
-        ]
+        found: list[dict[str, Any]] = self._table.take(rows).to_pylist() if rows else []
+        for row in found:
+            # Stored as text, since it can have 78 digits.
+            row["total_supply"] = row["total_supply"] and int(row["total_supply"])
+        return [Contract(**row) for row in found]
 
     def _chain(self, chain_id: int) -> _ChainIndex:
         # From Python 3.12 on cached_property does not lock: two first questions at once would index the table twice.
         with self._lock:
             return self._chains.get(chain_id, _NOTHING)
+
+    @cached_property
+    def places(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """The place of each contract by chain and address, at its number."""
+        numbers = self._table["contract"].to_numpy()
+        places = np.zeros(numbers.max(initial=0) + 1, np.int64)
+        places[numbers] = np.arange(len(numbers))
+        return places
 
     @cached_property
     def _table(self) -> pa.Table:
@@ -180,10 +213,10 @@ class _ChainIndex:
         return {row for spam, row in zip(self._column("spam"), self.rows, strict=True) if spam}
 
     def hits(self, term: str, standards: frozenset[str]) -> list[tuple[float, int]]:
-        """Return (score, row) of every contract that the folded term fits, best first."""
+        """Return (score, row) of every contract that the folded term fits, best first; all, where it is empty."""
         addressed, spaceless = self.row_of_address.get(term), term.replace(" ", "")
         found = [
-            (_EXACT_SYMBOL if row == addressed else _score(term, symbol, name), row)
+            (_EXACT_SYMBOL if row == addressed or not term else _score(term, symbol, name), row)
             for symbol, name, standard, row in self._texts
             if standard in standards
             and (
@@ -194,13 +227,8 @@ class _ChainIndex:
             )
         ]
         scored = [(score * _SPAM if row in self._spam else score, row) for score, row in found]
-        return sorted(scored, key=lambda hit: (-hit[0], self._order[hit[1]]))
-
-    def by_holders(self, standards: frozenset[str]) -> list[tuple[float, int]]:
-        """Return (score, row) of every contract, spam last, then by holders."""
-        rows = (row for *_, standard, row in self._texts if standard in standards)
-        found = [(_SPAM if row in self._spam else _EXACT_SYMBOL, row) for row in rows]
-        return sorted(found, key=lambda hit: (-hit[0], self._order[hit[1]][1:]))
+        # All of them come by their holders, whether they are verified or not.
+        return sorted(scored, key=lambda hit: (-hit[0], self._order[hit[1]][not term :]))
 
     def _column(self, name: str) -> Iterable[Any]:
         return [] if self.table is None else self.table[name].take(self.rows).to_pylist()
@@ -259,7 +287,7 @@ def _all_contracts(sql: SqlBuilder) -> str:
         LEFT JOIN (SELECT contract, CAST(sum(lo) AS BIGINT) AS ids FROM {balances} WHERE contract IN (
                 SELECT contract FROM contracts WHERE unseen > 0 AND standard = 'ERC721')
             GROUP BY contract) AS i ON i.contract = c.contract
-        ORDER BY c.contract"""
+        ORDER BY c.chain_id, c.address"""
 
 
 class Clock:

@@ -25,8 +25,6 @@ TICK = 0.05
 MOST_VALUES = 100_000_000
 # More than anybody reads of a plan: 200 conditions have megabytes of it.
 MOST_EXPLAINED = 100_000
-# Writes a statement.
-Write = Callable[["SqlBuilder"], str]
 
 
 @dataclass(frozen=True)
@@ -166,24 +164,6 @@ class CatalogHit:
 
     contract: Contract
     score: float
-
-
-@dataclass(frozen=True)
-class Holding:
-    """A wallet's balance of one contract, in its smallest unit; below zero where transfers are missing."""
-
-    address: str
-    contract: Contract
-    amount: int
-
-
-@dataclass(frozen=True)
-class Common:
-    """A contract, and how many wallets of a segment and of a base hold it."""
-
-    contract: Contract
-    wallets: int
-    base: int
 
 
 @dataclass(frozen=True)

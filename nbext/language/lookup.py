@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from nbext.core.addresses import ZERO_ADDRESS, checksummed, looks_like_address
+from nbext.core.addresses import checksummed, looks_like_address
 from nbext.core.chains import DEFAULT_CHAIN, Chain
 from nbext.core.times import iso
-from nbext.core.uint256 import MAX_UINT256, Limbs, TooManyDecimals, join, to_raw
+from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
 from nbext.engine.query.amounts import NO_BLOCKS, AmountRange, Block, Blocks, Range
 from nbext.errors import AmbiguousSymbol
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from nbext.engine.dataset import ChainExtent, Compared, Contract
     from nbext.engine.query.answers import Dataset
     from nbext.engine.query.set_tree import WalletList
-    from nbext.engine.query.sql import SqlBuilder
 
 _UNLOGGED = "it changes balances without a transfer, as tokens do that rebase or take a fee"
 # Why a contract's balances differ from those of the data, by `Compared.cause`.
@@ -304,27 +303,15 @@ class Context(ABC):
 
     def supply(self, contract: Contract, at: int | None) -> int:
         """Return a contract's totalSupply at a block; 0 after a warning where it is not known."""
-        known, why = contract.total_supply, "the data may begin after its first mint"
-        if known is not None:
-            held, why = self._held(contract, None), "totalSupply is not what its wallets hold"
-            if at is None and held <= known:
-                return known
-            # What wallets hold now is all of it: so it was at any block, and no mint is missing.
-            if held == known:
-                return max(0, self._held(contract, at))
-        self.warn(f"{contract_name(contract)}: shares of its supply are not known: {why}.")
-        return 0
-
-    def _held(self, contract: Contract, at: int | None) -> int:
-        """Return what wallets hold together at a block, the zero address left out."""
-
-        def write(sql: SqlBuilder) -> str:
-            held = sql.held(at, contract=contract.contract)
-            wallets = f"WHERE wallet NOT IN {sql.wallets_at([ZERO_ADDRESS])}"
-            return f"SELECT sum(hi) AS hi, sum(mid) AS mid, sum(lo) AS lo FROM {held} {wallets}"
-
-        (sums,) = self.dataset.read(write).to_pylist()
-        return join(Limbs(*(int(one or 0) for one in sums.values())))
+        (supply,) = self.dataset.catalog.supplies([contract], at)
+        if supply is None:
+            why = (
+                "the data may begin after its first mint"
+                if contract.total_supply is None
+                else "totalSupply is not what its wallets hold"
+            )
+            self.warn(f"{contract_name(contract)}: shares of its supply are not known: {why}.")
+        return supply or 0
 
     # Times
 

@@ -69,6 +69,8 @@ def test_each_row_is_the_oracles_balance_of_that_wallet(client, oracle, wallets,
     for row, one in enumerate(table.itertuples()):
         contract = next(each for each in CONTRACTS if each.symbol == one.symbol)
         assert one.amount == int(one.amount_raw) / 10 ** (contract.decimals or 0)
+        supply = asked.supply(contract)
+        assert repr(one.share) == repr(int(one.amount_raw) / supply if supply else float("nan"))
         if contract not in holders:
             holders[contract] = set(table.segment(row).open(100)["address"]) | set(BURN_ADDRESSES)
         assert one.address in holders[contract]
@@ -81,7 +83,7 @@ def test_a_table_has_its_dtypes_chains_and_chart_and_no_rows_where_nothing_is_he
     ) | {"amount_raw": str(table["amount_raw"].dtype)}
     nobody = f"0x{'ee' * 20}: no holdings in this data."
     about = nbext.wallet([WALLETS[2], "0x" + "EE" * 20], client=client).attrs["nbext"]
-    assert about["warnings"][-1] == nobody
+    assert nobody in about["warnings"]
     assert nobody not in table.attrs["nbext"]["warnings"]
     about = table.attrs["nbext"]
     ends = [("ethereum", LAST[1]), ("optimism", LAST[10])]
@@ -98,11 +100,30 @@ def test_a_table_has_its_dtypes_chains_and_chart_and_no_rows_where_nothing_is_he
     assert then.attrs["nbext"]["as_of"]["block"] == 0
 
 
+def test_thousands_of_wallets_are_one_column_and_hold_what_each_of_them_holds(client):
+    few = nbext.wallet(WALLETS[2:], client=client)
+    nobody = [f"0x{number:040x}" for number in range(10**30, 10**30 + 3_000)]
+    many = nbext.wallet(pd.Series([*reversed(WALLETS[2:]), *nobody]), client=client)
+    pd.testing.assert_frame_equal(pd.DataFrame(many), pd.DataFrame(few))
+    of_three = nbext.wallet([*nobody[:4], WALLETS[2]], client=client)
+    about, said = (one.attrs["nbext"]["warnings"] for one in (many, of_three))
+    note = f"3,000 of {3_000 + len(WALLETS[2:]):,} wallets: no holdings in this data."
+    assert note in about
+    assert [one for one in about if one != note] == few.attrs["nbext"]["warnings"]
+    assert f"{', '.join(nobody[:3])} and others: no holdings in this data." in said
+    assert many.segment(0).open(100)["address"].tolist() == (
+        few.segment(0).open(100)["address"].tolist()
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        ([], {}, "/wallets: wallets is a list of 1 to 100 addresses."),
+        ([], {}, "/wallets: wallets is a list of 1 to 1,000 addresses."),
         (["0x1"], {}, "/wallets/0: "),
+        (pd.Series(["0x1"]), {}, "/wallets: "),
+        ("ls_" + "x" * 24, {}, "/wallets: "),
+        ([WALLETS[2], "ls_" + "x" * 24], {}, "/wallets/1: "),
         ("vitalik.eth", {}, "/wallets/0: A wallet is an address: 0x and 40 hex digits."),
         (WALLETS[2:3], {"chain": "base"}, "/chain: "),
         (WALLETS[2:3], {"as_of": 99}, "/asOf: "),

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from nbext.core.addresses import list_id
 from nbext.core.uint256 import split
+from nbext.engine.catalog import Catalog
 from nbext.engine.dataset import Cancel, ChainExtent, Contract, DataAbout
 from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.query.amounts import sort_key
@@ -254,6 +255,8 @@ class WorldDataset(Dataset):
     def names(self, world: World) -> None:
         self.world = world
         self.catalog = WorldCatalog(world)
+        # The real one: it adds up the balances.
+        self.catalog.supplies = Catalog(self.read).supplies
         self.clock = WorldClock(world)
         chains = tuple(
             ChainExtent(chain_id, 0, last, world.timestamp(chain_id, last))

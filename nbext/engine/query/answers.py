@@ -84,6 +84,11 @@ _KEPT = 1024
 _LISTS_KEPT = 4
 # The memory of the sets that one request compares (bytes); what several of them share is only kept while there is room.
 _COUNTED_AT_ONCE = 256 << 20
+# Balances of all wallets of one request, so that an answer stays some ten megabytes.
+MOST_HELD = 500_000
+_HELD = pa.schema(
+    [("wallet", pa.int32()), ("contract", pa.int32()), ("sort_key", pa.int64()), *AMOUNT]
+)
 
 
 class Engine(Protocol):
@@ -141,7 +146,8 @@ class Dataset(ABC):
         """Return the addresses of wallets where they need no statement; None where one is needed."""
         return None
 
-    def _answers(self, task: Callable[[Answers], Result], cancel: Cancel | None) -> Result:
+    def answers(self, task: Callable[[Answers], Result], cancel: Cancel | None) -> Result:
+        """Do what may take several questions. Errors as `ask`."""
         return self.do(lambda engine: task(Answers(self, engine, cancel or Cancel())), cancel)
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> QueryResult:
@@ -151,7 +157,7 @@ class Dataset(ABC):
         ------
         QueryCancelled, QueryTimeout, ResourceLimit
         """
-        return self._answers(lambda answers: answers.answer(question, limit), cancel)
+        return self.answers(lambda answers: answers.answer(question, limit), cancel)
 
     def count(
         self,
@@ -165,7 +171,7 @@ class Dataset(ABC):
         After the first place, ``~place`` leaves the wallets of a question out. What the questions share is read once:
         the history too, for many blocks. Errors as `ask`.
         """
-        return self._answers(lambda answers: answers.counts(questions, together), cancel)
+        return self.answers(lambda answers: answers.counts(questions, together), cancel)
 
     def read(self, write: Callable[[SqlBuilder], str], cancel: Cancel | None = None) -> pa.Table:
         """Return the rows of a statement. Errors as `ask`."""
@@ -181,22 +187,7 @@ class Dataset(ABC):
         Questions that differ in their block alone are answered by one reading of the history, as by `count`. Errors as
         `ask`.
         """
-        return self._answers(lambda answers: answers.totals(questions), cancel)
-
-    def holders(
-        self,
-        segment: Question,
-        base: Question,
-        ends: Mapping[int, int],
-        *,
-        now: bool,
-        cancel: Cancel | None = None,
-    ) -> list[np.ndarray[tuple[int], Any]]:
-        """Return how many wallets of a segment, and of a base, hold each contract, by its number.
-
-        ``ends`` and ``now`` as of `nbext.engine.holdings.holdings_of`. Errors as `ask`.
-        """
-        return self._answers(lambda answers: answers.holders(segment, base, ends, now=now), cancel)
+        return self.answers(lambda answers: answers.totals(questions), cancel)
 
     def explain(
         self, question: Question, *, limit: int, cancel: Cancel | None = None
@@ -205,7 +196,7 @@ class Dataset(ABC):
 
         Each is cut at `MOST_EXPLAINED` characters, and says so. Errors as `ask`.
         """
-        return self._answers(lambda answers: answers.explained(question, limit), cancel)
+        return self.answers(lambda answers: answers.explained(question, limit), cancel)
 
 
 class Answers:
@@ -301,31 +292,59 @@ class Answers:
         return totals_of(held, (valued(one, column) for one in rows), blocks)
 
     def holders(
-        self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool
-    ) -> list[np.ndarray[tuple[int], Any]]:
-        """Return how many wallets of a segment, and of a base, hold each contract, by its number."""
+        self, segment: Question, base: Question, at: Mapping[int, int | None]
+    ) -> np.ndarray[tuple[int, int], Any]:
+        """Return how many wallets of a segment, and of a base, hold each contract, by its number.
+
+        ``at`` is the block of each chain at the end of which balances are read; None: the data's last.
+        """
         found = [self.wallets(question) for question in (segment, base)]
         # One more than the last: no wallet beyond it is in the set.
         sets = [bitmap(one, int(one.max(initial=-1)) + 1) for one in found]
-        counts = [np.zeros(0, np.int64) for _ in sets]
-        for chain, end in ends.items():
-            sql = self._builder()
-            contracts = f"SELECT contract FROM {sql.table('contracts', chain_id=chain)}"
-            held = sql.held(None if now else end)
-            pairs = f"SELECT contract, wallet FROM {held} WHERE sort_key > 0 AND contract IN ({contracts})"
+        counts = np.zeros((2, len(self._data.catalog.places)), np.int64)
+        for sql, held in self._held(at):
+            pairs = f"SELECT contract, wallet FROM {held} AND sort_key > 0"
             for rows in self._batches(sql.statement(pairs)):
                 if not rows.num_rows:
                     continue
                 of, wallets = (rows.column(name).to_numpy() for name in ("contract", "wallet"))
                 # Nearly all rows of a contract are stored together: their sum is one step.
                 starts = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
-                for place, bits in enumerate(sets):
+                for bits, count in zip(sets, counts, strict=True):
                     inside = bits[wallets.clip(max=len(bits) - 1)]
-                    more = np.zeros(max(len(counts[place]), int(of.max()) + 1), np.int64)
-                    more[: len(counts[place])] = counts[place]
-                    np.add.at(more, of[starts], np.add.reduceat(inside, starts, dtype=np.int64))
-                    counts[place] = more
+                    np.add.at(count, of[starts], np.add.reduceat(inside, starts, dtype=np.int64))
         return counts
+
+    def held_by(
+        self, question: Question, at: Mapping[int, int | None]
+    ) -> tuple[pa.Array, pa.Table]:
+        """Return the addresses of a question's wallets, in order, and what these hold, in no order, but what is zero.
+
+        A row has the ``wallet`` as its place among the addresses, the number of the ``contract``, and of the balance
+        the ``sort_key`` and the limbs. ``at`` as of `holders`. More than `MOST_HELD` rows are a
+        ResourceLimit.
+        """
+        ranks = np.sort(self._by_address(self.wallets(question)))
+        wallets, rows = self._numbered(ranks), _HELD.empty_table()
+        for sql, held in self._held(at) if len(wallets) else ():
+            text = f"SELECT wallet, contract, sort_key, hi, mid, lo FROM {held} AND sort_key <> 0"
+            found = self._engine.fetch(_of(wallets, sql.statement(text), MOST_HELD + 1))
+            rows = pa.concat_tables([rows, found.cast(_HELD)])
+            if len(rows) > MOST_HELD:
+                raise ResourceLimit(
+                    f"These wallets hold more than {MOST_HELD:,} tokens and collections. "
+                    "Ask for fewer wallets, or for one chain."
+                )
+        places = np.searchsorted(ranks, self._by_address(rows["wallet"].to_numpy()))
+        return self._addresses(wallets), rows.set_column(0, "wallet", pa.array(places))
+
+    def _held(self, at: Mapping[int, int | None]) -> Iterator[tuple[SqlBuilder, str]]:
+        """Yield what writes a statement, and the balances of chains, which more conditions may follow."""
+        # Of now all chains are one scan.
+        for block in dict.fromkeys(at.values()):
+            sql, chains = self._builder(), [chain for chain, one in at.items() if one == block]
+            contracts = f"SELECT contract FROM {sql.table('contracts', chain_id=chains)}"
+            yield sql, f"{sql.held(block)} WHERE contract IN ({contracts})"
 
     def explained(self, question: Question, limit: int) -> Mapping[str, Any]:
         """Return what `Dataset.explain` does."""
@@ -495,10 +514,7 @@ class Answers:
         try:
             for start, end in rows.chunks(CHUNK):
                 self._cancel.check()
-                some = wallets[start:end]
-                addresses = self._data.addresses_of(some)
-                if addresses is None:
-                    addresses = placed(some, self._engine.fetch(_addresses(some)))
+                addresses = self._addresses(wallets[start:end])
                 rows.add("address", pa.chunked_array([addresses]), "address")
             for column in columns:
                 whole = fetched.get(column.name)
@@ -523,6 +539,10 @@ class Answers:
         """Return the wallets that a column of matches marks."""
         return normal_form(column.values(self._builder()))
 
+    def _addresses(self, wallets: Wallets) -> pa.Array:
+        known = self._data.addresses_of(wallets)
+        return placed(wallets, self._engine.fetch(_addresses(wallets))) if known is None else known
+
     def _column(self, column: ExactColumn, wallets: Wallets) -> pa.Table:
         """Return a column of some wallets, or of all that have it: ``wallet`` and the value."""
         return valued(self._engine.fetch(self._statement(column, wallets)), column)
@@ -534,8 +554,7 @@ class Answers:
         # What is read whole names no wallets. To register them takes as long as a short statement.
         if column.holders is not None and column.holders <= _READ_WHOLE:
             return statement
-        text = f"SELECT * FROM ({statement.text}) WHERE wallet IN (SELECT wallet FROM {RETURNED})"
-        return Sql(text, statement.values, {RETURNED: pa.table({"wallet": wallets})})
+        return _of(wallets, statement)
 
     def _range(self, column: ExactColumn, wallets: Wallets) -> pa.ChunkedArray:
         """Return a column of wallets that are near each other: ranges are read, others in them left out.
@@ -581,9 +600,16 @@ def valued(rows: Any, column: ExactColumn) -> Any:
     return rows.select(marks).append_column(column.name, value)
 
 
+def _of(wallets: Wallets, statement: Sql, most: int | None = None) -> Sql:
+    """Return the statement of those rows of another that are of some wallets."""
+    among = f"WHERE wallet IN (SELECT wallet FROM {RETURNED})"
+    limit = "" if most is None else f" LIMIT {most}"
+    text = f"SELECT * FROM ({statement.text}) {among}{limit}"
+    return Sql(text, statement.values, {RETURNED: pa.table({"wallet": wallets})})
+
+
 def _addresses(wallets: Wallets) -> Sql:
-    text = f"SELECT wallet, address FROM wallets WHERE wallet IN (SELECT wallet FROM {RETURNED})"
-    return Sql(text, tables={RETURNED: pa.table({"wallet": wallets})})
+    return _of(wallets, Sql("SELECT wallet, address FROM wallets"))
 
 
 def _rows_of(question: Question, number: int, aside: Path | None = None) -> Rows:

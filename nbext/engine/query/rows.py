@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,7 +47,7 @@ ColumnKind = Literal["amount", "count", "time", "number", "match"]
 
 @dataclass
 class _Column:
-    """A column's parts, by their places and types in the file; of exact amounts the size so far (`_amount_type`)."""
+    """A column's parts, by their places and types in the file; of exact amounts the size so far (`amount_type`)."""
 
     type: pa.DataType
     size: float = 0
@@ -111,7 +112,7 @@ class Rows:
             if kind == "amount":
                 # Of all that its token's holders have, so that a column has one type however many rows are asked for.
                 column.size = max(column.size + size_of(part), self._sizes.get(name, 0))
-                column.type = _amount_type(column.size)
+                column.type = amount_type(column.size)
 
     def _store(self, name: str, values: pa.Array) -> _Column:
         column = self._columns.setdefault(name, _Column(values.type))
@@ -156,7 +157,7 @@ class Rows:
         return pa.Table.from_batches(self.batches(), self.schema)
 
 
-def _amount_type(size: float) -> pa.DataType:
+def amount_type(size: float) -> pa.DataType:
     """Return the type of a column of exact amounts of that size, in which their sum fits too."""
     return {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}[
         digits_of_column(size)
@@ -199,15 +200,21 @@ def in_exact_order(
 
 def _divided(numbers: pa.Array, divisor: int) -> pa.Array:
     """Return exact numbers divided by one, each as the float that is nearest to the quotient; by 0, missing."""
-    if not divisor:
-        return pa.nulls(len(numbers), pa.float64())
     # Reading a text rounds once. Dividing floats rounds the amount first and the quotient after it.
     places = len(str(divisor)) - 1
     if divisor == 10**places:
         texts = pc.binary_join_element_wise(numbers.cast(pa.string()), f"e-{places}", "")
         return texts.cast(pa.float64())
+    return quotients(numbers, repeat(divisor, len(numbers)))
+
+
+def quotients(numbers: pa.Array, divisors: Iterable[int | None]) -> pa.Array:
+    """Return exact numbers divided by one each, as `_divided` divides them; by None or 0, missing."""
     # So does Python, with whole numbers of any size: a million take a second.
-    return pa.array([int(one) / divisor for one in numbers.to_pylist()], pa.float64())
+    each = zip(numbers.to_pylist(), divisors, strict=True)
+    return pa.array(
+        [int(one) / divisor if divisor else None for one, divisor in each], pa.float64()
+    )
 
 
 def exact_amounts(fetched: pa.StructArray) -> pa.Array:

@@ -99,9 +99,13 @@ def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
     reads_words=True,
 )
 def _wallet(session: Session, args: Args, *words: Word) -> Any:
-    asked = [one for word in words for one in addresses_named(args, word)]
-    if not asked:
+    if not words:
         raise UsageError("%nbext wallet: name an address: %nbext wallet 0x...")
+    asked = None
+    if len(words) == 1:
+        asked = words[0].text if words[0].text.startswith("@") else _table(args, words[0])
+    if asked is None:
+        asked = [one for word in words for one in addresses_named(args, word)]
     return _shown(session, args, "wallet", asked, as_of=args["as_of"], chain=args["chain"])
 
 
@@ -206,13 +210,18 @@ def segment_named(session: Session, args: Args, word: Word | None) -> Any:
         raise UsageError(
             f"%nbext {args.words[0].text}: name a segment: a symbol, a table, an id, or {{filters}}."
         )
-    table = args.names.get(word.text) if word.kind in ("word", "python") else None
-    if hasattr(table, "columns"):
+    if (table := _table(args, word)) is not None:
         return table
     if word.kind == "json":
         query = query_of(word.text, args, session.settings["limit"])
         return {"operator": query.operator, "filters": query.filters}
     return value_of(word, args)
+
+
+def _table(args: Args, word: Word) -> Any:
+    """Return the table that a word is the name of, or None."""
+    named = args.names.get(word.text) if word.kind in ("word", "python") else None
+    return named if hasattr(named, "columns") else None
 
 
 def _shown(session: Session, args: Args, name: str, asked: Any, **options: Any) -> Any:

@@ -232,19 +232,35 @@ async def count_conditions(caller: Executor, body: wire.ExecuteRequest) -> Respo
     return await _in_turn(caller, analysis.funnel_of, body)
 
 
-@route(numbers.post, wire.HOLDINGS, wire.Holdings, *RUN)
+@route(
+    numbers.post,
+    wire.HOLDINGS,
+    None,
+    *RUN,
+    responses=text(wire.ARROW_TYPE),
+    response_class=Response,
+)
 async def read_holdings(caller: Executor, body: wire.HoldingsRequest) -> Response:
-    """List what wallets hold, on one chain or on all of the data, now or at ``asOf``; at most 10,000 holdings."""
-    return await _in_turn(caller, analysis.wallet_holdings, body)
+    """List what wallets hold, on one chain or on all of the data, now or at ``asOf``, as an Arrow IPC stream.
+
+    At most 500,000 holdings. The metadata of the schema has ``asOf``, ``chains`` and ``warnings``, as JSON under
+    ``nbext``. More wallets than a request can name are a stored list (``/lists``), whose id takes their place.
+    """
+    return await _in_turn(
+        caller, analysis.wallet_holdings, body, partial(Response, media_type=wire.ARROW_TYPE)
+    )
 
 
 async def _in_turn(
-    caller: Caller, work: Callable[[Planner, Any], dict[str, Any]], body: Mapping[str, Any]
+    caller: Caller,
+    work: Callable[[Planner, Any], Any],
+    body: Mapping[str, Any],
+    answered: Callable[[Any], Response] = json_answer,
 ) -> Response:
     """Answer with what work makes of a body, when it is the key's turn; it ends when the caller hangs up."""
     cancel, key, container = Cancel(), caller.key, caller.container
 
-    def on_data(cancel: Cancel) -> dict[str, Any]:
+    def on_data(cancel: Cancel) -> Any:
         with container.generations.acquire() as dataset:
             return work(caller.segments.planner(dataset, key, cancel), body)
 
@@ -260,7 +276,7 @@ async def _in_turn(
             with contextlib.suppress(asyncio.CancelledError, NbextError):
                 await answer
             raise ClientDisconnect
-    return json_answer(answer.result())
+    return answered(answer.result())
 
 
 @route(

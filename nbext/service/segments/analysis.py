@@ -12,19 +12,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
+
 from nbext.core.chains import chain_of
 from nbext.core.strict_json import canonical_json
 from nbext.core.times import iso
+from nbext.core.uint256 import size_of
 from nbext.core.wire import (
     EXECUTE_KEYS,
+    HELD_FIELDS,
     CountsRequest,
     ExecuteRequest,
     ExplainRequest,
+    Holdings,
     HoldingsRequest,
 )
-from nbext.engine.dataset import Cancel, Contract, Holding
+from nbext.engine.dataset import Cancel, Contract, Question
 from nbext.engine.holdings import holdings_of, profile_of_holders
 from nbext.engine.query.answers import Dataset
+from nbext.engine.query.rows import amount_type, quotients
 from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
 from nbext.language import language
@@ -255,9 +261,9 @@ def explanation_of(planner: Planner, asked: ExplainRequest) -> dict[str, Any]:
     return explained
 
 
-def wallet_holdings(planner: Planner, body: HoldingsRequest) -> dict[str, Any]:
-    """Return what some wallets hold, on one chain or on all, now or at ``asOf``."""
-    dataset = planner.dataset
+def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
+    """Return what some wallets hold, on one chain or on all, now or at ``asOf``, as an Arrow IPC stream."""
+    dataset, named = planner.dataset, body["wallets"]
     if "chain" in body:
         chains = [chain_of(body["chain"], "/chain")]
     else:
@@ -265,23 +271,38 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> dict[str, Any]:
     # As a segment of what is seen on these chains: so addresses, times and their errors are those of segments.
     seen = [{"activity": {"transfers": {"min": 1}, "chain": chain.name}} for chain in chains]
     scope = {name: value for name, value in body.items() if name in ("chain", "asOf")}
-    filters = {"wallet": {"in": body["wallets"]}, "any": seen, "exclude": [], **scope}
-    with _below(lambda: "", "/filters"), _below(lambda: "/wallets", "/filters/wallet/in"):
+    key, listed = ("in", named) if named[0].startswith("0x") or named[1:] else ("list", named[0])
+    filters = {"wallet": {key: listed}, "any": seen, "exclude": [], **scope}
+    with _below(lambda: "", "/filters"), _below(lambda: "/wallets", f"/filters/wallet/{key}"):
         plan = planner.plan({"filters": filters, "limit": 0})
-    asked, ends, now = _times(plan, dataset)
-    wallets = plan.canonical["filters"]["wallet"]["in"]
-    found = holdings_of(dataset, wallets, ends, now=now, cancel=planner.cancel)
-
-    def order(one: Holding) -> tuple[Any, ...]:
-        # What nobody sent unasked comes first: spam is last, and what most wallets hold before what few do.
-        spam, holders = bool(one.contract.spam), one.contract.holders or 0
-        return (one.address, one.contract.chain_id, spam, -holders, one.contract.address)
-
-    below = sum(one.amount < 0 for one in found)
-    lacking = (
-        f"{below:,} balances are below zero, because the data lacks transfers. They are left out."
+    asked = _times(plan)
+    # Of the wallets alone: whom these chains have not seen holds nothing on them.
+    (wallets, *_) = plan.leaves
+    found, contracts, below = holdings_of(
+        dataset, Question(wallets.wallets), asked, cancel=planner.cancel
     )
-    return {
+    supplies = dict[Contract, int | None]()
+    for chain, block in asked.items():
+        on_chain = [one for one in contracts if one.chain_id == chain]
+        supplies |= zip(on_chain, dataset.catalog.supplies(on_chain, block), strict=True)
+    notes = [*plan.warnings, *_of_all_balances(asked, dataset)]
+    if below:
+        lacking = "because the data lacks transfers. They are left out."
+        notes.append(f"{below:,} balances are below zero, {lacking}")
+    if shareless := sum(supply is None for supply in supplies.values()):
+        unknown = f"{shareless:,} of {len(contracts):,} contracts, whose supply is not known"
+        notes.append(f"share is missing for {unknown}.")
+    holding = found["address"].unique()
+    if without := wallets.most() - len(holding):
+        nothing = sorted(set(wallets.among or ()).difference(holding.to_pylist()))
+        names = f"{', '.join(nothing[:3])}{' and others' * (len(nothing) > 3)}"
+        notes.append(
+            f"{names or f'{without:,} of {wallets.most():,} wallets'}: no holdings in this data."
+        )
+    ends = {
+        chain: dataset.clock.last(chain)[0] if at is None else at for chain, at in asked.items()
+    }
+    said: Holdings = {
         "asOf": plan.as_of,
         "chains": [
             {
@@ -291,23 +312,45 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> dict[str, Any]:
             }
             for one, end in ends.items()
         ],
-        "warnings": [
-            *plan.warnings,
-            *_of_all_balances(asked, dataset),
-            *([lacking] if below else []),
-        ],
-        "holdings": [
-            {
-                "address": one.address,
-                **_contract(one.contract),
-                **_amount(one.amount, 0 if one.contract.is_nft else one.contract.decimals),
-                "verified": one.contract.verified,
-                "possibleSpam": one.contract.spam,
-            }
-            for one in sorted(found, key=order)
-            if one.amount > 0
-        ],
+        "warnings": notes,
     }
+    return _arrow_of(found, contracts, [supplies[one] for one in contracts], said)
+
+
+def _arrow_of(
+    found: pa.Table, contracts: Sequence[Contract], supplies: Sequence[int | None], said: Holdings
+) -> bytes:
+    """Return holdings with the columns of `HELD_FIELDS`; a row has the place of its contract."""
+    amounts, place = found["amount"].combine_chunks(), found["contract"]
+    decimals = [0 if one.is_nft else one.decimals for one in contracts]
+    divisors = {
+        "amount": [None if one is None else 10**one for one in decimals],
+        "share": supplies,
+    }
+    columns = {
+        name: quotients(amounts, [each[one] for one in place.to_pylist()])
+        for name, each in divisors.items()
+    } | {"address": found["address"], "amount_raw": amounts.cast(amount_type(size_of(amounts)))}
+    known = [
+        {**_contract(one), "verified": one.verified, "possibleSpam": one.spam} for one in contracts
+    ]
+    for name in HELD_FIELDS.keys() - columns.keys():
+        kind = pa.bool_() if HELD_FIELDS[name] == "boolean" else pa.string()
+        columns[name] = pa.array([one[name] for one in known], kind).take(place)
+    # Each text goes out once.
+    rows = pa.table(
+        {
+            name: columns[name].dictionary_encode() if kind == "string" else columns[name]
+            for name, kind in HELD_FIELDS.items()
+        }
+    ).replace_schema_metadata({"nbext": canonical_json(said)})
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as out:
+        out.write_table(rows, max_chunksize=65_536)
+    give_back_memory()
+    made: bytes = sink.getvalue().to_pybytes()
+    return made
 
 
 def _contract(contract: Contract) -> dict[str, Any]:
@@ -320,13 +363,9 @@ def _contract(contract: Contract) -> dict[str, Any]:
     }
 
 
-def _times(plan: Any, dataset: Dataset) -> tuple[dict[int, int | None], dict[int, int], bool]:
-    """Return the block that a plan looks at on each chain, as asked and as a number, and whether all is now."""
-    asked = {one.chain_id: one.at for one in plan.whole.seen}
-    ends = {
-        chain: dataset.clock.last(chain)[0] if at is None else at for chain, at in asked.items()
-    }
-    return asked, ends, all(at is None for at in asked.values())
+def _times(plan: Any) -> dict[int, int | None]:
+    """Return the block that a plan looks at on each chain; None for the last."""
+    return {one.chain_id: one.at for one in plan.whole.seen}
 
 
 def _of_all_balances(asked: Mapping[int, int | None], dataset: Dataset) -> list[str]:
@@ -345,7 +384,7 @@ def profile_plan(plan: Any, base: Any | None, least: int, dataset: Dataset) -> A
     """Return the plan of a segment's profile: another question than the segment's, with an id of its own."""
     profile = {"base": None if base is None else base.canonical["filters"], "least": least}
     operator = {} if base is None else {"operator": base.canonical["operator"]}
-    unknown = _of_all_balances(_times(plan, dataset)[0], dataset)
+    unknown = _of_all_balances(_times(plan), dataset)
     return replace(
         plan,
         canonical={**plan.canonical, "profile": {**profile, **operator}},
@@ -368,14 +407,12 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
     questions = [language.compile(one) for one in (plan, base, *parts)]
     both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
     counts = planner.count(questions, [[0], [1], *both])
-    _, ends, now = _times(plan, dataset)
     least = asked["least"]
     number, found = profile_of_holders(
         dataset,
         questions[0],
         questions[1],
-        ends,
-        now=now,
+        _times(plan),
         least=least,
         most=MOST_CONTRACTS,
         cancel=planner.cancel,
@@ -388,12 +425,12 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
         "contracts": number,
         "holdings": [
             {
-                **_contract(one.contract),
-                "possibleSpam": one.contract.spam,
-                "wallets": one.wallets,
-                "base": one.base,
+                **_contract(one),
+                "possibleSpam": one.spam,
+                "wallets": wallets,
+                "base": others,
             }
-            for one in found
+            for one, wallets, others in found
         ],
         "activity": [
             {

@@ -69,17 +69,14 @@ def test_a_form_has_the_same_rows_on_spark(on_duckdb, on_spark, form):
     "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
 )
 def test_spark_lists_what_wallets_hold_as_duckdb_does(on_duckdb, on_spark):
-    addresses = (
-        on_duckdb.ask(forms.question("token_min", on_duckdb), limit=3).rows["address"].to_pylist()
-    )
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
-    for at, now in ((ends, True), ({chain: last // 2 for chain, last in ends.items()}, False)):
+    for at in (dict.fromkeys(ends), {chain: last // 2 for chain, last in ends.items()}):
         held = [
-            sorted(holdings_of(dataset, addresses, at, now=now), key=repr)
+            holdings_of(dataset, forms.question("token_min", dataset), at)
             for dataset in (on_duckdb, on_spark)
         ]
         assert held[0] == held[1]
-        assert held[0]
+        assert held[0][0].num_rows
 
 
 @pytest.mark.spark
@@ -88,13 +85,12 @@ def test_spark_lists_what_wallets_hold_as_duckdb_does(on_duckdb, on_spark):
 )
 def test_spark_profiles_a_segment_as_duckdb_does(on_duckdb, on_spark):
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
-    for at, now in ((ends, True), ({chain: last // 2 for chain, last in ends.items()}, False)):
+    for at in (dict.fromkeys(ends), {chain: last // 2 for chain, last in ends.items()}):
         found = [
             profile_of_holders(
                 dataset,
                 *(forms.question(name, dataset) for name in ("token_min", "token")),
                 at,
-                now=now,
                 least=1,
                 most=100,
             )

@@ -124,12 +124,16 @@ def test_a_table_is_a_segment_by_its_name_and_as_a_value_from_python(shell):
         assert table.at["whales", "whales"] == len(shell.ip.user_ns["whales"])
 
 
-def test_a_wallet_is_named_on_the_line_or_by_a_value_from_python(shell):
+def test_wallets_are_named_on_the_line_or_by_a_table_a_file_or_a_value_from_python(shell, tmp_path):
     shell.run("%%segment_query rich --top 2 --by UNI_balance\n" + '{"token": {"token": "UNI"}}')
     addresses = list(shell.ip.user_ns["rich"]["address"])
     one = shell.value(f"%nbext wallet {addresses[0]} --chain ethereum")
     assert set(one["address"]) == {addresses[0]}
     assert "UNI" in set(one["symbol"])
+    shell.ip.user_ns["rich"].to_csv(tmp_path / "rich.csv")
+    for word in ("rich", "{{rich}}", f"@{tmp_path / 'rich.csv'}"):
+        assert set(shell.value(f"%nbext wallet {word}")["address"]) == set(addresses)
+    assert "/wallets/0: " in shell.error(f"%nbext wallet rich {addresses[0]}")
     both = shell.run("%nbext wallet {{rich['address']}} --as-of 30d -o both")
     assert both.error is None
     assert set(shell.ip.user_ns["both"]["address"]) == set(addresses)
