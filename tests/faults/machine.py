@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.faults.failing import CODES, Failing
 from tests.service.conftest import HOLDERS, Running
+from tests.service.segments.test_segments import eventually
 
 KEYS = ("open", "other", "secret")
 QUESTIONS = [{**HOLDERS, "limit": limit} for limit in (1, 3, 7, 20)]
@@ -65,9 +66,12 @@ class BrokenService(RuleBasedStateMachine):
     data: Path
     rows: list[list[Any]]
     registry: Registry
+    # How many were begun.
+    runs = 0
 
     def __init__(self) -> None:
         super().__init__()
+        type(self).runs += 1
         self.open = ExitStack()
         self.folder = Path(tempfile.mkdtemp(prefix="nbext-broken-"))
         self.open.callback(shutil.rmtree, self.folder)
@@ -211,8 +215,8 @@ class BrokenService(RuleBasedStateMachine):
         self.service = self._started()
 
     def _works(self) -> None:
-        ready = self.service.get("/readyz")
-        assert ready.status_code == 200, ready.text
+        # On a busy machine a probe may get no answer in its time.
+        eventually(lambda: self.service.get("/readyz").status_code == 200, 120)
         for segment in self.promised:
             for key in KEYS:
                 self._read(key, segment)

@@ -52,7 +52,11 @@ def broken(data: Path, rows: list[list[Any]], place: Callable[[Path], Any], runs
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate,),
     )
-    run_state_machine_as_test(seed(gate_seed())(machine.of(data, rows, place)), settings=options)
+    services = machine.of(data, rows, place)
+    try:
+        run_state_machine_as_test(seed(gate_seed())(services), settings=options)
+    finally:
+        print(f"{services.runs} runs")
 
 
 @pytest.mark.slow
