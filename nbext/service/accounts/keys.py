@@ -9,7 +9,7 @@ import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import NamedTuple
@@ -259,6 +259,11 @@ class Rate(NamedTuple):
     amount: int
     seconds: int
 
+    @property
+    def part(self) -> int:
+        """How many requests a service takes of it at a time."""
+        return max(1, self.amount // 20)
+
 
 @lru_cache(maxsize=256)
 def parse_rate(text: str) -> Rate:
@@ -282,68 +287,74 @@ class Rates:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        # By how much the clock is behind that of the service that is ahead of all others, as the registry shows.
+        self._behind = 0.0
         # Key id -> the window that the rest belongs to, and the rest.
         self._left: dict[str, tuple[float, int]] = {}
         # What this process granted in the window of that time while the registry could not be written.
         self._unstored: dict[str, tuple[float, int]] = {}
 
+    def _now(self) -> float:
+        """Return the time as a clock shows it that is never set: one that is set back would grant a window again."""
+        return _EPOCH + time.monotonic() + self._behind
+
     def spend(self, key: Key) -> bool:
         """Count one request of what was taken before; False where that is used up. No look into the registry."""
         if key.rate is None:
             return True
-        began, left = self._left.get(key.id, (0.0, 0))
-        if left < 1 or began != _window(parse_rate(key.rate), _now()):
-            return False
-        self._left[key.id] = (began, left - 1)
-        return True
+        began = _window(parse_rate(key.rate), self._now())
+        left = _in_window(self._left, key.id, began)
+        if left:
+            self._left[key.id] = (began, left - 1)
+        return left > 0
 
     def take(self, key: Key) -> None:
         """Take more of the key's rate and count one request, or raise the problem 429 with the seconds to wait."""
-        rate, now = parse_rate(key.rate or DEFAULT_RATE), _now()
-        span, began = rate.seconds, _window(rate, now)
+        rate, now = parse_rate(key.rate or DEFAULT_RATE), self._now()
         try:
-            granted = self._granted(key.id, rate, now)
+            began, granted = self._granted(key.id, rate, now)
         except StorageError:
-            former, taken = self._unstored.get(key.id, (0.0, 0))
-            taken = taken if former == began else 0
-            granted = min(max(1, rate.amount // 20), rate.amount - taken)
+            began = _window(rate, now)
+            taken = _in_window(self._unstored, key.id, began)
+            granted = min(rate.part, rate.amount - taken)
             self._unstored[key.id] = (began, taken + granted)
         if granted < 1:
-            wait = max(1, math.ceil(began + span - now))
+            wait = max(1, math.ceil(began + rate.seconds - self._now()))
             raise Problem(
                 "rate-limit",
                 f"This key may send {key.rate} requests. Try again in {wait} s.",
                 headers={"Retry-After": str(wait)},
             )
         # What another thread took meanwhile is the key's, too.
-        former, left = self._left.get(key.id, (0.0, 0))
-        self._left[key.id] = (began, granted - 1 + (left if former == began else 0))
+        self._left[key.id] = (began, granted - 1 + _in_window(self._left, key.id, began))
 
-    def _granted(self, key_id: str, rate: Rate, now: float) -> int:
-        """Store that a part of the rate is taken, and return how many requests it is."""
+    def _granted(self, key_id: str, rate: Rate, now: float) -> tuple[float, int]:
+        """Store that a part of the rate is taken; return the window that it is of, and how many requests it is."""
         span, began = rate.seconds, _window(rate, now)
         # Whoever comes second waits: else two services take the same rest.
         with self._database.write(alone=True) as db:
             lately = "SELECT began, taken FROM rates WHERE key_id = :key AND began >= :before"
-            taken = {
-                row.began: row.taken for row in db.rows(lately, key=key_id, before=began - span)
-            }
+            rows = db.rows(lately, key=key_id, before=began - span)
+            taken = {row.began: row.taken for row in rows}
+            # Another machine's clock, or one that was set back before this service began: all count in one window.
+            if (latest := max(taken, default=began)) > began:
+                self._behind += latest - now
+                now = began = latest
             # The part of the window before that is less than a span ago, as if its requests were spread evenly.
             before = taken.get(began - span, 0) * (1 - (now - began) / span)
-            granted: int = min(
-                max(1, rate.amount // 20), math.floor(rate.amount - before - taken.get(began, 0))
-            )
+            granted = min(rate.part, math.floor(rate.amount - before - taken.get(began, 0)))
             if granted > 0:
                 others = "DELETE FROM rates WHERE key_id = :key AND began != :before"
                 db.change(others, key=key_id, before=began - span)
                 now_taken = taken.get(began, 0) + granted
                 db.add("rates", [{"key_id": key_id, "began": began, "taken": now_taken}])
-        return granted
+        return began, granted
 
 
-def _now() -> float:
-    """Return the time as a clock shows it that is never set: one that is set back would grant a window again."""
-    return _EPOCH + time.monotonic()
+def _in_window(counts: Mapping[str, tuple[float, int]], key_id: str, began: float) -> int:
+    """Return what is counted of a key, where that is of the window that began then."""
+    of, count = counts.get(key_id, (began, 0))
+    return count if of == began else 0
 
 
 def _window(rate: Rate, now: float) -> float:

@@ -212,8 +212,28 @@ def test_the_window_before_counts_for_the_part_of_it_that_is_less_than_a_window_
         rates, rate = Rates(database), parse_rate("100/minute")
         database.change("INSERT INTO rates VALUES ('a', 600.0, 80)")
         # A quarter of the window has passed: three quarters of the 80 count.
-        granted = [rates._granted("a", rate, 675.0) for _ in range(10)]
+        granted = [rates._granted("a", rate, 675.0)[1] for _ in range(10)]
     assert granted == [5] * 8 + [0] * 2
+
+
+# What the first took before it knew of a clock ahead of its own was of an earlier window.
+@pytest.mark.parametrize(("ahead", "allowed"), [(0.5, 40), (3.0, 42), (-7200.0, 40)])
+def test_two_services_whose_clocks_differ_grant_one_rate_together(
+    tmp_path, monkeypatch, ahead, allowed
+):
+    """As on two machines, on one that slept, or whose clock was set back before the second service began."""
+    key, epoch, granted = Key("a", "a", rate="40/second"), 1e9 + 0.4, 0
+    with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
+        both = [(Rates(database), epoch), (Rates(database), epoch + ahead)]
+        monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+        for _ in range(100):
+            for rates, clock in both:
+                monkeypatch.setattr("nbext.service.accounts.keys._EPOCH", clock)
+                with contextlib.suppress(Problem):
+                    if not rates.spend(key):
+                        rates.take(key)
+                    granted += 1
+    assert granted == allowed
 
 
 def test_no_two_keys_have_the_same_text(registry):
