@@ -152,38 +152,38 @@ class CursorEngine:
 
     def fetch(self, sql: Sql) -> pa.Table:
         """Return all rows of a statement."""
-        return self._execute(sql.text, sql).to_arrow_table()
+        return self._relation(sql).to_arrow_table()
 
     def wallets(self, sql: Sql) -> Wallets:
         """Return the wallets that a statement selects."""
-        self._register(sql)
         # Not as Arrow, of which DuckDB 2 binds each statement twice: a third of a short one's time.
-        rows: dict[str, Any] = self._cursor.execute(sql.text, dict(sql.values)).fetchnumpy()
+        rows: dict[str, Any] = self._cursor.execute(sql.text, self._values(sql)).fetchnumpy()
         wallets: Wallets = rows["wallet"]
         return wallets
 
     def batches(self, sql: Sql) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a statement, about `CHUNK` at a time."""
-        yield from self._execute(sql.text, sql).to_arrow_reader(CHUNK)
+        yield from self._relation(sql).to_arrow_reader(CHUNK)
 
     def ahead(self, statements: Sequence[Sql]) -> None:
         """Begin nothing: each statement uses all cores."""
 
     def plan(self, sql: Sql) -> str:
         """Return DuckDB's plan of a statement, drawn."""
-        rows = self._execute(f"EXPLAIN (FORMAT json) {sql.text}", sql).fetchall()
+        explained = f"EXPLAIN (FORMAT json) {sql.text}"
+        rows = self._cursor.execute(explained, self._values(sql)).fetchall()
         return drawn(str(rows[0][1]))
 
-    def _register(self, sql: Sql) -> None:
+    def _values(self, sql: Sql) -> dict[str, Any]:
         for name, table in sql.tables.items():
             self._cursor.register(name, table)
+        return dict(sql.values)
 
-    def _execute(self, text: str, sql: Sql) -> Any:
-        self._register(sql)
-        values = dict(sql.values)
-        return (
-            self._cursor.sql(text, params=values) if _LAZY else self._cursor.execute(text, values)
-        )
+    def _relation(self, sql: Sql) -> Any:
+        values = self._values(sql)
+        if _LAZY:
+            return self._cursor.sql(sql.text, params=values)
+        return self._cursor.execute(sql.text, values)
 
 
 def drawn(plan: str) -> str:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     Wallets = np.ndarray[tuple[int], np.dtype[np.int32]]
     Ranks = np.ndarray[tuple[int], np.dtype[np.int64]]
+    Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
     # A bit for each block.
     BlockBits = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
@@ -201,22 +202,24 @@ def placed(wallets: Wallets, found: pa.Table) -> pa.Array:
     if np.array_equal(keys, wallets):
         return found.column(1).combine_chunks()
     order = np.argsort(keys, kind="stable")
-    place = order[np.searchsorted(keys, wallets, sorter=order).clip(max=len(keys) - 1)]
-    return found.column(1).combine_chunks().take(pa.array(place, mask=keys[place] != wallets))
+    place, there = _places(wallets, keys[order])
+    return found.column(1).combine_chunks().take(pa.array(order[place], mask=~there))
 
 
-def _among(wallets: Wallets, others: Wallets) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _places(wallets: Wallets, ordered: Wallets) -> tuple[Ranks, Mask]:
+    """Return the place of each of some wallets among others, which are in order, and whether it is there."""
+    place = np.searchsorted(ordered, wallets).clip(max=len(ordered) - 1)
+    return place, ordered[place] == wallets
+
+
+def _among(wallets: Wallets, others: Wallets) -> Mask:
     if len(others) <= _ONE_BY_ONE:
         inside = np.zeros(len(wallets), bool)
         for one in others:
             inside |= wallets == one
         return inside
     if len(wallets) + len(others) < _FEW:
-        others = np.sort(others)
-        found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
-            others[np.searchsorted(others, wallets).clip(max=len(others) - 1)] == wallets
-        )
-        return found
+        return _places(wallets, np.sort(others))[1]
     return bitmap(others, int(wallets.max(initial=0)))[wallets]
 
 
@@ -239,7 +242,7 @@ def _each_once(parts: Sequence[Wallets]) -> Wallets:
     return np.flatnonzero(bitmap(wallets)).astype(np.int32)
 
 
-def bitmap(wallets: Wallets, last: int = -1) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def bitmap(wallets: Wallets, last: int = -1) -> Mask:
     """Return a byte for each wallet up to ``last`` and those of a set: whether it is in the set."""
     bits = np.zeros(max(int(wallets.max(initial=-1)), last) + 1, bool)
     bits[wallets] = True
@@ -272,8 +275,8 @@ class Throughout:
         """Return the bits of some wallets."""
         if not len(self.wallets):
             return np.zeros(len(wallets), np.uint64)
-        place = np.searchsorted(self.wallets, wallets).clip(max=len(self.wallets) - 1)
-        return np.where(self.wallets[place] == wallets, self.bits[place], _NONE)
+        place, there = _places(wallets, self.wallets)
+        return np.where(there, self.bits[place], _NONE)
 
     def kept(self, bits: BlockBits) -> Throughout:
         """Return the wallets at those of these blocks at which they are already in the set."""
