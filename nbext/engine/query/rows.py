@@ -127,11 +127,6 @@ class Rows:
             ) from None
         return column
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rows) and bool(self.table() == other.table())
-
-    __hash__ = None  # type: ignore[assignment]  # as lists have none
-
     @property
     def schema(self) -> pa.Schema:
         """The columns and their types, once all have been added."""

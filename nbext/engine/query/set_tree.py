@@ -204,10 +204,11 @@ _CLAUSE = re.compile(r" (?=FROM |WHERE |GROUP BY |HAVING |UNION ALL |LEFT JOIN |
 
 
 def formula_of(node: Settled, leaves: list[Leaf]) -> str:
-    """Return how the leaves of a tree are combined, as ``1 and (2 or 3) and not 4``; add them to ``leaves``."""
+    """Return how the leaves of a tree are combined, as ``1 and (2 or 3) and not 4``; add new ones to ``leaves``."""
     if isinstance(node, Leaf):
-        leaves.append(node)
-        return str(len(leaves))
+        if node not in leaves:
+            leaves.append(node)
+        return str(leaves.index(node) + 1)
     if isinstance(node, Union):
         return " or ".join(_member(part, leaves) for part in node.parts)
     # What is narrowed is read from left to right: it needs no brackets.

@@ -66,7 +66,7 @@ def test_an_address_that_changed_on_the_disk_is_found_by_the_check_and_never_ans
         dataset = open_dataset(tmp_path)
         dataset._preparing.result()
         assert dataset._addresses.ready
-        found = dataset.ask(forms.question("token", dataset), limit=100)
+        found = dataset.ask(forms.question("token", dataset), limit=100).rows
         dataset.close()
         return found
 
@@ -99,12 +99,12 @@ def test_an_address_that_changed_on_the_disk_is_found_by_the_check_and_never_ans
 def test_answers_are_the_same_with_the_file_and_without(tmp_path, monkeypatch):
     forms.generation(tmp_path)
     without = open_dataset(tmp_path)
-    expected = without.ask(forms.question("token", without), limit=100)
+    expected = without.ask(forms.question("token", without), limit=100).rows
     assert not without._addresses.ready
     without.close()
     monkeypatch.setattr(duck, "MANY_WALLETS", 1)
     dataset = open_dataset(tmp_path)
     dataset._preparing.result()
     assert dataset._addresses.ready
-    assert dataset.ask(forms.question("token", dataset), limit=100) == expected
+    assert dataset.ask(forms.question("token", dataset), limit=100).rows == expected
     dataset.close()
