@@ -330,8 +330,8 @@ def of_wallets(
             f"DuckDB SQL ({lines_of(changes_sql)})": lambda: changes_sql(
                 tables, contract, burned, block
             ),
-            f"pandas, already in memory ({lines_of(changes_pandas)})": lambda: changes_pandas(
-                history, last, block
+            f"pandas, already in memory, numbers alone ({lines_of(changes_pandas)})": lambda: (
+                changes_pandas(history, last, block)
             ),
         },
     )
@@ -374,8 +374,8 @@ def of_wallets(
         f"a profile {rows} ({lines_of(profile_ours)})",
         seconds,
         {
-            f"DuckDB SQL ({lines_of(profile_sql)})": sql,
-            f"pandas, already in memory ({lines_of(profile_pandas)})": pandas,
+            f"DuckDB SQL, contracts alone ({lines_of(profile_sql)})": sql,
+            f"pandas, already in memory, contracts alone ({lines_of(profile_pandas)})": pandas,
         },
     )
     days = min(12, (last - from_block) * SECONDS_PER_BLOCK // 86_400 - 1)
