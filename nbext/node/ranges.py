@@ -27,6 +27,8 @@ from nbext.node.rpc import InconsistentAnswer, Node, Refusal, quantity
 NEAR = 64
 # Blocks of one range that are looked at by their receipts, and headers that are asked for before they are looked at.
 _LOOKED_AT, _PIECE = 2, 200
+# Rows of one range, in memory; of one block there may not be more.
+MOST_ROWS = 500_000
 _RECEIPTS, _TWICE = "eth_getBlockReceipts", 2
 _HASH, _DATA = re.compile("0x[0-9a-fA-F]{64}"), re.compile("0x[0-9a-fA-F]*")
 _BLOOM = re.compile("0x[0-9a-fA-F]{512}")
@@ -419,6 +421,9 @@ def _rows(logs: Sequence[EventLog]) -> list[tuple[Any, ...]]:
                 f"Log {log.log_index:,} of transaction {log.tx}, in block {log.block:,}, of {log.contract}, cannot "
                 f"be stored as a transfer: {why}."
             )
+        # One log of ERC-2309 may be of 100,000 ids, and a block has room for thousands of them.
+        if len(rows) + len(moves) > MOST_ROWS:
+            raise Refusal(Meaning.LESS, finding=f"Its logs are more than {MOST_ROWS:,} rows")
         standard = shown_standard(log.topics[0], len(log.topics))
         rows += [
             (log.contract, *move, log.tx, log.log_index, log.block, standard) for move in moves

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.errors import NodeError, QueryCancelled
+from nbext.node.contracts import CONSECUTIVE_TRANSFER
 from nbext.node.coverage import _Part, uncovered, union
 from nbext.node.limits import RangeSize
 from tests.node.conftest import blocks_in, expected_rows, read_all, rows_in, told
-from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode
+from tests.node.faults import COIN, ITEMS, KEY, ZERO, Chain, FaultNode, word
 from tests.node.refusals import FINAL, PASSING, RANGES
 
 CHAIN = Chain()
@@ -218,6 +219,30 @@ def test_a_block_with_more_logs_than_the_node_returns_is_read_from_its_receipts(
 
     with FaultNode(SMALL, refuse=refuse) as server:
         assert told(read_all(reader_of(server), SMALL)) == expected_rows(SMALL)
+
+
+def test_logs_of_more_rows_than_memory_should_hold_are_read_in_shorter_ranges(
+    reader_of, monkeypatch
+):
+    """A log that mints many ids is small, and any contract may write it."""
+    monkeypatch.setattr("nbext.node.ranges.MOST_ROWS", 1000)
+    chain = Chain(30)
+    chain.logs.clear()
+    for number in range(1, 11):
+        ids = (word(each) for each in (0, ZERO, "0x" + "a1" * 20))
+        topics = [CONSECUTIVE_TRANSFER, *("0x" + each for each in ids)]
+        chain._log(number, 0, ITEMS, topics, "0x" + word(399))
+    with FaultNode(chain) as server:
+        rows = read_all(reader_of(server, contracts=(ITEMS,)), chain)
+        assert [(row["block"], row["place"]) for row in rows] == [
+            (number, place) for number in range(1, 11) for place in range(400)
+        ]
+        chain.logs[5][0]["data"] = "0x" + word(1000)
+        for path in (reader := reader_of(server, contracts=(ITEMS,))).coverage.parts.iterdir():
+            path.unlink()
+        reader.coverage.discard_parts()
+        with pytest.raises(NodeError, match="Its logs are more than 1,000 rows"):
+            read_all(reader, chain)
 
 
 def test_a_block_with_more_logs_than_a_node_without_receipts_returns_ends_the_fetch(reader_of):
