@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -33,32 +33,17 @@ if TYPE_CHECKING:
 _ALL = 30_000_000
 
 
-# Why balances differ from the chain's.
-Cause = Literal["unlogged", "left out", "other", "unknown"]
+_LEFT_OUT = "left out"
 _MOVES = "it rebases, takes a fee on transfer, or wraps ether (--deposits reads those logs)"
+_APPROXIMATE = "Answers about it are approximate."
 _AGAIN = "The next fetch reads all blocks of the contract again: use another node."
-_DIFFERS: Mapping[Cause, str] = {
-    "unlogged": f"It moves balances without a Transfer, first in block {{first:,}}: {_MOVES}. Answers about it are "
-    "approximate.",
-    "left out": "The node left logs out: block {first:,} has transfers that it did not return. "
-    + _AGAIN,
-    "other": "The node returned wrong logs: block {first:,} does not have all transfers that it returned. "
-    + _AGAIN,
-    "unknown": f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the "
-    "old states that would show which. Answers about it are approximate.",
-}
-# Causes for which the rows are read again, and others come in their place.
-_WRONG = ("left out", "other")
+_UNKNOWN = (
+    "unknown",
+    f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the old states that "
+    f"would show which. {_APPROXIMATE}",
+)
 # Holders of those whose balances differ, of which the first block is sought at which they do.
 _LOOKED_INTO = 3
-
-
-@dataclass(frozen=True)
-class Divergence:
-    """Why a balance differs, and the first block at which it does; None where the node has no old states."""
-
-    cause: Cause
-    block: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +84,7 @@ class Balances:
                 if found:
                     compared[address] = found
                     self.coverage.about[address]["check"] = asdict(found)
-                if found and found.cause == _WRONG[0]:
+                if found and found.cause == _LEFT_OUT:
                     left_out.append(f"{self.coverage.name_of(address)}: {line}")
                     self.coverage.forget(address)
                 else:
@@ -150,30 +135,24 @@ class Balances:
             supply = None
         if supply is not None:
             looked_into.append(ZERO_ADDRESS)
-        divergences = (
-            [Divergence("unknown")]
+        causes = (
+            [_UNKNOWN]
             if wrong and standard == "ERC1155"
-            else [self._divergence(address, wallet, block, kind) for wallet in looked_into]
+            else [self._cause(address, wallet, block, kind) for wallet in looked_into]
         )
+        # Rows that are wrong are read again, whatever else the contract does.
+        cause, says = min(causes, key=lambda one: one[0] != _LEFT_OUT, default=(None, ""))
         equal = len(expected) - len(wrong)
         line = f"{equal} of {len(expected)} balances equal the chain's at block {block:,}."
         if not expected:
             line = f"nobody has a balance at block {block:,}."
         if contract and (lacks := missing_mints(contract)):
             line += f" {lacks[0].upper()}{lacks[1:]}."
-        found = next(
-            (one for one in divergences if one.cause in _WRONG),
-            divergences[0] if divergences else None,
-        )
-        if supply is not None and (found is None or found.cause not in _WRONG):
+        if supply is not None and cause != _LEFT_OUT:
             line += f" Its totalSupply is {supply:,} of the smallest unit, and {minted:,} by its transfers."
-        if found is not None:
-            line += " " + _DIFFERS[found.cause].format(first=found.block)
-        cause: str | None = None
-        if found is not None:
-            cause = _WRONG[0] if found.cause in _WRONG else found.cause
         stated = None if supply is None else minted
-        return line, Compared(block, equal, len(expected), cause, supply, stated)
+        found = Compared(block, equal, len(expected), cause, supply, stated)
+        return f"{line} {says}".rstrip(), found
 
     def _supply(self, address: str, block: int) -> int | None:
         """Return the supply that a contract says; None also where the node does not say it."""
@@ -182,8 +161,10 @@ class Balances:
         except NodeError:
             return None
 
-    def _divergence(self, contract: str, wallet: str, last: int, kind: str) -> Divergence:
+    def _cause(self, contract: str, wallet: str, last: int, kind: str) -> tuple[str, str]:
         """Find the first block at which a wallet's balance differs from the contract's, and look at its transfers.
+
+        Returns why they differ, as `Compared` has it, and in words.
 
         Parameters
         ----------
@@ -194,6 +175,8 @@ class Balances:
         """
         moves = self.coverage.moves_of(contract, wallet, kind)
         low, high = self.firsts[contract] - 1, last
+        wanted = LogFilter((contract,), tuple(self.topics[contract]))
+        there: set[int] | None = None
         try:
             while high - low > 1:
                 middle = (low + high) // 2
@@ -204,21 +187,27 @@ class Balances:
                     said = read_balances(self.node, contract, [(wallet, None)], middle)[0] or 0
                 same = said == sum(amount for block, amount in moves if block <= middle)
                 low, high = (middle, high) if same else (low, middle)
-            wanted = LogFilter((contract,), tuple(self.topics[contract]))
-            window = read_range(self.node, wanted, high, high, near_end=True)
+            there = {
+                log.log_index
+                for log in read_range(self.node, wanted, high, high, near_end=True).logs
+            }
         except Refusal as refusal:
-            # It hides what the block has.
-            return Divergence("left out", high) if refusal.finding else Divergence("unknown")
+            if not refusal.finding:
+                return _UNKNOWN
         except NodeError:
-            return Divergence("unknown")
-        there = {log.log_index for log in window.logs}
-        if not there and self.node.unchecked:
-            return Divergence("unknown", high)
+            return _UNKNOWN
+        if not there and there is not None and self.node.unchecked:
+            return _UNKNOWN
         stored = self.coverage.log_indexes_of(contract, high)
-        is_same = there == stored
-        return Divergence(
-            "unlogged" if is_same else "left out" if there - stored else "other", high
-        )
+        # A refusal of ours: it hides what the block has.
+        if there is None or there - stored:
+            found = f"The node left logs out: block {high:,} has transfers that it did not return."
+        elif there != stored:
+            found = f"The node returned wrong logs: block {high:,} does not have all transfers that it returned."
+        else:
+            found = f"It moves balances without a Transfer, first in block {high:,}: {_MOVES}."
+            return "unlogged", f"{found} {_APPROXIMATE}"
+        return _LEFT_OUT, f"{found} {_AGAIN}"
 
 
 def _drawn(

@@ -165,15 +165,13 @@ def read_range(
 def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
     """Read a block by its receipts, where it has more logs than the node returns in one answer."""
     header = read_header(node, block)
-    receipts = _receipts(node, header)
-    if receipts is None:
+    came = _receipts(node, wanted, header)
+    if came is None:
         raise Refusal(
             Meaning.LESS,
             finding=f"Block {block:,} has more logs than one answer, and its receipts are not "
             "offered",
         )
-    by_block = _logs([log for log in receipts if _is_of(log, wanted)], wanted, block, block)
-    came = by_block.get(block, [])
     _check_logs(header, came)
     blocks = {block: (header.hash, header.timestamp)}
     return BlockRange(block, block, came, _rows(came), blocks, header.parent)
@@ -356,24 +354,23 @@ def _check_receipts(
     node: Node, wanted: LogFilter, header: Header, came: Sequence[EventLog]
 ) -> None:
     """Hold the logs of a block against its receipts, where the node offers them."""
-    receipts = _receipts(node, header)
+    receipts = _receipts(node, wanted, header)
     if receipts is None:
         return
-    number = header.number
-    by_block = _logs([log for log in receipts if _is_of(log, wanted)], wanted, number, number)
-    there, here = ({log[:7] for log in logs} for logs in (by_block.get(number, ()), came))
+    there, here = ({log[:7] for log in logs} for logs in (receipts, came))
     if there != here:
         raise InconsistentAnswer(
-            f"Of block {number:,} the node's answer lacks {len(there - here):,} logs that its receipts have, "
+            f"Of block {header.number:,} the node's answer lacks {len(there - here):,} logs that its receipts have, "
             f"and has {len(here - there):,} that they lack."
         )
 
 
-def _receipts(node: Node, header: Header) -> list[Any] | None:
-    """Return the logs of a block's receipts; None where the node does not say them."""
+def _receipts(node: Node, wanted: LogFilter, header: Header) -> list[EventLog] | None:
+    """Return the wanted logs of a block's receipts; None where the node does not say them."""
+    number = header.number
     if node.lacks[_RECEIPTS] < _TWICE:
         try:
-            receipts = node.call(_RECEIPTS, hex(header.number))
+            receipts = node.call(_RECEIPTS, hex(number))
         except Refusal as refusal:
             if refusal.meaning is Meaning.PRUNED:
                 raise
@@ -381,10 +378,17 @@ def _receipts(node: Node, header: Header) -> list[Any] | None:
             receipts = None
         if isinstance(receipts, list):
             if header.bloom is not None and not receipts:
-                finding = f"It has no receipts of block {header.number:,}, which has logs"
+                finding = f"It has no receipts of block {number:,}, which has logs"
                 raise Refusal(Meaning.PRUNED, finding=finding)
             logs = [one.get("logs") for one in receipts if isinstance(one, Mapping)]
-            return [log for some in logs if isinstance(some, list) for log in some]
+            of_them = [
+                log
+                for some in logs
+                if isinstance(some, list)
+                for log in some
+                if _is_of(log, wanted)
+            ]
+            return _logs(of_them, wanted, number, number).get(number, [])
     node.unchecked += 1
     return None
 

@@ -214,7 +214,7 @@ class RangeReader:
                 self._instead([(wanted, first, rest - 1), (wanted, rest, end)])
                 return
             if not is_less:
-                raise why.as_error(during=_unread(first, end))
+                raise why.as_error(during=f"Blocks {first:,} to {end:,} could not be read.")
             if len(wanted.contracts) > 1:
                 self._instead(
                     [(LogFilter((each,), wanted.topics), first, end) for each in wanted.contracts]
@@ -279,10 +279,6 @@ class _Progress:
         text = f"{done:,} of {total:,} blocks, {rows:,} rows, {(rows - self.rows) / seconds:,.0f} rows/s"
         left = f", {_span(seconds / done * (total - done))} left" if done else ""
         return text + left, done / total
-
-
-def _unread(first: int, end: int) -> str:
-    return f"Blocks {first:,} to {end:,} could not be read."
 
 
 def _span(seconds: float) -> str:
