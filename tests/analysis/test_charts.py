@@ -88,7 +88,9 @@ def test_each_chart_is_a_description_a_picture_and_words_with_title_source_and_b
             assert data["image/png"].startswith(b"\x89PNG")
             assert data["application/vnd.vegalite.v5+json"] == chart.spec
             assert data["text/plain"] == chart.text
-            assert about == {"image/png": {"alt": chart.words}}
+            # On a page as wide as it is drawn, from twice the points.
+            points = int.from_bytes(data["image/png"][16:20])
+            assert about == {"image/png": {"alt": chart.words, "width": points // 2}}
             moment = tables[name].attrs["nbext"]["as_of"]["timestamp"]
             written = texts(chart)
             assert chart.spec["title"] in written

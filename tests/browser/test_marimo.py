@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import importlib.util
+import textwrap
 from pathlib import Path
 
 import pytest
 
+import nbext
 from tests.browser import lab
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("marimo") is None, reason="marimo is not installed"
 )
-NOTEBOOK = Path(__file__).with_name("marimo_notebook.py")
 
 
-def test_the_forms_work_in_marimo_and_offer_neither_magics_nor_variables(server, context):
+def notebook_of_the_reference() -> str:
+    """The notebook that the reference shows."""
+    page = (Path(nbext.__file__).parent / "reference" / "team.md").read_text("utf-8")
+    return textwrap.dedent(page[page.index("    import marimo") :])
+
+
+def test_the_forms_work_in_marimo_and_offer_neither_magics_nor_variables(server, context, tmp_path):
     requests: list[str] = []
-    with lab.marimo(server, NOTEBOOK) as url:
+    (tmp_path / "holders.py").write_text(notebook_of_the_reference())
+    with lab.marimo(server, tmp_path / "holders.py") as url:
         page = context.new_page()
         page.on("request", lambda request: requests.append(request.url))
         page.goto(url)

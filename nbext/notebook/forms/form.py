@@ -24,9 +24,6 @@ _display: Any = ipython.display
 _update_display: Any = ipython.update_display
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-# A thread without work ends after this many seconds; the next request starts another. A form that stands open all
-# day would otherwise hold its threads all day.
-IDLE = 30.0
 # So long a terminal waits for a search or a count: it shows no answer that comes later.
 PATIENCE = 30.0
 
@@ -144,7 +141,7 @@ class Form(ViewPart, ABC):
 
 
 class Background:
-    """Runs one task at a time in a thread of its own.
+    """Runs one task at a time in a thread of its own, which ends when none waits.
 
     A task that waits (for the one before it, or for its delay) is replaced by the next one: typing fast, or a slow
     service, never queues requests. What a task raises goes to ``failed``.
@@ -193,12 +190,12 @@ class Background:
                 self._running = False
                 self._changed.notify_all()
                 # A loop, as a wait may end early, and as a newer task may come with a later time.
-                while self._waiting is None or self._waiting[0] > time.monotonic():
-                    left = self._waiting[0] - time.monotonic() if self._waiting else IDLE
-                    if not self._changed.wait(left) and self._waiting is None:
-                        # Under the lock: a task that is asked for from here on starts a thread.
-                        self._thread = None
-                        return
+                while self._waiting and (left := self._waiting[0] - time.monotonic()) > 0:
+                    self._changed.wait(left)
+                if self._waiting is None:
+                    # Under the lock: a task that is asked for from here on starts a thread.
+                    self._thread = None
+                    return
                 (_, task), self._waiting, self._running = self._waiting, None, True
             attempt(task, self._failed)
 

@@ -418,29 +418,30 @@ def is_token(result: Mapping[str, Any]) -> bool:
 def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     """Return a result as the texts of its line, in the order of HEADS."""
     name = text_of(result.get("name")) or text_of(result.get("address")) or "No name"
-    marks = ", ".join(words[2:] for key, _, words in MARKS if is_true(result, key))
+    marks = ", ".join(words[2:] for _, words in marks_of(result))
     standard, owners = text_of(result.get("tokenType")), count_text(result.get("ownerCount"))
     return name, text_of(result.get("symbol")), standard, owners, marks
 
 
-def is_true(result: Mapping[str, Any], key: str) -> bool:
-    """Return whether a field is known to be true."""
-    return not is_missing(result.get(key)) and bool(result[key])
+def marks_of(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the marks of a result: the kind of each, and its words."""
+    return [
+        (kind, words)
+        for key, kind, words in MARKS
+        if not is_missing(result.get(key)) and result[key]
+    ]
 
 
 def shown_cells(result: Mapping[str, Any]) -> list[Any]:
-    """Return a result's texts as the page draws them, hidden characters shown; then whether it has each mark."""
-    return [
-        *(visible(text, CUT) for text in result_cells(result)[:4]),
-        *(is_true(result, key) for key, *_ in MARKS),
-    ]
+    """Return a result's texts as the page draws them, hidden characters shown; then its marks."""
+    return [*(visible(text, CUT) for text in result_cells(result)[:4]), marks_of(result)]
 
 
 def marks_html(result: Mapping[str, Any]) -> str:
     """Return the marks of a result."""
     return " ".join(
-        f'<span class="nbext-mark nbext-mark-{kind}">{words}</span>' if is_true(result, key) else ""
-        for key, kind, words in MARKS
+        f'<span class="nbext-mark nbext-mark-{kind}">{words}</span>'
+        for kind, words in marks_of(result)
     )
 
 

@@ -6,7 +6,6 @@ import { active, count, h, press, put, text } from "./dom.js";
 
 const HEADS = ["Name", "Symbol", "Standard", "Owners", "Marks"];
 const OWNERS = 3;
-const MARKS = [["✓ verified", "nbext-mark nbext-mark-good"], ["⚠ possible spam", "nbext-mark nbext-mark-bad"]];
 
 export class Results {
   /** @param {import("./link.js").Link} link @param {number} id @param {Message} shown */
@@ -57,8 +56,8 @@ export class Results {
       const focused = this.rows.contains(active(this.el));
       this.at = 0;
       this.buttons = rows.map((/** @type {any[]} */ cells, /** @type {number} */ at) => this.button(cells[0], at));
-      this.rows.replaceChildren(...rows.map((/** @type {any[]} */ cells, /** @type {number} */ at) => this.row(cells, at, start)));
-      this.rows.scrollTop = 0;
+      this.rows.replaceChildren(...rows.map((/** @type {any} */ cells, /** @type {number} */ at) => this.row(cells, at, start)));
+      this.grid.scrollTop = 0;
       if (focused && rows.length) this.buttons[0].focus();
     }
     this.grid.classList.toggle("nbext-older", older);
@@ -81,13 +80,13 @@ export class Results {
       onclick: () => { if (!this.shown.older) this.link.send(this.id, "pick", { at }); } }, name);
   }
 
-  /** @param {any[]} cells @param {number} at @param {number} start */
-  row([, symbol, standard, owners, ...marks], at, start) {
+  /** @param {[string, string, string, string, [string, string][]]} cells  name, symbol, standard, owners, marks @param {number} at @param {number} start */
+  row([, symbol, standard, owners, marks], at, start) {
     const cell = (/** @type {string} */ said, /** @type {string} */ kind = "") => h("span", { role: "gridcell", title: said || null, class: kind || null }, said);
-    const shown = MARKS.filter((_, place) => marks[place]);
     return h("div", { role: "row", "aria-rowindex": start + at + 2, class: "nbext-line" },
       h("span", { role: "gridcell" }, this.buttons[at]), cell(symbol), cell(standard), cell(owners, "nbext-number"),
-      h("span", { role: "gridcell", title: shown.map(([said]) => said).join(", ") || null }, ...shown.map(([said, kind]) => h("span", { class: kind }, said))));
+      h("span", { role: "gridcell", title: marks.map(([, words]) => words).join(", ") || null },
+        ...marks.map(([kind, words]) => h("span", { class: `nbext-mark nbext-mark-${kind}` }, words))));
   }
 
   /** @param {number} at */

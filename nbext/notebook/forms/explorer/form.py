@@ -228,15 +228,18 @@ class Explorer(Form):
     def snapshot(self) -> Snapshot:
         """The first of the rows that match, and of which they are."""
         hint = f'<div class="nbext-note">{html(self.hint, None)}</div>'
-        few = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()]
+        few = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()].reset_index(drop=True)
         of = f"; the first {len(few)} are shown" if len(few) < len(self.rows) else ""
         counted = f"{self.in_words()}{of}"
         words = f"{hint}<p>{html(counted)}</p>"
         names = [column.name for column in self.columns]
         asked = {
-            "Filters": {names[place]: value for place, value in self._used()},
+            "Filters": "; ".join(
+                f"{names[place]}: {', '.join(map(' '.join, value.items()))}"
+                for place, value in self._used()
+            ),
             "Search": self.search,
-            "Sorted by": [f"{names[place]}, {way}" for place, way in self.order],
+            "Sorted by": "; ".join(f"{names[place]}, {way}" for place, way in self.order),
         }
         facts = facts_html(fact for fact in asked.items() if fact[1])
         drawn = f"{words}{facts}{rows_html(few)}{self.code.value}"
