@@ -183,7 +183,7 @@ def _exchanged(node: sge.Expr) -> sge.Expr:
         for part in ("db", "catalog"):
             node.set(part, None)
         node.set("this", sge.to_identifier(name))
-    if isinstance(node, sge.Cast) and node.to.this is sge.DataType.Type.UUID:
+    if isinstance(node, sge.Unhex):
         # Half of a hash: 32 hexadecimal digits.
         return sge.Case(
             ifs=[
@@ -193,6 +193,10 @@ def _exchanged(node: sge.Expr) -> sge.Expr:
                 )
             ]
         )
+    if isinstance(node, sge.Try) or (
+        isinstance(node, sge.Cast) and node.to.this is sge.DataType.Type.UUID
+    ):
+        return node.this
     if isinstance(node, sge.DataType) and node.this is sge.DataType.Type.INT128:
         return sge.DataType.build(DECIMAL)
     if isinstance(node, sge.First) and isinstance(node.this, sge.Order):

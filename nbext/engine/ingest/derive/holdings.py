@@ -320,7 +320,8 @@ def _order(columns: dict[str, np.ndarray]) -> np.ndarray | None:
     later = (block[1:] > block[:-1]) | (
         (block[1:] == block[:-1]) & (log_index[1:] >= log_index[:-1])
     )
-    together = np.count_nonzero(~same) + 1 == len(np.unique(contract))
+    firsts = contract[np.append(True, ~same)[: len(contract)]]
+    together = len(firsts) == len(np.unique(firsts))
     # Transfers are stored in this order; only openings and ids held before the data begins come between.
     return (
         None

@@ -214,7 +214,7 @@ def row_texts(stage: Stage, file: FileTable) -> str:
     tx, log = file.text("tx"), file.whole("log_index")
     # All 32 bytes: test chains number their hashes, which then differ in the last bytes only.
     key, low = (
-        f"CASE WHEN length({tx}) = 66 THEN TRY_CAST(substr({tx}, {start}, 32) AS UUID) END"
+        f"CASE WHEN length({tx}) = 66 THEN TRY(unhex(substr({tx}, {start}, 32))::UUID) END"
         for start in (3, 35)
     )
     key_index = log
