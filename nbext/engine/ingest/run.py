@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from threading import Event
 
 import duckdb
 
@@ -28,16 +30,14 @@ from nbext.engine.ingest.reading import unreadable
 from nbext.engine.ingest.report import Report
 from nbext.engine.ingest.stage import (
     DEFAULT_MEMORY,
-    FOLDING_MEMORY,
     Stage,
     TakenOut,
-    memory_bytes,
     storage_errors,
     take_out,
 )
 from nbext.engine.ingest.steps import Covered, IngestJob, IngestRun, Progress, Refused, take
 from nbext.engine.open import MEMORY_SIZE
-from nbext.errors import IngestError, OutOfMemory, StorageError, ValidationError
+from nbext.errors import IngestError, StorageError, ValidationError
 
 # Who folds holds it; who adds rows meanwhile does not wait for that.
 _FOLDING = ".folding.lock"
@@ -293,33 +293,44 @@ def _compact_outgrown(job: IngestJob, report: Report) -> None:
         return
     if served.manifest.get("added", 0) <= append.FOLDED * served.manifest["tables"]["transfers"]:
         return
-    # Nobody asked for it, and others need the machine: with little memory it takes a tenth longer, where that suffices.
-    for memory in dict.fromkeys((min(FOLDING_MEMORY, job.memory, key=memory_bytes), job.memory)):
-        folding = IngestJob(
-            job.folder,
-            memory,
-            job.progress,
-            compacting=True,
-            switching=partial(_still_served, job.folder, served),
-        )
-        try:
-            with (
-                _locked(job.folder, _FOLDING),
-                storage_errors(
-                    job.folder, more="`nbext compact --memory 8GB` may use more.", then=again
-                ),
-            ):
-                report.generation = _take(folding, served).generation
-        except _Busy:  # another run folds, or adds rows: the next one has more to fold
-            return
-        except OutOfMemory as error:
-            report.not_compacted(error)
-        except StorageError as error:
-            report.not_compacted(error)
-            return
-        else:
-            report.uncompacted = None
-            return
+    stopped = Event()
+    folding = IngestJob(
+        job.folder,
+        job.memory,
+        partial(_advance_unless, stopped, job),
+        compacting=True,
+        switching=partial(_still_served, job.folder, served),
+    )
+    try:
+        with (
+            _locked(job.folder, _FOLDING),
+            storage_errors(
+                job.folder, more="`nbext compact --memory 8GB` may use more.", then=again
+            ),
+            ThreadPoolExecutor(1, initializer=_give_way) as pool,
+        ):
+            try:
+                report.generation = pool.submit(_take, folding, served).result().generation
+            finally:
+                stopped.set()
+    except _Busy:  # another run folds, or adds rows: the next one has more to fold
+        return
+    except StorageError as error:
+        report.not_compacted(error)
+
+
+def _give_way() -> None:
+    """Have this thread, and those that DuckDB starts from it, work when nobody else does."""
+    # Elsewhere it would be the whole process, which cannot become as it was.
+    if sys.platform == "linux":
+        os.nice(19)
+
+
+def _advance_unless(stopped: Event, job: IngestJob, step: str, done: float) -> None:
+    """Tell of a step of folding, or end it: Ctrl-C ends the thread that waits, and not the one that folds."""
+    if stopped.is_set():
+        raise KeyboardInterrupt
+    job.advance(step, done)
 
 
 @contextmanager
@@ -417,6 +428,7 @@ def _take(
     work = job.folder / (".folding" if job.compacting else ".stage")
     shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
     appending, why = append.is_possible(previous) and not job.compacting, None
+    spared = True
     while True:
         # What is replaced must come back whole: without one of its files the data would lack what that file has.
         if (job.covered or job.replace_from is not None) and refused:
@@ -435,6 +447,9 @@ def _take(
             out = TakenOut()
         appending = appending and not out
         report.rebuilt = why
+        size = previous.tables.stat().st_size if previous else 0
+        # Of a base that is added to little is needed at a time, and of one that is folded a tenth.
+        needed = 0 if appending else size // 10 if job.compacting else size
         building = storage.create_building(job.folder, "folding" if job.compacting else "building")
         try:
             # Digests need every byte of every file: a thread reads them while the tables are built. Of a base that is
@@ -449,6 +464,7 @@ def _take(
                     fresh,
                     memory=job.memory,
                     appending=appending,
+                    needed=needed if spared else None,
                     previous_as="before" if out else "prev",
                 ) as stage,
             ):
@@ -473,10 +489,9 @@ def _take(
                     stored = previous.manifest["tables"]["transfers"]
                     job.advance(f"all {stored:,} transfers again ({why})", 0)
                 except duckdb.OutOfMemoryException:
-                    if not appending:
+                    if not stage.spared:
                         raise
-                    # An addition has less memory than --memory allows.
-                    appending, why = False, "adding to it ran out of memory"
+                    spared = False
                 finally:
                     pool.shutdown(cancel_futures=True)
         finally:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import traceback
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +24,7 @@ from nbext import cli
 from nbext.core.chains import chain_of
 from nbext.engine import storage
 from nbext.engine.dataset import Compared
-from nbext.engine.ingest import ingest
+from nbext.engine.ingest import ingest, stage
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import compact, record_compared, remove
 from nbext.engine.open import open_dataset
@@ -559,6 +562,59 @@ def test_the_report_is_there_before_the_data_is_compacted_and_stays_where_that_i
     take(whole, path)
     assert contents(data) == contents(whole)
     assert not [*data.rglob(".building*"), *data.rglob(".folding-*")]
+
+
+@pytest.mark.slow
+def test_a_run_that_needs_more_memory_than_its_files_suggest_takes_all_that_is_allowed(
+    grown, tmp_path, log, monkeypatch
+):
+    data, whole = grown
+    path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
+    alone = [tmp_path / "alone", tmp_path / "spared"]
+    take(whole, path)
+    take(alone[0], path)
+    monkeypatch.setattr(stage, "LITTLE_MEMORY", 1_000_000)
+    report = take(data, path)
+    take(alone[1], path)
+    assert (report.new, report.rebuilt) == (1, None)
+    assert contents(data) == contents(whole)
+    assert contents(alone[1]) == contents(alone[0])
+
+
+@pytest.mark.slow
+def test_folding_gives_way_to_all_that_runs_and_ends_where_its_caller_is_interrupted(
+    grown, tmp_path, log, monkeypatch
+):
+    data, whole = grown
+    monkeypatch.setattr(append, "FOLDED", 0)
+    paths = [
+        write_csv(tmp_path / f"{block}.csv", [log(5, 8, 5, block=block)]) for block in (110, 111)
+    ]
+    own, found = os.nice(0), []
+
+    def interrupting(step, _):
+        if step != "merging":
+            return
+        found.append(os.nice(0))
+        if len(found) == 1:
+            main = threading.main_thread().ident
+            signal.pthread_kill(main, signal.SIGINT)
+            # Until the caller only waits for this thread to end.
+            while "shutdown" not in {
+                one.name for one in traceback.extract_stack(sys._current_frames()[main])
+            }:
+                pass
+
+    with pytest.raises(KeyboardInterrupt):
+        ingest([paths[0]], "ethereum", data, progress=interrupting)
+    assert found == [19 if sys.platform == "linux" else own]
+    assert os.nice(0) == own
+    assert storage.current_generation(data).delta
+    take(data, paths[1])
+    assert storage.current_generation(data).delta is None
+    for path in paths:
+        take(whole, path)
+    assert contents(data) == contents(whole)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nbext.engine import storage
-from nbext.engine.ingest import ingest, run
+from nbext.engine.ingest import ingest, stage
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import compact, remove
 from nbext.errors import OutOfMemory, StorageError
@@ -125,7 +125,7 @@ def test_compaction_that_needs_more_memory_than_others_should_miss_takes_all_tha
     path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
     take(whole, path)
     monkeypatch.setattr(append, "FOLDED", 0)
-    monkeypatch.setattr(run, "FOLDING_MEMORY", "1MB")
+    monkeypatch.setattr(stage, "LITTLE_MEMORY", 1_000_000)
     with pytest.raises(OutOfMemory):
         compact(shutil.copytree(data, tmp_path / "copy"), memory="1MB")
     report = take(data, path)

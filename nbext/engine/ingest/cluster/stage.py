@@ -183,20 +183,17 @@ def _exchanged(node: sge.Expr) -> sge.Expr:
         for part in ("db", "catalog"):
             node.set(part, None)
         node.set("this", sge.to_identifier(name))
-    if isinstance(node, sge.Unhex):
+    if isinstance(node, sge.Try) and isinstance(node.this, sge.Cast):
         # Half of a hash: 32 hexadecimal digits.
+        digits = node.this.this.this
         return sge.Case(
             ifs=[
                 sge.If(
-                    this=sge.RegexpLike(this=node.this, expression=sge.Literal.string(_HEX)),
-                    true=sge.Lower(this=node.this),
+                    this=sge.RegexpLike(this=digits, expression=sge.Literal.string(_HEX)),
+                    true=sge.Lower(this=digits),
                 )
             ]
         )
-    if isinstance(node, sge.Try) or (
-        isinstance(node, sge.Cast) and node.to.this is sge.DataType.Type.UUID
-    ):
-        return node.this
     if isinstance(node, sge.DataType) and node.this is sge.DataType.Type.INT128:
         return sge.DataType.build(DECIMAL)
     if isinstance(node, sge.First) and isinstance(node.this, sge.Order):

@@ -68,40 +68,30 @@ def decimal(number: int) -> str:
 
 # Seconds of the year 2200: a later time is in another unit. Ethereum's own years are 1.4 to 7.2e9.
 LATEST = 7_258_118_400
+# Why a row cannot be stored: the SQL of it, the words for it, and the column that is shown.
 REASONS = (
-    ("contract IS NULL", "token address is not an address", "contract_text"),
-    ("sender IS NULL", "sender is not an address", "sender_text"),
-    ("recipient IS NULL", "recipient is not an address", "recipient_text"),
+    ("contract IS NULL", "token address is not an address", "contract"),
+    ("sender IS NULL", "sender is not an address", "sender"),
+    ("recipient IS NULL", "recipient is not an address", "recipient"),
     (
         "NOT coalesce({amount}, false)",
         "value is not a whole number from 0 to 2**256-1",
-        "value_text",
+        "value",
     ),
-    ("tx IS NULL OR low IS NULL", "transaction hash is not 0x and 64 hex digits", "tx_text"),
-    ("coalesce(log_index, -1) < 0", "log index is not a whole number", "log_text"),
+    ("tx IS NULL OR low IS NULL", "transaction hash is not 0x and 64 hex digits", "tx"),
+    ("coalesce(log_index, -1) < 0", "log index is not a whole number", "log_index"),
     (
         "timed AND (seconds IS NULL OR seconds < 0)",
         "block timestamp is not a time; if it is written in another way, add --date-format",
-        "time_text",
+        "timestamp",
     ),
-    ("coalesce(block, -1) < 0", "block number is not a whole number", "block_text"),
+    ("coalesce(block, -1) < 0", "block number is not a whole number", "block"),
     (
         "counted AND coalesce(count, -1) < 0",
         "token value is not a whole number below 2**63",
-        "count_text",
+        "count",
     ),
 )
-_TEXTS = {
-    "contract_text": "contract",
-    "sender_text": "sender",
-    "recipient_text": "recipient",
-    "value_text": "value",
-    "tx_text": "tx",
-    "log_text": "log_index",
-    "block_text": "block",
-    "time_text": "timestamp",
-    "count_text": "count",
-}
 
 
 # Of a row's number: a batch is several rows, and all after the first are this many further on, and again.
@@ -274,9 +264,9 @@ def _without_log_index(stage: Stage, file: FileTable) -> tuple[str, str, str, st
 
 def set_bad_apart(stage: Stage, file: FileTable, table: str = "incoming") -> None:
     """Move a file's rows that have a fault from a table to ``bad``; refuse the file if no row is left."""
-    written = ", ".join(f"{file.text(ours)} AS {alias}" for alias, ours in _TEXTS.items())
+    written = ", ".join(f"{file.text(ours)} AS {ours}" for _, _, ours in REASONS)
     why = " ".join(f"WHEN {n} THEN '{words}'" for n, (_, words, _) in enumerate(REASONS))
-    value = " ".join(f"WHEN {n} THEN {column}::VARCHAR" for n, (_, _, column) in enumerate(REASONS))
+    value = " ".join(f"WHEN {n} THEN f.{ours}" for n, (_, _, ours) in enumerate(REASONS))
     count, good = stage.rows(
         f"SELECT count(fault), count(*) - count(fault) FROM {table} WHERE file = {file.number}"
     )[0]

@@ -369,8 +369,8 @@ def save_activity(stage: Stage) -> None:
                       UNION ALL SELECT recipient, contract, block FROM out.transfers WHERE sender <> recipient)
                       JOIN contract_chain USING (contract)
                   UNION ALL SELECT chain_id, wallet, block, block, NULL::BIGINT FROM out.snapshot_wallets
-                  UNION ALL SELECT DISTINCT chain_id, wallet, first_block, NULL::BIGINT, NULL::BIGINT FROM out.nft_changes
-                      JOIN (SELECT contract, first_block FROM profile WHERE nft) USING (contract)
+                  UNION ALL SELECT DISTINCT chain_id, wallet, first_block, NULL::BIGINT, NULL::BIGINT
+                      FROM out.nft_changes JOIN (SELECT contract, first_block FROM profile WHERE nft) USING (contract)
                       JOIN contract_chain USING (contract) WHERE block = first_block)
             JOIN out.blocks USING (chain_id, block) GROUP BY ALL)
         JOIN (SELECT chain_id, timed FROM extents) USING (chain_id)
