@@ -187,17 +187,15 @@ def _ingest(args: argparse.Namespace) -> int:
 
 # Options of `nbext ingest` that a cluster does not have.
 _OF_ONE_MACHINE = (
-    *(
-        "token",
-        "decimals",
-        "unit",
-        "block",
-        "date",
-        "date_format",
-        "dry_run",
-        "replace_from",
-        "memory",
-    ),
+    "token",
+    "decimals",
+    "unit",
+    "block",
+    "date",
+    "date_format",
+    "dry_run",
+    "replace_from",
+    "memory",
 )
 
 

@@ -101,39 +101,6 @@ class BadRow:
     alike: int = 1
 
 
-@dataclass(frozen=True)
-class Gap:
-    """A range of blocks, both ends included, for which the data has no row."""
-
-    chain: str
-    first_block: int
-    last_block: int
-
-
-@dataclass(frozen=True)
-class Untimed:
-    """The blocks of a chain of which the data has no time: how many of how many, the first and the last."""
-
-    chain: str
-    blocks: int
-    of: int
-    first_block: int
-    last_block: int
-
-    def __str__(self) -> str:
-        if self.blocks == self.of:
-            return f"no block of {self.chain} has a time: questions by date are refused"
-        where = (
-            f" ({self.first_block:,} to {self.last_block:,})"
-            if self.blocks > 1
-            else f" ({self.first_block:,})"
-        )
-        return (
-            f"{self.blocks:,} of {self.of:,} blocks of {self.chain}{where} without a time: "
-            "questions by a date around them are refused"
-        )
-
-
 @dataclass
 class Report:
     """The outcome of one run.
@@ -150,8 +117,8 @@ class Report:
         Files without a row.
     preview
         Of a dry run, how the first rows are read, in words.
-    untimed, gaps, gap_count
-        The blocks of the chains without a time, and the ranges of blocks without a row.
+    gaps, untimed
+        The ranges of blocks without a row, and the blocks of the chains without a time, in words.
     disagreements
         Where files say different things of a contract's decimals or symbol, in words.
     restated
@@ -193,9 +160,8 @@ class Report:
     replaced_before: list[str] = field(default_factory=list)
     snapshots: list[SnapshotTaken] = field(default_factory=list)
     odd: dict[str, int] = field(default_factory=dict)
-    gaps: list[Gap] = field(default_factory=list)
-    gap_count: int = 0
-    untimed: list[Untimed] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
+    untimed: list[str] = field(default_factory=list)
     disagreements: list[str] = field(default_factory=list)
     restated: list[tuple[str, str, str, bool]] = field(default_factory=list)
     bad_rows: int = 0
@@ -267,14 +233,7 @@ class Report:
                 lines.append(
                     f"    listed in {short_path(self.inferred_path)}: a file with {_STATED} corrects them"
                 )
-        widest = sorted(self.gaps, key=lambda gap: gap.first_block - gap.last_block)[:SHOWN_GAPS]
-        for gap in widest:
-            missing = how_many(gap.last_block - gap.first_block + 1, "block")
-            lines.append(
-                f"  no data for {gap.chain} blocks {gap.first_block:,} to {gap.last_block:,} ({missing})"
-            )
-        if self.gap_count > len(widest):
-            lines.append(f"  and {how_many(self.gap_count - len(widest), 'smaller gap')}")
+        lines += self.gaps
         inferred = f"by its transfers: if it is not, ingest a file with {_STATED}"
         restated = [
             f"  {address} was {then}, and is {now} now, {'as a file says' if declared else inferred}"
@@ -282,9 +241,7 @@ class Report:
         ]
         for found in (restated, [f"  {one}" for one in self.disagreements]):
             lines += _shortened(found, "{} like these")
-        return lines + [
-            f"  {one}. Ingest a file with their times (number, timestamp)" for one in self.untimed
-        ]
+        return lines + self.untimed
 
     def _bad(self) -> list[str]:
         if not self.bad_rows:
@@ -406,21 +363,36 @@ def _gaps(stage: Stage, report: Report) -> None:
         chain
         for (chain,) in stage.rows("SELECT chain_id FROM incoming UNION SELECT chain_id FROM times")
     }
+    found = [
+        (chain_of(chain).name, first, last)
+        for chain, first, last, _ in _wide_steps(stage)
+        if chain in touched
+    ]
+    report.gaps = [
+        f"  no data for {chain} blocks {first:,} to {last:,} ({how_many(last - first + 1, 'block')})"
+        for chain, first, last in found[:SHOWN_GAPS]
+    ]
+    if (more := len(found) - SHOWN_GAPS) > 0:
+        report.gaps.append(f"  and {how_many(more, 'smaller gap')}")
     report.untimed = [
-        Untimed(chain_of(chain).name, *found)
-        for chain, *found in stage.rows(f"""
+        f"  {_untimed(chain_of(chain).name, *numbers)}. Ingest a file with their times (number, timestamp)"
+        for chain, *numbers in stage.rows(f"""
         SELECT chain_id, count(*) FILTER (timestamp IS NULL), count(*), min(block) FILTER (timestamp IS NULL),
             max(block) FILTER (timestamp IS NULL)
         FROM {stage.now}.blocks GROUP BY 1 HAVING count(timestamp) < count(*) ORDER BY 1""")
         if chain in touched
     ]
-    found = [
-        (chain, first, last) for chain, first, last, _ in _wide_steps(stage) if chain in touched
-    ]
-    report.gap_count = len(found)
-    report.gaps = [
-        Gap(chain_of(chain).name, first, last) for chain, first, last in sorted(found[:SHOWN])
-    ]
+
+
+def _untimed(chain: str, blocks: int, of: int, first: int, last: int) -> str:
+    """Return in words which blocks of a chain have no time: so many of so many, the first and the last."""
+    if blocks == of:
+        return f"no block of {chain} has a time: questions by date are refused"
+    where = f"{first:,} to {last:,}" if blocks > 1 else f"{first:,}"
+    return (
+        f"{blocks:,} of {of:,} blocks of {chain} ({where}) without a time: "
+        "questions by a date around them are refused"
+    )
 
 
 def rows_of_tables(stage: Stage) -> dict[str, int]:

@@ -227,11 +227,11 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
             # A cluster takes no snapshots.
             assert bool(both[0]) == (name != "snapshot_wallets")
     assert {**report.tables} == {**expected.tables}
-    assert (report.rows, report.new, report.bad_rows, report.gap_count) == (
+    assert (report.rows, report.new, report.bad_rows, report.gaps) == (
         expected.rows,
         expected.new,
         expected.bad_rows,
-        expected.gap_count,
+        expected.gaps,
     )
     alike = ("duplicates", "inferred", "unknown_decimals")
     assert {name: report.odd[name] for name in alike} == {
