@@ -124,9 +124,13 @@ class Chart:
         except ConfigError:
             # A notebook draws the description itself: only pages made of it have no picture.
             return data, {}
-        # A converted page draws it as wide as the chart is: the picture has twice the points, and says how many.
-        width = int.from_bytes(data["image/png"][16:20]) // 2
-        return data, {"image/png": {"alt": self.words, "width": width}}
+        about = {"alt": self.words, "width": drawn_width(data["image/png"])}
+        return data, {"image/png": about}
+
+
+def drawn_width(png: bytes) -> int:
+    """Return how wide a page draws the picture of a chart: it has twice the points, and says how many."""
+    return int.from_bytes(png[16:20]) // 2
 
 
 def _packed(png: bytes) -> bytes:

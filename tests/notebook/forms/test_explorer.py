@@ -232,6 +232,18 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
         nbext.explore([1])
 
 
+def test_the_labels_of_rows_are_columns_and_a_mere_count_of_them_is_not():
+    names = ["BAYC", "MAYC"]
+    common = pd.DataFrame([[203, 119], [119, 242]], names, names)
+    made = nbext.explore(common)
+    assert [column.name for column in made.columns] == ["index", *names]
+    assert made.shown_rows(0, 2) == [("BAYC", "203", "119"), ("MAYC", "119", "242")]
+    months = common.rename_axis("cohort").set_index(pd.Index([7, 8]), append=True)
+    assert [one.name for one in nbext.explore(months).columns][:2] == ["cohort", "index"]
+    counted = common.reset_index(drop=True)
+    assert [one.name for one in nbext.explore(counted[counted["MAYC"] > 200]).columns] == names
+
+
 @pytest.mark.slow
 def test_of_a_million_rows_the_browser_gets_a_page_and_the_last_page_is_the_last_row():
     places = np.arange(1_000_000)

@@ -211,14 +211,21 @@ def unit_digits(value: Any, decimals: int) -> str:
 def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
     """Return a table's columns, and the names of those whose amounts are read from the exact column beside them.
 
-    Such a column is there once, under its own name, as its amounts are in the token's unit.
+    Such a column is there once, under its own name, as its amounts are in the token's unit. What names the rows comes
+    before all others.
     """
     stated = {
         str(one.get("name")): one
         for one in Provenance.of(frame).columns
         if isinstance(one, Mapping)
     }
-    names = [str(name) for name in frame.columns]
+    index, names = frame.index, [str(name) for name in frame.columns]
+    # Labels of rows are what an overlap's are of; a number without a name only counts them.
+    labels = [
+        _column(str(name or "index"), index.get_level_values(level).to_series(), {})
+        for level, name in enumerate(index.names)
+        if name is not None or index.dtype.kind not in "iu"
+    ]
     exact = {name.removesuffix("_raw") for name in names if is_repeated(stated.get(name))}
     left_out = [
         name for name in names if name in exact and stated.get(name, {}).get("unit") == "token"
@@ -229,7 +236,7 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
         for place, name in enumerate(names)
         if name not in left_out
     ]
-    return columns, left_out
+    return [*labels, *columns], left_out
 
 
 def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> TableColumn:

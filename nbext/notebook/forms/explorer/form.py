@@ -228,7 +228,7 @@ class Explorer(Form):
     def snapshot(self) -> Snapshot:
         """The first of the rows that match, and of which they are."""
         hint = f'<div class="nbext-note">{html(self.hint, None)}</div>'
-        few = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()].reset_index(drop=True)
+        few = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()]
         of = f"; the first {len(few)} are shown" if len(few) < len(self.rows) else ""
         counted = f"{self.in_words()}{of}"
         words = f"{hint}<p>{html(counted)}</p>"

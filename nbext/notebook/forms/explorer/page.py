@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nbext.analysis.charts import drawn_width
 from nbext.analysis.segments import Result
 from nbext.core.atomic_files import write_whole
 from nbext.core.provenance import Provenance
@@ -89,9 +90,11 @@ def _about(table: pd.DataFrame) -> Iterator[str]:
     if isinstance(table, Result):
         try:
             chart = table.chart()
-            picture = base64.b64encode(chart.picture("svg")).decode()
+            # No SVG: the letters of another machine are wider than its picture.
+            picture = chart.picture()
         except NbextError as error:
             yield f"<p>The chart is not part of this page: {html(error, None)}</p>"
         else:
-            source = f"data:image/svg+xml;base64,{picture}"
-            yield f'<img alt="{html(chart.words, None)}" src="{source}">'
+            source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+            width = drawn_width(picture)
+            yield f'<img alt="{html(chart.words, None)}" width="{width}" src="{source}">'
