@@ -25,8 +25,14 @@ KEY_REFUSED = (
     "Do not write a key in a cell: the notebook and its history would store it. "
     "Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt."
 )
-# How other tools call it to take the largest rows first.
-_SORTS = ("sort", "sort-by", "order", "order-by", "orderby", "desc")
+# What people write for an option of a query, and what to write.
+_CHANGES = '--changes TIME returns who joined and left since then; "heldSince" and "after" are fields of conditions'
+_MEANT = {
+    **dict.fromkeys(
+        ("sort", "sort-by", "order", "order-by", "orderby", "desc"), "Use --top N --by COLUMN"
+    ),
+    **dict.fromkeys(("since", "held-since", "heldsince", "after", "from-date"), _CHANGES),
+}
 _WINDOWS = os.name == "nt"
 # On Windows a backslash is part of a path, as in IPython's own magics.
 _PIECE = re.compile(
@@ -206,9 +212,10 @@ class Grammar:
     def _nearest(self, flag: str) -> str:
         # Compared without the dashes: they make every flag look like every other.
         bare = {name.lstrip("-"): name for name in self.flags if name.startswith("--")}
-        if flag.lstrip("-").lower() in _SORTS and "by" in bare:
-            return " Use --top N --by COLUMN."
-        near = difflib.get_close_matches(flag.lstrip("-").lower(), bare, n=1)
+        given = flag.lstrip("-").lower()
+        if given in _MEANT and "changes" in bare:
+            return f" {_MEANT[given]}."
+        near = difflib.get_close_matches(given, bare, n=1)
         return (
             f" Did you mean {bare[near[0]]!r}?"
             if near

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from nbext.language.conditions import CONDITIONS
+from nbext.language.json_schema import json_schema
+from nbext.notebook.run.root import MAGICS
+
 
 @pytest.fixture
 def named(shell):
@@ -227,6 +231,20 @@ def many(shell, name):
     assert shell.value("asking_elsewhere.many(get_ipython(), 'least')") == 262
     assert shell.error("asking_elsewhere.many(get_ipython(), 'only_here')").startswith(
         "UsageError: 'only_here' is not defined"
+    )
+
+
+def test_each_key_of_a_request_and_of_its_filters_beside_the_conditions_is_an_option(shell):
+    request = json_schema()["properties"]
+    keys = [*request, *request["filters"]["properties"]]
+    beside = [name for name in keys if name not in (*CONDITIONS, "all", "any", "not", "filters")]
+    names = {"fileType": "type", "orderBy": "by", "asOf": "as-of"}
+    flags = MAGICS["segment"][0].flags
+    assert [name for name in beside if f"--{names.get(name, name)}" not in flags] == []
+    assert len(beside) == 8
+    assert shell.error('%segment {"token": {"token": "UNI"}} --since 30d').startswith(
+        "UsageError: %segment: unknown option '--since'. --changes TIME returns who joined and left since then; "
+        '"heldSince" and "after" are fields of conditions.'
     )
 
 

@@ -77,22 +77,26 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 }
 ELSEWHERE = tuple(line for command in COMMANDS.values() for line in command.elsewhere)
 
-# How each file that --to writes is read without rounding: by pandas, DuckDB and polars. A test runs the code.
+# How each file that --to writes is read without rounding: by pandas, DuckDB, polars and Spark. A test runs the code.
 READERS = {
     ".csv": (
         'pd.read_csv("whales.csv", dtype={"UNI_balance_raw": pd.ArrowDtype(pa.decimal128(38, 0))})',
         """duckdb.sql("FROM read_csv('whales.csv', types={'UNI_balance_raw': 'DECIMAL(38,0)'})")""",
         'pl.read_csv("whales.csv", schema_overrides={"UNI_balance_raw": pl.Decimal(38, 0)})',
+        'spark.read.csv("whales.csv", header=True, schema="address STRING, UNI_balance DOUBLE, '
+        'UNI_balance_raw DECIMAL(38,0)")',
     ),
     ".json": (
         'pd.read_json("whales.json", dtype={"UNI_balance_raw": str})',
         """duckdb.sql("FROM 'whales.json'")""",
         'pl.read_json("whales.json")',
+        'spark.read.json("whales.json", multiLine=True)',
     ),
     ".parquet": (
         'pd.read_parquet("whales.parquet", dtype_backend="pyarrow")',
         """duckdb.sql("FROM 'whales.parquet'")""",
         'pl.read_parquet("whales.parquet")',
+        'spark.read.parquet("whales.parquet")',
     ),
 }
 _READING = (
@@ -106,7 +110,7 @@ _READING = (
     "A file that `--to` wrote is read back exactly as below. Without its type, the column is a float in DuckDB "
     "over CSV and in `pd.read_json`; DuckDB's `.df()` makes it float64 even with it: take `.pl()` or `.arrow()`. "
     "JSON has it as text. For more than 38 digits, read CSV with the type `str` (DuckDB: `VARCHAR`, polars: "
-    "`pl.String`).\n\n"
+    "`pl.String`, Spark: `STRING`).\n\n"
 )
 
 
@@ -128,7 +132,7 @@ def page() -> str:
         + "".join(_section(grammar) for grammar, _ in MAGICS.values())
         + _READING
         + table(
-            ["file", "pandas", "DuckDB", "polars"],
+            ["file", "pandas", "DuckDB", "polars", "Spark"],
             [[f"`{end}`", *(f"`{code}`" for code in codes)] for end, codes in READERS.items()],
         )
     )
