@@ -39,13 +39,13 @@ def shares(
         rest = given[free]
         whole = int(rest.sum()) or 1
         parts = rest * left
-        over, under = parts > most * whole, parts < floor * whole
-        if not (over.any() or under.any()):
+        over, under = parts - most * whole, floor * whole - parts
+        high, low = over > 0, under > 0
+        if not (high.any() or low.any()):
             break
-        above = parts[over].sum() - most * whole * int(over.sum())
-        below = floor * whole * int(under.sum()) - parts[under].sum()
         # Who is above the cap by more than others lack to the floor stays above it, whatever those are given.
-        bound, amount = (over, most) if above >= below else (under, floor)
+        is_over = over[high].sum() >= under[low].sum()
+        bound, amount = (high, most) if is_over else (low, floor)
         amounts[free[bound]] = amount
         left -= amount * int(bound.sum())
         free = free[~bound]

@@ -164,7 +164,7 @@ def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) 
         raise StorageError(f"{visible(folder / MANIFEST)} is damaged: {error!r}.") from None
     # Other data, and each answer of another service, have other ids.
     is_other = client.data != data or data is None
-    free = ["notes", *(["request", "id", "data"] if is_other else [])]
+    free = ("notes", "request", "id", "data") if is_other else ("notes",)
     fresh |= {name: said.get(name) for name in free}
     moved = " The data has changed since, and was asked as of then, by the number of the block: no answer has its hash."
     moved *= client.data != data
