@@ -95,8 +95,11 @@ def payout(
     folder, client = Path(to).expanduser(), client or connect()
     if os.path.lexists(folder):
         raise _refused("/to", f"{visible(folder)} exists. Name a folder that does not exist yet.")
+    # A text, such as "no", would count as true.
+    if pay_contracts not in (True, False):
+        raise _refused("/pay_contracts", f"{shown(pay_contracts)} is neither True nor False.")
     source, notes = _source(rows, rule, client)
-    token = of and _token(client, source["chain"], of)
+    token = None if of is None else _token(client, source["chain"], of)
     unit = token["decimals"] if token else 0
     amounts = {"total": total, "cap": cap, "floor": floor, "at_least": at_least}
     raw = {name: _raw(one, name, unit) for name, one in amounts.items() if one is not None}

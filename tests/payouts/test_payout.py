@@ -335,6 +335,8 @@ def test_what_cannot_be_paid_is_refused_by_its_field(pay, rows, tmp_path):
         ("/total", "with 0 to 5 each", {"cap": 5}),
         ("/total", "with 90 to 100 each", {"floor": 90}),
         ("/total", "0 wallets", {"at_least": 99}),
+        ("/pay_contracts", "'no' is neither True nor False", {"pay_contracts": "no"}),
+        ("address", "not an address", {"of": ""}),
         ("/rule", "'point' names 0 columns", {"rule": "point"}),
         ("/rule", "names 0 columns", {"rule": "proportional"}),
         *(
