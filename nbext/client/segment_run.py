@@ -155,8 +155,8 @@ class SegmentRun:
         about = self._provenance(table, reading, body)
         if to is None:
             return about.attach(table)
-        writer.save_table(table, to, overwrite=overwrite, raw=raw)
-        return _file_of(to, len(table), about)
+        size = writer.save_table(table, to, overwrite=overwrite, raw=raw)
+        return _file_of(to, len(table), size, about)
 
     def begin(self, target: str, body: Mapping[str, Any]) -> Reading:
         """Send what begins a segment, wait until it is done, and return what the service says of it."""
@@ -405,9 +405,10 @@ class SegmentRun:
                     came.finish()
                     if self.service.ours:
                         check_count(rows, self._counts, None)
+                    size = file.tell()
         about = self._provenance(frames.frame([]), reading, body)
         about.returned = rows
-        return _file_of(path, rows, about)
+        return _file_of(path, rows, size, about)
 
     def _save(self, came: Incoming, path: Path, file: IO[bytes], call: Call, *, raw: bool) -> int:
         ending, types, stranger = path.suffix.lower(), self._types, self.service.stranger
@@ -569,7 +570,5 @@ class SegmentRun:
         return about
 
 
-def _file_of(path: Path, rows: int, about: Provenance) -> pd.DataFrame:
-    return about.attach(
-        frames.frame([{"file": str(path), "rows": rows, "bytes": path.stat().st_size}])
-    )
+def _file_of(path: Path, rows: int, size: int, about: Provenance) -> pd.DataFrame:
+    return about.attach(frames.frame([{"file": str(path), "rows": rows, "bytes": size}]))

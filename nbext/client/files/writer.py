@@ -73,8 +73,8 @@ def _exists(path: Path) -> ValidationError:
     )
 
 
-def save_table(table: pd.DataFrame, to: Path, *, overwrite: bool, raw: bool = False) -> None:
-    """Write a table that is in memory: the same values, in the same form, as an export of its rows has."""
+def save_table(table: pd.DataFrame, to: Path, *, overwrite: bool, raw: bool = False) -> int:
+    """Write a table that is in memory, as an export of its rows has it; return the size of the file."""
     kind = to.suffix.lower()
     with replaced_file(to, overwrite=overwrite) as file:
         if kind == ".json":
@@ -82,6 +82,7 @@ def save_table(table: pd.DataFrame, to: Path, *, overwrite: bool, raw: bool = Fa
         else:
             rows = frames.to_arrow(table, flat=True)
             write(kind, rows.schema, rows.to_batches(), file, raw=raw)
+        return file.tell()
 
 
 def copy(source: Any, file: IO[bytes]) -> int:
