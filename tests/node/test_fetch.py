@@ -506,6 +506,14 @@ def test_without_a_word_blocks_are_read_to_the_finalized_one_or_to_twelve_before
     assert lines[0] == f"COIN ({checksummed(COIN)}): blocks 1 to {last}."
 
 
+def test_a_node_that_knows_no_finalized_block_is_not_read_to_another_one(tmp_path):
+    with (
+        FaultNode(CHAIN) as server,
+        pytest.raises(NodeError, match="does not know which block is finalized"),
+    ):
+        said(server, tmp_path, to_block="finalized", check=0)
+
+
 def test_of_a_chain_that_is_shorter_than_its_confirmations_the_first_block_is_the_last(tmp_path):
     with FaultNode(Chain(5)) as server, closing(Node([Secret(server.url)])) as node:
         assert head_of(node, "latest", 5, 12) == 0

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nbext.node.rpc import Node, _Turn
+from nbext.node.rpc import InconsistentAnswer, Node, _Turn, quantity
 from nbext.settings import Secret
 from tests.node.conftest import expected_rows, read_all, told
 from tests.node.faults import Chain, FaultNode
@@ -18,6 +18,16 @@ from tests.node.refusals import PASSING
 
 SMALL = Chain(90)
 RPS = 200
+
+
+def test_a_quantity_is_a_text_of_hex_digits_within_bounds():
+    assert quantity("0x" + "f" * 64, "number") == 2**256 - 1
+    assert quantity("0xA", "number", 10) == 10
+    for wrong in (None, 5, True, [], {}, "5", "", "0x", "0xg", " 0x1", "0x1\n", "0x" + "1" * 65):
+        with pytest.raises(InconsistentAnswer, match="has no number: .* is not a quantity"):
+            quantity(wrong, "number")
+    with pytest.raises(InconsistentAnswer, match="has no number"):
+        quantity("0xb", "number", 10)
 
 
 @pytest.mark.parametrize("longest_batch", [0, 7])
