@@ -24,7 +24,7 @@ def test_a_quantity_is_a_text_of_hex_digits_within_bounds():
     assert quantity("0x" + "f" * 64, "number") == 2**256 - 1
     assert quantity("0xA", "number", 10) == 10
     for wrong in (None, 5, True, [], {}, "5", "", "0x", "0xg", " 0x1", "0x1\n", "0x" + "1" * 65):
-        with pytest.raises(InconsistentAnswer, match="has no number: .* is not a quantity"):
+        with pytest.raises(InconsistentAnswer, match=r"has no number: .* is not a quantity"):
             quantity(wrong, "number")
     with pytest.raises(InconsistentAnswer, match="has no number"):
         quantity("0xb", "number", 10)

@@ -1016,10 +1016,7 @@ ERRORS: dict[str, tuple[Any, str]] = {
     "status error": ({"status": "error", "message": "no credit"}, "no credit"),
     "status fail": ({"status": "fail", "data": {"title": "no credit"}}, "no credit"),
     "NOTOK": ({"status": "0", "message": "NOTOK", "result": "no credit"}, "NOTOK: no credit"),
-    "NOTOK, and why in data": (
-        {"status": "0", "message": "NOTOK", "data": "no credit"},
-        "NOTOK: no credit",
-    ),
+    "NOTOK beside data": ({"status": "0", "message": "NOTOK", "data": "no credit"}, "NOTOK"),
     "result error": ({"result": "error", "msg": "no credit"}, "no credit"),
     "type error": ({"type": "error", "error": {"type": "x", "message": "no credit"}}, "no credit"),
     "code and message": ({"code": 1007, "message": "no credit"}, "no credit"),
