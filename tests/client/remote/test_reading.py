@@ -91,6 +91,17 @@ def test_lists_without_names_get_numbered_columns():
     assert rows(decoded(answer({"rows": [[A, 1]]}), Want.TABLE)) == [{"column_1": A, "column_2": 1}]
 
 
+def test_two_lists_of_rows_are_not_the_columns_of_one_table():
+    for body in (
+        {"left": [{"wallet": A}], "right": [{"wallet": B}]},
+        {"data": {"left": [{"wallet": A}], "right": [{"wallet": B}]}},
+        {"left": [[A, 1]], "right": [[B, 2]]},
+        {"wallet": [A], "history": [[1, 2]]},
+    ):
+        with pytest.raises((AmbiguousAnswer, ProtocolError), match=r"candidates|left|history"):
+            decoded(answer(body), Want.TABLE)
+
+
 @pytest.mark.parametrize("body", [[], {"data": []}, {"result": {"rows": []}}])
 def test_no_rows_are_a_table_without_rows(body):
     assert rows(decoded(answer(body), Want.TABLE)) == []
