@@ -42,6 +42,7 @@ from nbext.engine.query.bitmaps import (
     placed,
     series_of,
     throughout,
+    tied,
     totals_of,
 )
 from nbext.engine.query.rows import AMOUNT, Rows, addresses_of_bytes, in_exact_order
@@ -58,6 +59,7 @@ from nbext.engine.query.set_tree import (
     spelled_out,
 )
 from nbext.engine.query.sql import SqlBuilder
+from nbext.engine.schema import LIMBS
 from nbext.errors import ResourceLimit
 
 if TYPE_CHECKING:
@@ -221,11 +223,11 @@ class Answers:
         if limit == 0 or not len(wallets):
             return QueryResult(len(wallets), _no_rows(question))
         check_size(min(limit, len(wallets)), question)
-        first, ordering = self._first(wallets, limit, question)
+        first = self._first(wallets, limit, question)
         if self._cancel.deadline:
             # Rows take time by how many were asked for, which is bounded; the limit is for finding the wallets.
             self._cancel.deadline += len(first) * question.width / _VALUES_A_SECOND
-        return QueryResult(len(wallets), self._rows(first, ordering, question))
+        return QueryResult(len(wallets), self._rows(first, question))
 
     def counts(self, questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
         """Return how many wallets several questions have in common."""
@@ -457,45 +459,36 @@ class Answers:
             sets = normal_form(series.question.wallets(self._builder(series.span)))
             yield series, throughout(sets, fetched)
 
-    def _first(
-        self, wallets: Wallets, limit: int, question: Question
-    ) -> tuple[Wallets, dict[str, pa.Table]]:
-        """Return the wallets of the rows, in the rows' order, and what was fetched of the column that orders them."""
-        order = question.order
+    def _first(self, wallets: Wallets, limit: int, question: Question) -> Wallets:
+        """Return the wallets of the rows, in the rows' order."""
+        order, ranks = question.order, self._by_address(wallets)
         if order is None or order.column is None:
-            first = first_of(
-                self._by_address(wallets), limit, last=order is not None and order.descending
-            )
-            return self._numbered(first), {}
+            last = order is not None and order.descending
+            return self._numbered(first_of(ranks, limit, last=last))
         sql, column = self._builder(), question.columns[order.column]
         keys = self._engine.fetch(sql.statement((column.sort_keys or column.values)(sql)))
         if column.kind != "amount":
             keys = valued(keys, column)
         keys = keys.set_column(0, "wallet", pa.array(self._by_address(keys["wallet"].to_numpy())))
-        found, ranks = first_by(
-            self._by_address(wallets),
+        found, numbers = first_by(
+            ranks,
             keys,
             limit,
             descending=order.descending,
             missing_last=column.kind in ("time", "number"),
         )
-        if column.kind != "amount":
-            return self._numbered(found[:limit]), {}
-        # Sizes do not tell amounts apart that are equal in their first digits: the limbs of the best do. Not all at
-        # once: those of ten million wallets take a gigabyte.
-        ordered, fetched = [], None
-        for start, end in apart(ranks, CHUNK):
-            some = self._numbered(found[start:end])
-            fetched = self._column(column, some)
-            amounts, ties = placed(some, fetched), found[start:end]
-            ordered.append(
-                ties[in_exact_order(amounts, pa.array(ties), descending=order.descending)]
+        # Sort keys do not tell amounts apart that are equal in their first digits: the limbs do. Not all at once: those
+        # of ten million wallets take a gigabyte.
+        alike = tied(numbers) if column.kind == "amount" else np.zeros(0, np.int64)
+        for start, end in apart(numbers[alike], CHUNK):
+            places = alike[start:end]
+            some, by_address = self._numbered(found[places]), found[places]
+            amounts = placed(some, self._column(column, some))
+            ordered = in_exact_order(
+                numbers[places], amounts, by_address, descending=order.descending
             )
-        by_amount = self._numbered(np.concatenate(ordered))
-        # Not fetched a second time: of 700,000 holders that is a third of the answer's time.
-        return by_amount[:limit], {column.name: fetched} if len(
-            ordered
-        ) == 1 and fetched is not None else {}
+            found[places] = by_address[ordered]
+        return self._numbered(found[:limit])
 
     def _by_address(self, wallets: Wallets) -> Wallets:
         """Return the ranks of wallets by address: these are their numbers, where nothing was added to the base."""
@@ -505,11 +498,8 @@ class Answers:
         """Return the wallets of ranks by address."""
         return ranks if self._data.ranks is None else self._data.ranks[1][ranks]
 
-    def _rows(self, wallets: Wallets, fetched: Mapping[str, pa.Table], question: Question) -> Rows:
-        """Return the rows of these wallets, in their order: column after column, some of the wallets at a time.
-
-        Columns that are ``fetched`` are not asked for.
-        """
+    def _rows(self, wallets: Wallets, question: Question) -> Rows:
+        """Return the rows of these wallets, in their order: column after column, some of the wallets at a time."""
         columns, rows = question.columns, _rows_of(question, len(wallets), self._data.aside())
         try:
             for start, end in rows.chunks(CHUNK):
@@ -517,7 +507,7 @@ class Answers:
                 addresses = self._addresses(wallets[start:end])
                 rows.add("address", pa.chunked_array([addresses]), "address")
             for column in columns:
-                whole = fetched.get(column.name)
+                whole = None
                 if column.kind == "match":
                     members = combined(self._match(column), self._wallets_of)
                     whole = pa.table({"wallet": members, "match": np.ones(len(members), np.int64)})
@@ -588,15 +578,10 @@ class Answers:
 def valued(rows: Any, column: ExactColumn) -> Any:
     """Return fetched rows, a table or a batch, with the value of a column as one: an `AMOUNT`, or an integer."""
     marks = [name for name in rows.schema.names if name in ("wallet", ENTERS, LEAVES)]
-    parts = rows.columns[len(marks) :]
     if column.kind == "amount":
-        limbs = [
-            (part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part).cast(one.type)
-            for part, one in zip(parts, AMOUNT, strict=True)
-        ]
-        value = pa.StructArray.from_arrays(limbs, fields=list(AMOUNT))
+        value = rows.select(LIMBS).cast(pa.schema(AMOUNT)).to_struct_array()
     else:
-        value = parts[0].cast(pa.int64())
+        value = rows.column(len(marks)).cast(pa.int64())
     return rows.select(marks).append_column(column.name, value)
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from nbext.core.uint256 import LIMB_BASE
+from nbext.engine.query.amounts import KEY_DIGITS
 from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Settled, Union, normal_form
 from nbext.engine.query.sql import SqlBuilder
 
@@ -180,6 +181,13 @@ def first_by(
         found, ranks = found[first], ranks[first]
     order = np.lexsort((found, ranks))
     return found[order], ranks[order]
+
+
+def tied(ranks: Ranks) -> Ranks:
+    """Return the places of ranks in order that others share, and that are no whole amounts but sort keys of some."""
+    same = ranks[1:] == ranks[:-1]
+    alike = np.append(same, False) | np.append(False, same)
+    return np.flatnonzero(alike & (abs(ranks) >= 10**KEY_DIGITS))
 
 
 def apart(ranks: Ranks, most: int) -> Iterator[tuple[int, int]]:

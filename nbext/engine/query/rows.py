@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,7 @@ _MADE_AT_ONCE = 4 * BATCH
 _LIMB = pa.decimal128(38, 0)
 # Above this limb, arithmetic would claim more than the 76 digits that decimals have.
 _TOO_LARGE = 10**22
+Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[Any]]
 # A fetched amount.
 AMOUNT = pa.struct([(limb, _LIMB) for limb in LIMBS])
 # An amount of three limbs; a count, of which missing is 0; a time in seconds since 1970, or a number, that may be
@@ -178,18 +179,14 @@ def address_column(texts: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.StringArray
 
 
 def in_exact_order(
-    amounts: pa.StructArray, ties: pa.Array, *, descending: bool
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the places of amounts, as an `AMOUNT` has them, in their order, and in that of others where they tie."""
-    limbs = {
-        name: pc.fill_null(limb, Decimal(0))
-        for name, limb in zip(LIMBS, amounts.flatten(), strict=True)
-    }
+    ranks: Numbers, amounts: pa.StructArray, ties: Numbers, *, descending: bool
+) -> Numbers:
+    """Return the places of ranks in order, those that are equal by amounts, as an `AMOUNT` has them, then by ties."""
+    limbs = dict(zip(LIMBS, amounts.flatten(), strict=True))
+    table = pa.table({"ranks": ranks, **limbs, "ties": ties})
     direction: Any = "descending" if descending else "ascending"
-    by: Any = [*((name, direction) for name in LIMBS), ("ties", "ascending")]
-    places: np.ndarray[tuple[int], np.dtype[np.int64]] = pc.sort_indices(
-        pa.table({**limbs, "ties": ties}), sort_keys=by
-    ).to_numpy()
+    by = [("ranks", "ascending"), *((limb, direction) for limb in LIMBS), ("ties", "ascending")]
+    places: Numbers = pc.sort_indices(table, sort_keys=by).to_numpy()
     return places
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from nbext.engine.dataset import Cancel, ExactColumn, Order, Question
 from nbext.engine.open import open_dataset
+from nbext.engine.query import answers
 from nbext.engine.query.amounts import limbs_at_least
 from nbext.engine.query.set_tree import And, Not, Or
 from nbext.errors import ConfigError, QueryCancelled, QueryTimeout, ResourceLimit
@@ -27,6 +28,11 @@ BALANCES = [
     balance(2, 5, 10**26),
     balance(2, 7, -(10**60)),
 ]
+# Amounts whose sort keys are equal, though they are not, and amounts that are equal, of many digits and of few.
+ALIKE = dict(
+    enumerate([11 * 10**20 + n for n in (3, 1, 2, 1)] + [-(10**30) - n for n in (1, 2)] + [11, 11])
+)
+BALANCES += [balance(3, wallet, value) for wallet, value in ALIKE.items()]
 
 
 @pytest.fixture(scope="module")
@@ -303,6 +309,37 @@ def test_an_explanation_shows_the_order_what_is_read_whole_and_the_sets_of_a_col
         "-- order by B_balance_raw",
         "-- address",
     ]
+
+
+@pytest.mark.parametrize("chunk", [2, 1_000_000])
+def test_amounts_are_in_their_exact_order_where_their_sort_keys_are_equal(
+    dataset, monkeypatch, chunk
+):
+    monkeypatch.setattr(answers, "CHUNK", chunk)
+
+    def rows(sql, columns):
+        return f"SELECT wallet, {columns} FROM {sql.table('balances', contract=3)}"
+
+    column = ExactColumn(
+        "amount",
+        "amount",
+        lambda sql: rows(sql, "hi, mid, lo"),
+        sort_keys=lambda sql: rows(sql, "sort_key"),
+    )
+    wallets = {address: n for n, address in enumerate(ADDRESSES)}
+    for sign in (1, -1):
+        question = Question(
+            lambda sql: sql.leaf(rows(sql, "hi").replace(", hi", "")),
+            [column],
+            Order(0, descending=sign < 0),
+        )
+        expected = sorted(ALIKE, key=lambda wallet: (sign * ALIKE[wallet], wallet))
+        for limit in range(1, len(ALIKE) + 1):
+            found = dataset.ask(question, limit=limit).rows
+            assert [wallets[one] for one in found["address"].to_pylist()] == expected[:limit]
+            assert list(map(int, found["amount"].to_pylist())) == [
+                ALIKE[one] for one in expected[:limit]
+            ]
 
 
 def test_a_cancelled_question_ends_soon_and_the_next_is_answered(dataset):
