@@ -176,7 +176,7 @@ class Balances:
         moves = self.coverage.moves_of(contract, wallet, kind)
         low, high = self.firsts[contract] - 1, last
         wanted = LogFilter((contract,), tuple(self.topics[contract]))
-        there: set[int] | None = None
+        there: set[tuple[Any, ...]] | None = None
         try:
             while high - low > 1:
                 middle = (low + high) // 2
@@ -187,10 +187,8 @@ class Balances:
                     said = read_balances(self.node, contract, [(wallet, None)], middle)[0] or 0
                 same = said == sum(amount for block, amount in moves if block <= middle)
                 low, high = (middle, high) if same else (low, middle)
-            there = {
-                log.log_index
-                for log in read_range(self.node, wanted, high, high, near_end=True).logs
-            }
+            read = read_range(self.node, wanted, high, high, near_end=True)
+            there = {(at, *move[:3]) for _, *move, at, _, _ in read.rows}
         except Refusal as refusal:
             if not refusal.finding:
                 return _UNKNOWN
@@ -198,7 +196,7 @@ class Balances:
             return _UNKNOWN
         if not there and there is not None and self.node.unchecked:
             return _UNKNOWN
-        stored = self.coverage.log_indexes_of(contract, high)
+        stored = self.coverage.moves_in(contract, high)
         # A refusal of ours: it hides what the block has.
         if there is None or there - stored:
             found = f"The node left logs out: block {high:,} has transfers that it did not return."

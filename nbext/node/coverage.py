@@ -254,10 +254,12 @@ class Coverage:
             for row in self._stored("token_transfers", contract, (end, "=", wallet))
         ]
 
-    def log_indexes_of(self, contract: str, block: int) -> set[int]:
-        """Return the log indexes of a contract's stored transfers in a block."""
+    def moves_in(self, contract: str, block: int) -> set[tuple[Any, ...]]:
+        """Return a contract's stored transfers in a block: index of the log, sender, recipient and value."""
+        names = ("log_index", "from_address", "to_address", "value")
         at = ("block_number", "=", block)
-        return {row["log_index"] for row in self._stored("token_transfers", contract, at)}
+        stored = self._stored("token_transfers", contract, at)
+        return {tuple(row[name] for name in names) for row in stored}
 
     def _stored(
         self, name: str, contract: str, where: tuple[str, str, Any]

@@ -91,6 +91,7 @@ _CODES = {
     -32097: Meaning.RATE,
     3: Meaning.REVERTED,
 }
+_OF_RANGES = re.compile("block|range|log|result|response", re.IGNORECASE)
 # A range that would do: in brackets as hex, or as two numbers.
 _OFFERED = re.compile(
     r"(?:work|range)\D{0,10}\[\s*(0x[0-9a-f]{1,16})\s*,\s*(0x[0-9a-f]{1,16})\s*\]|"
@@ -112,8 +113,8 @@ def meaning_of(status: int, code: int | None, message: str) -> Meaning:
     """Return what a refusal means: by its words, else by the JSON-RPC code, else by the HTTP status."""
     text = message[:_READ]
     found = next((meaning for meaning, words in _WORDINGS if words.search(text)), None)
-    # 429 means the rate, whatever else its page says; except where its words name a range.
-    if status == 429 and found is not Meaning.LESS:
+    # 429 means the rate, whatever else its page says; except where its words are of a range.
+    if status == 429 and not (found is Meaning.LESS and _OF_RANGES.search(text)):
         return Meaning.RATE
     if found is not None:
         return found

@@ -31,7 +31,9 @@ _LOOKED_AT, _PIECE = 2, 200
 MOST_ROWS = 500_000
 _RECEIPTS, _TWICE = "eth_getBlockReceipts", 2
 _HASH, _DATA = re.compile("0x[0-9a-fA-F]{64}"), re.compile("0x[0-9a-fA-F]*")
-_BLOOM = re.compile("0x[0-9a-fA-F]{512}")
+_BLOOM, _HEX = re.compile("0x[0-9a-fA-F]{512}"), re.compile("0x([0-9a-f]{24})?[0-9a-f]{40}")
+# A filter that says nothing: of the busiest blocks, and of all blocks of some chains.
+_FULL = 2**2048 - 1
 # What is stored of a block, a log and a time; the last one is of the year 9999, as pandas and DuckDB write it.
 _MOST, _MOST_INDEX, _LAST_SECOND = 2**53, 2**32 - 1, 253_402_300_799
 
@@ -312,13 +314,34 @@ def _log(raw: Any) -> EventLog:
     )
 
 
+def _texts(log: Any) -> list[str]:
+    """Return the address and the topics of a log in a receipt; nothing of what is no log."""
+    try:
+        return [text.lower() for text in (log["address"], *log["topics"])]
+    except (KeyError, TypeError, AttributeError):
+        return []
+
+
 def _is_of(log: Any, wanted: LogFilter) -> bool:
-    topics = log.get("topics") if isinstance(log, Mapping) else None
-    return (
-        isinstance(topics, list)
-        and str(log.get("address")).lower() in wanted.contracts
-        and str(topics[:1] and topics[0]).lower() in wanted.topics
-    )
+    address, topic, *_ = [*_texts(log), "", ""]
+    return address in wanted.contracts and topic in wanted.topics
+
+
+def _check_whole(wanted: LogFilter, header: Header, logs: Sequence[Any]) -> None:
+    """Refuse receipts that lack a contract of which the block's filter says that it has a log.
+
+    A filter may say so of what other logs have in common with it; those are in the receipts then.
+    """
+    if header.bloom is None or header.bloom == _FULL:
+        return
+    texts = {text for log in logs for text in _texts(log) if _HEX.fullmatch(text)}
+    whole = reduce(or_, map(_bits, texts), 0)
+    for contract in wanted.contracts:
+        if _holds(header.bloom, contract) and not _holds(whole, contract):
+            raise InconsistentAnswer(
+                f"The receipts of block {header.number:,} have no log of {contract}, and its bloom filter says that it "
+                "has one."
+            )
 
 
 def _check_logs(header: Header, came: Sequence[EventLog]) -> None:
@@ -381,13 +404,9 @@ def _receipts(node: Node, wanted: LogFilter, header: Header) -> list[EventLog] |
                 finding = f"It has no receipts of block {number:,}, which has logs"
                 raise Refusal(Meaning.PRUNED, finding=finding)
             logs = [one.get("logs") for one in receipts if isinstance(one, Mapping)]
-            of_them = [
-                log
-                for some in logs
-                if isinstance(some, list)
-                for log in some
-                if _is_of(log, wanted)
-            ]
+            found = [log for some in logs if isinstance(some, list) for log in some]
+            _check_whole(wanted, header, found)
+            of_them = [log for log in found if _is_of(log, wanted)]
             return _logs(of_them, wanted, number, number).get(number, [])
     node.unchecked += 1
     return None

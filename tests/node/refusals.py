@@ -187,6 +187,7 @@ PASSING = (
         "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found.",
         Meaning.BEHIND,
     ),
+    Refused("a gateway in two words", 429, -32005, "too many", Meaning.RATE),
 )
 # What neither passes nor gets better by less.
 FINAL = (

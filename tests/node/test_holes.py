@@ -506,6 +506,44 @@ def test_a_limit_in_unknown_words_is_halved_and_then_said(tmp_path):
     assert "Lie" not in str(caught.value)
 
 
+def everywhere(change):
+    """Return a lie about the logs of each answer, those of receipts too: change returns a log, or None."""
+
+    def lie(method, params, true):
+        changed = lambda logs: [new for log in logs if (new := change(log))]  # noqa: E731
+        if method == "eth_getLogs" and true:
+            return changed(true)
+        if method == "eth_getBlockReceipts" and true:
+            return [{**one, "logs": changed(one["logs"])} for one in true]
+        return true
+
+    return lie
+
+
+def test_amounts_that_a_node_changes_wherever_they_are_are_replaced_by_those_of_an_honest_one(
+    tmp_path,
+):
+    with FaultNode(
+        CHAIN,
+        lie=everywhere(
+            lambda log: {**log, "data": "0x" + word(5)} if log["address"] == COIN else log
+        ),
+    ) as server:
+        lines = said(server, tmp_path)
+        assert any("moves balances without a Transfer" in line for line in lines)
+        assert is_chains(tmp_path, server, CHAIN)
+
+
+def test_a_contract_that_a_node_leaves_out_of_receipts_too_is_missed_by_the_filters(tmp_path):
+    """Of ERC1155 nothing else tells: a contract has no supply, and who has nothing is not asked about."""
+    with FaultNode(
+        CHAIN, lie=everywhere(lambda log: log if log["address"] != ITEMS else None)
+    ) as server:
+        with pytest.raises(NodeError, match=f"have no log of {ITEMS}, and its bloom filter says"):
+            said(server, tmp_path)
+        assert is_chains(tmp_path, server, CHAIN)
+
+
 def test_topics_in_capitals_are_the_same(tmp_path):
     def loud(text):
         return "0x" + text[2:].upper()
