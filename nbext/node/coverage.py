@@ -316,7 +316,7 @@ class Coverage:
                 setattr(card, name, value)
 
     def discard_parts(self) -> None:
-        """Delete what was read and not ingested: it is read again."""
+        """Delete the parts: they are ingested, or read again."""
         for part in self._parts():
             part.path.unlink()
         self._known = None
@@ -398,7 +398,6 @@ class Coverage:
 
     def commit(self, step: IngestStep, cards: Sequence[ContractMetadata]) -> None:
         """Count a step as covered: its files are ingested, with what contracts say of themselves."""
-        parts = self._parts()
         self.steps.append(step)
         step.read = dict(step.covers)
         found = self.known()
@@ -412,13 +411,11 @@ class Coverage:
         }
         recent = sorted(found)[-_HASHES:]
         self.hashes = {n: found[n] for n in sorted(ends.union(recent)) if n in found}
-        self._known = None
         for card in cards:
             self.about.setdefault(card.address, {})["card"] = _said(card)
         self.replacing, self.replaced = None, []
         self.save()
-        for part in parts:
-            part.path.unlink()
+        self.discard_parts()
 
     def save(self) -> None:
         """Write coverage.json, in one step."""

@@ -340,7 +340,10 @@ class Node:
                 # Before it is even parsed: a process that follows a killed one does not ask for what had come.
                 if received and status == 200 and not self.redact.finds(raw):
                     received.add(body, raw)
-        value, wrong = _read(raw)
+        try:
+            value, wrong = strict_json.read_answer(raw)[0], False
+        except strict_json.NotJson:
+            value, wrong = None, True
         if wrong and status == 200:
             # Cut, or the page of a proxy.
             raise Refusal(Meaning.BUSY, finding="Its answer is not JSON", node=endpoint.name)
@@ -358,18 +361,17 @@ class Node:
         }
         if is_single and len(found) == 1 and "result" not in (only := next(iter(found.values()))):
             found = {bodies[0]["id"]: only}  # an error may have no id
-        return [self._result(endpoint, status, found.get(one["id"]), pause) for one in bodies]
-
-    def _result(
-        self, endpoint: Endpoint, status: int, answer: Mapping[str, Any] | None, pause: float | None
-    ) -> Any:
-        if answer is None:
-            return Refusal(
-                Meaning.BUSY, finding="An answer of the batch is missing", node=endpoint.name
-            )
-        if answer.get("error") is not None or "result" not in answer:
-            return self._refusal(endpoint, status, answer, pause)
-        return answer["result"]
+        results: list[Any] = []
+        for one in bodies:
+            answer = found.get(one["id"])
+            if answer is None:
+                finding = "An answer of the batch is missing"
+                results.append(Refusal(Meaning.BUSY, finding=finding, node=endpoint.name))
+            elif answer.get("error") is not None or "result" not in answer:
+                results.append(self._refusal(endpoint, status, answer, pause))
+            else:
+                results.append(answer["result"])
+        return results
 
     def _refusal(self, endpoint: Endpoint, status: int, value: Any, pause: float | None) -> Refusal:
         """Return the refusal that an answer is; its words are a stranger's, and may repeat the URL."""
@@ -492,10 +494,3 @@ def _is_http(url: Secret) -> bool:
         return split.scheme in ("http", "https") and bool(split.hostname) and (split.port or 1) > 0
     except ValueError:
         return False
-
-
-def _read(raw: bytes) -> tuple[Any, bool]:
-    try:
-        return strict_json.read_answer(raw)[0], False
-    except strict_json.NotJson:
-        return None, True
