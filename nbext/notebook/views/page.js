@@ -5,13 +5,13 @@ import { ArraySource } from "./source.js";
 import { Table } from "./table.js";
 
 /** A text as a cell of CSV, in which no spreadsheet finds a formula. @param {string} text @param {boolean} isNumber */
-export function csvCell(text, isNumber) {
+function csvCell(text, isNumber) {
   const safe = !isNumber && /^[=+\-@\t\r\n\0＝＋－＠]/.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /** The rows that are shown, in their order, with exact values. @param {ArraySource} source */
-export function csv(source) {
+function csv(source) {
   const kinds = source.columns.map(({ kind }) => kind === "number");
   const parts = [`${source.columns.map(({ name }) => csvCell(name, false)).join(",")}\r\n`];
   for (const row of source.places) parts.push(`${kinds.map((isNumber, at) => csvCell(source.text(row, at) ?? "", isNumber)).join(",")}\r\n`);

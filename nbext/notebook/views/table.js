@@ -47,6 +47,8 @@ export class Table {
     this.line = h("div", { class: "nbt-line nbt-heads", role: "row", "aria-rowindex": 1 });
     this.canvas = h("div", { class: "nbt-canvas", role: "none" }, h("div", { class: "nbt-top", role: "rowgroup" }, this.line), this.body);
     this.grid = h("div", { class: "nbt-scroll mathjax_ignore tex2jax_ignore", role: "grid", "aria-label": "Rows", "aria-multiselectable": "false", onscroll: () => this.draw(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event), onclick: (/** @type {MouseEvent} */ event) => this.click(event) }, this.canvas);
+    // Of three rows there is no empty box below: so much are the headings, the edges and a scroll bar.
+    this.grid.style.maxHeight = `${source.total * HEIGHT + 94}px`;
     this.el = h("div", { class: "nbt" },
       h("div", { class: "nbext-actions" }, this.status, this.search, this.min, this.max, this.error), this.tools, this.about, this.grid);
     this.seen = new ResizeObserver(() => this.draw());
