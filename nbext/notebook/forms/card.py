@@ -15,7 +15,7 @@ from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.builder import Edit
 from nbext.notebook.forms.builder.filters import cell_text
-from nbext.notebook.forms.distribution import Bins, bars_html, counted, is_countable, spread
+from nbext.notebook.forms.distribution import Bins, bars_html, counted, is_countable, ranges
 from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.markup import (
     bar_html,
@@ -126,12 +126,12 @@ class Card(Form):
         name = str(column.get("name"))
         of = f" (of the {len(self.frame):,} rows here)" if self.known.truncated else ""
         if (bins := self.counted.get(name)) is not None:
-            of = f" (of all {sum(count for _, count in bins):,} wallets)"
+            of = f" (of all {sum(one['count'] for one in bins):,} wallets)"
         else:
             # Nothing where the user put something else into the column.
             with suppress(ValueError):
                 amounts = [float(str(one)) for one in self.frame[name] if not is_missing(one)]
-                bins = spread(amounts)
+                bins = ranges(amounts)
         head = visible(column.get("symbol") or "amount", 20)
         return section(f"How much: {name}{of}", bars_html(bins, head) if bins else "")
 
@@ -358,7 +358,7 @@ class ContractCard(Form):
         unit = "tokens" if self.is_nft else visible(symbol or "amount", 20)
         below = "".join(f'<p class="nbext-note">{lines_html(note)}</p>' for note in self.notes)
         if self.bins:
-            title = f"How much its {sum(count for _, count in self.bins):,} holders have"
+            title = f"How much its {sum(one['count'] for one in self.bins):,} holders have"
             below = section(title, bars_html(self.bins, unit) + below)
         below += section("Its holders as a cell", code_html(self.magic()))
         marks = f"<p>{marks_html(self.contract)}</p>"

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -19,28 +19,17 @@ from nbext.notebook.results.numbers import short_text
 # Up to this amount, whole numbers get a bar each.
 MOST = 24
 _BINS, _NARROW = 10, 1e-300
-Bins = list[tuple[str, int]]
-T = TypeVar("T")
+# Each has a ``name`` and a ``count``, and where it was made of numbers the bounds of the filter that takes them.
+Bins = list[dict[str, Any]]
 
 
-def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
-    """Return bins in words, and how many of the amounts (finite numbers) fall into each.
+def ranges(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
+    """Return bins of finite numbers, as `views/histogram.js` makes them; a ``max`` after < is not part of its bin.
 
-    >>> spread([1, 1, 3])
-    [('1', 2), ('2', 0), ('3', 1)]
-    >>> spread([0, 2.5, 9.5])[:3]
-    [('0 to 1', 1), ('1 to 2', 0), ('2 to 3', 1)]
-    >>> spread([0, *[5] * 9, 70_000])[:3]
-    [('0', 1), ('1 to 10', 9), ('10 to 100', 0)]
-    """
-    return [(one["name"], one["count"]) for one in ranges(amounts)]
+    They are equally wide, but for amounts of which nearly all are small beside the largest: these grow.
 
-
-def ranges(amounts: Sequence[float] | np.ndarray[Any, Any]) -> list[dict[str, Any]]:
-    """Return bins of finite numbers, as `views/histogram.js` makes them.
-
-    Each has a ``name``, a ``count``, and the bounds of the filter that takes its numbers; a ``max`` after < is not
-    part of it. They are equally wide, but for amounts of which nearly all are small beside the largest: these grow.
+    >>> ranges([0, *[5] * 9, 70_000])[1]
+    {'name': '1 to 10', 'count': 9, 'min': '1e0', 'max': '< 1e1'}
     """
     # In numpy: a result may have a million rows.
     values = np.asarray(amounts, dtype="float64")
@@ -62,7 +51,7 @@ def ranges(amounts: Sequence[float] | np.ndarray[Any, Any]) -> list[dict[str, An
             {"name": short_text(least), "count": len(values), "min": repr(least), "max": repr(most)}
         ]
     above = values[values > 0]
-    none: list[dict[str, Any]] = []
+    none: Bins = []
     # Drawn so, numbers that are spread evenly would look as if they grew: only where equal bins would be one alone.
     if least >= 0 and most / 1000 >= above.min() and (above < most / 10).mean() > 0.8:
         zeros = len(values) - len(above)
@@ -92,12 +81,12 @@ def ranges(amounts: Sequence[float] | np.ndarray[Any, Any]) -> list[dict[str, An
     ]
     # The largest may lie on the last edge.
     bins[-1]["max"] = written[-1]
-    return [*none, *_trimmed(bins, counts)]
+    return [*none, *_trimmed(bins)]
 
 
-def _trimmed(bins: Sequence[T], counts: Sequence[int]) -> Sequence[T]:
+def _trimmed(bins: Bins) -> Bins:
     """Return bins without the empty ones at both ends."""
-    filled = [place for place, count in enumerate(counts) if count]
+    filled = [place for place, one in enumerate(bins) if one["count"]]
     return bins[filled[0] : filled[-1] + 1] if filled else []
 
 
@@ -166,20 +155,20 @@ def _bins(column: Mapping[str, Any], whole: int, at_least: Sequence[int]) -> Bin
         alone = is_nft and high == low + 1
         first = "less than" if place == 0 and not alone and low < 1 else f"{short_text(low)} to"
         name = short_text(low) if alone else f"{first} {short_text(high - is_nft)}"
-        found.append((name, at_least[place] - at_least[place + 1]))
-    found.append((f"{short_text(numbers[-1])} or more", at_least[-1]))
-    none = [("0", whole - at_least[0])] if whole > at_least[0] else []
-    return [*none, *_trimmed(found, [count for _, count in found])]
+        found.append({"name": name, "count": at_least[place] - at_least[place + 1]})
+    found.append({"name": f"{short_text(numbers[-1])} or more", "count": at_least[-1]})
+    none = [{"name": "0", "count": whole - at_least[0]}] if whole > at_least[0] else []
+    return [*none, *_trimmed(found)]
 
 
 def bars_html(bins: Bins, head: str, unit: str = "wallets") -> str:
     """Return bins as a table with a bar in each row: text in every theme and on paper, and to screen readers."""
-    most = max((count for _, count in bins), default=0) or 1
+    most = max((one["count"] for one in bins), default=0) or 1
     rows = (
-        f'<td class="nbext-bin">{html(name)}</td>'
-        f'<td class="nbext-track">{bar_html(max(100 * count / most, 0.5 if count else 0))}</td>'
-        f'<td class="nbext-number">{count:,}</td>'
-        for name, count in bins
+        f'<td class="nbext-bin">{html(one["name"])}</td>'
+        f'<td class="nbext-track">{bar_html(max(100 * one["count"] / most, bool(one["count"]) / 2))}</td>'
+        f'<td class="nbext-number">{one["count"]:,}</td>'
+        for one in bins
     )
     heads = (
         f'<th scope="col">{html(head, 60)}</th><td class="nbext-track"></td>'

@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.notebook.forms.distribution import spread
+from nbext.notebook.forms.distribution import ranges
 
 AMOUNTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=50)
+
+
+def named(amounts):
+    return [(one["name"], one["count"]) for one in ranges(amounts)]
 
 
 def empty(*edges):
@@ -43,18 +47,18 @@ TWOS = empty("2", "5", "10", "20", "50", "100", "200", "500", "1k", "2k")
     ],
 )
 def test_amounts_fall_into_bins_with_short_names(amounts, bins):
-    assert spread(amounts) == bins
+    assert named(amounts) == bins
 
 
 @given(AMOUNTS)
 def test_every_amount_falls_into_one_bin(amounts):
-    assert sum(count for _, count in spread(amounts)) == len(amounts)
+    assert sum(one["count"] for one in ranges(amounts)) == len(amounts)
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.integers(1, 40))
 def test_numbers_that_are_spread_evenly_are_drawn_evenly(noise, length):
     even = [place / length * 1e6 for place in range(50 * length)]
-    counts = [count for _, count in spread(even)]
+    counts = [one["count"] for one in ranges(even)]
     # All but the last, which begins at the largest number.
     assert max(counts[:-1]) - min(counts[:-1]) <= 1
-    assert len(spread([*noise, *even])) <= 13
+    assert len(ranges([*noise, *even])) <= 13
