@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from traceback import walk_tb
 from typing import Any, TextIO
-from urllib.parse import urlsplit
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -181,7 +180,8 @@ class Security:
         if _name_of(host) not in self._hosts:
             raise Problem("foreign-host", "The Host header does not name this service.")
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        same = origin is None or urlsplit(origin).netloc.lower() == host.lower()
+        # A browser's has no path; what is not an origin at all is foreign, too.
+        same = origin is None or origin.lower().partition("://")[2] == host.lower()
         # A script of this page sends same-origin; a person who types the address sends none.
         if not same or site not in ("none", "same-origin"):
             raise Problem(

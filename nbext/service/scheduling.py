@@ -405,29 +405,24 @@ class Scheduler:
                 self._resolve(jobs[segment_id])
 
     def adopt(self) -> None:
-        """Take over what services left that have ended; fail what waits for data that is not served any more."""
-        # Also where there are no others: whoever read one segment of an ended service has taken its lease away.
+        """Queue again what services ran that have ended; fail what waits for data that is not served any more.
+
+        A segment whose service was killed twice fails, too.
+        """
+        # Also where there are no others: the lease of one that has ended may have been taken away before.
         for segment in self._store.running():
-            self.recover(segment)
+            lease = segment.lease
+            if lease is None or self._lease.is_alive(lease):
+                continue
+            if segment.attempts > 1:
+                # One more would take down whoever runs it next, and all that runs beside it.
+                self._store.end(segment.id, lease, "failed", _TWICE)
+            elif self._store.requeue(segment.id, lease, killed=True):
+                self._log.info("segment adopted", segment=segment.id)
+                self._wake()
         # Another service may be about to serve the newer data, or the older still.
         before = time.time() - (_OTHER_DATA_SECONDS if self._lease.others() else 0)
         self._store.fail_of_other_data(self._fingerprints(), before, not_open().summary)
-
-    def recover(self, segment: SegmentRecord) -> bool:
-        """Queue a segment again whose service was killed, or fail it where that was the second time.
-
-        False where its service is alive.
-        """
-        lease = segment.lease
-        if lease is None or self._lease.is_alive(lease):
-            return False
-        if segment.attempts > 1:
-            # One more would take down whoever runs it next, and all that runs beside it.
-            self._store.end(segment.id, lease, "failed", _TWICE)
-        elif self._store.requeue(segment.id, lease, killed=True):
-            self._log.info("segment adopted", segment=segment.id)
-            self._wake()
-        return True
 
     def close(self, grace: float) -> None:
         """Take no more segments; let the running ones go on for ``grace`` seconds, then stop all.

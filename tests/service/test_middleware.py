@@ -108,6 +108,7 @@ def test_the_names_of_this_host_are_taken_with_any_port(service, host):
     [
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://[::1"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
     ],

@@ -188,7 +188,7 @@ class SegmentService:
         return segment
 
     def _current(self, segment_id: str) -> SegmentRecord | None:
-        """Return the segment after what became of it: a result that is lost or damaged, a service that ended.
+        """Return the segment after what became of its result: lost or damaged.
 
         Without its file it is expired for whoever reads it, and stays as it is stored: the file may come back.
         Unavailable: nobody can tell now.
@@ -201,8 +201,6 @@ class SegmentService:
             if found == "damaged":
                 self.quarantine({segment.id: segment.result})
                 return self.store.get(segment_id)
-        elif segment and self.scheduler.recover(segment):
-            return self.store.get(segment_id)
         return segment
 
     def result(self, segment_id: str, key: Key) -> tuple[SegmentRecord, Any]:
