@@ -214,7 +214,7 @@ def free_reserve(state_dir: Path) -> bool:
     reserve = state_dir / _RESERVED
     if not reserve.exists() or shutil.disk_usage(state_dir).free >= _RESERVE:
         return False
-    reserve.unlink()
+    reserve.unlink(missing_ok=True)  # another service was quicker
     return True
 
 

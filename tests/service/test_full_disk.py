@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from nbext.cli import main
 from tests.full_disk import fill
 from tests.service.conftest import HOLDERS
 from tests.service.process import Process, serve
@@ -63,3 +64,14 @@ def test_a_service_on_a_full_disk_serves_what_it_has_also_after_it_was_killed(sm
         there = asked(process, segment)
         assert (there["execute"][0], there["sign-up"][0]) == (200, 202)
         assert process.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize("command", [["keys", "list"], ["policy", "--keep-gib", "5"], ["check"]])
+def test_an_operators_command_runs_on_a_full_disk_whose_service_has_ended(
+    small_disk, command, capsys
+):
+    data = small_disk / "data"
+    with serve(data) as process:
+        assert process.end(signal.SIGTERM) == 0
+    fill(small_disk)
+    assert main([*command, "--data", str(data)]) == 0, capsys.readouterr()

@@ -16,12 +16,14 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from nbext.errors import ConfigError, DiskFull
+from nbext.errors import ConfigError, DiskFull, StorageError
 from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.database import Database
-from nbext.service.container import REGISTRY_FILE
+from nbext.service.container import REGISTRY_FILE, free_reserve
+from nbext.service.limits import Policy
 from nbext.settings import Settings, data_place, default_data_dir, service_folder
 
 STATE = "service"
@@ -87,8 +89,10 @@ def _of_notebook(args: argparse.Namespace) -> bool:
 
 
 @contextlib.contextmanager
-def database(args: argparse.Namespace, *, make: bool = False) -> Iterator[Database]:
-    """Lend the service's registry.
+def database(
+    args: argparse.Namespace, *, make: bool = False, policy: Policy | None = None
+) -> Iterator[Database]:
+    """Lend the service's registry; ``policy`` is that of a new one.
 
     Raises
     ------
@@ -103,8 +107,16 @@ def database(args: argparse.Namespace, *, make: bool = False) -> Iterator[Databa
         raise ConfigError(
             f"No service has run on {data_dir(args)}. Name its data folder with --data."
         )
+    opening = partial(Database, registry, make=make, policy=policy)
     try:
-        with contextlib.closing(Database(registry, make=make)) as opened:
+        try:
+            opened = opening()
+        except StorageError:
+            # On a full disk SQLite cannot even read where nobody else has it open.
+            if not free_reserve(state_dir(args)):
+                raise
+            opened = opening()
+        with contextlib.closing(opened):
             yield opened
     except DiskFull:
         where = (

@@ -31,7 +31,6 @@ from nbext.engine.open import (
 )
 from nbext.errors import ConfigError, NbextError
 from nbext.service import commands
-from nbext.service.accounts.database import Database
 from nbext.service.commands import policy
 from nbext.service.container import Container
 from nbext.service.limits import Limits, Policy
@@ -146,7 +145,8 @@ def run(args: argparse.Namespace) -> int:
         if args.processes > 1:
             # Once, and not by all of them at the same time.
             new = Policy(**policy.given(args, Policy()))
-            Database(commands.registry_of(args), policy=new).close()
+            with commands.database(args, make=True, policy=new):
+                pass
             return _Processes(args, key, listeners).run(
                 lambda: _announce(listeners[0], source, args)
             )
