@@ -64,8 +64,7 @@ class Catalog:
         stated = {
             one.contract: one.total_supply for one in contracts if one.total_supply is not None
         }
-        if missing := stated.keys() - self._held.keys():
-            self._held |= self._sums(list(missing), None)
+        self._held |= self._sums(list(stated.keys() - self._held.keys()), None)
         now = self._held
         if at is None:
             known = {number: one for number, one in stated.items() if now[number] <= one}
@@ -77,6 +76,8 @@ class Catalog:
 
     def _sums(self, numbers: Sequence[int], at: int | None) -> dict[int, int]:
         """Return what wallets hold of contracts together at a block, the zero address left out."""
+        if not numbers:
+            return {}
 
         def write(sql: SqlBuilder) -> str:
             wallets = f"wallet NOT IN {sql.wallets_at([ZERO_ADDRESS])}"
