@@ -43,6 +43,7 @@ IDS = {
     "wallet_list": "sg_az2xHZVJR6TiZfXzz7_UJcwy",
     "segment": "sg_p6lSDRHH7oY6KODCUntUJ6MY",
     "all_any_not": "sg_NlxVl4N69E31yzYHywd0Uz1-",
+    "seven_of_nine": "sg_IR9COocCW0XxXoWgwHajfUrA",
     "not_alone": "sg_nkMTrCy1gLGfur56-XqF6Ii9",
     "not_nft_as_of": "sg_RdMy_GLhXNpiaw89oxPTf8xV",
     "exclude_nothing": "sg_vEtchxvn0EwYaWIE6_Y4DqAt",
