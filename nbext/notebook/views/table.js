@@ -7,7 +7,7 @@ import { grouped, shareText, sixDigits } from "./numbers.js";
 
 /** @typedef {import("./source.js").Source} Source */
 /** @typedef {import("./source.js").Bounds} Bounds */
-/** @typedef {{ at: number, width: number, left: number, el: HTMLElement, bars: HTMLElement, arrow: HTMLElement, summary?: import("./source.js").Summary }} Head */
+/** @typedef {{ at: number, width: number, left: number, el: HTMLElement, bars: HTMLElement, arrow: HTMLElement, turn: number, summary?: import("./source.js").Summary }} Head */
 
 const HEIGHT = 26;
 const TALLEST = 8_000_000; // px: browsers draw no element that is much taller
@@ -79,7 +79,7 @@ export class Table {
     const grip = h("span", { class: "nbt-grip", "aria-hidden": "true", onpointerdown: (/** @type {PointerEvent} */ event) => this.drag(event, at), onclick: (/** @type {Event} */ event) => event.stopPropagation() });
     const el = h("div", { role: "columnheader", id: unique("nbt"), tabindex: -1, class: `nbt-cell nbt-head nbt-${kind}`, "data-at": at, "data-row": -1, title: `${name}: press to sort, with Shift by several; Alt and arrows resize` },
       h("div", { class: "nbt-name" }, h("b", null, name), unit ? ` ${unit}` : null, arrow), bars, grip);
-    return { at, width: Math.max(WIDTHS[kind], Math.min(280, 8 * (name.length + (unit ?? "").length) + 46)), left: 0, el, bars, arrow };
+    return { at, width: Math.max(WIDTHS[kind], Math.min(280, 8 * (name.length + (unit ?? "").length) + 46)), left: 0, el, bars, arrow, turn: 0 };
   }
 
   /** After columns were hidden, pinned or resized. */
@@ -125,20 +125,29 @@ export class Table {
     this.first = -1;
     this.draw();
     this.mark(false);
-    for (const at of this.shown) {
+  }
+
+  /** Sums up the columns in sight, one after the other: of hundreds most are never seen. @param {number[]} inSight */
+  async sumUp(inSight) {
+    const turn = this.turn;
+    for (const at of inSight) {
+      const head = this.heads[at];
+      if (head.turn === turn) continue;
+      head.turn = turn;
+      const made = await this.source.summary(at);
       if (turn !== this.turn) return;
-      await this.sumUp(at, turn);
+      this.drawSummary(head, made);
     }
   }
 
-  /** @param {number} at @param {number} turn */
-  async sumUp(at, turn) {
-    const head = this.heads[at];
-    const made = await this.source.summary(at);
-    if (turn !== this.turn) return;
+  /** @param {Head} head @param {import("./source.js").Summary} made */
+  drawSummary(head, made) {
+    const { at } = head;
     head.summary = made;
     const filter = (/** @type {Bounds} */ bounds) => { this.asked.filters[at] = bounds; this.choose(at); this.renew(); };
     head.bars.replaceChildren(...(made.bars.length || made.missing ? [histogram(made.bars, made.missing, filter)] : [h("small", null, made.distinct === undefined ? "" : `${count(made.distinct)} distinct`)]));
+    // What was brushed over looks so until its filter is gone, whatever is sorted, hidden or resized.
+    head.bars.classList.toggle("nbt-brushed", String(at) in this.asked.filters);
     if (this.shown[this.spot.column] === at) this.tell();
   }
 
@@ -159,6 +168,7 @@ export class Table {
     if (key === this.drawn && this.first === first) return;
     Object.assign(this, { first, drawn: key });
     this.fill(this.line, inSight.map((at) => this.heads[at].el), inSight);
+    this.sumUp(inSight);
     const turn = this.turn;
     const wanted = await this.fetch(first, Math.min(this.found, first + rows));
     if (turn !== this.turn || this.drawn !== key) return;
