@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 def offline_template(server) -> str:
     """Install the template that the reference tells of; return its name."""
     page = (Path(nbext.__file__).parent / "reference" / "team.md").read_text("utf-8")
-    told = page.split("voila/templates/offline")[1]
+    told = page.split("voila/templates/offline")[1].partition("\n## ")[0]
     configuration, template = (
         textwrap.dedent(block) for block in re.findall(r"(?:^    .*\n)+", told, re.MULTILINE)
     )
