@@ -436,20 +436,21 @@ class Client:
         POST /holdings, after POST /lists where more than 1,000 wallets are named
         """
         one = isinstance(wallets, str) and not wallets.startswith("@")
+        asked = lists.Wallets([wallets] if one else wallets, "wallets")
         try:
-            query = self._query({"wallet": {"in": [wallets] if one else wallets}}, "AND")
+            query = self._query({"wallet": {"in": asked}}, "AND")
         except InvalidSegment as error:
             raise error.below("/wallets", "/filters/wallet/in") from None
         named = query["filters"]["wallet"]
-        asked = {
+        request = {
             "wallets": named["in"] if "in" in named else [named["list"]],
             "chain": chain,
             "asOf": self._pinned() if as_of is None else as_of,
         }
-        body = {name: value for name, value in asked.items() if value is not None}
+        body = {name: value for name, value in request.items() if value is not None}
         call = self._service.call("POST", op.HOLDINGS, body, "execute_deadline")
         rows = self._service.read(call).table
-        if rows is None:
+        if rows is None or b"nbext" not in (rows.schema.metadata or {}):
             raise ProtocolError("The service was asked what wallets hold, and sent no rows.")
         said = json.loads(rows.schema.metadata[b"nbext"])
         table = frames.arrow_frame(rows, op.HELD_FIELDS)
@@ -459,7 +460,7 @@ class Client:
             as_of=said["asOf"],
             chains=said["chains"],
             warnings=[*said["warnings"], *frames.wide_columns(op.HELD_FIELDS, table.dtypes)],
-            wallets=asked["wallets"],
+            wallets=request["wallets"],
         ).attach(table)
 
     @public
@@ -583,6 +584,7 @@ class Client:
         -------
         pandas.DataFrame
             Columns of `nbext.core.wire.TOKEN_FIELDS`, and any others that came. Unknown is missing.
+            Of our own service, ``supply`` float64 is ``totalSupply`` in the token's unit.
             ``asOf`` becomes ``asOfBlock`` Int64 and ``asOfTimestamp`` str, ISO-8601 in UTC.
 
         Raises

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
@@ -114,6 +114,9 @@ def metadata(
         table = frames.frame(
             [frames.with_as_of(row) for row in rows], frames.columns_with_as_of(types)
         )
+        if service.ours and kind == "token":
+            units = frames.typed_column([_in_units(row) for row in rows], "float64")
+            table.insert(list(types).index("totalSupply"), "supply", units)
     else:
         known = {name: kind for one in readings.values() for name, kind in one.types.items()}
         table = frames.frame(rows, configured={**known, **service.decoder.types(kind)})
@@ -134,6 +137,12 @@ def metadata(
         chain=chain,
         warnings=warnings,
     ).attach(table)
+
+
+def _in_units(token: Mapping[str, Any]) -> float | None:
+    """Return the supply of a token in its unit, where both are known."""
+    supply, decimals = token.get("totalSupply"), token.get("decimals")
+    return None if supply is None or decimals is None else int(supply) / 10**decimals
 
 
 def _as_list(addresses: str | Iterable[Any]) -> list[Any]:

@@ -120,11 +120,14 @@ def test_thousands_of_wallets_are_one_column_and_hold_what_each_of_them_holds(cl
     ("given", "options", "message"),
     [
         ([], {}, "/wallets: wallets is a list of 1 to 1,000 addresses."),
-        (["0x1"], {}, "/wallets/0: "),
-        (pd.Series(["0x1"]), {}, "/wallets: "),
-        ("ls_" + "x" * 24, {}, "/wallets: "),
-        ([WALLETS[2], "ls_" + "x" * 24], {}, "/wallets/1: "),
-        ("vitalik.eth", {}, "/wallets/0: A wallet is an address: 0x and 40 hex digits."),
+        (pd.Series(["0x1"]), {}, "/wallets: 1 of 1 values of wallets is not an address."),
+        ([WALLETS[2], "ls_" + "x" * 24], {}, "/wallets: 1 of 2 values of wallets is not an"),
+        (
+            "vitalik.eth",
+            {},
+            "/wallets: 1 of 1 values of wallets is not an address. Nothing was sent. Rows are counted from 0.\n"
+            "  row 0: 'vitalik.eth' is an ENS name. nbext does not resolve names: give the 0x address.",
+        ),
         (WALLETS[2:3], {"chain": "base"}, "/chain: "),
         (WALLETS[2:3], {"as_of": 99}, "/asOf: "),
     ],

@@ -133,7 +133,7 @@ def test_wallets_are_named_on_the_line_or_by_a_table_a_file_or_a_value_from_pyth
     shell.ip.user_ns["rich"].to_csv(tmp_path / "rich.csv")
     for word in ("rich", "{{rich}}", f"@{tmp_path / 'rich.csv'}"):
         assert set(shell.value(f"%nbext wallet {word}")["address"]) == set(addresses)
-    assert "/wallets/0: " in shell.error(f"%nbext wallet rich {addresses[0]}")
+    assert "'rich' is not an address" in shell.error(f"%nbext wallet rich {addresses[0]}")
     both = shell.run("%nbext wallet {{rich['address']}} --as-of 30d -o both")
     assert both.error is None
     assert set(shell.ip.user_ns["both"]["address"]) == set(addresses)
