@@ -113,8 +113,12 @@ def payout(
         "format": FORMAT,
         **source,
         "token": token,
-        "terms": {**amounts, "of": token and token["address"], "rule": rule}
-        | {"pay_contracts": bool(pay_contracts)},
+        "terms": {
+            **amounts,
+            "of": token and token["address"],
+            "rule": rule,
+            "pay_contracts": bool(pay_contracts),
+        },
         **claims.outcome(),
         "notes": [*notes, said],
     }
@@ -268,10 +272,10 @@ def _contracts(
     filters = {"wallet": {"in": wallets, "contract": True}, "exclude": [], "chain": chain}
     found = _ask(client, filters, "AND", "all")["address"].tolist()
     done = "paid" if paid else "left out"
-    said = (
-        f"{len(found):,} known contracts are {done}{': ' * bool(found)}{', '.join(found[:_MOST])}."
+    return [] if paid else found, (
+        f"{len(found):,} known contracts are {done}{': ' * bool(found)}{', '.join(found[:_MOST])}. "
+        "A contract that the data does not know as one is paid."
     )
-    return [] if paid else found, f"{said} A contract that the data does not know as one is paid."
 
 
 def _weighted(rows: pd.DataFrame, rule: str) -> dict[str, int]:

@@ -285,6 +285,11 @@ COMPLETE: dict[str, Style] = {
     "nextPage: number": numbered(
         "page", lambda f: {"rows": f["rows"], "nextPage": f["page"] + 1 if f["more"] else None}
     ),
+    "nextPage: number, from 0": numbered(
+        "page",
+        lambda f: {"rows": f["rows"], "nextPage": f["page"] + 1 if f["more"] else None},
+        first=0,
+    ),
     "next_page: number in text": numbered(
         "page", lambda f: {"rows": f["rows"], "next_page": str(f["page"] + 1) if f["more"] else ""}
     ),

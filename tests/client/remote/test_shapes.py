@@ -873,7 +873,7 @@ def test_fields_that_nobody_knows_are_one_note_until_the_settings_know_them(
     from nbext import Client
     from tests.client.conftest import KEY
 
-    odd = {f"x{i}": i + 1 for i in range(8)}
+    odd = {**{f"x{i}": i + 1 for i in range(7)}, "x7": ["a list of one"]}
     server.handler = lambda request: reply(
         {"id": "abc", "status": "done", "tier": "gold"}
         if request.path.endswith("/abc")
@@ -885,6 +885,8 @@ def test_fields_that_nobody_knows_are_one_note_until_the_settings_know_them(
     )
     assert "x0 = 1, x1 = 2, x2 = 3, x3 = 4, x4 = 5, x5 = 6 and 2 more. If" in rows
     assert '`%nbext set remote.export.known = "x0, x1, x2, x3, x4, x5"`' in rows
+    few = Client(server.url, KEY, settings=settings(remote={"export": {"known": list(odd)[:7]}}))
+    assert "x7 = ['a list of one']" in few.export_json("abc").attrs["nbext"]["warnings"][1]
     told = Client(
         server.url, KEY, settings=settings(remote={"known": "tier", "export": {"known": list(odd)}})
     )
