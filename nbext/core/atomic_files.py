@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 PART = ".part"
@@ -19,6 +20,18 @@ PRIVATE = 0o600
 ORDINARY = 0o666
 # The file in a folder of `made_folder` that proves the others.
 _SEAL = "sha256"
+
+
+def files_in(folder: Path, pattern: str) -> list[Path]:
+    """Return what a folder has of a pattern, in order; nothing where there is no folder.
+
+    OSError where it cannot be read: of a folder that this process may not read `Path.glob` returns nothing.
+    """
+    try:
+        with os.scandir(folder) as found:
+            return sorted(folder / one.name for one in found if fnmatchcase(one.name, pattern))
+    except FileNotFoundError:
+        return []
 
 
 def sync(path: Path) -> None:

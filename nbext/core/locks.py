@@ -14,6 +14,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from nbext.core.atomic_files import files_in
+
 
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
@@ -73,7 +75,9 @@ class ProcessLock:
 
     def others(self) -> list[str]:
         """Return the names of the other locks in the folder, those of ended processes too."""
-        return [path.stem for path in self._path.parent.glob("*.lease") if path.stem != self.name]
+        return [
+            path.stem for path in files_in(self._path.parent, "*.lease") if path.stem != self.name
+        ]
 
 
 def _hold(path: Path) -> sqlite3.Connection:

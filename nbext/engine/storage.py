@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nbext.core.atomic_files import is_intact, sha256_of, sync, write_whole
+from nbext.core.atomic_files import files_in, is_intact, sha256_of, sync, write_whole
 from nbext.core.rules import is_whole
 from nbext.core.untrusted_text import quoted
 from nbext.engine.dataset import ChainExtent, Compared, DataAbout
@@ -141,20 +141,20 @@ def current_generation(data_dir: Path) -> Generation | None:
 def _pointed(data_dir: Path) -> tuple[str, str] | None:
     """Return what ``current`` says: the generation's name and its manifest's SHA-256."""
     pointer = data_dir / "current"
+    text, left = _NONE_YET, list[str]()
     try:
-        text = pointer.read_text("utf-8")
-    except FileNotFoundError:
-        left = sorted(
-            path.name for path in (data_dir / "generations").glob("*") if _NAME.match(path.name)
-        )
-        if left:
-            raise StorageError(
-                f"{data_dir} is not whole: it has {left[-1]} in {quoted('generations')}, and no file "
-                f"{quoted('current')}, which says what is served. {ADVICE}"
-            ) from None
-        return None
+        try:
+            text = pointer.read_text("utf-8")
+        except FileNotFoundError:
+            names = [path.name for path in files_in(data_dir / "generations", "*")]
+            left = [name for name in names if _NAME.match(name)]
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{pointer} cannot be read: {error}. {ADVICE}") from None
+    if left:
+        raise StorageError(
+            f"{data_dir} is not whole: it has {left[-1]} in {quoted('generations')}, and no file "
+            f"{quoted('current')}, which says what is served. {ADVICE}"
+        )
     if text.strip() == _NONE_YET:
         return None
     name, _, digest = text.strip().partition(" ")

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from nbext.core import strict_json
 from nbext.core.addresses import checksummed
-from nbext.core.atomic_files import ORDINARY, PART, sha256_of, whole_file, write_whole
+from nbext.core.atomic_files import ORDINARY, PART, files_in, sha256_of, whole_file, write_whole
 from nbext.core.chains import Chain
 from nbext.core.locks import exclusive
 from nbext.core.untrusted_text import visible
@@ -230,7 +230,7 @@ class Coverage:
     def received(self) -> list[RangeTask]:
         """Return the ranges of which a process that ended has left answers."""
         found = []
-        for path in sorted(self.parts.glob(f"*{SUFFIX}")):
+        for path in files_in(self.parts, f"*{SUFFIX}"):
             if known := range_of(path):
                 wanted = LogFilter(tuple(known["contracts"]), tuple(known["topics"]))
                 found.append((wanted, known["first"], known["last"]))
@@ -431,7 +431,7 @@ class Coverage:
         write_whole(self.folder / "coverage.json", json.dumps(proved))
 
     def _parts(self) -> list[_Part]:
-        return [_Part.of(path) for path in sorted(self.parts.glob("[0-9]*.parquet"))]
+        return [_Part.of(path) for path in files_in(self.parts, "[0-9]*.parquet")]
 
     def _metadata(self, cards: Sequence[ContractMetadata], fresh: IngestStep) -> list[str]:
         """Write what contracts say of themselves, where it is other than what was ingested before."""
@@ -532,7 +532,7 @@ def open_coverage(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
             # Of a process that was killed while it wrote.
             for left in (*folder.glob(f".*{PART}"), *folder.glob(f"parts/.*{PART}")):
                 left.unlink()
-            for path in folder.glob("parts/*.parquet"):
+            for path in files_in(folder / "parts", "*.parquet"):
                 # Its blocks are read again.
                 if not _Part.is_intact(path):
                     path.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -11,11 +12,14 @@ import pytest
 from nbext.core.atomic_files import (
     ORDINARY,
     PART,
+    files_in,
     secret_file,
     whole_file,
     whole_folder,
     write_whole,
 )
+from nbext.engine.storage import current_generation
+from nbext.errors import StorageError
 
 
 def names(folder: Path) -> list[str]:
@@ -129,3 +133,20 @@ def test_what_is_renamed_is_on_the_disk_before_and_its_name_after(tmp_path, monk
     with whole_folder(tmp_path / "tables") as building:
         (building / "a").write_text("1")
     assert flushed == [part, tmp_path, building / "a", building, tmp_path]
+
+
+def test_a_folder_that_may_not_be_read_is_not_an_empty_one(tmp_path, monkeypatch):
+    for name in ("b.arrow", "a.arrow", ".c.arrow.part"):
+        (tmp_path / name).touch()
+    assert files_in(tmp_path, "*.arrow") == [tmp_path / "a.arrow", tmp_path / "b.arrow"]
+    assert files_in(tmp_path / "nowhere", "*") == []
+
+    def refused(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    # Nothing is refused to root, who may run the tests.
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(PermissionError):
+        files_in(tmp_path, "*.arrow")
+    with pytest.raises(StorageError, match=r"current cannot be read: .*Permission denied"):
+        current_generation(tmp_path)

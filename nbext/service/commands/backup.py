@@ -9,7 +9,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from nbext.core.atomic_files import PART, whole_folder
+from nbext.core.atomic_files import PART, files_in, whole_folder
 from nbext.core.locks import exclusive
 from nbext.errors import ConfigError
 from nbext.service import commands
@@ -81,7 +81,7 @@ def _fill(building: Path, database: Database, state: Path) -> int:
     names = [result.file for batch in batches for _, result in batch]
     copied = sum(_copy(name, state / copy.folder.name, copy.folder) for name in names)
     # Saved segments name them, by their hash.
-    for path in (state / lists.folder.name).glob("ls_*"):
+    for path in files_in(state / lists.folder.name, "ls_*"):
         _copy(path.name, path.parent, lists.folder)
     for made_here in (building, made):
         made_here.chmod(0o700)

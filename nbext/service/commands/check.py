@@ -6,6 +6,7 @@ import argparse
 import itertools
 from pathlib import Path
 
+from nbext.core.atomic_files import files_in
 from nbext.engine.storage import damage_of
 from nbext.errors import ConfigError, StorageError
 from nbext.service import commands
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         except StorageError as error:
             damage.append(f"registry: {error}")
     # Where another registry is looked at, or a former one is gone, the results are there and nobody finds them.
-    files = sum(1 for _ in (state / "results").glob("*.arrow"))
+    files = len(files_in(state / "results", "*.arrow"))
     if files and not checked:
         damage.append(
             f"registry: {registry} names none of the {files} files in {state / 'results'}"

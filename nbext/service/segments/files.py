@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from nbext.core.atomic_files import PRIVATE, whole_file
+from nbext.core.atomic_files import PRIVATE, files_in, whole_file
 from nbext.errors import DiskFull, StorageError
 
 Condition = Literal["here", "absent", "damaged"]
@@ -51,7 +51,7 @@ class StoredFiles:
         registry is one whose disk is not mounted, and is not made.
         """
         found = self._owner()
-        if found is None and not expected and not any(self.folder.glob("*.arrow")):
+        if found is None and not expected and not files_in(self.folder, "*.arrow"):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Another service of the registry may be making it.
             with (
@@ -70,7 +70,7 @@ class StoredFiles:
     def _difference(self, found: str | None) -> str:
         if found is not None:
             return "it has the results of another one."
-        if any(self.folder.glob("*.arrow")):
+        if files_in(self.folder, "*.arrow"):
             return "it has results, of which the registry knows none."
         return "the registry names results, and the folder is empty or missing."
 

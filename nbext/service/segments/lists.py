@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from nbext.core.addresses import WIDTH, list_id
-from nbext.core.atomic_files import PART, PRIVATE, sync
+from nbext.core.atomic_files import PART, PRIVATE, files_in, sync
 from nbext.engine.query.set_tree import WalletList
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
@@ -147,7 +147,7 @@ class Lists(StoredFiles):
 
 def verified_lists(folder: Path) -> Iterator[tuple[str, bool]]:
     """Yield the file name of each list of a service's folder, and whether its bytes are those it is named by."""
-    for path in sorted((folder / FOLDER).glob("ls_*")):
+    for path in files_in(folder / FOLDER, "ls_*"):
         # Deleted meanwhile, as old ones are, is not damaged.
         with contextlib.suppress(FileNotFoundError):
             yield path.name, list_id(_blocks(path)) == path.name.partition(".")[0]
