@@ -91,6 +91,14 @@ def test_lists_without_names_get_numbered_columns():
     assert rows(decoded(answer({"rows": [[A, 1]]}), Want.TABLE)) == [{"column_1": A, "column_2": 1}]
 
 
+def test_a_row_that_has_more_fields_than_others_without_an_address_is_a_row():
+    body = [{"name": "a", "n": 1}, {"name": "b", "n": 2}, {"name": "c", "n": 3, "note": "x"}]
+    for sent in (body, body[::-1]):
+        assert [row["name"] for row in rows(decoded(answer({"rows": sent}), Want.TABLE))] == [
+            row["name"] for row in sent
+        ]
+
+
 def test_two_lists_of_rows_are_not_the_columns_of_one_table():
     for body in (
         {"left": [{"wallet": A}], "right": [{"wallet": B}]},

@@ -203,8 +203,10 @@ def test_a_rate_that_cannot_be_stored_is_counted_in_memory(tmp_path):
             if not rates.spend(key):
                 rates.take(key)
         assert not rates.spend(key)
-        with pytest.raises(Problem, match="This key may send 45/year requests"):
+        with pytest.raises(Problem, match="This key may send 45/year requests") as caught:
             rates.take(key)
+        # The rest of the year, whose last second this is not.
+        assert 1 < int(caught.value.headers["Retry-After"]) <= 366 * 24 * 3600
 
 
 def test_the_window_before_counts_for_the_part_of_it_that_is_less_than_a_window_ago(tmp_path):
@@ -277,6 +279,15 @@ def test_a_rate_is_granted_in_parts_and_no_request_more_or_less(tmp_path):
         assert len(taken) == 20
         with pytest.raises(Problem, match="may send 40/hour"):
             rates.take(key)
+
+
+def test_each_registry_has_an_id_of_its_own_and_for_good(tmp_path):
+    ids = []
+    for name in ("one.sqlite", "two.sqlite", "one.sqlite"):
+        with contextlib.closing(Database(tmp_path / name)) as database:
+            ids.append(database.id)
+    assert ids[0] == ids[2] != ids[1]
+    assert all(len(one) >= 16 for one in ids)
 
 
 def test_a_key_lasts_from_now_on(tmp_path):
