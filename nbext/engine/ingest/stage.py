@@ -54,7 +54,9 @@ REPEATED = (
     "source, row, chain_id, contract, sender, recipient, hi, mid, lo, tx, low, key_index, log_index, block, "
     "given"
 )
-_KEY = "chain_id, tx, low, key_index"
+# What identifies a transfer, and what two rows of one have in common, whatever their keys.
+KEY = "chain_id, tx, low, key_index"
+CONTENT = "contract, sender, recipient, hi, mid, lo, block"
 
 
 def name(column: str) -> str:
@@ -64,7 +66,7 @@ def name(column: str) -> str:
 
 def ahead(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
     """Yield each task's result, with the next task under way in a thread while one result is used."""
-    # One ahead, not all: each result is a bucket of a million rows, and memory is bounded by two of them.
+    # One ahead, not all: each result is a bucket of half a million rows, and memory is bounded by two of them.
     with ThreadPoolExecutor(1) as pool:
         waiting: Future[T] | None = None
         for task in tasks:
@@ -307,10 +309,9 @@ def take_out(stage: Stage, out: TakenOut) -> None:
     )
     # What repeats a transfer by its contents alone is decided together with all rows of these contents: which of them
     # stay depends on how many there are.
-    story = "contract, sender, recipient, hi, mid, lo, block"
     stage.run(
         f"CREATE TABLE prev.main.undecided AS SELECT source, row FROM {transfers} "
-        f"SEMI JOIN (SELECT * FROM {repeats} ANTI JOIN {keys} USING ({_KEY})) USING ({story})"
+        f"SEMI JOIN (SELECT * FROM {repeats} ANTI JOIN {keys} USING ({KEY})) USING ({CONTENT})"
     )
     stage.run(f"""
         CREATE TABLE prev.ingest.again AS SELECT {REPEATED} FROM {repeats}

@@ -26,6 +26,7 @@ from nbext.engine.ingest.cluster.stage import SparkStage
 from nbext.engine.ingest.derive import contracts, duplicates, facts, holdings, rows, tables
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.report import Report
+from nbext.engine.ingest.stage import CONTENT, KEY
 from nbext.engine.ingest.steps import create_inputs, manifest_of, take_facts
 from nbext.engine.schema import FOREVER, SQL_TYPES, TABLES
 from nbext.engine.spark.place import Place
@@ -166,13 +167,13 @@ class _Run:
 
     def _keep_one_of_each(self) -> None:
         """Create ``good``: each transfer once; refuse rows with one key and other contents."""
-        stage, key = self.stage, duplicates.KEY
+        stage = self.stage
         stage.run(
-            f"CREATE TABLE repeated_keys AS SELECT {key} FROM parsed GROUP BY {key} HAVING count(*) > 1"
+            f"CREATE TABLE repeated_keys AS SELECT {KEY} FROM parsed GROUP BY {KEY} HAVING count(*) > 1"
         )
         duplicates.compare_repeated(stage, "parsed")
         if found := stage.rows(
-            f"SELECT {key} FROM parsed SEMI JOIN contradictions USING (file, row) LIMIT 1"
+            f"SELECT {KEY} FROM parsed SEMI JOIN contradictions USING (file, row) LIMIT 1"
         ):
             raise self._contradiction(found[0])
         stage.run("CREATE TABLE good AS SELECT * FROM parsed ANTI JOIN repeated USING (file, row)")
@@ -182,7 +183,7 @@ class _Run:
     def _contradiction(self, key: tuple[Any, ...]) -> IngestError:
         _, tx, low, index = key
         versions = self.stage.rows(
-            f"SELECT DISTINCT file, {duplicates.CONTENT} FROM parsed WHERE tx = ? AND low = ? AND key_index = ? "
+            f"SELECT DISTINCT file, {CONTENT} FROM parsed WHERE tx = ? AND low = ? AND key_index = ? "
             "ORDER BY file LIMIT 2",
             [tx, low, index],
         )

@@ -21,7 +21,7 @@ from nbext.engine.ingest.derive import contracts, duplicates, holdings, rows, ta
 from nbext.engine.ingest.derive.facts import ADDRESS
 from nbext.engine.ingest.derive.holdings import NOBODY
 from nbext.engine.ingest.derive.rows import map_contracts, map_wallets
-from nbext.engine.ingest.stage import Stage
+from nbext.engine.ingest.stage import KEY, Stage
 from nbext.engine.layers import STALE, WHOLE, overlay
 from nbext.engine.schema import FOREVER, TABLES
 from nbext.engine.storage import Generation
@@ -528,7 +528,7 @@ def _grow(stage: Stage) -> None:
             WHERE contract < (SELECT count(*) FROM {stage.base}.main.contracts)""")
     duplicates.join_previous(stage, "SEMI JOIN changed USING (contract)")
     rows.save_transfers(stage)
-    stage.run(f"INSERT INTO out.ingest.keys SELECT {duplicates.KEY}, file, row FROM incoming")
+    stage.run(f"INSERT INTO out.ingest.keys SELECT {KEY}, file, row FROM incoming")
     stage.run("INSERT INTO out.ingest.repeats FROM repeats")
     stage.run("INSERT INTO out.ingest.blocks SELECT source, chain_id, block, seconds FROM times")
     stage.run("INSERT INTO out.main.blocks FROM fresh_blocks ORDER BY 1, 2")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from nbext.core.uint256 import Limbs, join
 from nbext.engine.ingest.derive.rows import ELEMENT, MADE_UP
 from nbext.engine.ingest.files import short_path
-from nbext.engine.ingest.stage import REPEATED, Stage
+from nbext.engine.ingest.stage import CONTENT, KEY, REPEATED, Stage
 from nbext.errors import IngestError
 
 # An error of rows at odds with others, and the number of the file that is at odds with itself, if one is.
@@ -23,15 +23,7 @@ CONFLICTS_SHOWN = 3
 # Keys whose hashes are in memory together: 128 MB.
 AT_ONCE = 16_000_000
 
-
-KEY = "chain_id, tx, low, key_index"
-
-
 _HASH = f"hash({KEY})"
-
-
-# What two rows of one transfer have in common, whatever their keys.
-CONTENT = "contract, sender, recipient, hi, mid, lo, block"
 
 
 def find_duplicates(stage: Stage) -> None:
