@@ -230,8 +230,8 @@ def test_metadata_alone_answers_look_ups_and_a_segment_of_it_says_what_is_missin
     with closing(open_dataset(data)) as dataset:
         metadata = Metadata(dataset)
         token, collection = (
-            metadata.token(chain_of(1), "abc"),
-            metadata.collection(chain_of(1), wallet(2)),
+            metadata.contract(chain_of(1), "abc", nft=False),
+            metadata.contract(chain_of(1), wallet(2), nft=True),
         )
         assert (token["name"], token["decimals"], token["holders"], token["asOf"]) == (
             "A B C",
