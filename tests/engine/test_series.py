@@ -102,9 +102,9 @@ def test_what_stood_at_many_blocks_is_one_question_for_all_of_them(dataset):
 
 def test_no_statement_is_run_for_a_block_of_its_own(dataset, monkeypatch):
     blocks = range(80)
-    questions, read, wallets = questions_of("token_min", dataset, blocks), [], CursorEngine.wallets
+    questions, read, fetch = questions_of("token_min", dataset, blocks), [], CursorEngine.fetch
     monkeypatch.setattr(
-        CursorEngine, "wallets", lambda *asked: read.append(asked[1]) or wallets(*asked)
+        CursorEngine, "fetch", lambda *asked: read.append(asked[1]) or fetch(*asked)
     )
     counts = dataset.count(questions, [[place] for place in blocks])
     assert len(read) <= 2, "the wallets left out, once for each 64 blocks"

@@ -154,13 +154,6 @@ class CursorEngine:
         """Return all rows of a statement."""
         return self._relation(sql).to_arrow_table()
 
-    def wallets(self, sql: Sql) -> Wallets:
-        """Return the wallets that a statement selects."""
-        # Not as Arrow, of which DuckDB 2 binds each statement twice: a third of a short one's time.
-        rows: dict[str, Any] = self._cursor.execute(sql.text, self._values(sql)).fetchnumpy()
-        wallets: Wallets = rows["wallet"]
-        return wallets
-
     def batches(self, sql: Sql) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a statement, about `CHUNK` at a time."""
         yield from self._relation(sql).to_arrow_reader(CHUNK)

@@ -99,9 +99,6 @@ class Engine(Protocol):
     def fetch(self, sql: Sql) -> pa.Table:
         """Return all rows of a statement."""
 
-    def wallets(self, sql: Sql) -> Wallets:
-        """Return the wallets that a statement selects."""
-
     def batches(self, sql: Sql) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a statement, about `CHUNK` at a time."""
 
@@ -413,7 +410,7 @@ class Answers:
         if wallets is None:
             wallets = kept.pop(key, None)
         if wallets is None:
-            wallets = self._engine.wallets(sql)
+            wallets = self._fetched(sql)
             if len(wallets) <= _FEW and len(few) < _KEPT:
                 few[key] = wallets
         if key not in few and self._needed[key] > 0:
@@ -421,6 +418,11 @@ class Answers:
             # 200 conditions may have gigabytes of wallets.
             if self._bits.nbytes + sum(one.nbytes for one in kept.values()) > _COUNTED_AT_ONCE:
                 kept.clear()
+        return wallets
+
+    def _fetched(self, sql: Sql) -> Wallets:
+        # Not as DuckDB's own arrays: run for these, a statement of 64 MB fails that spills as Arrow.
+        wallets: Wallets = self._engine.fetch(sql)["wallet"].combine_chunks().to_numpy()
         return wallets
 
     def _listed(self, one: WalletList) -> Wallets:
@@ -431,7 +433,7 @@ class Answers:
             text = f"SELECT wallet FROM wallets WHERE address IN (SELECT address FROM {LISTED})"
             found = np.concatenate(
                 [
-                    self._engine.wallets(
+                    self._fetched(
                         Sql(text, tables={LISTED: pa.table({"address": addresses_of_bytes(piece)})})
                     )
                     for piece in one.pieces()

@@ -16,7 +16,6 @@ from nbext.errors import QueryCancelled
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from nbext.engine.query.bitmaps import Wallets
     from nbext.engine.query.set_tree import Sql
     from nbext.engine.spark.session import Spark
     from nbext.engine.storage import Generation
@@ -99,11 +98,6 @@ class _Jobs:
         begun = self._begun.pop(name, None)
         self._begin()
         return self._run(sql) if begun is None else begun.result()
-
-    def wallets(self, sql: Sql) -> Wallets:
-        """Return the wallets that a statement selects."""
-        wallets: Wallets = self.fetch(sql)["wallet"].combine_chunks().to_numpy()
-        return wallets
 
     def batches(self, sql: Sql) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a statement, about `CHUNK` at a time."""

@@ -71,9 +71,9 @@ def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
 
 def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
     read = []
-    wallets = CursorEngine.wallets
+    fetch = CursorEngine.fetch
     monkeypatch.setattr(
-        CursorEngine, "wallets", lambda *asked: read.append(asked[1]) or wallets(*asked)
+        CursorEngine, "fetch", lambda *asked: read.append(asked[1]) or fetch(*asked)
     )
     monkeypatch.setattr(answers, "_FEW", -1)
     question = forms.question("all_any_not", dataset)
