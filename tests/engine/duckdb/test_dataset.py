@@ -32,7 +32,7 @@ BALANCES = [
 ALIKE = dict(
     enumerate([11 * 10**20 + n for n in (3, 1, 2, 1)] + [-(10**30) - n for n in (1, 2)] + [11, 11])
 )
-BALANCES += [balance(3, wallet, value) for wallet, value in ALIKE.items()]
+BALANCES += [balance(9, wallet, value) for wallet, value in ALIKE.items()]
 
 
 @pytest.fixture(scope="module")
@@ -318,7 +318,7 @@ def test_amounts_are_in_their_exact_order_where_their_sort_keys_are_equal(
     monkeypatch.setattr(answers, "CHUNK", chunk)
 
     def rows(sql, columns):
-        return f"SELECT wallet, {columns} FROM {sql.table('balances', contract=3)}"
+        return f"SELECT wallet, {columns} FROM {sql.table('balances', contract=9)}"
 
     column = ExactColumn(
         "amount",
