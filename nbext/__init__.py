@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nbext import analysis
-
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from nbext.analysis import *  # noqa: F403
+    from nbext.analysis.compare import concentration, funnel, overlap
+    from nbext.analysis.holdings import profile, wallet
+    from nbext.analysis.over_time import changes, retention, trend
     from nbext.client import Client
     from nbext.client.addresses import addresses
     from nbext.connect import connect
@@ -45,17 +45,24 @@ __all__ = [
     "AnswerWarning",
     "Client",
     "addresses",
+    "changes",
+    "concentration",
     "connect",
     "explore",
+    "funnel",
+    "overlap",
     "page",
     "payout",
+    "profile",
     "proof",
+    "retention",
     "search_form",
     "segment_form",
     "show",
     "signup_form",
+    "trend",
+    "wallet",
 ]
-__all__ += analysis.__all__
 
 # Public names are imported when first used: `import nbext` and `%load_ext nbext` stay light.
 _HOMES = {
@@ -65,7 +72,9 @@ _HOMES = {
     "connect": "nbext.connect",
     "payout": "nbext.payouts.payout",
     "proof": "nbext.payouts.folder",
-    **dict.fromkeys(analysis.__all__, "nbext.analysis"),
+    **dict.fromkeys(("concentration", "funnel", "overlap"), "nbext.analysis.compare"),
+    **dict.fromkeys(("profile", "wallet"), "nbext.analysis.holdings"),
+    **dict.fromkeys(("changes", "retention", "trend"), "nbext.analysis.over_time"),
     **dict.fromkeys(
         ("explore", "page", "search_form", "segment_form", "show", "signup_form"),
         "nbext.notebook.forms",

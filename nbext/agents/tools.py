@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 from annotated_types import Ge, Le, MaxLen, MinLen
 from typing_extensions import TypedDict
 
-from nbext import analysis
+import nbext
 from nbext.agents.answers import ToolAnswer, rows_answer
 from nbext.analysis.segments import Segment, count_common, ours_of
 from nbext.client import Client
@@ -222,7 +222,7 @@ def _explain(client: Client, *, filters: Filters, operator: Operator = "AND") ->
 @_tool
 def _funnel(client: Client, *, filters: Filters, operator: Operator = "AND") -> ToolAnswer:
     """Count each condition of filters alone, and together with those before it: how many each takes away."""
-    table = analysis.funnel(Segment(filters, operator, client=client), client=client)
+    table = nbext.funnel(Segment(filters, operator, client=client), client=client)
     return rows_answer(table, MOST_ROWS, "conditions")
 
 
@@ -248,7 +248,7 @@ def _overlap(
     """Count what 2 to 12 segments have in common: counts[i][j] is how many wallets are in both segments i and j,
     counts[i][i] in segment i.
     """
-    table = analysis.overlap(segments, client=client)
+    table = nbext.overlap(segments, client=client)
     data = {"segments": list(table.index), "counts": table.to_numpy().tolist()}
     return ToolAnswer(f"{len(table)} segments compared.", data, Provenance.of(table))
 
@@ -264,7 +264,7 @@ def _changes(
     """Compare a segment now with an earlier time: how many wallets joined, left and stayed, and the first that joined
     or left. since: 30d, 2025-01-31 (the end of that day), or a block. filters without asOf.
     """
-    table = analysis.changes(Segment(filters, operator, client=client), since, client=client)
+    table = nbext.changes(Segment(filters, operator, client=client), since, client=client)
     about = Provenance.of(table)
     changed = table[table["status"] != "stayed"]
     answer = rows_answer(changed, DEFAULT_ROWS, "wallets that joined or left")
@@ -276,7 +276,7 @@ def _changes(
 
 def _wallet(client: Client, wallets: list[str], chain: Any = None, **asked: Any) -> ToolAnswer:
     """List all that 1 to 1,000 wallets hold, now or asOf a time, on all chains or one."""
-    table = analysis.wallet(wallets, as_of=asked.get("asOf"), chain=chain, client=client)
+    table = nbext.wallet(wallets, as_of=asked.get("asOf"), chain=chain, client=client)
     return rows_answer(table, MOST_ROWS, "holdings")
 
 

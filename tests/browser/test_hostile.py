@@ -121,7 +121,7 @@ ROUND = (
 %load_ext nbext
 %nbext connect {url}
 names = iter({names!r})
-from nbext.notebook.views.parts import InputField
+from nbext.notebook.views.view import InputField
 def settled(form):
     for work in (form.background, *([form.runs, form.searches] if hasattr(form, "runs") else [])):
         work.hurry()

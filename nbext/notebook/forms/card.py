@@ -32,7 +32,7 @@ from nbext.notebook.forms.markup import (
 )
 from nbext.notebook.forms.search import contract_facts, image_html, marks_html
 from nbext.notebook.results.tables import is_missing
-from nbext.notebook.views.parts import Box, Button, InputField, Markup, row
+from nbext.notebook.views.view import Box, Button, InputField, Markup, row
 
 if TYPE_CHECKING:
     import pandas as pd

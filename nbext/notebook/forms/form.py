@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -16,14 +17,17 @@ from IPython.core.getipython import get_ipython
 
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
-from nbext.notebook.views.parts import MAX_MESSAGE
-from nbext.notebook.views.view import MARKUP, Task, View, ViewPart, attempt
+from nbext.notebook.views.view import MARKUP, MAX_MESSAGE, Asked, Task, View, ViewPart, attempt
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
 _update_display: Any = ipython.update_display
 
 VIEW = "application/vnd.jupyter.widget-view+json"
+INSERTED = (
+    "The cell appears below the next cell that you run. If none appears, click the text of the cell in this form "
+    "and copy it."
+)
 # So long a terminal waits for a search or a count: it shows no answer that comes later.
 PATIENCE = 30.0
 
@@ -83,6 +87,17 @@ class Form(ViewPart, ABC):
         self.say(message_of(error), "bad")
         self.renew()
 
+    def insert(self, part: ViewPart, cell: str, asked: Asked, note: str = "") -> bool:
+        """Have the view of a part that asks insert a cell below its own; where it cannot, the next answer does."""
+        if not asked.get("here"):
+            shell: Any = get_ipython()
+            shell.set_next_input(cell, replace=False)
+            self.say(f"{INSERTED} {note}", "good")
+            return False
+        part.tell({"to": asked["from"], "op": "insert", "cell": cell})
+        self.say(f"The cell is below this one. {note}", "good")
+        return True
+
     def drop_request(self) -> None:
         """Forget the request that waits; the next one does not wait for one under way, whose answer nobody wants."""
         self.background.drop()
@@ -105,16 +120,20 @@ class Form(ViewPart, ABC):
     def renew(self) -> None:
         """Update the static snapshot to the form's present state."""
         if self._shown:
-            _update_display(self._snapshot_bundle(), raw=True, display_id=self.widget.snapshot)
+            self._display_snapshot(_update_display)
 
-    def _snapshot_bundle(self) -> dict[str, str]:
+    def _display_snapshot(self, display: Any) -> None:
+        data, metadata = self._snapshot_bundle()
+        display(data, metadata=metadata, raw=True, display_id=self.widget.snapshot)
+
+    def _snapshot_bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         made, own = self.snapshot(), self.widget.snapshot
         # With its styles inside: it is what converted notebooks have, and other front ends.
         body = (
             f'<div class="nbext-box nbext-snapshot {own} mathjax_ignore tex2jax_ignore"><style>{MARKUP}</style>'
             f'<div class="nbext-title">{html(self.title)}</div>{made.html}</div>'
         )
-        return {"text/html": body, "text/plain": self.text()}
+        return {"text/html": body, "text/plain": self.text()}, {}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
@@ -132,7 +151,7 @@ class Form(ViewPart, ABC):
             print(self.text())
             return
         _display(self._repr_mimebundle_(), raw=True)
-        _display(self._snapshot_bundle(), raw=True, display_id=self.widget.snapshot)
+        self._display_snapshot(_display)
         self._shown = True
 
     def _display_(self) -> View:
@@ -198,6 +217,11 @@ class Background:
                     return
                 (_, task), self._waiting, self._running = self._waiting, None, True
             attempt(task, self._failed)
+
+
+def has_cells() -> bool:
+    """Return whether a cell of ours can be inserted: Voila has no cells, and those of marimo have no magics."""
+    return get_ipython() is not None and "VOILA_REQUEST_URL" not in os.environ
 
 
 def message_of(error: Exception) -> str:

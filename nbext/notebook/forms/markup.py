@@ -9,7 +9,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html
 from nbext.notebook.results.numbers import rows_in_words
 from nbext.notebook.results.tables import is_missing, rows_html
-from nbext.notebook.views.parts import MAX_MESSAGE
+from nbext.notebook.views.view import MAX_MESSAGE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,8 +29,7 @@ from nbext.notebook.forms.markup import (
 from nbext.notebook.forms.variable import Variable
 from nbext.notebook.results.deliver import own_table
 from nbext.notebook.results.tables import as_text, is_missing, rows_html
-from nbext.notebook.views.parts import Box, Button, InputField, Markup, row
-from nbext.notebook.views.view import ViewPart
+from nbext.notebook.views.view import Box, Button, InputField, Markup, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd

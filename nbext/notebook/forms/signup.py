@@ -9,7 +9,7 @@ from nbext.core.untrusted_text import html, visible
 from nbext.core.wire import email_of
 from nbext.errors import OutcomeUnknown, UsageError, ValidationError
 from nbext.notebook.forms.form import Form, Snapshot, message_of
-from nbext.notebook.views.parts import Button, InputField, row
+from nbext.notebook.views.view import Button, InputField, row
 
 # Half an address is always wrong: it is checked only when typing pauses this long.
 PAUSE = 0.8

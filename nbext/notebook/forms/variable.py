@@ -12,7 +12,7 @@ from nbext.errors import UsageError
 from nbext.notebook import session
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.results.deliver import checked_name
-from nbext.notebook.views.parts import InputField
+from nbext.notebook.views.view import InputField
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -58,36 +58,24 @@ _CODE = {
     FunctionType: "function",
     BuiltinFunctionType: "function",
 }
-# What an option returns instead of a table, and which others then have nothing to do.
+# What an option returns instead of a table, and which others, beside these, then have nothing to do.
+_OF_TABLES = ("to", "page", "bg", "card", "explore")
 _NO_TABLE = {
-    "bg": ("a handle; its .result() is the table", ("to", "page", "card", "count", "explore")),
-    "card": ("a card", ("to", "page", "as", "bg", "count", "explore")),
-    "count": ("a number", ("to", "page", "as", "bg", "card", "explore")),
-    "explore": ("a view of the table", ("to", "page", "as", "bg", "card", "count")),
-    "dry_run": ("the request", ("to", "page", "as", "bg", "card", "explain", "explore")),
-    "payout": (
-        "the claims of a payout",
-        (
-            "to",
-            "page",
-            "bg",
-            "card",
-            "count",
-            "explore",
-            "dry_run",
-            "explain",
-            "changes",
-            "profile",
-        ),
-    ),
-    "explain": ("words and SQL", ("to", "page", "as", "bg", "card", "dry_run", "explore")),
+    "bg": ("a handle; its .result() is the table", ("count",)),
+    "card": ("a card", ("as", "count")),
+    "count": ("a number", ("as",)),
+    "explore": ("a view of the table", ("as", "count")),
+    "dry_run": ("the request", ("as", "explain")),
+    "payout": ("the claims of a payout", ("count", "dry_run", "explain", "changes", "profile")),
+    "explain": ("words and SQL", ("as", "dry_run")),
 }
 
 
 def prepare(args: Args, settings: Settings) -> None:
     """Put Python values into the options, and check where the result is to go, before anything runs."""
     for option, (what, others) in _NO_TABLE.items():
-        for flag in args.given(*others) if args[option] else ():
+        useless = [one for one in (*_OF_TABLES, *others) if one != option]
+        for flag in args.given(*useless) if args[option] else ():
             this = f"--{option.replace('_', '-')}"
             raise args.error(
                 f"{flag} has no effect with {this}, which returns {what}. Use one of them."

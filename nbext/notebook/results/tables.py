@@ -105,7 +105,10 @@ def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: Suspicio
 
 def as_html(frame: pd.DataFrame) -> str | None:
     """Return a table as HTML, by pandas or by what draws in its place."""
-    return rows_html(frame) if _pandas_draws() else _drawn_by_another(frame)
+    import pandas as pd
+
+    drawer = str(vars(pd.DataFrame)["_repr_html_"].__module__)
+    return rows_html(frame) if drawer.startswith("pandas") else _drawn_by_another(frame)
 
 
 def rows_html(frame: pd.DataFrame) -> str:
@@ -331,12 +334,6 @@ def column_as_text(column: pd.Series[Any]) -> str:
     """Return a column as plain text."""
     # Line by line over the text of pandas, so that its footer stays true.
     return "\n".join(visible(line, None) for line in repr(column).split("\n"))
-
-
-def _pandas_draws() -> bool:
-    import pandas as pd
-
-    return str(vars(pd.DataFrame)["_repr_html_"].__module__).startswith("pandas")
 
 
 # MIME type, type of pandas, how it is drawn.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,11 @@ def _completes(session: Session, done: list[str], typed: str) -> Mapping[str, st
     return symbols("token", chain, typed) | symbols("collection", chain, typed)
 
 
-@Command(
+# A command whose words are segments.
+_Analysis = partial(Command, completes=_completes, reads_words=True)
+
+
+@_Analysis(
     "overlap",
     "SEGMENT...",
     "count what segments have in common, with a chart: symbols, tables, ids or {filters}",
@@ -47,8 +52,6 @@ def _completes(session: Session, done: list[str], typed: str) -> Mapping[str, st
         "%nbext overlap BAYC MAYC AZUKI --share",
         "%nbext overlap BAYC MAYC AZUKI --lift",
     ),
-    completes=_completes,
-    reads_words=True,
 )
 def _overlap(session: Session, args: Args, *words: Word) -> Any:
     asked = [segment_named(session, args, word) for word in words or [None]]
@@ -111,25 +114,21 @@ def _wallet(session: Session, args: Args, *words: Word) -> Any:
 
 COMMANDS = (
     _overlap,
-    Command(
+    _Analysis(
         "funnel",
         "SEGMENT",
         "count each condition of a segment alone, and with those before it",
         (OUT,),
         ('%nbext funnel {"token": {"token": "UNI"}, "not": {"nft": {"nft": "BAYC"}}}',),
-        completes=_completes,
-        reads_words=True,
     )(_of_one),
-    Command(
+    _Analysis(
         "concentration",
         "TOKEN",
         "show how much the largest holders of a token or a collection have",
         (OUT,),
         ('%nbext concentration UNI -o shares\nshares[["wallets", "amount", "share"]]',),
-        completes=_completes,
-        reads_words=True,
     )(_of_one),
-    Command(
+    _Analysis(
         "trend",
         "SEGMENT",
         "count a segment through time: --every 1w --since 1y",
@@ -157,10 +156,8 @@ COMMANDS = (
             '%nbext trend {"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}} --every 26w --amounts UNI -o held\n'
             'held[["at", "count", "amount"]]',
         ),
-        completes=_completes,
-        reads_words=True,
     )(_of_one),
-    Command(
+    _Analysis(
         "retention",
         "SEGMENT",
         "share of each cohort that matches later: --by month --cohort held --since 1y",
@@ -183,8 +180,6 @@ COMMANDS = (
             OUT,
         ),
         ("%nbext retention UNI --by quarter --cohort held --since 1y",),
-        completes=_completes,
-        reads_words=True,
     )(_of_one),
     _wallet,
 )
@@ -226,7 +221,7 @@ def _table(args: Args, word: Word) -> Any:
 
 def _shown(session: Session, args: Args, name: str, asked: Any, **options: Any) -> Any:
     """Run an analysis and deliver its table, as that of a query; display its chart where it is not only stored."""
-    analysis, client = getattr(import_module("nbext.analysis"), name), session.connected()
+    analysis, client = getattr(import_module("nbext"), name), session.connected()
     with session.bar(name):
         table = analysis(asked, client=client, **options)
     if name == "changes":

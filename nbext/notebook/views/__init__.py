@@ -1,7 +1,6 @@
 """What a notebook's page draws: one widget, its parts, and the ES modules that the page asks for by message.
 
-view        the widget, which holds no state but a digest; a part: what it shows, and what is done in it
-parts       text, fields, buttons and groups of them
+view        the widget, which holds no state but a digest; its parts: text, fields, buttons and groups of them
 loader.js   all of the widget that a saved notebook can hold: asks for the other modules, once for each page
 dom.js      the only place that makes elements: a stranger's text becomes text nodes, values and attributes alone
 link.js     messages to Python, each one heard or said to wait

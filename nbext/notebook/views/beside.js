@@ -24,7 +24,7 @@ export class Beside {
       onblur: () => { page.link.flush(); this.draw(page.shown.tree); },
     });
     this.said = h("span", { class: "nbext-note", role: "status" });
-    const insert = () => page.send("insert", { here: page.cells() !== null });
+    const insert = () => page.send("insert", { here: page.link.inserter(page.el) !== null });
     this.el = h("div", { class: "nbl-beside" }, h("div", { class: "nbl-total" }, this.total, this.seconds, " ", this.stop), this.funnel, this.sample, this.notes,
       h("div", { class: "nbext-label" }, "JSON"), this.json, this.error,
       h("div", { class: "nbext-actions" }, press("Copy JSON", () => this.copy(this.json.value)), page.shown.spec.magics && press("Copy cell", () => this.copy(page.shown.tree.cell)),

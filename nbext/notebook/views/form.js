@@ -92,7 +92,9 @@ export class Status {
 export class Button {
   /** @param {Link} link @param {number} id @param {Message} shown */
   constructor(link, id, shown) {
-    this.el = press(shown.label, () => link.send(id, "press"), { class: `nbext-button ${shown.classes}`, title: shown.tip || null });
+    this.link = link;
+    const act = () => link.send(id, "press", { here: link.inserter(this.el) !== null });
+    this.el = press(shown.label, act, { class: `nbext-button ${shown.classes}`, title: shown.tip || null });
     this.update(shown);
   }
 
@@ -100,6 +102,11 @@ export class Button {
   update(changes) {
     if ("disabled" in changes) this.el.disabled = changes.disabled;
     if ("hidden" in changes) this.el.hidden = changes.hidden;
+  }
+
+  /** @param {Message} message */
+  told({ op, cell }) {
+    if (op === "insert") this.link.inserter(this.el)?.(cell);
   }
 }
 

@@ -94,7 +94,7 @@ export class Lines {
 
   /** @param {Message} message */
   told({ op, to, cell, goto, field, keep }) {
-    if (op === "insert") this.cells()?.insertCell(this.place() + 1, { cell_type: "code", source: cell, metadata: { trusted: true } });
+    if (op === "insert") this.link.inserter(this.el)?.(cell);
     else if (to || this.el.closest(".nbext-form")?.contains(active(this.el))) this.go(goto, field, keep);
   }
 
@@ -112,17 +112,6 @@ export class Lines {
   /** @param {string[]} kinds @param {string} term @param {string | null | undefined} chain @param {import("./picker.js").Done} done */
   search(kinds, term, chain, done) {
     this.link.ask(this.id, "search", { kinds, term, chain }).then(/** @type {any} */ (done));
-  }
-
-  // The notebook's cells, where the front end lets a widget reach them: JupyterLab and Notebook 7 do.
-  cells() {
-    const cells = /** @type {any} */ (this.link.model).widget_manager?.context?.model?.sharedModel;
-    return typeof cells?.insertCell === "function" && this.place() >= 0 ? cells : null;
-  }
-
-  // Where the cell of this view is among all; -1 in a view that is in no cell.
-  place() {
-    return Number(/** @type {HTMLElement | null} */ (this.el.closest("[data-windowed-list-index]"))?.dataset.windowedListIndex ?? -1);
   }
 
   /** @param {KeyboardEvent} event */

@@ -70,6 +70,19 @@ export class Link {
     else if (op !== "show") this.parts.get(part)?.told?.(message);
   }
 
+  /**
+   * What inserts a cell below the one of an element, where the front end lets a widget reach them: JupyterLab and
+   * Notebook 7 do.
+   * @param {Element} el @returns {((source: string) => void) | null}
+   */
+  inserter(el) {
+    const cells = /** @type {any} */ (this.model).widget_manager?.context?.model?.sharedModel;
+    const cell = /** @type {HTMLElement | null} */ (el.closest("[data-windowed-list-index]"));
+    if (typeof cells?.insertCell !== "function" || !cell) return null;
+    const at = Number(cell.dataset.windowedListIndex) + 1;
+    return (source) => cells.insertCell(at, { cell_type: "code", source, metadata: { trusted: true } });
+  }
+
   end() {
     for (const timer of this.unheard.values()) clearTimeout(timer);
     for (const { timer } of this.typed.values()) clearTimeout(timer);

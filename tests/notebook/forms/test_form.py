@@ -72,7 +72,7 @@ def test_an_error_is_handed_over_and_the_next_task_runs():
 def test_a_snapshot_carries_its_styles_each_scoped_to_it_and_one_set_for_print():
     form = Form.__new__(Blank)
     form.widget, form.title = SimpleNamespace(snapshot="nbext-snapshot-x"), "Title <b>"
-    drawn = form._snapshot_bundle()["text/html"]
+    drawn = form._snapshot_bundle()[0]["text/html"]
     style, _, body = drawn.partition("<style>")[2].partition("</style>")
     assert body == '<div class="nbext-title">Title &lt;b&gt;</div><p>state</p></div>'
     rules = re.sub(r"@media print \{(.*)\}", r"\1", style)

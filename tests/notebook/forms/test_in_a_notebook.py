@@ -289,6 +289,21 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
     assert "%%segment_query other\n" in changed.printed
 
 
+def test_the_explorer_inserts_the_cell_of_the_segment_that_its_filters_mean_and_says_what_is_none(
+    kernel,
+):
+    inserted = kernel.run(
+        'table = %segment {"nft": {"nft": "BAYC"}} --limit 5\n'
+        "import nbext\nform = nbext.explore(table)\nform.find([], {1: {'min': '2'}}, 'ab')\n"
+        "form.insertion.obey({'op': 'press', 'from': '1', 'here': False})\nprint(form.message)"
+    )
+    (payload,) = inserted.reply["payload"]
+    assert payload["source"] == "set_next_input"
+    assert payload["text"].startswith("%%segment_query\n{")
+    assert '"min": 2' in payload["text"]
+    assert "No condition asks for the search: it is not part of the segment." in inserted.printed
+
+
 def test_a_card_shows_each_amount_once_in_its_tokens_unit(shell):
     table = shell.value(
         '%segment {"token": {"token": "USDC", "balance": {"min": "1000"}}} --limit 3'

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nbext.notebook.views.parts import Box, Button
+from nbext.notebook.views.view import Box, Button
 
 
 class Edit(Button):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from abc import abstractmethod
@@ -21,7 +20,7 @@ from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook import session
 from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.tree import OTHER, Edits, Group, Line, Part, Tree, copied
-from nbext.notebook.forms.form import Background, Form
+from nbext.notebook.forms.form import Background, Form, has_cells
 from nbext.notebook.forms.markup import count_text
 from nbext.notebook.forms.variable import variables
 from nbext.notebook.schema import ORDER, segment_schema
@@ -154,10 +153,8 @@ class Editing(Form):
         data = (client.about() if client.is_ours else {}).get("data")
         chains = data.get("chains") if isinstance(data, Mapping) else None
         held = [str(one.get("chain")) for one in chains or () if isinstance(one, Mapping)]
-        # Voila has no cells, and those of marimo have no magics.
-        magics = get_ipython() is not None
-        cells = magics and "VOILA_REQUEST_URL" not in os.environ
-        spec = {**fields.described(self.grammar, held), "cells": cells, "magics": magics}
+        may = {"cells": has_cells(), "magics": get_ipython() is not None}
+        spec = {**fields.described(self.grammar, held), **may}
         self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
 
     @abstractmethod
@@ -482,7 +479,7 @@ ACTS: dict[str, Callable[[Any, Asked], Goto]] = {
     "redo": _redo,
     "open": lambda form, asked: form.lines.show(opened=asked["ids"], by=asked.get("from")),
     "run": lambda form, _: form.start(),
-    "insert": lambda form, asked: form.insert_cell(asked["from"] if asked.get("here") else None),
+    "insert": lambda form, asked: form.insert_cell(asked),
     "stop": lambda form, _: form.stop_counting(),
     "count": lambda form, _: form.count_again(),
 }

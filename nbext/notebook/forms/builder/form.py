@@ -22,8 +22,7 @@ from nbext.notebook.forms.builder.tree import Group, Part, Tree
 from nbext.notebook.forms.form import Background, Snapshot
 from nbext.notebook.forms.markup import code_html, frame_html
 from nbext.notebook.forms.variable import Variable, add_to_history
-from nbext.notebook.views.parts import Button, InputField, Markup, row
-from nbext.notebook.views.view import ViewPart
+from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,10 +32,6 @@ PAUSE = 0.6
 # Wallets that are named beside the counts.
 FEW = 3
 EXAMPLE = '%%segment_query segment\n{"token": {"token": "UNI"}}'
-INSERTED = (
-    "The cell appears below the next cell that you run. If none appears, click the text of the cell in this form "
-    "and copy it."
-)
 
 
 class SegmentForm(Editing):
@@ -254,23 +249,17 @@ class SegmentForm(Editing):
             self.limit.focus()
         return limit
 
-    def insert_cell(self, view: str | None = None) -> None:
-        """Have a view of the page insert the cell below its own; without one, the front end with its next answer."""
-        shell = get_ipython()
-        if shell is None:
+    def insert_cell(self, asked: Asked) -> None:
+        """Have the view that asks insert the cell below its own, or else the front end with its next answer."""
+        if get_ipython() is None:
             raise UsageError("This is not IPython: there is no notebook to insert a cell into.")
         if self._complete() is None or (
             self.name.value.strip() and self.variable.checked() is None
         ):
             return
-        if view is not None:
-            self.lines.tell({"to": view, "op": "insert", "cell": self.cell()})
-            self.say("The cell is below this one.", "good")
-            return
-        shell.set_next_input(self.cell(), replace=False)
-        self.say(INSERTED, "good")
-        self.inserted.value = code_html(self.cell())
-        self.renew()
+        if not self.insert(self.lines, self.cell(), asked):
+            self.inserted.value = code_html(self.cell())
+            self.renew()
 
     def start(self) -> None:
         """Run the query, once; its table goes into the variable."""

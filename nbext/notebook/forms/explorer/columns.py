@@ -53,9 +53,11 @@ class TableColumn:
     @property
     def decimals(self) -> int:
         """How many of a number's digits are a fraction of the token; 0 of a column without a token's unit."""
-        return (
-            int(self.about["decimals"]) if self.kind == "number" and is_repeated(self.about) else 0
-        )
+        return int(self.about["decimals"]) if self._has_unit else 0
+
+    @property
+    def _has_unit(self) -> bool:
+        return self.kind == "number" and is_repeated(self.about)
 
     @property
     def is_padded(self) -> bool:
@@ -64,8 +66,7 @@ class TableColumn:
 
     def described(self) -> dict[str, Any]:
         """Return what the page shows in the heading and makes filters of."""
-        has_unit = self.kind == "number" and is_repeated(self.about)
-        unit = text_of(self.about.get("symbol")) if has_unit else ""
+        unit = text_of(self.about.get("symbol")) if self._has_unit else ""
         is_share = bool(self.about.get("unit") == "share" or IS_SHARE.search(self.name))
         return {
             "name": visible(self.name),

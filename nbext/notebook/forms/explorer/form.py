@@ -1,4 +1,4 @@
-"""The explorer: a whole table, sorted, filtered and summed up here; the browser gets a page of it."""
+"""The explorer: a whole table, sorted, filtered and summed up here."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from nbext.errors import UsageError
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.explorer import page
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
-from nbext.notebook.forms.form import Form, Snapshot
+from nbext.notebook.forms.form import Form, Snapshot, has_cells
 from nbext.notebook.forms.markup import code_html, facts_html, is_repeated
 from nbext.notebook.forms.variable import Variable
 from nbext.notebook.results.deliver import checked_file
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
 from nbext.notebook.results.tables import as_text, rows_html
-from nbext.notebook.views.parts import Button, Markup, row
-from nbext.notebook.views.view import ViewPart
+from nbext.notebook.views.view import Asked, Button, Markup, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,8 +107,11 @@ class Explorer(Form):
         store = Button("Store as variable", self.store)
         share = Button("Share", self.share, tip="Write the rows that match as a page: NAME.html")
         segment = Button("As a segment", self.to_segment)
-        segments = [segment] if isinstance(self.known.filters, Mapping) else []
-        actions = row(self.variable.field, store, share, *segments)
+        tip = "Insert the segment's cell below"
+        self.insertion = Button("Insert cell", self.insert_segment, classes="nbext-insert", tip=tip)
+        of_segment = [segment, *[self.insertion] * has_cells()]
+        is_segment = isinstance(self.known.filters, Mapping)
+        actions = row(self.variable.field, store, share, *of_segment * is_segment)
         self.assemble(self.table, actions, self.status, self.code, wide=True)
 
     @property
@@ -118,13 +120,12 @@ class Explorer(Form):
         rows: pd.DataFrame = self._given.iloc[self.rows.to_numpy()]
         return rows
 
-    def do(self, asked: Mapping[str, Any]) -> None:
+    def do(self, asked: Asked) -> None:
         """Answer what the page asks: which rows match and in which order, some of them, a column's summary."""
         op = asked.get("op")
         if op == "ask":
             self.find(asked["order"], asked["filters"], asked["search"])
-            errors = {str(place): text for place, text in self.errors.items()}
-            self.table.answer(asked, count=len(self.rows), errors=errors)
+            self.table.answer(asked, count=len(self.rows), errors=self.errors)
             self.renew()
         elif op == "rows":
             self.table.answer(asked, rows=self.shown_rows(int(asked["start"]), int(asked["end"])))
@@ -194,6 +195,12 @@ class Explorer(Form):
         self.say(note)
         self.renew()
 
+    def insert_segment(self) -> None:
+        """Insert the cell of the segment that the filters mean below the form's own."""
+        self.to_segment()
+        cell, note = self.segment()
+        self.insert(self.insertion, cell, self.insertion.asked, note)
+
     def segment(self) -> tuple[str, str]:
         """Return the cell of the segment that the filters mean, and what is not part of it."""
         used = [(self.columns[place], value) for place, value in self._used()]
@@ -209,12 +216,12 @@ class Explorer(Form):
             notes.append(
                 f"The segment finds all wallets that match, not only those among these {len(self._given):,} rows."
             )
-        given = self.known.filters or {}
-        base = Segment(given, str(self.known.operator or "AND"), client=self.client)
-        scope = {key: given[key] for key in SCOPE if key in given}
-        narrowed = {"all": [base.member(), *filter(None, made)], **scope}
-        cell = cell_text("", narrowed, "AND", None)
-        return cell, visible(" ".join(notes), None)
+        asked, operator = self.known.filters or {}, str(self.known.operator or "AND")
+        if found := list(filter(None, made)):
+            base = Segment(asked, operator, client=self.client).member()
+            scope = {key: asked[key] for key in SCOPE if key in asked}
+            asked, operator = {"all": [base, *found], **scope}, "AND"
+        return cell_text("", asked, operator, None), visible(" ".join(notes), None)
 
     def _used(self) -> list[tuple[int, dict[str, str]]]:
         """Return the filters that can be read, by the places of their columns."""

@@ -61,16 +61,8 @@ def write_page(table: pd.DataFrame, path: Path, *, title: str) -> None:
 
 def _script() -> str:
     """Return the page's modules as one: its policy allows one script, by its hash."""
-    texts = (view_file(name) for name in _ORDER)
-    return "\n".join(
-        re.sub(
-            r"^export ",
-            "",
-            re.sub(r"^import .*\n", "", text, flags=re.MULTILINE),
-            flags=re.MULTILINE,
-        )
-        for text in texts
-    )
+    whole = "\n".join(view_file(name) for name in _ORDER)
+    return re.sub(r"^(import .*\n|export )", "", whole, flags=re.MULTILINE)
 
 
 def _digest(text: str) -> str:
