@@ -860,7 +860,7 @@ def test_rows_of_many_that_failed_are_named_in_a_note_wherever_the_table_goes(as
     for more, then in (
         ("", ""),
         ("--as polars", ""),
-        ("-o few", "few = 3 rows, 17 columns\n"),
+        ("-o few", "few = 3 rows, 18 columns\n"),
     ):
         cell = f"t = %token ethereum USDC UNI NOSUCH {more}"
         assert asked.run(cell).printed == note + then, cell
