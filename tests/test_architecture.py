@@ -18,7 +18,11 @@ SHARED = {"errors", "settings", "core"}
 ROOMS = {
     "agents": {"notebook", "analysis", "client", "connect", "http"},
     "notebook": {"client", "connect", "analysis", "fetch", "http", "cli", "agents", "payouts"},
-    "analysis": {"client", "connect"},
+    "analysis": {
+        "client",
+        "connect",
+        "explore",
+    },  # a chart that is shown live is a form of the notebook's
     "payouts": {"client", "connect"},
     "client": {"http"},
     "http": set(),

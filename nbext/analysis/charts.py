@@ -11,9 +11,9 @@ import json
 import math
 import unicodedata
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -25,6 +25,7 @@ from nbext.errors import ConfigError, ValidationError
 if TYPE_CHECKING:
     import pandas as pd
 
+
 # That of the page, also after a change of theme; black in a PNG.
 INK = "currentColor"
 MIME = "application/vnd.vegalite.v5+json"
@@ -32,6 +33,8 @@ MIME = "application/vnd.vegalite.v5+json"
 _LOOKS = Path(__file__).with_name("charts.json").read_text("utf-8")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 MOST_NUMBERED, MOST_IN_HEATMAP, MOST_BARS, MOST_SAID = 14, 30, 30, 30
+# The bars of a condition.
+STEPS = ("alone", "removed", "remaining")
 # Eight bytes that begin every PNG, and the chunk of its size and colours.
 _PNG_HEAD = 8 + 25
 # A name, its number, and the number as it is written.
@@ -42,12 +45,30 @@ Said = tuple[str, float, str]
 class Chart:
     """A Vega-Lite 5 description, and what it shows as text. ``spec`` is a dict of your own to change.
 
-    ``altair.Chart.from_dict(chart.spec)`` goes on in Altair. ``values`` has what the text says, name by name.
+    ``altair.Chart.from_dict(chart.spec)`` goes on in Altair. ``values`` has what the text says, name by name. Each
+    row of its data is a mark that can be pressed: of the cell of that place among ``cells``, whose segment ``of_cell``
+    returns.
     """
 
     spec: dict[str, Any]
     title: str
     values: Sequence[Said]
+    # Each a row of the analysis, and a column or None.
+    cells: Sequence[Any]
+    # Set where an analysis is asked for its chart.
+    of_cell: Any = field(default=None, repr=False)
+
+    def live(self) -> Any:
+        """Return the chart as a form: pressing a mark opens its wallets below it, and their segment as a cell.
+
+        Raises
+        ------
+        ConfigError
+            vl-convert-python is not installed.
+        """
+        from nbext import explore
+
+        return explore(self)
 
     @property
     def words(self) -> str:
@@ -218,15 +239,16 @@ def _described(
     rows: Sequence[Mapping[str, Any]],
     panels: Sequence[dict[str, Any]],
     said: Sequence[Said] | None = None,
+    cells: Sequence[Any] | None = None,
 ) -> Chart:
     """Return the chart of panels below each other: our title, and under it the subject and the source as data.
 
-    What is ``said`` of it is by default each row's name and value.
+    What is ``said`` of it is by default each row's name and value; its ``cells`` are rows of a table.
     """
-    if said is None:
-        said = [(row["name"], row["value"], row["shown"]) for row in rows]
+    said = _said(rows) if said is None else said
     subject = shortened(subject, 90)
-    chart = Chart(_look("whole"), f"{title}: {subject}" if subject else title, said)
+    cells = cells or [(place, None) for place in range(len(rows))]
+    chart = Chart(_look("whole"), f"{title}: {subject}" if subject else title, said, cells)
     panels[0]["title"] = _look("subject")
     chart.spec.update(
         title=title,
@@ -236,6 +258,10 @@ def _described(
         vconcat=panels,
     )
     return chart
+
+
+def _said(rows: Iterable[Mapping[str, Any]]) -> list[Said]:
+    return [(row["name"], row["value"], row["shown"]) for row in rows]
 
 
 def _room(most: float) -> dict[str, Any]:
@@ -263,14 +289,18 @@ def heatmap(
     decades the shade is logarithmic. The shades of another one are from its least to its largest number.
     """
     rows, columns = (_once(list(map(str, names))) for names in (table.index, table.columns))
+    square = square and len(rows) > 1
+    joint = " and " if square else ", "
     cells: list[dict[str, Any]] = [
-        {"row": row, "column": column, "value": value, "shown": form.format(value), "ink": INK}
-        if math.isfinite(value)
-        else {"row": row, "column": column, "shown": ""}
+        {"row": row, "column": column, "name": f"{row}{joint}{column}"}
+        | (
+            {"value": value, "shown": form.format(value), "ink": INK}
+            if math.isfinite(value)
+            else {"shown": ""}
+        )
         for row, line in zip(rows, table.to_numpy(dtype=float).tolist(), strict=True)
         for column, value in zip(columns, line, strict=True)
     ]
-    square = square and len(rows) > 1
     shaded = [
         one for one in cells if "value" in one and not (square and one["row"] == one["column"])
     ]
@@ -298,19 +328,21 @@ def heatmap(
         if table.equals(table.T):
             # Both halves say the same.
             shaded = [one for one in shaded if rows.index(one["row"]) < rows.index(one["column"])]
-    said = [
-        (f"{one['row']}{' and' if square else ','} {one['column']}", one["value"], one["shown"])
-        for one in shaded
-    ]
-    return _described(title, subject, about, rows=cells, panels=[panel], said=said)
+    places = [*product(range(len(rows)), table.columns)]
+    return _described(
+        title, subject, about, rows=cells, panels=[panel], said=_said(shaded), cells=places
+    )
 
 
 def upset(
-    names: Sequence[str], sizes: Sequence[int], only: Mapping[int, int], about: Provenance
+    names: Sequence[str],
+    sizes: Sequence[int],
+    only: Mapping[int, int],
+    about: Provenance,
 ) -> Chart:
     """Draw the largest groups of wallets that are in exactly some segments: bars, and dots that say which segments.
 
-    ``only`` has the wallets of each group, by the bits of its segments.
+    ``only`` has the wallets of each group, by the bits of its segments: the row of its cell, which has no column.
     """
     groups = sorted(
         (group for group in only if only[group]), key=lambda group: (-only[group], group)
@@ -334,7 +366,8 @@ def upset(
         )
     panels = _look("upset")
     panels[0]["encoding"]["y"] |= _room(max(map(only.__getitem__, groups), default=1))
-    return _described("Wallets in exactly these segments", "", about, rows=rows, panels=panels)
+    title, cells = "Wallets in exactly these segments", [(group, None) for group in groups]
+    return _described(title, "", about, rows=rows, panels=panels, cells=cells)
 
 
 def steps(
@@ -345,14 +378,16 @@ def steps(
     rows = [
         {"name": label, "what": what, "value": number, "shown": f"{number:,} {what}"}
         for label, *numbers in zip(_once(names, 112), alone, removed, left, strict=True)
-        for what, number in zip(("alone", "removed", "remaining"), numbers, strict=True)
+        for what, number in zip(STEPS, numbers, strict=True)
     ]
     above = [number for number in (*alone, *left) if number]
     panel = _bars(rows, "wallets", wide=bool(above) and max(above) > 100 * min(above))
     panel["height"] = {"step": 18, "for": "offset"}
     panel["encoding"] |= _look("steps")
     title = "Wallets that remain, condition by condition"
-    return _described(title, "", about, rows=rows, panels=[panel])
+    return _described(
+        title, "", about, rows=rows, panels=[panel], cells=[*product(range(len(names)), STEPS)]
+    )
 
 
 def bars(
@@ -366,15 +401,19 @@ def bars(
     form: Callable[[Any], str] = "{:,}".format,
     wide: bool = False,
     begin: float | None = None,
+    cells: Sequence[Any] | None = None,
 ) -> Chart:
-    """Draw a bar for each name, with its number; ``wide`` numbers on a logarithmic axis, from ``begin`` if given."""
+    """Draw a bar for each name, with its number; ``wide`` numbers on a logarithmic axis, from ``begin`` if given.
+
+    Numbers that have no bar there are left out by the caller who gives ``cells``.
+    """
     rows = [
         {"name": label, "value": number, "shown": form(number)}
         for label, number in zip(_once(names, 40), numbers, strict=True)
         if math.isfinite(number) and (number > 0 or not wide)
     ]
     panel = _bars(rows, unit, wide=wide, begin=begin)
-    return _described(title, subject, about, rows=rows, panels=[panel])
+    return _described(title, subject, about, rows=rows, panels=[panel], cells=cells)
 
 
 def _bars(
@@ -400,17 +439,21 @@ def _bars(
 
 
 def lorenz(largest: Sequence[int], name: str, gini: float, about: Provenance) -> Chart:
-    """Draw the Lorenz curve of amounts, given from the largest down, beside the line of equal shares."""
+    """Draw the Lorenz curve of amounts, given from the largest down, beside the line of equal shares.
+
+    The row of a point's cell is how many of the largest lie beyond it.
+    """
     smallest, total, number = [0, *accumulate(reversed(largest))], sum(largest) or 1, len(largest)
     # As many points as the picture has room for, the ends included.
+    places = sorted({round(number * step / 200) for step in range(201)})
     curve = [
         {
             "holders": place / max(number, 1),
             "share": smallest[place] / total,
-            "smallest": f"{place:,} of {number:,}",
-            "hold": f"{smallest[place] / total:.3%}",
+            "name": f"{place:,} of {number:,}",
+            "shown": f"{smallest[place] / total:.3%}",
         }
-        for place in sorted({round(number * step / 200) for step in range(201)})
+        for place in places
     ]
     said = []
     for part in (1, 5, 10, 25, 50) if largest else ():
@@ -419,7 +462,8 @@ def lorenz(largest: Sequence[int], name: str, gini: float, about: Provenance) ->
         said.append((f"the largest {part} % ({many:,})", share, f"{share:.1%}"))
     subject = f"{shortened(name)} · {number:,} holders · Gini {gini:.3f} (dashed: equal shares)"
     title, panel = "How much the smallest and the largest hold", _look("lorenz")
-    return _described(title, subject, about, rows=curve, panels=[panel], said=said)
+    cells = [(number - place, None) for place in places]
+    return _described(title, subject, about, rows=curve, panels=[panel], said=said, cells=cells)
 
 
 def line(table: pd.DataFrame, subject: str, about: Provenance) -> Chart:
@@ -428,22 +472,27 @@ def line(table: pd.DataFrame, subject: str, about: Provenance) -> Chart:
     moments = table["at"].dt.strftime("%Y-%m-%dT%H:%M:%SZ") if timed else table["block"]
     counts = table["count"].tolist()
     rows = [
-        {"at": at, "wallets": count, "count": f"{count:,}", "end": place in (0, len(counts) - 1)}
+        {"at": at, "wallets": count, "shown": f"{count:,}", "end": place in (0, len(counts) - 1)}
         for place, (at, count) in enumerate(zip(moments.tolist(), counts, strict=True))
     ]
     for row in rows:
-        row["moment"] = row["at"].replace("T", " ").rstrip("Z") if timed else f"block {row['at']:,}"
-    shown = {"wallets": "count"}
+        row["name"] = row["at"].replace("T", " ").rstrip("Z") if timed else f"block {row['at']:,}"
+    shown = {"wallets": "shown"}
     if "amount" in table and table["amount"].notna().all():
         shown["held together"] = "amount"
         for row, amount in zip(rows, table["amount"].tolist(), strict=True):
             row |= {"held together": amount, "amount": amount_text(amount)}
     panels: list[dict[str, Any]] = []
-    for field, text in shown.items():
+    for amount_of, text in shown.items():
         panel = _look("line")
         panel["height"] = 90 if panels else 150
-        panel["encoding"]["y"] |= {"field": field, **_room(max(row[field] for row in rows))}
+        panel["encoding"]["y"] |= {
+            "field": amount_of,
+            **_room(max(row[amount_of] for row in rows)),
+        }
         panel["layer"][-1]["encoding"]["text"] = {"field": text}
+        # Two layers of one name would be one mark.
+        panel["layer"][-2]["name"] += f"_{len(panels)}" * bool(panels)
         if "held together" in shown:
             panel["encoding"]["tooltip"].append({"field": "amount", "title": "held together"})
         if timed:
@@ -456,5 +505,5 @@ def line(table: pd.DataFrame, subject: str, about: Provenance) -> Chart:
         panels.append(panel)
     # As many moments as are read, the first and the last among them.
     step = max(1, -(-(len(rows) - 1) // (MOST_SAID - 2)))
-    said = [(row["moment"], row["wallets"], row["count"]) for row in [*rows[:-1:step], rows[-1]]]
+    said = [(row["name"], row["wallets"], row["shown"]) for row in [*rows[:-1:step], rows[-1]]]
     return _described("Wallets through time", subject, about, rows=rows, panels=panels, said=said)

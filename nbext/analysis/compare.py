@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, combinations
 from typing import TYPE_CHECKING, Any
@@ -127,7 +128,13 @@ def overlap(
     def upset(made: Result) -> charts.Chart:
         charts.check_room(number, MOST_IN_UPSET, "An UpSet plot", "segments", "/segments")
         common, only = exactly(each)
-        return charts.upset(names, common.counts[:number], only, Provenance.of(made))
+
+        def of_group(group: int, _: Any) -> Segment:
+            inside = [one for place, one in enumerate(each) if group >> place & 1]
+            return all_of(inside, but=[one for one in each if one not in inside])
+
+        drawn = charts.upset(names, common.counts[:number], only, Provenance.of(made))
+        return replace(drawn, of_cell=of_group)
 
     about = found.about("overlap", each)
     about.columns = share_columns(names) if share else []
@@ -194,6 +201,10 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
     POST /funnel; of a service that is not our own, two segments for each condition.
     """
     asked = segment_of(segment, client_of(client))
+
+    def matching(first: int, last: int) -> Segment:
+        return _conditions(members[first:last], scope, chains, asked)
+
     if asked.client.is_ours:
         found = asked.client.funnel(asked.filters, asked.operator)
         members = [step["filters"] for step in found["steps"]]
@@ -209,21 +220,24 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
         )
     else:
         members, scope, chains = _members(asked), asked.scope(), []
-        places = range(len(members))
-        both = [_conditions(members[place : place + 1], scope, chains, asked) for place in places]
-        both += [_conditions(members[: place + 1], scope, chains, asked) for place in places]
+        ends = range(1, len(members) + 1)
+        both = [matching(end - 1, end) for end in ends] + [matching(0, end) for end in ends]
         counts = count_common(both, [[place] for place in range(len(both))])
         words = [json.dumps(one, default=str, ensure_ascii=False) for one in members]
         rows = list(zip(words, counts.counts, counts.counts[len(members) :], strict=False))
         about = counts.about("funnel", [asked])
 
     def cell(row: int, column: Any) -> Segment | None:
-        if column not in ("alone", "remaining"):
-            return None
-        return _conditions(members[row if column == "alone" else 0 : row + 1], scope, chains, asked)
+        if column == "removed":
+            # Of nobody for the first condition, which takes away none.
+            return all_of([matching(0, max(row, 1))], but=[matching(0, row + 1)])
+        if column in charts.STEPS:
+            return matching(row if column == "alone" else 0, row + 1)
+        return None
 
     def steps(made: Result) -> charts.Chart:
         words, alone, left = (made[name].tolist() for name in made.columns)
+
         return charts.steps(words, alone, left, about)
 
     table = pd.DataFrame(rows, columns=["condition", "alone", "remaining"])
@@ -339,12 +353,19 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     # They are those of the rows.
     del about.columns
 
-    def cell(row: int, _: Any) -> Segment:
+    def largest_of(most: int, _: Any = None) -> Segment:
         order = {**asked.filters, "orderBy": f"-{column['name']}"}
-        return Segment(order, asked.operator, int(records[row]["wallets"]), client=asked.client)
+        return Segment(order, asked.operator, most, client=asked.client)
 
     return result(
-        table, about, cell, {"lorenz": lambda made: charts.lorenz(largest, name, share, about)}
+        table,
+        about,
+        lambda row, _: largest_of(int(records[row]["wallets"])),
+        {
+            "lorenz": lambda _: replace(
+                charts.lorenz(largest, name, share, about), of_cell=largest_of
+            )
+        },
     )
 
 

@@ -130,6 +130,7 @@ def _amounts(made: Result) -> charts.Chart:
         unit="amount, each in its own unit",
         form=charts.amount_text,
         wide=True,
+        cells=[(row, None) for row in drawn.index],
     )
 
 
@@ -225,7 +226,7 @@ def _row(one: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _lifts(made: Result, name: str) -> charts.Chart:
     # What all of them hold is what the segment asks for, most often its own collection.
-    drawn = made[made["share"] < 1].head(MOST_DRAWN)
+    drawn = made[(made["share"] < 1) & (made["lift"] > 0)].head(MOST_DRAWN)
     names = [
         f"{one} ({share:.0%})" for one, share in zip(_called(drawn), drawn["share"], strict=True)
     ]
@@ -242,4 +243,5 @@ def _lifts(made: Result, name: str) -> charts.Chart:
         form="{:,.3g}".format,
         wide=True,
         begin=1,
+        cells=[(row, None) for row in drawn.index],
     )

@@ -253,10 +253,16 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
         int((table["status"] == one).sum()) for one in STATUSES
     )
     about.segments = requests_of((then, now))
-    parts = {"joined": ([now], then), "left": ([then], now), "stayed": ([then, now], None)}
+    parts = {
+        "then": ([then], []),
+        "now": ([now], []),
+        "joined": ([now], [then]),
+        "left": ([then], [now]),
+        "stayed": ([then, now], []),
+    }
 
-    def cell(row: int, _: Any) -> Segment:
-        these, others = parts[str(table["status"].iloc[row])]
+    def cell(row: int, column: Any) -> Segment:
+        these, others = parts[str(column or table["status"].iloc[row])]
         return all_of(these, but=others)
 
     (name,) = names_of([segment], [asked], [""])
@@ -363,7 +369,12 @@ def _chart(made: Result, name: str) -> charts.Chart:
         "now": about.joined + about.stayed,
     }
     return charts.bars(
-        list(counts), list(counts.values()), "Who joined and who left", subject, about
+        list(counts),
+        list(counts.values()),
+        "Who joined and who left",
+        subject,
+        about,
+        cells=[(0, name) for name in counts],
     )
 
 

@@ -162,16 +162,16 @@ def _held(name: str, client: Client, pointer: str) -> dict[str, Any]:
     raise ValidationError.of(pointer, "unknown-symbol", either if found else nothing)
 
 
-def all_of(segments: Sequence[Segment], *, but: Segment | None = None) -> Segment:
-    """Return the segment of the wallets that are in all of some segments, and not in another."""
-    asked = [*segments, but] if but else list(segments)
+def all_of(segments: Sequence[Segment], *, but: Sequence[Segment] = ()) -> Segment:
+    """Return the segment of the wallets that are in all of some segments, and in none of others."""
+    asked = [*segments, *but]
     if all(one.scope() == asked[0].scope() for one in asked):
         members, scope = [one.member() for one in asked], asked[0].scope()
     else:
         # Each means the same wherever it is named: it has its own time, chain and exclusions.
         members, scope = [one.saved() for one in asked], {"exclude": list[str]()}
-    if but:
-        members[-1] = {"not": members[-1]}
+    first = len(segments)
+    members[first:] = [{"not": one} for one in members[first:]]
     return Segment({"all": members, **scope}, client=asked[0].client)
 
 
@@ -328,13 +328,14 @@ class Result(pd.DataFrame):
         return found
 
     def chart(self, kind: str | None = None) -> Chart:
-        """Return the table's chart, a static picture; ``kind`` chooses where there are several."""
+        """Return the table's chart, whose marks are segments; ``kind`` chooses where there are several."""
         kinds = self._drawn
         if kind is not None and kind not in kinds:
             raise ValidationError.of(
                 "/kind", "choice", f"{quoted(kind)} is not one of: {', '.join(kinds)}."
             )
-        return kinds[kind or next(iter(kinds))]()
+        chart = kinds[kind or next(iter(kinds))]()
+        return replace(chart, of_cell=chart.of_cell or self._cells)
 
 
 def result(

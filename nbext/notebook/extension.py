@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import ExitStack, suppress
+from importlib.util import find_spec
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
@@ -261,6 +262,13 @@ def load(shell: InteractiveShell) -> None:
     undo = _LOADED[shell] = ExitStack()
     undo.callback(session.end)
     undo.callback(tables.Formatters(shell, session.suspicious).remove)
+    # Where a widget can draw, and the picture in it can be made.
+    if getattr(shell, "kernel", None) is not None and find_spec("vl_convert"):
+        shown: Any = shell.display_formatter.ipython_display_formatter  # type: ignore[union-attr]
+        shown.for_type_by_name(
+            "nbext.analysis.charts", "Chart", lambda chart: chart.live()._ipython_display_()
+        )
+        undo.callback(shown.pop, "nbext.analysis.charts.Chart", None)
     # A user may have a %token of their own: unloading brings it back.
     for kind, names in magics.magics.items():
         for name in names:

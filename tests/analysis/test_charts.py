@@ -116,6 +116,42 @@ def test_names_from_a_chain_are_drawn_literally_and_cut_in_the_middle(tables):
         assert [name for name in shown if not any(one.startswith(name) for one in written)] == []
 
 
+def test_each_mark_of_a_chart_opens_the_wallets_that_it_counts(tables, client):
+    bayc = {"nft": {"nft": "BAYC"}}
+    all_tables = {
+        **tables,
+        "changes": nbext.changes(bayc, "6h", client=client),
+        "retention": nbext.retention(bayc, "day", since="2d", client=client),
+        "profile": nbext.profile(bayc, least=1, client=client),
+        "wallet": nbext.wallet(WALLETS[:2], client=client),
+    }
+    wrong = []
+    for name, table in all_tables.items():
+        for kind in table._drawn:
+            chart = table.chart(kind)
+            rows = chart.spec["data"]["values"]
+            assert len(rows) == len(chart.cells), name
+            for place, row in enumerate(rows):
+                if not row["shown"]:
+                    continue
+                found = len(chart.of_cell(*chart.cells[place]).open())
+                if name == "retention":
+                    cohort = table["wallets"].iloc[place // (table.shape[1] - 1)]
+                    counted = round(row["value"] * cohort)
+                elif name == "concentration":
+                    counted = round((1 - row["holders"]) * table.loc["all", "wallets"])
+                elif name == "profile":
+                    counted = table[table["share"] < 1]["wallets"].iloc[place]
+                elif name == "wallet":
+                    assert found, row
+                    continue
+                else:
+                    counted = row.get("value", row.get("wallets"))
+                if found != counted:
+                    wrong.append((name, kind, row, found, counted))
+    assert wrong == []
+
+
 # Maths, expressions and format strings; half of a pair, nothing at all, a tooltip's title that loads a picture.
 ODD = [
     "$\\frac{",
@@ -281,6 +317,7 @@ def test_the_shades_of_cohorts_are_those_of_their_values_and_what_has_not_come_i
     assert values(chart)["June", "month 1"] == {
         "row": "June",
         "column": "month 1",
+        "name": "June, month 1",
         "shown": "",
     }
 
@@ -460,7 +497,7 @@ def test_a_long_name_is_cut_in_the_middle_and_so_is_a_long_subject():
 def test_a_line_writes_its_first_and_last_number_and_shares_begin_at_nothing(tables):
     trend = tables["trend"]
     rows = trend.chart().spec["data"]["values"]
-    assert [row["count"] for row in rows if row["end"]] == [
+    assert [row["shown"] for row in rows if row["end"]] == [
         f"{trend['count'].iloc[place]:,}" for place in (0, -1)
     ]
     shares = tables["concentration"].chart().spec["data"]["values"]

@@ -105,7 +105,7 @@ def test_segments_are_joined_and_taken_from_one_another_whatever_their_times_and
     one, other = (Segment(each["filters"], each["operator"], client=client) for each in asked)
     sets = [oracle.wallets(each) for each in asked]
     assert set(all_of([one, other]).open(100)["address"]) == sets[0] & sets[1]
-    assert set(all_of([one], but=other).open(100)["address"]) == sets[0] - sets[1]
+    assert set(all_of([one], but=[other]).open(100)["address"]) == sets[0] - sets[1]
 
 
 def test_a_segment_is_a_symbol_a_table_an_id_or_filters(client, oracle):

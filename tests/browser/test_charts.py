@@ -45,7 +45,7 @@ def check(page):
         page.locator(PICTURES).nth(place).wait_for()
     written = page.locator(PICTURES).first.text_content()
     assert [one for one in NAMES if visible(one, None)[:12] not in written] == []
-    bars = page.locator(PICTURES).first.locator(".mark-rect.role-mark path")
+    bars = page.locator(PICTURES).first.locator(".press_marks path")
     lab.expect(bars).to_have_count(len(NAMES))
     for place in (0, 2, 3):
         bars.nth(place).hover()

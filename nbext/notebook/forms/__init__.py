@@ -8,7 +8,7 @@ signup       sign up for the newsletter
 builder/     build a segment line by line, count it, run it
 card         at a glance: a segment's table, a token or a collection, a session's queries; each can be edited
 distribution  how many wallets hold how much: counted over all of them by the service, or from rows; and as bars
-explorer/    a whole table: sorted, filtered, summed up, a page at a time
+explorer/    a whole table: sorted, filtered, summed up, a page at a time; a chart whose marks open in it
 
 The builder's page inserts a cell at once where the front end lets a widget reach the notebook: JupyterLab and
 Notebook 7 do (tested). Elsewhere it goes by IPython's ``set_next_input``, with the answer of the next cell that runs,
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from nbext.analysis.charts import Chart
     from nbext.client import Client
     from nbext.notebook.forms.builder.form import SegmentForm
     from nbext.notebook.forms.card import Card
-    from nbext.notebook.forms.explorer.form import Explorer
+    from nbext.notebook.forms.explorer.form import Explorer, LiveChart
     from nbext.notebook.forms.search import SearchForm
     from nbext.notebook.forms.signup import SignUpForm
 
@@ -102,16 +103,17 @@ def segment_form(query: Any = None, *, client: Client | None = None) -> SegmentF
     return SegmentForm(_client(client), query)
 
 
-def explore(table: pd.DataFrame, *, client: Client | None = None) -> Explorer:
+def explore(table: pd.DataFrame | Chart, *, client: Client | None = None) -> Explorer | LiveChart:
     """Return a view of a whole table: sort and filter its columns, turn its pages, see each column summed up.
 
     Amounts are exact, in their tokens' units. The kernel sorts and filters, and the page gets the rows that it shows:
     a million rows are as quick to turn as a thousand. The filters of a segment's table can be written as a segment.
+    Of an analysis' chart, what ``.live()`` returns: a mark that is pressed opens its wallets.
 
     Parameters
     ----------
     table
-        Any DataFrame; one of nbext's says what its columns mean.
+        Any DataFrame; one of nbext's says what its columns mean. Or a chart.
     client
         Not asked anything; by default the notebook's.
 
@@ -119,10 +121,13 @@ def explore(table: pd.DataFrame, *, client: Client | None = None) -> Explorer:
     ------
     UsageError
         It is not a DataFrame.
+    ConfigError
+        It is a chart, and vl-convert-python is not installed.
     """
-    from nbext.notebook.forms.explorer.form import Explorer
+    from nbext.analysis.charts import Chart
+    from nbext.notebook.forms.explorer.form import Explorer, LiveChart
 
-    return Explorer(client, table)
+    return LiveChart(table) if isinstance(table, Chart) else Explorer(client, table)
 
 
 def page(

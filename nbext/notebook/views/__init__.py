@@ -14,6 +14,7 @@ numbers.js  numbers as people read them, and what is typed as digits
 histogram.js  how values are spread: bins by the data, bars that are pressed and brushed over
 source.js   a table that is in the page whole: sorted, filtered and summed up exactly
 table.js    a table over a source: the rows and columns in sight
+chart.js    a chart's picture, whose marks are buttons
 page.js     a page from disk, without Python
 app.js      the kinds of parts; draws a widget, then hides its snapshot
 markup.css  the looks of a form's frame and of Python's HTML, which each snapshot has inside

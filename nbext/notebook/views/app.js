@@ -1,5 +1,6 @@
 // @ts-check
 // What the loader calls: draws a widget's parts, and once they are drawn hides the snapshot beside them.
+import { Chart } from "./chart.js";
 import { h } from "./dom.js";
 import { Bar, Button, Field, Form, focusHeld, Group, Html, Status } from "./form.js";
 import { Lines } from "./lines.js";
@@ -11,7 +12,7 @@ import { LinkedTable } from "./table.js";
 /** @typedef {import("./link.js").Part} Part */
 
 /** @type {Record<string, new (link: Link, id: number, shown: Message, make: (shown: Message) => Part) => Part>} */
-const KINDS = { form: Form, group: Group, html: Html, status: Status, field: Field, button: Button, bar: Bar, results: Results, lines: Lines, table: LinkedTable };
+const KINDS = { form: Form, group: Group, html: Html, status: Status, field: Field, button: Button, bar: Bar, results: Results, lines: Lines, table: LinkedTable, chart: Chart };
 const WAITS = "A cell is running; waiting for it.";
 
 /** @param {{ model: import("@anywidget/types").AnyModel<any>, el: HTMLElement, css: string }} widget */
@@ -33,7 +34,11 @@ export function mount({ model, el, css }) {
       box.replaceChildren(make(message.root).el);
       // Only now, and only while this is in the page: who sees the live view does not see its snapshot twice.
       const name = CSS.escape(model.get("snapshot"));
-      el.append(h("style", null, `.${name}, .jp-OutputArea-child:has(.${name}) { display: none }`));
+      const output = ".jp-OutputArea-child";
+      box.classList.add(`${name}-live`);
+      // The snapshot of a chart is its picture, which can bear no name.
+      const picture = `${output}:has(.${name}-live) + ${output}:has(.vega-embed, .jp-RenderedImage)`;
+      el.append(h("style", null, `.${name}, ${output}:has(.${name}), ${picture} { display: none }`));
     } else focusHeld(box, () => link.heard(message, buffers));
   };
   el.append(h("style", null, css), box, waits);

@@ -19,7 +19,7 @@ _HERE = Path(__file__).parent
 # In the order of their imports; the last one is what the loader calls.
 _ORDER = (
     *("dom.js", "link.js", "form.js", "results.js", "picker.js", "line.js", "beside.js"),
-    *("lines.js", "numbers.js", "histogram.js", "table.js", "app.js"),
+    *("lines.js", "numbers.js", "histogram.js", "table.js", "chart.js", "app.js"),
 )
 
 

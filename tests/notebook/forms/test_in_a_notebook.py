@@ -304,6 +304,28 @@ def test_the_explorer_inserts_the_cell_of_the_segment_that_its_filters_mean_and_
     assert "No condition asks for the search: it is not part of the segment." in inserted.printed
 
 
+def test_a_chart_is_live_beside_its_picture_and_what_is_pressed_opens_with_the_cell_of_its_segment(
+    kernel,
+):
+    chart = "nbext.overlap(['BAYC', 'MAYC']).chart()"
+    shown = kernel.run(f"import nbext\n{chart}")
+    live, picture = [content["data"] for content in shown.of("display_data")]
+    assert next(iter(live)) == "application/vnd.jupyter.widget-view+json"
+    assert live["text/html"] == "<small>(run the cell for the live form)</small>"
+    assert list(picture) == ["application/vnd.vegalite.v5+json", "text/plain", "image/png"]
+    pressed = kernel.run(
+        f"live = {chart}.live()\nlive.press({{'at': 1}})\nassert live.background.join(60)\n"
+        "live.below.members[0].insertion.obey({'from': '1', 'here': False})\n"
+        "print(live.message, live.below.members[0].frame.columns.tolist())"
+    )
+    assert "120 rows ['address', 'BAYC_count', 'MAYC_count']\n" in pressed.printed
+    (inserted,) = pressed.reply["payload"]
+    assert inserted["text"] == (
+        '%%segment_query\n{"all": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "MAYC"}}]}'
+    )
+    assert inserted["source"] == "set_next_input"
+
+
 def test_a_card_shows_each_amount_once_in_its_tokens_unit(shell):
     table = shell.value(
         '%segment {"token": {"token": "USDC", "balance": {"min": "1000"}}} --limit 3'

@@ -1,14 +1,16 @@
-"""The explorer: a whole table, sorted, filtered and summed up here."""
+"""The explorer: a whole table, sorted, filtered and summed up here; and a chart whose marks each open in one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nbext.analysis.charts import Chart
 from nbext.analysis.segments import SCOPE, Segment
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
@@ -23,7 +25,7 @@ from nbext.notebook.forms.variable import Variable
 from nbext.notebook.results.deliver import checked_file
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
 from nbext.notebook.results.tables import as_text, rows_html
-from nbext.notebook.views.view import Asked, Button, Markup, ViewPart, row
+from nbext.notebook.views.view import Asked, Box, Button, Markup, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -251,3 +253,47 @@ class Explorer(Form):
         facts = facts_html(fact for fact in asked.items() if fact[1])
         drawn = f"{words}{facts}{rows_html(few)}{self.code.value}"
         return Snapshot(drawn, f"{self.title}: {counted}\n{as_text(few)}")
+
+
+class LiveChart(Form):
+    """A chart of an analysis; what is pressed in it is read and opens in an explorer below."""
+
+    hint = "Press a cell, bar or point: its wallets open below, and their segment as a cell."
+
+    def __init__(self, chart: Chart) -> None:
+        super().__init__(None)
+        self.chart, self.title = chart, chart.spec["title"]
+        self.below = Box()
+        # The form has the title.
+        untitled = replace(chart, spec={**chart.spec, "title": ""}).picture("svg").decode()
+        # What each mark says; nothing where there is none to press.
+        self.marks = [
+            f"{row['name']}, {row['shown']}" if row["shown"] else ""
+            for row in chart.spec["data"]["values"]
+        ]
+        shown = {"title": self.title, "marks": self.marks, "svg": untitled}
+        self.assemble(ViewPart("chart", self.press, **shown), self.status, self.below, wide=True)
+
+    def press(self, asked: Asked) -> None:
+        """Open the wallets of the mark of a place; one that is pressed meanwhile takes its place."""
+        at = int(asked["at"])
+        words = self.marks[at]
+        self.below.fill()
+        self.say(f"Reading the wallets of {words} …", running=True)
+
+        def read() -> None:
+            segment = self.chart.of_cell(*self.chart.cells[at])
+            explorer = Explorer(segment.client, segment.open())
+            explorer.show(title=words)
+            self.below.fill(explorer)
+            self.say(f"{words}: {explorer.in_words()}", "good")
+
+        self.drop_request()
+        self.background.schedule(read)
+
+    def snapshot(self) -> Snapshot:
+        """The chart's text: its picture stands beside the form."""
+        return Snapshot("", self.chart.text)
+
+    def _snapshot_bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self.chart._repr_mimebundle_()

@@ -1,0 +1,110 @@
+// @ts-check
+// A chart whose marks are buttons: the picture is Python's, of the same description as the chart beside it.
+import { h, put, text } from "./dom.js";
+
+/** @typedef {import("./link.js").Message} Message */
+
+// What a picture is drawn of. Anything else that a text could become is left out.
+const SHAPES = ["svg", "g", "path", "text", "tspan", "line", "defs", "linearGradient", "stop", "clipPath", "rect"];
+const ARROWS = /** @type {Record<string, [number, number]>} */ ({
+  ArrowRight: [1, 0],
+  ArrowLeft: [-1, 0],
+  ArrowDown: [0, 1],
+  ArrowUp: [0, -1],
+});
+
+/** @param {string} svg @returns {Element} */
+function picture(svg) {
+  const drawn = document.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true);
+  for (const one of drawn.querySelectorAll("*")) {
+    if (!SHAPES.includes(one.tagName)) one.remove();
+    for (const { name } of [...one.attributes]) if (/^(on|aria|role)|href/i.test(name)) one.removeAttribute(name);
+  }
+  // Each mark says what it shows; loose numbers and names would only repeat it.
+  for (const one of drawn.querySelectorAll("text, line")) put(one, "aria-hidden", "true");
+  return drawn;
+}
+
+/** Python measures names in a font of its own, and that of the page may be wider. @param {SVGGraphicsElement} svg */
+function fit(svg) {
+  const { x, y, width, height } = svg.getBBox();
+  if (!width) return;
+  put(svg, "viewBox", `${x - 2} ${y - 2} ${width + 4} ${height + 4}`);
+  put(svg, "width", width + 4);
+  put(svg, "height", height + 4);
+}
+
+export class Chart {
+  /** @param {import("./link.js").Link} link @param {number} id @param {Message} shown */
+  constructor(link, id, { svg, marks, title }) {
+    this.link = link;
+    this.id = id;
+    const drawn = picture(svg);
+    /** @type {Element[]} */
+    this.marks = [];
+    for (const layer of drawn.querySelectorAll('[class*=" press"]')) {
+      [...layer.children].forEach((mark, at) => {
+        if (marks[at]) this.mark(mark, at, marks[at]);
+      });
+    }
+    put(this.marks[0] ?? drawn, "tabindex", 0);
+    this.note = h("div", { class: "nbext-note", "aria-hidden": "true" }, "\u00a0");
+    this.el = h("div", { class: "nbext-chart" }, h("div", { role: "group", "aria-label": title }, drawn), this.note);
+    this.el.addEventListener("keydown", (event) => this.key(event));
+    requestAnimationFrame(() => fit(/** @type {SVGGraphicsElement} */ (drawn)));
+  }
+
+  /** @param {Element} mark @param {number} at @param {string} words */
+  mark(mark, at, words) {
+    put(mark, "class", "nbext-press");
+    put(mark, "role", "button");
+    put(mark, "tabindex", -1);
+    put(mark, "aria-label", words);
+    const say = () => text(this.note, words);
+    mark.addEventListener("pointerenter", say);
+    mark.addEventListener("focus", say);
+    mark.addEventListener("click", () => {
+      for (const one of this.marks) put(one, "aria-pressed", one === mark ? "true" : null);
+      this.stand(mark);
+      this.link.send(this.id, "press", { at });
+    });
+    this.marks.push(mark);
+  }
+
+  /** The one mark that the Tab key stops at. @param {Element} mark */
+  stand(mark) {
+    for (const one of this.marks) put(one, "tabindex", one === mark ? 0 : -1);
+    /** @type {SVGElement} */ (mark).focus({ preventScroll: true });
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const mark = /** @type {Element} */ (event.target);
+    const arrow = ARROWS[event.key];
+    if (!this.marks.includes(mark)) return;
+    if (event.key === "Enter" || event.key === " ") mark.dispatchEvent(new MouseEvent("click"));
+    else if (arrow) this.stand(this.next(mark, arrow));
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** The nearest mark in a direction: cells, bars and points alike. @param {Element} from @param {[number, number]} way */
+  next(from, [right, down]) {
+    const middle = (/** @type {Element} */ one) => {
+      const { left, top, width, height } = one.getBoundingClientRect();
+      return [left + width / 2, top + height / 2];
+    };
+    const [x, y] = middle(from);
+    let [found, least] = [from, Infinity];
+    for (const one of this.marks) {
+      const [to, below] = middle(one);
+      const ahead = (to - x) * right + (below - y) * down;
+      const aside = Math.abs((to - x) * down) + Math.abs((below - y) * right);
+      if (ahead > 0.5 && ahead + 3 * aside < least) [found, least] = [one, ahead + 3 * aside];
+    }
+    return found;
+  }
+
+  update() {}
+}
