@@ -15,11 +15,11 @@ from nbext.engine.open import open_dataset
 from nbext.errors import StorageError
 from tests.engine.hand_made import generation
 
-ENGINE = "duckdb://?memory=64MB&threads=1"
+ENGINE = "duckdb://?memory=96MB&threads=1"
 
 
 def _every_pair(sql):
-    """Rank a million rows by wide texts: four times what the memory holds."""
+    """Rank a million rows by wide texts: three times what the memory holds."""
     wide = (
         "SELECT a.wallet, repeat(b.address || a.address || c.wallet::VARCHAR, 2) AS place "
         "FROM wallets a, wallets b, wallets c"
