@@ -421,7 +421,6 @@ class Answers:
         return wallets
 
     def _fetched(self, sql: Sql) -> Wallets:
-        # Not as DuckDB's own arrays: run for these, a statement of 64 MB fails that spills as Arrow.
         wallets: Wallets = self._engine.fetch(sql)["wallet"].combine_chunks().to_numpy()
         return wallets
 
