@@ -48,7 +48,9 @@ def test_spark_reads_a_saved_file_exactly_with_the_code_of_the_page(shell, tmp_p
     try:
         for ending, (*_, code) in READERS.items():
             shell.value(f"%segment --limit 9 --to whales{ending} {WHALES}")
-            rows = eval(code, {"spark": spark}).orderBy("address").collect()
+            # Java stays in the folder in which it began.
+            there = code.replace("whales", f"{tmp_path}/whales")
+            rows = eval(there, {"spark": spark}).orderBy("address").collect()
             assert not any(isinstance(row["UNI_balance_raw"], float) for row in rows), code
             assert [int(row["UNI_balance_raw"]) for row in rows] == exact, code
     finally:

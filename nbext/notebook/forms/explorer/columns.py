@@ -221,11 +221,10 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
         if isinstance(one, Mapping)
     }
     index, names = frame.index, [str(name) for name in frame.columns]
-    # Labels of rows are what an overlap's are of; a number without a name only counts them.
     labels = [
         _column(str(name or "index"), index.get_level_values(level).to_series(), {})
         for level, name in enumerate(index.names)
-        if name is not None or index.dtype.kind not in "iu"
+        if is_labelled(frame)
     ]
     exact = {name.removesuffix("_raw") for name in names if is_repeated(stated.get(name))}
     left_out = [
@@ -238,6 +237,11 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
         if name not in left_out
     ]
     return [*labels, *columns], left_out
+
+
+def is_labelled(frame: pd.DataFrame) -> bool:
+    """Return whether labels say what rows are of, as an overlap's do: a number without a name only counts them."""
+    return any(name is not None for name in frame.index.names) or frame.index.dtype.kind not in "iu"
 
 
 def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> TableColumn:

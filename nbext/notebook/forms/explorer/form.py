@@ -18,7 +18,12 @@ from nbext.core.untrusted_text import html, visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.explorer import page
-from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
+from nbext.notebook.forms.explorer.columns import (
+    TableColumn,
+    columns_of,
+    day_or_instant,
+    is_labelled,
+)
 from nbext.notebook.forms.form import Form, Snapshot, has_cells
 from nbext.notebook.forms.markup import code_html, facts_html, is_repeated
 from nbext.notebook.forms.variable import Variable
@@ -238,6 +243,8 @@ class Explorer(Form):
         """The first of the rows that match, and of which they are."""
         hint = f'<div class="nbext-note">{html(self.hint, None)}</div>'
         few = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()]
+        if not is_labelled(few):
+            few = few.reset_index(drop=True)
         of = f"; the first {len(few)} are shown" if len(few) < len(self.rows) else ""
         counted = f"{self.in_words()}{of}"
         words = f"{hint}<p>{html(counted)}</p>"
