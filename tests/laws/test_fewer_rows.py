@@ -83,7 +83,8 @@ def notes(client: Client) -> dict[str, bool]:
     tables["trend"] = nbext.trend(TOKEN, every="1h", since="1h", client=client)
     return {
         name: any(
-            "are missing" in note or "below zero" in note for note in table.attrs["nbext"]["warnings"]
+            "are missing" in note or "below zero" in note
+            for note in table.attrs["nbext"]["warnings"]
         )
         for name, table in tables.items()
     }

@@ -52,7 +52,7 @@ def test_the_service_starts_without_a_call_and_without_a_word(kernel):
     until_warm(kernel)
     assert kernel.run(THREADS).printed == "['nbext-service']\n"
     first = kernel.run("%token ethereum USDC -o usdc").printed.splitlines()
-    assert [line.partition(":")[0] for line in first] == ["nbext", "usdc = 1 row, 16 columns"]
+    assert [line.partition(":")[0] for line in first] == ["nbext", "usdc = 1 row, 17 columns"]
 
 
 @pytest.mark.slow

@@ -68,17 +68,17 @@ def test_a_lock_is_held_before_it_has_its_name_and_is_its_owners_alone(tmp_path)
 def test_a_folder_of_leases_that_cannot_be_looked_at_stops_no_segment(
     data_dir, tmp_path, monkeypatch
 ):
-    service, stat = Running(data_dir, tmp_path), os.stat
+    service, scandir = Running(data_dir, tmp_path), os.scandir
     looks, failing = threading.Semaphore(0), threading.Event()
 
-    def looked(path, *values, **options):
+    def looked(path):
         if failing.is_set() and os.fspath(path).endswith("leases"):
             looks.release()
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        return stat(path, *values, **options)
+        return scandir(path)
 
     try:
-        monkeypatch.setattr(os, "stat", looked)
+        monkeypatch.setattr(os, "scandir", looked)
         failing.set()
         assert service.execute(body(1))["status"] == "completed"
         for _ in range(4):

@@ -97,11 +97,11 @@ def test_the_rows_that_match_are_stored_shared_as_a_page_and_searched(shell, tmp
     assert column(asked(made, "usd", symbol={"text": "=USDC"}), 6) == column(asked(made, "usd"), 6)
     made.variable.field.type("found")
     made.store()
-    assert made.message == "found = 1 row, 16 columns"
+    assert made.message == "found = 1 row, 17 columns"
     assert shell.ip.user_ns["found"]["symbol"].tolist() == ["USDC"]
     monkeypatch.chdir(tmp_path)
     made.share()
-    assert made.message == "found.html: 1 row, 16 columns"
+    assert made.message == "found.html: 1 row, 17 columns"
     assert "found</h1>" in (tmp_path / "found.html").read_text("utf-8")
 
 
