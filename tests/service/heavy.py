@@ -11,12 +11,13 @@ import duckdb
 from tests.engine.hand_made import balance, contract, generation
 
 LIGHT = {"filters": {"token": {"token": "LIGHT", "balance": {"min": "5"}}}, "limit": 100}
-# Every wallet that moved any of it, by the exact sum of what it moved, again and again.
+# After each of many blocks, every wallet that moved some of it, by the exact sum of what it moved.
 HEAVY = {
+    "operator": "OR",
     "filters": {
         "transfer": [
-            {"token": "HEAVY", "direction": "any", "total": {"min": str(least)}}
-            for least in range(2, 40)
+            {"token": "HEAVY", "direction": "any", "total": {"min": "2"}, "after": block}
+            for block in range(120)
         ]
     },
     "limit": 100,
