@@ -405,15 +405,14 @@ def bars(
 ) -> Chart:
     """Draw a bar for each name, with its number; ``wide`` numbers on a logarithmic axis, from ``begin`` if given.
 
-    Numbers that have no bar there are left out by the caller who gives ``cells``.
+    A number that can have no bar there is left out, and its cell with it.
     """
-    rows = [
-        {"name": label, "value": number, "shown": form(number)}
-        for label, number in zip(_once(names, 40), numbers, strict=True)
-        if math.isfinite(number) and (number > 0 or not wide)
-    ]
+    labels = _once(names, 40)
+    drawn = [at for at, one in enumerate(numbers) if math.isfinite(one) and (one > 0 or not wide)]
+    rows = [{"name": labels[at], "value": numbers[at], "shown": form(numbers[at])} for at in drawn]
     panel = _bars(rows, unit, wide=wide, begin=begin)
-    return _described(title, subject, about, rows=rows, panels=[panel], cells=cells)
+    of = [cells[at] if cells else (at, None) for at in drawn]
+    return _described(title, subject, about, rows=rows, panels=[panel], cells=of)
 
 
 def _bars(

@@ -358,17 +358,24 @@ def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
     A column of objects that have no one type becomes their texts (`text_or_json`); so does, where ``flat``, every
     column of objects. Labels of rows become the first column.
     """
-    import pandas as pd
     import pyarrow as pa
 
     # An analysis has its rows' names as its index.
-    named = isinstance(table.index, pd.RangeIndex)
-    table = table.copy(deep=False) if named else table.reset_index(names=table.index.name or "name")
+    table = (
+        table.reset_index(names=table.index.name or "name")
+        if is_labelled(table)
+        else table.copy(deep=False)
+    )
     objects = [name for name, dtype in table.dtypes.items() if str(dtype) == "object"]
     for name in objects:
         if flat or not _has_one_type(table[name]):
             table[name] = typed_column([text_or_json(value) for value in table[name]], "string")
     return pa.Table.from_pandas(table, preserve_index=False)
+
+
+def is_labelled(frame: pd.DataFrame) -> bool:
+    """Return whether labels say what rows are of, as an overlap's do: a number without a name only counts them."""
+    return any(name is not None for name in frame.index.names) or frame.index.dtype.kind not in "iu"
 
 
 def to_polars(table: pd.DataFrame) -> Any:

@@ -23,8 +23,8 @@ from nbext.core.untrusted_text import shown, visible
 from nbext.errors import InvalidSegment, NotFound, ProtocolError
 
 # Filters travel with every table as ``df.attrs``, which pandas copies at each step.
-# Up to here they stay where people can read them; a longer list is its hash.
-INLINE = 1_000
+# Up to here, as many as one request may name, they stay where people can read them; a longer list is its hash.
+INLINE = op.MAX_WALLETS
 
 
 class Wallets:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import zlib
 from dataclasses import replace
@@ -353,6 +354,26 @@ def test_a_logarithmic_axis_has_room_for_every_amount_and_begins_below_the_least
     rows = chart.spec["data"]["values"]
     assert [row["shown"] for row in rows] == ["1e-06", "1", "2.5", "30,400,000,000"]
     assert all(row["begin"] < row["end"] == row["value"] for row in rows)
+
+
+def test_a_number_that_has_no_bar_takes_its_cell_with_it():
+    told = charts.bars(list("abc"), [2, 0, 1], "Title", "", Provenance(), wide=True)
+    given = charts.bars(
+        list("abc"),
+        [math.nan, 1, 2],
+        "Title",
+        "",
+        Provenance(),
+        cells=[(7, None), (8, None), (9, None)],
+    )
+    assert [[row["name"] for row in one.spec["data"]["values"]] for one in (told, given)] == [
+        ["a", "c"],
+        ["b", "c"],
+    ]
+    assert [list(one.cells) for one in (told, given)] == [
+        [(0, None), (2, None)],
+        [(8, None), (9, None)],
+    ]
 
 
 def test_a_chart_of_nothing_is_drawn_too():

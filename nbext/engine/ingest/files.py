@@ -159,10 +159,16 @@ def _expand(text: str) -> Iterator[Path]:
 
 
 def _below(folder: Path) -> list[Path]:
+    def unreadable(error: OSError) -> None:
+        # Left out, as os.walk leaves it out, its rows would be missing from all answers.
+        raise IngestError(
+            f"{error.filename}: the folder cannot be read: {error.strerror}.", path=str(folder)
+        )
+
     # Downloads under way, and what other programs write aside, have names that begin with a dot.
     found = [
         Path(place) / name
-        for place, _, names in sorted(os.walk(folder))
+        for place, _, names in sorted(os.walk(folder, onerror=unreadable))
         for name in sorted(names)
         if name.lower().endswith(SUFFIXES) and not name.startswith(".")
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import itertools
 import os
 import tempfile
@@ -1057,3 +1058,22 @@ def test_a_process_killed_while_it_removes_leaves_what_was_before(
     take(tmp_path / "fresh", halves[0][1])
     assert everything(data) == everything(tmp_path / "fresh")
     assert not (data / ".stage").exists()
+
+
+def test_a_folder_within_a_folder_that_may_not_be_read_is_not_left_out(tmp_path, data, monkeypatch):
+    inner, scandir = tmp_path / "days" / "2024", os.scandir
+    inner.mkdir(parents=True)
+    for folder in (inner, inner.parent):
+        write_csv(folder / "a.csv", [])
+
+    def refused(path):
+        if os.fspath(path) == str(inner):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    # Nothing is refused to root, who may run the tests.
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(IngestError) as told:
+        take(data, inner.parent)
+    assert str(told.value) == f"{inner}: the folder cannot be read: Permission denied."
+    assert not (data / "current").exists()

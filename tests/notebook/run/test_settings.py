@@ -138,6 +138,8 @@ def test_the_names_of_rows_stay_in_other_kinds_of_tables(shell):
 
     assert frames.to_polars(table)["holders"].to_list() == list(table.index)
     assert frames.to_arrow(table)["holders"].to_pylist() == list(table.index)
+    # A number without a name only counts the rows, in whichever order they stand.
+    assert frames.to_arrow(table.reset_index().sort_values("amount")).column_names[0] == "holders"
 
 
 def test_a_run_in_the_background_returns_the_kind_of_table_that_is_set(shell, monkeypatch):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nbext.client.frames import inferred, text_or_json
+from nbext.client.frames import inferred, is_labelled, text_or_json
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import units_text
@@ -237,11 +237,6 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
         if name not in left_out
     ]
     return [*labels, *columns], left_out
-
-
-def is_labelled(frame: pd.DataFrame) -> bool:
-    """Return whether labels say what rows are of, as an overlap's do: a number without a name only counts them."""
-    return any(name is not None for name in frame.index.names) or frame.index.dtype.kind not in "iu"
 
 
 def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> TableColumn:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from nbext.analysis.charts import Chart
 from nbext.analysis.segments import SCOPE, Segment
+from nbext.client.frames import is_labelled
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
@@ -22,7 +23,6 @@ from nbext.notebook.forms.explorer.columns import (
     TableColumn,
     columns_of,
     day_or_instant,
-    is_labelled,
 )
 from nbext.notebook.forms.form import Form, Snapshot, has_cells
 from nbext.notebook.forms.markup import code_html, facts_html, is_repeated
