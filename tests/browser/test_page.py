@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -98,3 +99,47 @@ def test_a_page_from_disk_answers_offline_and_every_name_in_it_is_text(context, 
     wrong, _ = looked_at(page, ".nbext-page")
     assert wrong == []
     assert (asked, said) == ([file.as_uri()], [])
+
+
+def test_a_page_of_100_000_random_wallets_by_five_columns_has_6_mb_at_most_and_every_digit(
+    context, tmp_path
+):
+    rows, random = 100_000, np.random.default_rng(1)
+    addresses = [f"0x{random.bytes(20).hex()}" for _ in range(rows)]
+    amounts = {
+        name: [int(one * 10**9) * 10**9 + int(random.integers(10**9)) for one in whole]
+        for name, whole in (
+            ("UNI", random.lognormal(3, 3, rows)),
+            ("LINK", random.lognormal(1, 2, rows)),
+        )
+    }
+    table = pd.DataFrame(
+        {
+            "address": addresses,
+            **{f"{name}_balance_raw": list(map(str, raw)) for name, raw in amounts.items()},
+            "transfers": random.geometric(0.02, rows),
+            "firstSeen": pd.to_datetime(
+                random.integers(1_577_836_800, 1_735_689_600, rows), unit="s", utc=True
+            ),
+        }
+    )
+    raw = {"type": "uint256", "unit": "raw", "decimals": 18}
+    table.attrs["nbext"] = {
+        "columns": [{"name": f"{name}_balance_raw", "symbol": name, **raw} for name in amounts]
+    }
+    nbext.page(table, tmp_path / "wallets.html")
+    assert (tmp_path / "wallets.html").stat().st_size <= 6_000_000
+    page = context.new_page()
+    page.goto((tmp_path / "wallets.html").as_uri())
+    page.locator(".nbt-where").get_by_text("100,000 rows", exact=True).wait_for()
+    page.locator(".nbt-head", has_text="UNI_balance").locator("b").click()
+    page.locator('[aria-sort="descending"]').wait_for()
+    most = max(range(rows), key=amounts["UNI"].__getitem__)
+    exact = f"{amounts['UNI'][most] // UNI}.{amounts['UNI'][most] % UNI:018}".rstrip("0")
+    first = page.locator('.nbt-body [data-row="0"]')
+    lab.expect(first.nth(1)).to_have_attribute("data-exact", exact)
+    lab.expect(first.nth(0)).to_have_attribute("data-exact", addresses[most])
+    lab.expect(first.nth(3)).to_have_attribute("data-exact", str(table["transfers"][most]))
+    lab.expect(first.nth(4)).to_have_attribute(
+        "data-exact", f"{table['firstSeen'][most]:%Y-%m-%dT%H:%M:%SZ}"
+    )

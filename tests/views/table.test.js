@@ -15,7 +15,7 @@ const settled = async () => {
 
 function tableOf(columns) {
   const source = new ArraySource(
-    Array.from({ length: columns }, (_, at) => ({ name: `c${at}`, kind: "number", lines: `${at}\n2\n30` })),
+    Array.from({ length: columns }, (_, at) => ({ name: `c${at}`, kind: "number", texts: `${at}\x7f2\x7f30` })),
     3,
   );
   const asked = [];

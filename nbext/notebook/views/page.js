@@ -18,10 +18,25 @@ function csv(source) {
   return parts;
 }
 
+// Python's letters of base 85, but for the one that begins a tag.
+const LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~";
+
+/** Bytes of letters in base 85: five are four bytes, and what the last five lack is the last letter. @param {string} letters */
+function bytesOf(letters) {
+  const digits = new Uint8Array(128);
+  for (let at = 0; at < LETTERS.length; at++) digits[LETTERS.charCodeAt(at)] = at;
+  const view = new DataView(new ArrayBuffer(4 * Math.ceil(letters.length / 5)));
+  for (let at = 0; 5 * at < letters.length; at++) {
+    let number = 0;
+    for (const letter of letters.slice(5 * at, 5 * at + 5).padEnd(5, "~")) number = 85 * number + digits[letter.charCodeAt(0)];
+    view.setUint32(4 * at, number);
+  }
+  return new Uint8Array(view.buffer, 0, Math.floor((letters.length * 4) / 5));
+}
+
 /** @param {string} packed @returns {Promise<any>} */
-async function unpacked(packed) {
-  const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+function unpacked(packed) {
+  return new Response(new Blob([bytesOf(packed)]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
 }
 
 /** @param {HTMLElement} place @param {string} packed @param {string} name  of the file that CSV is saved as */

@@ -10,17 +10,22 @@ import { plainNumber, scaled, unitsText } from "./numbers.js";
 /** @typedef {{ bars: import("./histogram.js").Bar[], missing: number, distinct?: number, min?: string, max?: string, sum?: string }} Summary */
 /** @typedef {{ columns: Column[], total: number, ask(asked: Asked): Promise<Found>, rows(from: number, to: number): Promise<(string | null)[][]>, summary(at: number): Promise<Summary> }} Source */
 
-const MISSING = "\0"; // no text has it: what is hidden in one is written as an escape
+// Of a value that is missing, and between values. No text has them: what is hidden in one is written as an escape.
+const MISSING = "\0";
+const BETWEEN = "\x7f";
 const MOST_NAMES = 8;
 const DAY = 86_400;
 
 /** @implements {Source} */
 export class ArraySource {
-  /** @param {(Column & { lines: string })[]} columns  a line for each row: its exact text */
+  /** @param {(Column & { texts?: string, digits?: string })[]} columns  the exact texts of all rows, or the digits of addresses */
   constructor(columns, /** @type {number} */ total) {
     this.columns = columns;
     this.total = total;
-    this.values = columns.map(({ lines }) => (total ? lines.split("\n") : []));
+    this.values = columns.map(({ texts = "", digits }) => {
+      if (digits) return Array.from({ length: total }, (_, row) => `0x${digits.slice(40 * row, 40 * row + 40)}`);
+      return total ? texts.split(BETWEEN) : [];
+    });
     /** @type {Map<number, Float64Array>} */
     this.known = new Map();
     /** @type {Map<number, (bigint | null)[]>} */

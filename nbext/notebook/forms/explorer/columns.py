@@ -35,8 +35,9 @@ _EXACT = Context(prec=200)
 # A sum up to here has room in Arrow's widest decimals.
 _ROOM = 1e75
 _DAY, _EPOCH = 86_400_000_000, date(1970, 1, 1).toordinal()
-# Of a value that is missing; no text has it, as what is hidden in one is written as an escape.
-MISSING = "\0"
+# Of a value that is missing, and between values; no text has them, as what is hidden in one is written as an escape.
+_MISSING, _BETWEEN = "\0", "\x7f"
+_ADDRESS = re.compile("0x[0-9a-fA-F]{40}")
 _MOST_VALUES = 8
 
 
@@ -76,10 +77,12 @@ class TableColumn:
             "decimals": self.decimals,
         }
 
-    def lines(self) -> str:
-        """Return the values as a page holds them: exact texts, a line each."""
-        texts = map(self.text, self.key.to_pylist())
-        return "\n".join(MISSING if one is None else one for one in texts)
+    def values(self) -> dict[str, str]:
+        """Return the values as a page holds them: as one exact text; of addresses their digits alone."""
+        texts = [_MISSING if one is None else one for one in map(self.text, self.key.to_pylist())]
+        if self.kind == "address" and all(map(_ADDRESS.fullmatch, texts)):
+            return {"digits": "".join(text[2:] for text in texts)}
+        return {"texts": _BETWEEN.join(texts)}
 
     def matching(self, asked: Mapping[str, str]) -> Any:
         """Return which rows a filter takes, as an Arrow mask; `UsageError` where a bound cannot be read.
