@@ -7,6 +7,7 @@ globalThis.ResizeObserver = class {
   disconnect() {}
 };
 const { Table } = await import("../../nbext/notebook/views/table.js");
+const { isTaken } = await import("../../nbext/notebook/views/histogram.js");
 const { ArraySource } = await import("../../nbext/notebook/views/source.js");
 
 const settled = async () => {
@@ -40,18 +41,37 @@ test("of two hundred columns those in sight are drawn and summed up, and each ag
   assert.deepEqual(asked.slice(drawn), asked.slice(0, drawn));
 });
 
-test("a filter keeps its look whatever is sorted, hidden or resized, until it is cleared", async () => {
+test("what is brushed over stays whole and looks so, and the others narrow, whatever is sorted or resized, until it is cleared", async () => {
   const { table } = tableOf(4);
   await settled();
-  const looks = () => table.heads.map(({ bars }) => bars.classList.contains("nbt-brushed"));
+  const heads = () => table.heads.map(({ el, bars }) => [el.classList.contains("nbt-filtered"), bars.querySelectorAll(".nbt-bar").length, bars.querySelectorAll(".nbt-brushed").length]);
   const shown = () => table.el.querySelectorAll("[role=row]").length - 1;
-  table.asked.filters[1] = { min: "2" };
-  for (const change of [() => table.renew(), () => table.sort(0, false), () => table.toHide(), () => table.resize(table.heads[1], 300)]) {
+  const whole = heads();
+  assert.deepEqual(whole[1], [false, 7, 0]);
+  table.asked.filters[1] = { min: "2", max: "< 30" };
+  for (const change of [() => table.renew(), () => table.sort(0, false), () => table.resize(table.heads[1], 300)]) {
     change();
     await settled();
-    assert.deepEqual([looks(), shown()], [[false, true, false, false], 2]);
+    assert.deepEqual([heads()[1], heads()[0][1], shown()], [[true, 7, 6], 1, 1]);
   }
   table.clear.click();
   await settled();
-  assert.deepEqual([looks(), shown()], [[false, false, false, false], 3]);
+  assert.deepEqual([heads(), shown()], [whole, 3]);
+});
+
+test("a bar looks brushed over where the filter takes something of what it counts", () => {
+  const cases = [
+    [{ min: "1e2", max: "< 2e2" }, { min: "200" }, false],
+    [{ min: "1e2", max: "2e2" }, { min: "200" }, true],
+    [{ min: "1e2", max: "< 2e2" }, { max: "100" }, true],
+    [{ min: "1e2", max: "< 2e2" }, { max: "< 1,00" }, false],
+    [{ min: "1e2", max: "< 2e2" }, { min: "150", max: "150" }, true],
+    [{ min: "2025-01-01", max: "< 2025-02-01" }, { min: "2025-01-31T12:00:00Z" }, true],
+    [{ min: "2025-01-01", max: "< 2025-02-01" }, { min: "2025-02-01" }, false],
+    [{ text: "=a" }, { text: "=a" }, true],
+    [{ text: "=a" }, { text: "=b" }, false],
+    [{ min: "1", max: "2" }, {}, false],
+    [{}, { min: "1" }, false],
+  ];
+  for (const [bar, filter, taken] of cases) assert.equal(isTaken(bar, filter), taken, JSON.stringify([bar, filter]));
 });

@@ -3,7 +3,8 @@
 import { count, h } from "./dom.js";
 import { grouped, shortText } from "./numbers.js";
 
-/** @typedef {{ name: string, count: number, min?: string, max?: string, text?: string }} Bar  what a press on it filters */
+/** @typedef {import("./source.js").Bounds} Bounds */
+/** @typedef {{ name: string, count: number } & Bounds} Bar  with what a press on it filters; without that, rows where it is missing */
 
 const MOST = 24; // up to so many whole numbers get a bar each
 const BINS = 10;
@@ -76,27 +77,37 @@ export function grows(bars) {
   return last > 1.5 * before && before > 0;
 }
 
+/** Whether a filter takes something of what a bar counts. @param {Bar} bar @param {Bounds} filter */
+export function isTaken({ text, min, max }, filter) {
+  if (text !== undefined || min === undefined) return text !== undefined && text === filter.text;
+  const number = (/** @type {string} */ bound) => (/\d-\d\d-/.test(bound) ? Date.parse(bound.replace(/^<\s*/, "")) : Number(bound.replaceAll(/[<,_\s]/g, "")));
+  const isBelow = (/** @type {string | undefined} */ end, /** @type {string | undefined} */ start) => Boolean(end && start && (number(end) < number(start) || (end.startsWith("<") && number(end) === number(start))));
+  return Boolean(filter.min || filter.max) && !isBelow(max, filter.min) && !isBelow(filter.max, min);
+}
+
 /**
- * Bars that can be pressed, and brushed over: the filter of the first to the last.
- * @param {Bar[]} bars @param {number} missing @param {(filter: { min?: string, max?: string, text?: string }) => void} filter
+ * Bars that can be pressed, and brushed over: the filter of the first to the last. Those that the present filter takes
+ * look brushed over.
+ * @param {Bar[]} bars @param {Bounds} held @param {(filter: Bounds) => void} filter
  */
-export function histogram(bars, missing, filter) {
-  const most = Math.max(1, missing, ...bars.map((bar) => bar.count));
+export function histogram(bars, held, filter) {
+  const most = Math.max(1, ...bars.map((bar) => bar.count));
   let from = -1;
-  const named = bars[0]?.text !== undefined;
-  const one = (/** @type {string} */ name, /** @type {number} */ number, /** @type {string} */ kind, /** @type {number} */ at) => {
+  const named = bars[0].text !== undefined;
+  const drawn = bars.map(({ name, count: number, text, min }, at) => {
+    const isMissing = text === undefined && min === undefined;
     const inner = h("i", null);
-    const lies = named && at >= 0;
+    const lies = named && !isMissing;
     inner.style[lies ? "width" : "height"] = `${number ? Math.max(6, (100 * number) / most) : 0}%`;
-    return h("span", { class: kind, title: `${name}: ${count(number)}`, "data-bar": at }, inner, lies ? h("small", null, name) : null);
-  };
-  const spoken = [...bars.map((bar) => `${bar.name}: ${count(bar.count)}`), ...(missing ? [`missing: ${count(missing)}`] : [])].join("; ");
-  const drawn = bars.map((bar, at) => one(bar.name, bar.count, "nbt-bar", at));
-  const box = h("div", { class: named ? "nbt-bars nbt-names" : "nbt-bars", role: "img", "aria-label": spoken }, ...drawn, missing ? one("missing", missing, "nbt-bar nbt-missing", -1) : null);
+    return h("span", { class: isMissing ? "nbt-bar nbt-missing" : "nbt-bar", title: `${name}: ${count(number)}`, "data-bar": isMissing ? null : at }, inner, lies ? h("small", null, name) : null);
+  });
+  const spoken = bars.map((bar) => `${bar.name}: ${count(bar.count)}`).join("; ");
+  const box = h("div", { class: named ? "nbt-bars nbt-names" : "nbt-bars", role: "img", "aria-label": spoken }, ...drawn);
   const at = (/** @type {Event} */ event) => Number(/** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest("[data-bar]"))?.dataset.bar ?? -1);
   const mark = (/** @type {number} */ to) => {
-    for (const [i, bar] of drawn.entries()) bar.classList.toggle("nbt-brushed", from >= 0 && i >= Math.min(from, to) && i <= Math.max(from, to));
+    for (const [i, bar] of drawn.entries()) bar.classList.toggle("nbt-brushed", from < 0 ? isTaken(bars[i], held) : i >= Math.min(from, to) && i <= Math.max(from, to));
   };
+  mark(-1);
   box.onpointerdown = (event) => { from = at(event); mark(from); };
   box.onpointermove = (event) => { if (from >= 0 && event.buttons) mark(at(event)); };
   box.onpointerleave = () => { from = -1; mark(-1); };

@@ -7,12 +7,13 @@ import { plainNumber, scaled, unitsText } from "./numbers.js";
 /** @typedef {{ min?: string, max?: string, text?: string }} Bounds  a max that begins with < is left out; a text after = is whole */
 /** @typedef {{ order: [number, "ascending" | "descending"][], filters: Record<string, Bounds>, search: string }} Asked */
 /** @typedef {{ count: number, errors: Record<string, string> }} Found */
-/** @typedef {{ bars: import("./histogram.js").Bar[], missing: number, distinct?: number, min?: string, max?: string, sum?: string }} Summary */
+/** @typedef {{ bars: import("./histogram.js").Bar[], missing: number, distinct?: number, min?: string, max?: string, sum?: string }} Summary  of the rows that match, but for its bars */
 /** @typedef {{ columns: Column[], total: number, ask(asked: Asked): Promise<Found>, rows(from: number, to: number): Promise<(string | null)[][]>, summary(at: number): Promise<Summary> }} Source */
 
 // Of a value that is missing, and between values. No text has them: what is hidden in one is written as an escape.
 const MISSING = "\0";
 const BETWEEN = "\x7f";
+const SEARCH = -1; // its place among the filters of columns
 const MOST_NAMES = 8;
 const DAY = 86_400;
 
@@ -30,7 +31,9 @@ export class ArraySource {
     this.known = new Map();
     /** @type {Map<number, (bigint | null)[]>} */
     this.whole = new Map();
-    this.places = Uint32Array.from({ length: total }, (_, row) => row);
+    /** @type {Map<number, (row: number) => boolean>} */
+    this.tests = new Map();
+    this.places = this.matching();
   }
 
   /** The exact text of a cell, null where it is missing. @param {number} row @param {number} at @returns {string | null} */
@@ -63,19 +66,16 @@ export class ArraySource {
   async ask({ order, filters, search }) {
     /** @type {Record<string, string>} */
     const errors = {};
-    const tests = [];
+    this.tests.clear();
     for (const [at, bounds] of Object.entries(filters)) {
       const made = this.test(Number(at), bounds);
       if (typeof made === "string") errors[at] = made;
-      else tests.push(made);
+      else this.tests.set(Number(at), made);
     }
     const small = search.toLowerCase();
     const texts = this.columns.map((_, at) => at).filter((at) => ["text", "address"].includes(this.columns[at].kind));
-    if (small) tests.push((/** @type {number} */ row) => texts.some((at) => this.values[at][row].toLowerCase().includes(small)));
-    const kept = new Uint32Array(this.total);
-    let number = 0;
-    for (let row = 0; row < this.total; row++) if (tests.every((test) => test(row))) kept[number++] = row;
-    this.places = kept.subarray(0, number);
+    if (small) this.tests.set(SEARCH, (row) => texts.some((at) => this.values[at][row].toLowerCase().includes(small)));
+    this.places = this.matching();
     const compare = order.map(([at, way]) => this.comparison(at, way === "ascending" ? 1 : -1));
     if (compare.length) {
       this.places.sort((a, b) => {
@@ -86,7 +86,16 @@ export class ArraySource {
         return a - b;
       });
     }
-    return { count: number, errors };
+    return { count: this.places.length, errors };
+  }
+
+  /** The rows that all filters take, or all but one. @param {number} [but] */
+  matching(but) {
+    const tests = [...this.tests].flatMap(([at, test]) => (at === but ? [] : [test]));
+    const kept = new Uint32Array(this.total);
+    let number = 0;
+    for (let row = 0; row < this.total; row++) if (tests.every((test) => test(row))) kept[number++] = row;
+    return kept.subarray(0, number);
   }
 
   /** @param {number} at @param {Bounds} bounds @returns {string | ((row: number) => boolean)} what is wrong, or whether a row fits */
@@ -146,35 +155,47 @@ export class ArraySource {
     return Array.from(this.places.subarray(from, to), (row) => this.columns.map((_, at) => this.text(row, at)));
   }
 
-  /** @param {number} at @returns {Promise<Summary>} */
+  /** Bars are of those rows, too, that the column's own filter alone leaves out. @param {number} at @returns {Promise<Summary>} */
   async summary(at) {
     const { kind, decimals = 0 } = this.columns[at];
     const values = this.values[at];
     const rows = this.places.filter((row) => values[row] !== MISSING);
-    const made = { bars: /** @type {import("./histogram.js").Bar[]} */ ([]), missing: this.places.length - rows.length };
+    const made = { bars: this.bars(at), missing: this.places.length - rows.length };
+    if (kind !== "number" && kind !== "time") return { ...made, distinct: new Set(Array.from(rows, (row) => values[row])).size };
     if (!rows.length) return made;
+    const compare = this.comparison(at, 1);
+    const [least, most] = rows.reduce(([low, high], row) => [compare(row, low) < 0 ? row : low, compare(row, high) > 0 ? row : high], [rows[0], rows[0]]);
+    const ends = { min: this.text(least, at) ?? "", max: this.text(most, at) ?? "" };
+    if (kind === "time") return { ...made, ...ends };
+    const integers = this.integers(at);
+    const exact = rows.every((row) => integers[row] !== null);
+    const sum = exact ? unitsText(String(rows.reduce((sum, row) => sum + /** @type {bigint} */ (integers[row]), 0n)), decimals) : `about ${rows.reduce((sum, row) => sum + this.numbers(at)[row], 0)}`;
+    return { ...made, ...ends, sum };
+  }
+
+  /** @param {number} at @returns {import("./histogram.js").Bar[]} */
+  bars(at) {
+    const { kind } = this.columns[at];
+    const values = this.values[at];
+    const all = this.tests.has(at) ? this.matching(at) : this.places;
+    const rows = all.filter((row) => values[row] !== MISSING);
+    /** @type {import("./histogram.js").Bar[]} */
+    let bars = [];
     if (kind === "number" || kind === "time") {
-      const numbers = this.numbers(at);
-      const compare = this.comparison(at, 1);
-      const [least, most] = rows.reduce(([low, high], row) => [compare(row, low) < 0 ? row : low, compare(row, high) > 0 ? row : high], [rows[0], rows[0]]);
-      const ends = { min: this.text(least, at) ?? "", max: this.text(most, at) ?? "" };
-      const finite = Array.from(rows, (row) => numbers[row]).filter(Number.isFinite);
-      if (kind === "time") return { ...made, ...ends, bars: days(finite) };
-      const integers = this.integers(at);
-      const exact = rows.every((row) => integers[row] !== null);
-      const sum = exact ? unitsText(String(rows.reduce((sum, row) => sum + /** @type {bigint} */ (integers[row]), 0n)), decimals) : `about ${rows.reduce((sum, row) => sum + numbers[row], 0)}`;
-      return { ...made, ...ends, sum, bars: bins(finite) };
-    }
-    /** @type {Map<string, number>} */
-    const counted = new Map();
-    for (const row of rows) counted.set(values[row], (counted.get(values[row]) ?? 0) + 1);
-    const bars = kind === "address" || counted.size > rows.length / 2 ? [] : names(counted);
-    return { ...made, distinct: counted.size, bars };
+      const finite = Array.from(rows, (row) => this.numbers(at)[row]).filter(Number.isFinite);
+      bars = kind === "time" ? days(finite) : bins(finite);
+    } else if (kind !== "address") bars = names(Array.from(rows, (row) => values[row]));
+    const missing = all.length - rows.length;
+    return missing ? [...bars, { name: "missing", count: missing }] : bars;
   }
 }
 
-/** The values that most rows have. @param {Map<string, number>} counted */
-function names(counted) {
+/** The values that most rows have; nothing where most have one of their own. @param {string[]} values */
+function names(values) {
+  /** @type {Map<string, number>} */
+  const counted = new Map();
+  for (const value of values) counted.set(value, (counted.get(value) ?? 0) + 1);
+  if (counted.size > values.length / 2) return [];
   const largest = [...counted].sort(([, a], [, b]) => b - a).slice(0, MOST_NAMES);
   return largest.map(([name, number]) => ({ name, count: number, text: `=${name}` }));
 }

@@ -145,9 +145,8 @@ export class Table {
     const { at } = head;
     head.summary = made;
     const filter = (/** @type {Bounds} */ bounds) => { this.asked.filters[at] = bounds; this.choose(at); this.renew(); };
-    head.bars.replaceChildren(...(made.bars.length || made.missing ? [histogram(made.bars, made.missing, filter)] : [h("small", null, made.distinct === undefined ? "" : `${count(made.distinct)} distinct`)]));
-    // What was brushed over looks so until its filter is gone, whatever is sorted, hidden or resized.
-    head.bars.classList.toggle("nbt-brushed", String(at) in this.asked.filters);
+    const held = this.asked.filters[at] ?? {};
+    head.bars.replaceChildren(made.bars.length ? histogram(made.bars, held, filter) : h("small", null, made.distinct === undefined ? "" : `${count(made.distinct)} distinct`));
     if (this.shown[this.spot.column] === at) this.tell();
   }
 

@@ -53,8 +53,7 @@ def column(explorer, place=0):
 
 
 def summary(explorer, place=0):
-    column = explorer.columns[place]
-    return column.summed_up(column.key.take(explorer.rows))
+    return explorer.summary(place)
 
 
 def test_a_segments_table_is_shown_with_each_amount_once_exactly_and_in_its_tokens_unit(shell):
@@ -90,6 +89,25 @@ def test_a_bar_filters_the_rows_that_it_counts(shell):
         for bar in summary(asked(made), place)["bars"]:
             bounds = {side: bar[side] for side in ("min", "max", "text") if side in bar}
             assert len(asked(made, **{one.name: bounds}).rows) == bar["count"], (one.name, bar)
+
+
+def test_a_filtered_columns_bars_are_those_of_all_that_the_other_filters_take():
+    some = pd.DataFrame({"number": [1, 2, 2, None], "kind": ["a", "a", "b", "b"], "at": range(4)})
+    made = asked(nbext.explore(some.astype({"number": "Int64"})), number={"min": "2"})
+    assert summary(made) == {
+        "missing": 0,
+        "min": "2",
+        "max": "2",
+        "sum": "4",
+        "bars": [
+            {"name": "1", "count": 1, "min": "1", "max": "1"},
+            {"name": "2", "count": 2, "min": "2", "max": "2"},
+            {"name": "missing", "count": 1},
+        ],
+    }
+    assert [one["count"] for one in summary(made, 2)["bars"]] == [1, 1]
+    asked(made, number={"min": "2"}, kind={"text": "=b"})
+    assert [one["count"] for one in summary(made)["bars"]] == [1, 1]
 
 
 def test_the_rows_that_match_are_stored_shared_as_a_page_and_searched(shell, tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
-from nbext.notebook.forms.distribution import ranges
+from nbext.notebook.forms.distribution import Bins, ranges
 from nbext.notebook.forms.markup import is_repeated, text_of
 from nbext.notebook.results.numbers import IS_SHARE
 from nbext.notebook.results.tables import is_missing
@@ -149,21 +149,26 @@ class TableColumn:
         return repr(value) if isinstance(value, float) else unit_digits(value, self.decimals)
 
     def summed_up(self, rows: Any) -> dict[str, Any]:
-        """Return what the page shows of some rows of the key: missing, distinct, extremes, the exact sum, bars."""
+        """Return what the page says of some rows of the key: missing, distinct, extremes, the exact sum."""
         known = rows.drop_null()
-        made: dict[str, Any] = {"missing": len(rows) - len(known), "bars": []}
-        if not len(known):
-            return made
-        if self.kind in ("number", "time"):
+        made: dict[str, Any] = {"missing": len(rows) - len(known)}
+        if self.kind not in ("number", "time"):
+            made["distinct"] = pc.count_distinct(known).as_py()
+        elif len(known):
             least, most = pc.min_max(known).as_py().values()
             made |= {"min": self.text(least), "max": self.text(most)}
+            made |= {"sum": self._sum(known)} if self.kind == "number" else {}
+        return made
+
+    def bars(self, rows: Any) -> Bins:
+        """Return how some rows of the key are spread: bars with the filters that take them, one for those missing."""
+        known = rows.drop_null()
         if self.kind == "number":
-            values = known.cast("float64").to_numpy(zero_copy_only=False)
-            finite = values[np.isfinite(values)] / 10.0**self.decimals
-            made |= {"sum": self._sum(known, values), "bars": ranges(finite)}
+            values = _floats(known)
+            bars = ranges(values[np.isfinite(values)] / 10.0**self.decimals)
         elif self.kind == "time":
             days = np.floor_divide(known.cast("int64").to_numpy(zero_copy_only=False), _DAY)
-            made["bars"] = [
+            bars = [
                 {
                     **one,
                     "name": f"from {_day(one['min'])}",
@@ -172,11 +177,12 @@ class TableColumn:
                 for one in ranges(days)
             ]
         else:
-            distinct = pc.count_distinct(known).as_py()
-            made |= {"distinct": distinct, "bars": self._names(known, distinct)}
-        return made
+            bars = self._names(known) if self.kind != "address" else []
+        missing = len(rows) - len(known)
+        return [*bars, *[{"name": "missing", "count": missing}] * bool(missing)]
 
-    def _sum(self, known: Any, values: Any) -> str:
+    def _sum(self, known: Any) -> str:
+        values = _floats(known)
         if pa.types.is_floating(known.type):
             total = math.fsum(values)
             return f"about {total!r}" if math.isfinite(total) else str(total)
@@ -186,10 +192,10 @@ class TableColumn:
         with localcontext(_EXACT):
             return unit_digits(sum(map(Decimal, known.to_pylist()), Decimal(0)), self.decimals)
 
-    def _names(self, known: Any, distinct: int) -> list[dict[str, Any]]:
-        if self.kind == "address" or distinct > len(known) / 2:
-            return []
+    def _names(self, known: Any) -> Bins:
         found = pc.value_counts(known)
+        if len(found) > len(known) / 2:
+            return []
         largest = pc.select_k_unstable(found.field("counts"), _MOST_VALUES, [("", "descending")])
         return [
             {
@@ -199,6 +205,10 @@ class TableColumn:
             }
             for one in found.take(largest).to_pylist()
         ]
+
+
+def _floats(known: Any) -> Any:
+    return known.cast("float64").to_numpy(zero_copy_only=False)
 
 
 def _day(bound: str) -> str:

@@ -43,6 +43,8 @@ _FACTS = {
     "activeDays": "activeDays",
 }
 _SIDES = {"min": "after", "max": "before"}
+# The place of the search among filters.
+_SEARCH = -1
 # What one message holds at most.
 _MOST_ROWS = 1_000
 
@@ -96,7 +98,9 @@ class Explorer(Form):
         super().__init__(client)
         self.known, self._given = Provenance.of(frame), frame
         self.columns, left_out = columns_of(frame)
-        self.rows = pa.array(range(len(frame)), pa.int64())
+        # Which rows each filter takes, by the places of the columns.
+        self._masks: dict[int, Any] = {}
+        self.rows = self._matching()
         self.order: list[tuple[int, Any]] = []
         self.asked: dict[int, dict[str, str]] = {}
         self.search = ""
@@ -137,8 +141,20 @@ class Explorer(Form):
         elif op == "rows":
             self.table.answer(asked, rows=self.shown_rows(int(asked["start"]), int(asked["end"])))
         elif op == "summary":
-            column = self.columns[int(asked["at"])]
-            self.table.answer(asked, summary=column.summed_up(column.key.take(self.rows)))
+            self.table.answer(asked, summary=self.summary(int(asked["at"])))
+
+    def summary(self, at: int) -> dict[str, Any]:
+        """Sum up the rows that match in a column; its bars are of those, too, that its own filter alone leaves out."""
+        column = self.columns[at]
+        rows = column.key.take(self.rows)
+        spread = column.key.take(self._matching(but=at)) if at in self._masks else rows
+        return {**column.summed_up(rows), "bars": column.bars(spread)}
+
+    def _matching(self, but: int | None = None) -> Any:
+        """Return the places of the rows that all filters take, or all but one."""
+        masks = [mask for at, mask in self._masks.items() if at != but]
+        rows = pa.array(range(len(self._given)), pa.int64())
+        return rows.filter(reduce(pc.and_, masks)) if masks else rows
 
     def shown_rows(self, start: int, end: int) -> list[tuple[str | None, ...]]:
         """Return some of the rows that match, each cell as its exact text."""
@@ -159,10 +175,10 @@ class Explorer(Form):
         }
         self.order = [(int(at), way) for at, way in order]
         self.search, self.errors = str(search), {}
-        masks = []
+        self._masks = {}
         for place, value in self.asked.items():
             try:
-                masks.append(pc.fill_null(self.columns[place].matching(value), False))
+                self._masks[place] = pc.fill_null(self.columns[place].matching(value), False)
             except UsageError as error:
                 self.errors[place] = str(error)
         if self.search:
@@ -171,9 +187,8 @@ class Explorer(Form):
                 for one in self.columns
                 if one.kind in ("text", "address")
             ]
-            masks.append(reduce(pc.or_, found, pa.repeat(False, len(self._given))))
-        rows = pa.array(range(len(self._given)), pa.int64())
-        self.rows = rows.filter(reduce(pc.and_, masks)) if masks else rows
+            self._masks[_SEARCH] = reduce(pc.or_, found, pa.repeat(False, len(self._given)))
+        self.rows = self._matching()
         if self.order:
             keys = {f"{place}": self.columns[place].key.take(self.rows) for place, _ in self.order}
             by = [(f"{place}", way) for place, way in self.order]
