@@ -81,7 +81,7 @@ def trend_sql(
         "SELECT count(*), sum(hi), sum(mid), sum(lo) FROM history WHERE contract = $1 AND from_block <= $2 "
         "AND to_block > $2 AND sort_key > 0 AND wallet NOT IN $3"
     )
-    found = [connection.execute(asked, [contract, block, burned]).fetchone() for block in blocks]
+    found = [connection.execute(asked, [contract, block, burned]).fetchall()[0] for block in blocks]
     return [
         (block, n, (int(hi or 0) * 10**26 + int(mid or 0)) * 10**26 + int(lo or 0))
         for block, (n, hi, mid, lo) in zip(blocks, found, strict=True)
@@ -305,7 +305,7 @@ def of_wallets(
     import pandas as pd
 
     token, contract = of
-    from_block, last = tables.execute("SELECT min(block), max(block) FROM blocks").fetchone()
+    from_block, last = tables.execute("SELECT min(block), max(block) FROM blocks").fetchall()[0]
     block, rows = (from_block + last) // 2, f"of {args.rows:,} transfers"
 
     def beside(name: str, sides: dict[str, Callable[[], Any]]) -> Row:
@@ -341,7 +341,7 @@ def of_wallets(
     most = "SELECT wallet FROM balances WHERE wallet NOT IN $1 GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
     wallet, address = tables.execute(
         f"SELECT wallet, address FROM wallets WHERE wallet = ({most})", [burned]
-    ).fetchone()
+    ).fetchall()[0]
     alone, contracts = timed(lambda: wallet_pandas(balances, wallet), args.rounds)
     assert len(contracts) == len(wallet_ours(client, address)), "the wallets differ"
     row = beside(
@@ -358,7 +358,7 @@ def of_wallets(
     yield replace(row, beside=others)
     size = tables.execute(
         "SELECT count(*) FROM activity WHERE wallet NOT IN $1", [burned]
-    ).fetchone()[0]
+    ).fetchall()[0][0]
     found, another = profile_ours(client, token), count(6)
     # One that was made is stored: another least number is another profile.
     seconds, _ = timed(lambda: profile_ours(client, token, next(another)), args.rounds)

@@ -53,11 +53,12 @@ def app_of(tables: str) -> FastAPI:
 
     @app.get("/tokens/{address}")
     def token(address: str) -> Response:
-        row = cursor().execute(_TOKEN, [address]).fetchone()
-        if row is None:
+        # Every row is fetched: a connection of DuckDB 2 is not asked again before.
+        found = cursor().execute(_TOKEN, [address]).fetchall()
+        if not found:
             raise HTTPException(404)
         names = ("address", "name", "symbol", "decimals", "holders")
-        return Response(to_json(dict(zip(names, row, strict=True))))
+        return Response(to_json(dict(zip(names, found[0], strict=True))))
 
     return app
 
