@@ -167,10 +167,14 @@ def _packed(png: bytes) -> bytes:
     )
 
 
-def check_room(number: int, most: int, chart: str, what: str, pointer: str) -> None:
-    """Refuse a chart of more than there is room for."""
+def check_room(
+    number: int, most: int, chart: str, what: str, pointer: str, *, instead: str = ""
+) -> None:
+    """Refuse a chart of more than there is room for, with what to write ``instead``."""
     if number > most:
-        detail = f"{chart} has room for {most} {what}, and these are {number}."
+        detail = (
+            f"{chart} has room for {most} {what}, and the table has {number}. {instead}".strip()
+        )
         raise ValidationError.of(pointer, "size", detail)
 
 

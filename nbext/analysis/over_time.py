@@ -41,6 +41,8 @@ SPAN = re.compile(r"([1-9][0-9]{0,5})([hdwy])")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 STATUSES = ("joined", "left", "stayed")
 PERIODS = {"day": "D", "week": "W", "month": "M", "quarter": "Q"}
+# How many days each has, at least.
+_DAYS = {"day": 1, "week": 7, "month": 28, "quarter": 90}
 COHORTS = ("held", "seen")
 # A cohort and a moment for each: as many segments as one request compares.
 MOST_PERIODS = 60
@@ -98,7 +100,11 @@ def trend(
     step, (wanted, most, note) = hours_of(every, "/every"), _hours_since(asked, since)
     length = min(wanted, most)
     if length // step >= MOST_POINTS:
-        detail = f"These are more than {MOST_POINTS:,} points. Choose a longer step."
+        longer = f"{length // (24 * MOST_POINTS) + 1}d"
+        detail = (
+            f"These are more than {MOST_POINTS:,} points. Choose a longer step, such as "
+            f'every="{longer}" (on a line --every {longer}).'
+        )
         raise ValidationError.of("/every", "range", detail)
     hours = range(length // step * step, -1, -step)
     points = [asked.at(f"{one}h") for one in hours]
@@ -444,7 +450,10 @@ def retention(
     periods = list(pd.period_range(begin, end - pd.Timedelta(1, "ns"), freq=PERIODS[by]))
     number = len(periods)
     if number > MOST_PERIODS:
-        detail = f"These are {number:,} periods. At most {MOST_PERIODS} are compared."
+        detail = (
+            f"By {by} these are {number:,} periods. At most {MOST_PERIODS} are compared. "
+            f"{_fewer_periods(by, end - begin, MOST_PERIODS)}"
+        )
         raise ValidationError.of("/since", "range", detail)
     # A date is the whole day; the last period ends where the data does, whatever is added meanwhile.
     ends = [*(str(one.end_time.date()) for one in periods[:-1]), last["block"]]
@@ -480,6 +489,7 @@ def retention(
         about.warnings = [*about.warnings, note]
     about.as_of = dict(last)
     subject = f"those that {found.words[-1] or 'match the segment'}"
+    fewer = _fewer_periods(by, end - begin, charts.MOST_IN_HEATMAP)
 
     def cell(row: int, column: Any) -> Segment | None:
         later = row + (list(table.columns).index(column) - 1 if column else 0)
@@ -488,7 +498,17 @@ def retention(
         these = seen[row] if seen else _joined(moments, row)
         return these if column in (None, "wallets") else all_of([these, moments[later]])
 
-    return result(table, about, cell, {"heatmap": lambda made: _heatmap(made, subject)})
+    return result(table, about, cell, {"heatmap": lambda made: _heatmap(made, subject, fewer)})
+
+
+def _fewer_periods(by: str, span: pd.Timedelta, most: int) -> str:
+    """Return what to write for at most so many periods: a longer one, which leaves out nothing, or a later begin."""
+    # So many days fit, wherever the first one is in its period.
+    fit = {one: (most - 1) * days for one, days in _DAYS.items()}
+    words = f'since="{fit[by]}d" (on a line --since {fit[by]}d)'
+    if longer := [one for one in fit if span.days < fit[one]]:
+        words = f'by="{longer[0]}" (on a line --by {longer[0]}), or {words}'
+    return f"Write {words}."
 
 
 def _joined(moments: list[Segment], place: int) -> Segment:
@@ -517,8 +537,10 @@ def _seen(asked: Segment, periods: list[pd.Period], block: int) -> list[Segment]
     ]
 
 
-def _heatmap(made: Result, subject: str) -> charts.Chart:
-    charts.check_room(len(made), charts.MOST_IN_HEATMAP, "A heatmap", "cohorts", "/since")
+def _heatmap(made: Result, subject: str, fewer: str) -> charts.Chart:
+    charts.check_room(
+        len(made), charts.MOST_IN_HEATMAP, "A heatmap", "cohorts", "/since", instead=fewer
+    )
     table = made.drop(columns="wallets")
     table.index = [
         f"{name} ({size:,})" for name, size in zip(made.index, made["wallets"], strict=True)

@@ -218,8 +218,8 @@ class Client:
             One row per wallet, as the service orders them (ours: by ``address``). ``address`` str, 0x and 40
             lower-case hex digits. An amount comes twice: ``<SYMBOL>_balance``, float64 in the token's unit, and
             ``<SYMBOL>_balance_raw``, exact in its smallest unit: ArrowDtype(decimal128(38, 0)); where a value or
-            their sum has more digits decimal256(76, 0), then str, with a warning. Arithmetic with it is exact, and so
-            are ``sort_values``, ``sum`` and ``map(int)``; pandas' ``nlargest`` and ``describe`` take the float64.
+            their sum has more digits decimal256(76, 0), then str, with a warning. Arithmetic with it is exact; a mean
+            is a float; what pandas refuses (``nlargest``), and what to write, is in magics.md, "Exact amounts".
             Decimals unknown: the second alone. ``<SYMBOL>_count`` of NFTs: int64. No match: no rows, same columns.
             With ``to``, one row: ``file`` str, ``rows`` int64, ``bytes`` int64.
             ``df.attrs["nbext"]`` says where its rows are from: segment_id, filters, as_of, matched, returned,

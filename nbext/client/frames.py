@@ -121,17 +121,52 @@ def exact_array() -> Any:
     """Return the class of arrays of exact integers: Arrow's decimals, computed with as Python computes with integers.
 
     Arrow itself refuses every sum and product of decimals whose digits might pass its 38 or 76. What is no whole
-    number, such as a quotient, is the nearest float64. A million rows take two seconds.
+    number, such as a quotient or a mean, is the nearest float64. A million rows take two seconds.
     """
     import pandas as pd
+    import pyarrow as pa
 
     # Its stubs leave out the methods that pandas' arrays are made of.
     arrow: Any = pd.arrays.ArrowExtensionArray
+    arrow_dtype: Any = pd.ArrowDtype
+
+    class ExactDtype(arrow_dtype):  # type: ignore[misc]  # as above
+        # pandas' `nlargest` and `describe` compute with numbers of 64 bits: by this the one names the column and its
+        # dtype in the error, and the other counts values. What is said elsewhere of a dtype is data: its name stays.
+        _is_numeric = False
+
+        def __eq__(self, other: object) -> bool:
+            return bool(arrow_dtype.__eq__(arrow_dtype(self.pyarrow_dtype), other))
+
+        __hash__ = arrow_dtype.__hash__
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return arrow_dtype, (self.pyarrow_dtype,)
+
+        def construct_array_type(self) -> Any:
+            return ExactArray
 
     class ExactArray(arrow):  # type: ignore[misc]  # as above
         def __reduce__(self) -> tuple[Any, ...]:
             # A pickle opens where nbext is not installed.
             return arrow, (self._pa_array,)
+
+        @property
+        def dtype(self) -> Any:
+            kind = self._pa_array.type
+            return ExactDtype(kind) if pa.types.is_decimal(kind) else super().dtype
+
+        def _reduce(self, name: str, **options: Any) -> Any:
+            # Arrow cuts a mean of decimals to their digits: the mean of 1 and 2 is 1.
+            within: Any = self._as_floats() if name == "mean" else super()
+            return within._reduce(name, **options)
+
+        def _groupby_op(self, *, how: str, **options: Any) -> Any:
+            within: Any = self._as_floats() if how == "mean" else super()
+            return within._groupby_op(how=how, **options)
+
+        def _as_floats(self) -> Any:
+            return arrow(self._pa_array.cast(pa.float64()))
 
         def _cmp_method(self, other: Any, op: Any) -> Any:
             # Arrow takes integers of 64 bits alone for a number.

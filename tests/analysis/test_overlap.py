@@ -188,7 +188,7 @@ def test_a_cell_and_a_chart_that_are_not_there_are_named(client):
     )
     for kind, most in (("heatmap", 30), ("upset", 12)):
         with pytest.raises(
-            ValidationError, match=f"has room for {most} segments, and these are 31"
+            ValidationError, match=f"has room for {most} segments, and the table has 31"
         ):
             many.chart(kind)
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 import duckdb
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -77,12 +78,61 @@ def test_what_pandas_does_with_exact_columns_is_exact_or_asked_of_the_floats_bes
     by_size = table.sort_values("raw", ascending=False)
     assert plain(by_size["raw"]) == sorted(values, reverse=True)
     assert (int(table["raw"].sum()), int(table["raw"].max())) == (sum(values), max(values))
-    # pandas' own code has these for numbers of 64 bits alone.
-    for of_raw in (lambda: table.nlargest(2, "raw"), table["raw"].describe):
-        with pytest.raises(TypeError):
-            of_raw()
     assert plain(table.nlargest(2, ["amount"])["raw"])[0] == max(values)
-    assert table["amount"].describe()["count"] == 4
+    assert table.describe().columns.tolist() == ["amount"]
+    assert table["raw"].describe()["top"] == values[0]
+    assert table["raw"].rank().tolist() == [3, 1, 4, 2]
+    assert table["raw"].quantile(0.5) == 5e24
+    assert table["raw"].groupby([0, 0, 1, 1]).sum().tolist() == [sum(values[:2]), sum(values[2:])]
+
+
+def test_what_pandas_cannot_do_with_exact_columns_it_names_in_one_line():
+    table = pd.DataFrame({"raw": column([3, 5 * 10**24, 4]), "chain": list("aab")})
+    grouped = table.groupby("chain")["raw"]
+    dtype = "decimal128(38, 0)[pyarrow]"
+    refused = {
+        lambda: table["raw"].nlargest(2): f"Cannot use method 'nlargest' with dtype {dtype}",
+        lambda: table.nsmallest(2, "raw"): (
+            f"Column 'raw' has dtype {dtype}, cannot use method 'nsmallest' with this dtype"
+        ),
+        table["raw"].cumprod: f"operation 'cumprod' not supported for dtype '{dtype}'",
+        grouped.cumsum: f"cumsum is not supported for {dtype} dtype",
+        grouped.rank: f"rank is not supported for {dtype} dtype",
+    }
+    for ask, words in refused.items():
+        with pytest.raises(TypeError) as caught:
+            ask()
+        assert str(caught.value) == words
+    assert plain(table["raw"].sort_values(ascending=False).head(2)) == [5 * 10**24, 4]
+    running = grouped.transform(lambda one: one.cumsum())
+    assert plain(running) == [3, 5 * 10**24 + 3, 4]
+    assert plain(grouped.transform(lambda one: one.rank())) == [1, 2, 1]
+    assert table.dtypes.astype(str)["raw"] == f"{table['raw'].dtype}" == dtype
+
+
+@pytest.mark.parametrize("factor", [1, 10**50])
+def test_a_mean_is_not_cut_to_a_whole_number(factor):
+    table = pd.DataFrame({"raw": column([factor, 2 * factor, None]), "chain": list("aaa")})
+    assert table["raw"].mean() == pytest.approx(1.5 * factor)
+    assert table.groupby("chain")["raw"].mean().tolist() == [pytest.approx(1.5 * factor)]
+    assert table["raw"].median() == pytest.approx(1.5 * factor)
+
+
+def test_columns_of_exact_integers_have_the_dtype_that_pandas_has_for_them():
+    exact = column([5 * 10**24, 3])
+    plain_dtype = pd.ArrowDtype(pa.decimal128(38, 0))
+    assert exact.dtype == plain_dtype
+    assert plain_dtype == exact.dtype
+    assert exact.dtype != "int64"
+    assert {exact.dtype: 1}[plain_dtype] == 1
+    again = pickle.loads(pickle.dumps(exact))
+    assert type(pickle.loads(pickle.dumps(exact.dtype))) is pd.ArrowDtype
+    for parts in ([exact, again], [again, exact]):
+        both = pd.concat(parts, ignore_index=True)
+        assert (both.dtype, plain(both)) == (plain_dtype, [5 * 10**24, 3] * 2)
+    for made in (exact + 1, exact.shift(), exact.where(exact > 4), exact.reindex([0, 7])):
+        assert plain(made + 10**30)[0] in (5 * 10**24 + 1 + 10**30, 5 * 10**24 + 10**30, None)
+        assert made.dtype == plain_dtype
 
 
 def test_exact_columns_are_read_back_by_others_as_they_were(tmp_path):

@@ -72,7 +72,7 @@ Symbol: UNI
 Address: 0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984
 Chain: ethereum
 Decimals: 18
-Total supply: 20,000,000
+Total supply: 20,000,000 (20000000000000000000000000 in the smallest unit)
 Holders: 1,002
 Transfers: 1,455
 Without the form, type:

@@ -405,7 +405,8 @@ def contract_facts(metadata: Mapping[str, Any]) -> list[tuple[str, object]]:
     known = {key: value for key, value in metadata.items() if not is_missing(value)}
     supply, decimals = known.get("totalSupply"), known.get("decimals")
     if isinstance(decimals, int) and str(supply).isdecimal():
-        known["totalSupply"] = units_text(str(supply), decimals)
+        exact = f" ({supply} in the smallest unit)" if decimals else ""
+        known["totalSupply"] = units_text(str(supply), decimals) + exact
     return [(label, number_text(known[key])) for label, key in FACTS if key in known]
 
 

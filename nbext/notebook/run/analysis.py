@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.provenance import Provenance
-from nbext.errors import UsageError
+from nbext.errors import UsageError, ValidationError
 from nbext.notebook.cell.request import query_of
 from nbext.notebook.line import Args, Command, Option, Word, value_of
 from nbext.notebook.results.deliver import OUT, deliver
@@ -232,5 +232,9 @@ def _shown(session: Session, args: Args, name: str, asked: Any, **options: Any) 
     if args["out"] is None and len(table):
         from IPython.display import display
 
-        display(table.chart())  # type: ignore[no-untyped-call]  # IPython's own
+        try:
+            display(table.chart())  # type: ignore[no-untyped-call]  # IPython's own
+        except ValidationError as error:
+            # What was counted, perhaps for minutes, is returned all the same.
+            print(f"note: no chart: {error.errors[0]['detail']}")
     return deliver(session, table, args)

@@ -161,6 +161,24 @@ def test_retention_takes_its_period_and_its_cohorts(shell):
     assert shell.error("%nbext retention BAYC --by year").startswith("UsageError: ")
 
 
+def test_more_periods_than_are_compared_or_drawn_are_said_with_what_to_write(shell):
+    assert shell.error("%nbext retention BAYC --by day") == (
+        "ValidationError: /since: By day these are 365 periods. At most 60 are compared. Write "
+        'by="week" (on a line --by week), or since="59d" (on a line --since 59d).'
+    )
+    shell.run("%nbext retention BAYC --by day --since 59d -o daily")
+    assert len(shell.ip.user_ns["daily"]) == 59
+    weekly = shell.run("%nbext retention BAYC --by week")
+    assert len(weekly.value) == 53
+    room = "A heatmap has room for 30 cohorts, and the table has 53. "
+    month = 'Write by="month" (on a line --by month), or since="203d" (on a line --since 203d).'
+    assert f"note: no chart: {room}{month}\n" in weekly.printed
+    assert shell.error("%nbext trend BAYC --every 1h") == (
+        "ValidationError: /every: These are more than 1,000 points. Choose a longer step, such as "
+        'every="1d" (on a line --every 1d).'
+    )
+
+
 def test_a_profile_of_filters_and_of_an_id_is_one_table(shell):
     table = shell.value('%segment {"nft": {"nft": "BAYC"}} --profile')
     assert "BAYC" in set(table["symbol"])
