@@ -96,7 +96,7 @@ NAMES = {dotted(path) for path in MODULES}
 
 @cache
 def imported(path: Path, *, at_the_top: bool = False) -> set[str]:
-    """Every module that the file imports, also inside functions and for type checking; or only those at its top."""
+    """Every module that the file imports, also inside functions and for type checking; or those it is loaded with."""
     return {
         name for node in _nodes(tree_of(path), at_the_top) for name in _modules_named(node, path)
     }
@@ -105,7 +105,10 @@ def imported(path: Path, *, at_the_top: bool = False) -> set[str]:
 def _nodes(node: ast.AST, at_the_top: bool) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         yield child
-        if not (at_the_top and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)):
+        later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or (
+            isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        )
+        if not (at_the_top and later):
             yield from _nodes(child, at_the_top)
 
 

@@ -17,7 +17,7 @@ from contextvars import Context
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from nbext.client.decode import (
     HINT,
@@ -40,12 +40,14 @@ from nbext.errors import (
     RateLimited,
     ServerError,
 )
-from nbext.http.base_url import Origin
 from nbext.http.body import Answer, Incoming
 from nbext.http.deadline import SCOPE, Deadline, Scope
 from nbext.http.errors import redacted
 from nbext.http.transport import NO_CAP, Call, Transport
 from nbext.settings import Secret, Settings
+
+if TYPE_CHECKING:
+    from nbext.client.remote.reading import Stranger
 
 # A service that sends us further than this sends us in a circle.
 MAX_HOPS = 3
@@ -83,17 +85,17 @@ class Service:
             _ = self._strangers_decoder
 
     @property
-    def decoder(self) -> Ours | ForeignDecoder:
+    def decoder(self) -> Ours | Stranger:
         """What reads the answers. A service that is not known to be ours is read as a stranger's."""
         return self.stranger or self._our_decoder
 
     @property
-    def stranger(self) -> ForeignDecoder | None:
+    def stranger(self) -> Stranger | None:
         """The decoder of a service that is not known to be ours; None of ours."""
         return None if self.ours else self._strangers_decoder
 
     @cached_property
-    def _strangers_decoder(self) -> ForeignDecoder:
+    def _strangers_decoder(self) -> Stranger:
         return _stranger(
             self.settings["remote"], self.transport.origin.host, self.transport.key, self.cap
         )
@@ -265,48 +267,7 @@ class Service:
         return f" Segment {segment_id} may still be running at the service."
 
 
-class ForeignDecoder(Protocol):
-    """The decoder in ``client/remote``, which also walks a stranger's pages; ``profile`` is the one it reads by."""
-
-    idempotent: bool
-    profile: str
-
-    def types(self, operation: str) -> Mapping[str, str]:
-        """Return the types of columns that the settings state for all answers of an operation."""
-
-    def read(
-        self,
-        came: Incoming,
-        want: Want,
-        types: Mapping[str, str],
-        operation: str,
-        folder: Path | None = None,
-    ) -> Reading:
-        """Return what the answer says; the rows of a table wait in the ``folder``, if there is one."""
-
-    def pages(
-        self,
-        read: Callable[[Call], Reading],
-        origin: Origin,
-        page: Reading,
-        call: Call,
-        *,
-        limit: int | None,
-        counts: Mapping[str, int],
-        cap: int | None,
-    ) -> Iterator[Reading]:
-        """Yield an answer's pages."""
-
-    def refuse_other(self, record: Mapping[str, Any], chain: str, address: str) -> None:
-        """Refuse a record of another contract, or of another chain, than was asked for."""
-
-    def outline(
-        self, answer: Answer, operation: str, reading: Reading | None, failure: str
-    ) -> Outline:
-        """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
-
-
-def _stranger(remote: Mapping[str, Any], host: str, key: Secret, max_body: int) -> ForeignDecoder:
+def _stranger(remote: Mapping[str, Any], host: str, key: Secret, max_body: int) -> Stranger:
     # The one import of client/remote: 3,000 lines that our own service does without.
     from nbext.client.remote.reading import Stranger
 
