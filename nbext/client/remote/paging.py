@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -25,67 +25,59 @@ from nbext.http.base_url import Origin
 from nbext.http.errors import one_line
 from nbext.http.transport import Call, Repeat
 
-MAX_PAGES, MAX_EMPTY, MAX_ROWS, MAX_WAYS = 10_000, 100, 20_000_000, 4
+MAX_PAGES, MAX_WAYS = 10_000, 4
 # Rows that are remembered, to know one that comes again.
 MOST_SEEN = 1_000_000
 UNPROVEN = "The service states neither its answer's length nor how many rows there are: its end cannot be verified."
 HALF = "The service does not state the length of its answer, and its last line has no end: its last value may be cut."
-_FULL = "The limit of {:,} rows is reached; the service has more."
 # What a service answers to a request that it does not take so: another method, place or name may do.
 _NOT_SO = (400, 404, 405, 410, 415, 422)
 
 
-@dataclass
 class Walk:
     """The pages of one answer. ``ask`` reads a request's answer, the ``origin`` says where a link may lead.
 
     ``counts`` are the rows that the description states, by where. ``cap`` bounds the bytes of all pages.
     """
 
-    ask: Callable[[Call], Any]
-    origin: Origin
-    profile: ForeignProfile
-    limit: int | None
-    counts: InitVar[Mapping[str, int]]
-    cap: int | None
-    # What came: rows, bytes, pages, the rows of the largest page, and the empty pages since the last one with rows.
-    _came: int = 0
-    _bytes: int = 0
-    _seen: int = 0
-    _most: int = 0
-    _empty: int = 0
-    _unproven: bool = False
-    _cut: bool = False
-    _ended: bool = False
-    # The number of the page, and of the first.
-    _number: int | None = None
-    _base: int = 1
-    # What led to this page, and what the page before said.
-    _way: Way | None = None
-    _before: Signs = field(default_factory=Signs)
-    _stated: dict[str, int] = field(default_factory=dict)
-    _unknown: dict[str, Any] = field(default_factory=dict)
-    _notes: list[str] = field(default_factory=list)
-    # Which kinds of tables came, the columns of the first, and which of them has addresses.
-    _kinds: set[str] = field(default_factory=set)
-    _columns: list[str] = field(default_factory=list)
-    _address_column: str | None = None
-    # What was asked for, and the pages and rows that came, to know one that comes again.
-    _asked: set[tuple[str, bytes | None]] = field(default_factory=set)
-    _prints: set[int] = field(default_factory=set)
-    _rows: set[int] = field(default_factory=set)
-
-    def __post_init__(self, counts: Mapping[str, int]) -> None:
-        self._place = f"remote.{self.profile.operation}"
-        self._stated = {path: n for path, n in counts.items() if not self.profile.silences(path)}
+    def __init__(
+        self,
+        ask: Callable[[Call], Any],
+        origin: Origin,
+        profile: ForeignProfile,
+        *,
+        limit: int | None,
+        counts: Mapping[str, int],
+        cap: int | None,
+    ) -> None:
+        self._ask, self._origin, self._profile = ask, origin, profile
+        self._limit, self._cap, self._place = limit, cap, f"remote.{profile.operation}"
+        self._stated = {path: n for path, n in counts.items() if not profile.silences(path)}
+        # What came: rows, bytes, pages, and the rows of the largest page.
+        self._came = self._bytes = self._seen = self._most = 0
+        self._unproven = self._cut = self._ended = False
+        # The page's number where the settings count pages, and the number of the first page.
+        self._number, self._base = 0, 1
+        # What led to this page, and what the page before said.
+        self._way: Way | None = None
+        self._before = Signs()
+        self._unknown, self._notes = dict[str, Any](), list[str]()
+        # Whether tables or records came, the columns of the first records, and which of them has addresses.
+        self._kinds, self._columns = set[bool](), list[str]()
+        self._wallets: str | None = None
+        # What was asked for, and the pages and rows that came, to know one that comes again.
+        self._asked = set[tuple[str, bytes | None]]()
+        self._prints, self._rows = set[int](), set[int]()
 
     def pages(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         """Yield the pages, the first one being read already; the next is asked for when it is wanted."""
-        if "total" in page.signs.nowhere:
+        signs = page.signs
+        if "total" in signs.nowhere:
             raise ProtocolError(f"{self._place}.paths.total leads to nothing in the answer.")
         self._notes = page.warnings
-        self._asked.add((self._address(call), call.body))
-        self._base = 0 if page.signs.page and page.signs.page[1] == 0 else 1
+        self._asked.add(self._mark(call))
+        if signs.page:
+            self._number, self._base = signs.page[1], min(signs.page[1], 1)
         self._repeats(page)
         yield from self._walk(page, call)
         if not self._kinds:
@@ -93,40 +85,33 @@ class Walk:
                 f"The service was asked for rows, and none of its {self._seen:,} pages has any."
             )
         self._check_end()
-        self._notes += unknown_notes(self._unknown, self.profile)
+        self._notes += unknown_notes(self._unknown, self._profile)
 
     def _walk(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         while True:
-            whole = self._count(page)
+            self._count(page)
             yield page
             for link in page.parts:
-                if not self._ended:
-                    yield from self._walk(*self._part(link, call))
-            self._ended = self._ended or not whole or self._is_full(page)
+                part = None if self._ended else self._next([link], page, call, more=True)
+                # A part has pages of its own.
+                self._way = None
+                yield from self._walk(*part) if part else ()
+            self._ended = self._ended or self._is_full(page)
             found = None if self._ended else self._following(page, call)
             if found is None:
                 return
             page, call = found
 
-    def _part(self, link: str, call: Call) -> tuple[ForeignPage, Call]:
-        """Return what a file holds that is a part of the rows."""
-        target = self.origin.follow(link, self._address(call))
-        asked = replace(call, method="GET", target=target, body=None)
-        if len(self._asked) > MAX_PAGES or (target, None) in self._asked:
-            raise self._circle()
-        self._asked.add((target, None))
-        found = self.ask(asked)
-        if self._repeats(found):
-            raise self._repeated([link])
-        return found, asked
-
     def _address(self, call: Call) -> str:
-        return call.target if "://" in call.target else self.origin.url + call.target
+        return call.target if "://" in call.target else self._origin.url + call.target
+
+    def _mark(self, call: Call) -> tuple[str, bytes | None]:
+        return self._address(call), call.body
 
     # -------------------------------------------------------------- one page
 
-    def _count(self, page: ForeignPage) -> bool:
-        """Count a page's rows and what it states; False where the limit cuts it."""
+    def _count(self, page: ForeignPage) -> None:
+        """Count a page's rows and what it states."""
         rows, signs = page.rows or 0, page.signs
         if page.warnings is not self._notes:
             self._notes += [note for note in page.warnings if note not in self._notes]
@@ -138,35 +123,28 @@ class Walk:
         self._unproven, self._cut = self._unproven or page.unproven, self._cut or page.cut
         self._bytes += page.size
         self._seen, self._most = self._seen + 1, max(self._most, rows)
-        self._empty = 0 if rows else self._empty + 1
-        if self.cap is not None and self._bytes > self.cap:
+        if self._cap is not None and self._bytes > self._cap:
             raise ResponseTooLarge(
-                f"The pages of the answer are larger than {self.cap / 1e6:,.0f} MB in all. "
+                f"The pages of the answer are larger than {self._cap / 1e6:,.0f} MB in all. "
                 "Raise the setting max_body_mb, or export to a file with to=."
             )
-        if self.cap is not None and self._came + rows > MAX_ROWS:
-            raise ResponseTooLarge(
-                f"The answer has more than {MAX_ROWS:,} rows. Export CSV to a file with to=."
-            )
         if not page.bare and not page.parts:
-            self._kinds.add("CSV" if page.table is not None else "JSON")
+            self._kinds.add(page.table is None)
         if len(self._kinds) > 1:
             raise ProtocolError("Some pages of the answer are CSV, and some are JSON.")
-        page.records = self._named(page)
+        if page.records:
+            page.records = self._named(page.records, unnamed=page.unnamed)
         self._count_stated(signs, rows)
-        before, self._came = self._came, self._came + rows
-        self._note_overlap(page)
-        if self._number is not None:
-            self._number += 1
-        elif signs.page:
-            self._number = signs.page[1]
-        if before and self.limit and self._came > self.limit:
-            keep, self._came = self.limit - before, self.limit
-            page.records = None if page.records is None else page.records[:keep]
-            page.table = None if page.table is None else page.table.slice(0, keep)
-            self._notes.append(_FULL.format(self.limit))
-            return False
-        return True
+        self._came += rows
+        # A row without an address may well be there twice.
+        now = {hash(text) for text in map(repr, _ends(page)) if "0x" in text}
+        if twice := len(now & self._rows):
+            self._notes.append(
+                f"Two pages overlap: {twice:,} rows came twice. The data may have moved between them, and others be "
+                "missing."
+            )
+        if len(self._rows) < MOST_SEEN:
+            self._rows |= now
 
     def _count_stated(self, signs: Signs, rows: int) -> None:
         # Totals change while data lives: the largest says how many rows there were. Each page's own count is no total.
@@ -179,52 +157,29 @@ class Walk:
         of_all = {path: n for path, n in signs.counts.items() if n != rows}
         self._stated = {path: n for path, n in stated.items() if path not in own} | of_all
 
-    def _named(self, page: ForeignPage) -> list[dict[str, Any]] | None:
-        """Return a page's records under the columns of the first, where it is lists without names: SQL by a cursor."""
-        if not page.records:
-            return page.records
-        found = list(page.records[0])
-        if not page.unnamed:
-            self._check_columns(page.records, found)
-        self._columns = self._columns or found
-        if not page.unnamed or found == self._columns:
-            return page.records
-        if len(found) != len(self._columns):
-            first = len(self._columns)
-            raise ProtocolError(
-                f"A page has {len(found)} columns without names, and the first page has {first}."
-            )
-        return [dict(zip(self._columns, row.values(), strict=True)) for row in page.records]
+    def _named(self, records: list[dict[str, Any]], *, unnamed: bool) -> list[dict[str, Any]]:
+        """Return a page's records under the columns of the first, where it is lists without names: SQL by a cursor.
 
-    def _check_columns(self, records: list[dict[str, Any]], found: list[str]) -> None:
-        """Refuse a page whose address is in another column than on the page before: its rows would be half empty."""
-        address = next((name for name in found if is_address(records[0][name])), None)
-        old = self._address_column
-        if old and address and old not in found and address not in self._columns:
-            before, now = one_line(old, length=40), one_line(address, length=40)
+        An error where the address is in another column than on the first page: the rows would be half empty.
+        """
+        first = records[0]
+        self._columns = self._columns or list(first)
+        if unnamed and len(first) == len(self._columns):
+            return [dict(zip(self._columns, row.values(), strict=True)) for row in records]
+        wallets = next((name for name in first if is_address(first[name])), None)
+        self._wallets = self._wallets or wallets
+        if wallets and self._wallets not in first and wallets not in self._columns:
+            before, now = one_line(self._wallets, length=40), one_line(wallets, length=40)
             raise ProtocolError(
                 f"After {self._came:,} rows the column {before!r} is called {now!r}."
             )
-        self._address_column = old or address
-
-    def _note_overlap(self, page: ForeignPage) -> None:
-        """Note rows that came before."""
-        # A row without an address may well be there twice.
-        texts = (repr(row) for rows in _ends(page) for row in rows)
-        now = {hash(text) for text in texts if "0x" in text}
-        if twice := len(now & self._rows):
-            self._notes.append(
-                f"Two pages overlap: {twice:,} rows came twice. The data may have moved between them, and others be "
-                "missing."
-            )
-        if len(self._rows) < MOST_SEEN:
-            self._rows |= now
+        return records
 
     def _repeats(self, page: ForeignPage) -> bool:
         """Say whether a page came before: its first and last rows are the same."""
         if not page.rows:
             return False
-        rows = [row for end in _ends(page) for row in end]
+        rows = _ends(page)
         addresses = [tuple(filter(is_address, row.values())) for row in rows]
         # Its wallets are as many as its rows, and so it is them: balances change from one request to the next.
         are_wallets = len(set(addresses)) == min(page.rows, len(rows)) > 1
@@ -235,10 +190,12 @@ class Walk:
 
     def _is_full(self, page: ForeignPage) -> bool:
         """Say whether the caller's limit is reached; a note says so where the service has more and no total."""
-        if not self.limit or self._came < self.limit:
+        if not self._limit or self._came < self._limit:
             return False
         if self._says_more(page) and (page.signs.ways or page.signs.go_on or self._is_reached()):
-            self._notes.append(_FULL.format(self.limit))
+            self._notes.append(
+                f"The limit of {self._limit:,} rows is reached; the service has more."
+            )
         return True
 
     # -------------------------------------------------------------- the next page
@@ -249,18 +206,18 @@ class Walk:
     def _says_more(self, page: ForeignPage) -> bool | None:
         """Say whether a sign says that there are more rows, or that there are none; None where nothing says either."""
         signs, rows = page.signs, page.rows or 0
-        is_counted, is_reached = bool(self._stated), self._is_reached()
+        is_counted = bool(self._stated)
         # A total that is the page's own size proves nothing where pages can be asked for.
-        is_numbered = signs.page or signs.offset or signs.size == rows or self.profile.style
+        is_numbered = signs.page or signs.offset or signs.size == rows or self._profile.style
         is_short = rows < (signs.size or 0) or (self._seen > 1 and rows < self._most)
+        links = [way for way in signs.ways if isinstance(way, str)]
         more: bool | None = None
-        if not is_reached or (signs.least is not None and self._came <= signs.least):
+        if not self._is_reached() or (signs.least is not None and self._came <= signs.least):
             more = True
         elif signs.go_on is not None:
             # A link to a next page outranks a field that says that there is none, until all rows came.
-            is_link = any(isinstance(way, str) for way in signs.ways)
-            more = None if is_link and not is_counted and rows else signs.go_on
-        elif any(isinstance(way, str) or not isinstance(self._way, str) for way in signs.ways):
+            more = None if links and not is_counted and rows else signs.go_on
+        elif links or (signs.ways and not isinstance(self._way, str)):
             # Where links lead, a cursor without one is no next page. One that leads on from an empty page has no end,
             # where all rows that there are came.
             leads = bool(rows) or not is_counted or self._seen < 2
@@ -269,8 +226,7 @@ class Walk:
         elif is_counted and self._seen > 1:
             more = False
         elif signs.pages is not None and (signs.page or not is_counted):
-            number = signs.page[1] - self._base + 1 if signs.page else self._seen
-            more = number < signs.pages
+            more = self._place_of(signs) < signs.pages
         elif (
             not rows
             or signs.ended
@@ -281,47 +237,41 @@ class Walk:
             more = False
         return more
 
+    def _place_of(self, signs: Signs) -> int:
+        """Return which page of all this is: the first is 1."""
+        return signs.page[1] - self._base + 1 if signs.page else self._seen
+
     def _ways(self, page: ForeignPage) -> list[Way]:
         """Return the ways to the next page, the likeliest first."""
-        signs, rows = page.signs, page.rows or 0
-        if self.profile.style in ("page", "offset") and rows:
-            numbers = [self._came] if self.profile.style == "offset" else self._page_numbers()
-            chosen: list[Way] = [
-                {self.profile.parameter or self.profile.style: str(n)} for n in numbers
+        signs, rows, style = page.signs, page.rows or 0, self._profile.style
+        if style in ("page", "offset") and rows:
+            # Nobody knows whether the first page was 0 or 1 until the page 1 is asked for: the next, or the same again.
+            numbers = [self._number + 1] if self._number else [1, 2]
+            name = self._profile.parameter or style
+            return [
+                *({name: str(n)} for n in ([self._came] if style == "offset" else numbers)),
+                *signs.ways,
             ]
-            return [*chosen, *signs.ways]
         links: list[Way] = [way for way in signs.ways if isinstance(way, str)]
-        queries = [
-            way for way in signs.ways if not isinstance(way, str) and not isinstance(self._way, str)
-        ]
+        queries = [way for way in signs.ways if not isinstance(way, str)]
+        if isinstance(self._way, str):
+            queries = []
         if not links and not queries and rows:
             queries = self._counted(signs, rows)
         # What worked for the last page comes first.
         queries.sort(key=lambda way: tuple(way) != tuple(self._way or ()))
         return [*links[:2], *queries][:MAX_WAYS]
 
-    def _page_numbers(self) -> list[int]:
-        """Return the numbers that the next page may have, where the settings say that pages are numbered.
-
-        Nobody knows whether the first one was 0 or 1 until the page 1 is asked for: it is the next, or the same again.
-        """
-        last = self._number or 0
-        is_known = self._number is not None and (self._base or self._seen > 1)
-        return [last + 1] if is_known else [last + 1, last + 2]
-
     def _counted(self, signs: Signs, rows: int) -> list[Mapping[str, str]]:
         """Return the ways by the number of the page, or of the row, that the answer states."""
-        if signs.page:
-            name, number = signs.page
-            is_plain = not re.match("current|number$", name, re.IGNORECASE)
-            every = (name, "page", name.replace("_", "-")) if is_plain else ("page",)
-            ways = [{one: str(number + 1)} for one in dict.fromkeys(every)]
-            # Counted from 0 in the answer, and from 1 in the question.
-            return [*ways, *([{every[0]: str(number + 2)}] if self._base == 0 else [])]
-        if signs.offset:
-            name, offset = signs.offset
-            return [{one: str(offset + rows)} for one in dict.fromkeys((name, "offset"))]
-        return []
+        name, number = signs.page or signs.offset or ("", 0)
+        if signs.offset and not signs.page:
+            return [{one: str(number + rows)} for one in dict.fromkeys((name, "offset"))]
+        is_plain = not re.match("current|number$", name, re.IGNORECASE)
+        every = (name, "page", name.replace("_", "-")) if is_plain else ("page",)
+        ways = [{one: str(number + 1)} for one in dict.fromkeys(every) if signs.page]
+        # Counted from 0 in the answer, and from 1 in the question.
+        return [*ways, *([{every[0]: str(number + 2)}] if self._base == 0 else [])]
 
     def _following(self, page: ForeignPage, call: Call) -> tuple[ForeignPage, Call] | None:
         """Return the next page by the first way that leads to one; None where this one is the last."""
@@ -330,75 +280,80 @@ class Walk:
         if not ways:
             self._end(page, more)
             return None
-        if len(self._asked) > MAX_PAGES or self._empty > MAX_EMPTY:
-            raise ProtocolError(
-                f"The pages of the answer do not end: {len(self._asked):,} came, with {self._came:,} rows."
-            )
+        return self._next(ways, page, call, more=more)
+
+    def _next(
+        self, ways: Sequence[Way], page: ForeignPage, call: Call, *, more: bool | None
+    ) -> tuple[ForeignPage, Call] | None:
+        """Return the page that the first of some ways leads to; None where there is none, and nothing says ``more``."""
         calls = [(way, one) for way in ways for one in self._calls(call, way)]
-        new = [
-            (way, one) for way, one in calls if (self._address(one), one.body) not in self._asked
-        ]
-        if not new:
-            if calls and not page.rows and not page.signs.go_on:
-                return None
-            if calls:
-                raise self._circle()
-            raise ProtocolError(
-                f"Only the first {self._came:,} rows came, and the others have no address. If the query may run again "
-                f"for each page, say it with `%nbext set remote.idempotent true`. {self._lines()}"
+        if not calls:
+            raise self._missing(
+                "the others have no address. If the query may run again for each page, say it with "
+                "`%nbext set remote.idempotent true`."
             )
+        new = [(way, one) for way, one in calls if self._mark(one) not in self._asked]
+        if not new and not page.rows and not page.parts and not page.signs.go_on:
+            return None
+        if not new or len(self._asked) > MAX_PAGES:
+            raise self._missing("the pages of the answer do not end, or lead in a circle.")
         refusal: ApiError | None = None
         for way, asked in new:
-            self._asked.add((self._address(asked), asked.body))
+            self._asked.add(self._mark(asked))
             try:
-                found = self.ask(asked)
+                found = self._ask(asked)
             except ApiError as error:
                 if error.status not in _NOT_SO:
                     raise
                 refusal = error
                 continue
-            if self._repeats(found):
-                refusal = None
-                continue
-            self._check_number(page, found, way)
-            asked_for = "" if isinstance(way, str) else next(iter(way.values()))
-            if self.profile.style == "page" and asked_for.isdecimal():
-                # The number that was asked for: an answer may count its pages otherwise.
-                self._number = int(asked_for) - 1
-            self._way, self._before = way, page.signs
-            return found, asked
+            if not self._repeats(found):
+                self._check_number(page, found, way)
+                asked_for = "" if isinstance(way, str) else next(iter(way.values()))
+                if self._profile.style == "page" and asked_for.isdecimal():
+                    # The number that was asked for: an answer may count its pages otherwise.
+                    self._number = int(asked_for)
+                self._way, self._before = way, page.signs
+                return found, asked
+            refusal = None
         self._refuse(ways, more, refusal)
         return None
 
-    def _refuse(self, ways: list[Way], more: bool | None, refusal: ApiError | None) -> None:
+    def _refuse(self, ways: Sequence[Way], more: bool | None, refusal: ApiError | None) -> None:
         """Raise the error of a next page that is not to be had, unless nothing says that there is one."""
-        counted = self.profile.style in ("page", "offset")
-        if more is None and (self._stated or (counted and isinstance(refusal, NotFound))):
+        last = {
+            name: way[name] for way in ways if not isinstance(way, str) for name in list(way)[:1]
+        }
+        named = [one_line(name, length=40) for name in last]
+        is_counted = any(map(str.isdigit, last.values()))
+        if more is None and (self._stated or (is_counted and isinstance(refusal, NotFound))):
             # Some services have no page after the last one, and say so with a 404.
-            last = next((way for way in ways[::-1] if not isinstance(way, str)), {})
-            asked = ", ".join(
-                f"{one_line(name, length=40)} {last[name]}" for name in list(last)[:1]
-            )
+            asked = f"{named[-1]} {last[named[-1]]}"
             says = f"answers {refusal.status}" if refusal else "sends the same page again"
             self._notes.append(
-                f"Nothing proves that the {self._came:,} rows are all: asked for {asked or 'the next page'}, the "
+                f"Nothing proves that the {self._came:,} rows are all: asked for {asked}, the "
                 f"service {says}. There may be more."
             )
         elif refusal is None:
-            raise self._repeated(ways)
-        elif self._is_reached() or not counted:
+            reads = f" The service may not read {' or '.join(map(repr, named))}." if named else ""
+            # Who sends a cursor counts no pages.
+            others = f" {self._lines()}" if is_counted or not named else ""
+            raise ProtocolError(
+                f"The same page came twice, after {self._came:,} rows.{reads} Set the name that it reads: "
+                f'`%nbext set {self._place}.paging.parameter = "..."`.{others}'
+            )
+        else:
             raise refusal
 
     def _end(self, page: ForeignPage, more: bool | None) -> None:
         """Note or refuse an end that no sign proves."""
-        signs = page.signs
+        signs, number = page.signs, self._place_of(page.signs)
         if more and self._is_reached():
             hints = ", ".join(one_line(path, length=60) for path in signs.hints[:3])
-            raise ProtocolError(
-                f"Only the first {self._came:,} rows came: {hints or 'its page, which is full'} says that they are not "
-                f"all, but not how to ask for the others. {self._lines(signs.hints[:3])}"
+            raise self._missing(
+                f"{hints or 'its page, which is full'} says that they are not all, but not how to ask for the others.",
+                signs.hints[:3],
             )
-        number = self._seen if signs.page is None else signs.page[1] - self._base + 1
         if not self._stated and number < (signs.pages or 0):
             self._notes.append(
                 f"The service states {signs.pages:,} pages, and says after {number:,} that there are no more."
@@ -417,38 +372,38 @@ class Walk:
         """Return the requests that a way may mean: a search's next page may be asked for in its body or its query."""
         url = self._address(call)
         # A segment is not run again for each page, unless the settings allow it; a search may be.
-        again = call.method == "POST" and call.repeat is Repeat.ALWAYS and call.body is not None
+        again = call.method == "POST" and call.repeat is Repeat.ALWAYS
         # Another page is another question: under the same key it would get the same answer.
         headers = {name: text for name, text in call.headers.items() if name != IDEMPOTENCY_HEADER}
+        target = self._origin.follow(way, url) if isinstance(way, str) else with_query(url, way)
+        posted = replace(call, target=target, headers=headers)
         if isinstance(way, str):
-            target = self.origin.follow(way, url)
-            posted = [replace(call, target=target, headers=headers)] if again else []
-            return [replace(call, method="GET", target=target, body=None), *posted]
-        in_query = replace(call, target=with_query(url, way), headers=headers)
-        if call.method == "GET":
-            return [in_query]
-        if not again:
-            return []
+            got = replace(call, method="GET", target=target, body=None)
+            return [got, *([posted] if again else [])]
+        if call.method == "GET" or not again:
+            return [posted] if call.method == "GET" else []
         body = json.loads(call.body or b"{}")
         for name, value in way.items():
             place, (*outer, inner) = body, name.split(".")
             for one in outer:
                 place = place.setdefault(one, {})
             place[inner] = int(value) if value.isdigit() and len(value) < 10 else value
-        return [replace(call, body=json.dumps(body).encode(), headers=headers), in_query]
+        return [replace(call, body=json.dumps(body).encode(), headers=headers), posted]
 
     def _check_number(self, page: ForeignPage, found: ForeignPage, way: Way) -> None:
         before, now = page.signs, found.signs
         if isinstance(way, str) or before.ways:
             return
-        pairs = [(before.page, now.page, 1), (before.offset, now.offset, page.rows or 0)]
-        for one, other, step in pairs:
+        for one, other, step in (
+            (before.page, now.page, 1),
+            (before.offset, now.offset, page.rows or 0),
+        ):
             # What does not change is no number of a page to who has set how pages are asked for.
-            constant = self.profile.style and one and other and one[1] == other[1]
-            if one and other and other[1] != one[1] + step and not constant:
-                raise ProtocolError(
-                    f"After {one_line(one[0], length=40)} {one[1]:,} the service sent {other[1]:,}: "
-                    f"rows between would be missing. {self._lines()}"
+            is_constant = self._profile.style and one and other and one[1] == other[1]
+            if one and other and other[1] != one[1] + step and not is_constant:
+                raise self._missing(
+                    f"after {one_line(one[0], length=40)} {one[1]:,} the service sent {other[1]:,}: rows between would "
+                    "be missing."
                 )
 
     # -------------------------------------------------------------- errors
@@ -459,7 +414,7 @@ class Walk:
         TruncatedResponse where the body may have ended early, and looks so.
         """
         for path, expected in self._stated.items():
-            by_limit = self.limit is not None and self._came == min(self.limit, expected)
+            by_limit = self._limit is not None and self._came == min(self._limit, expected)
             if self._came != expected and (path == "returned" or not by_limit):
                 raise ProtocolError(
                     f"The service states {expected:,} rows, but {self._came:,} came ({one_line(path, length=60)}). "
@@ -480,35 +435,22 @@ class Walk:
             f"({self._place}.paging.parameter is its name), or where the next one begins with "
             f"{self._place}.paths.next. "
         )
-        known = f"{_known(self.profile, fields)} says that it does not matter." if fields else ""
+        known = f"{_known(self._profile, fields)} says that it does not matter." if fields else ""
         return f"{paged if more else ''}{known}".strip()
 
-    def _circle(self) -> ProtocolError:
+    def _missing(self, why: str, fields: Sequence[str] = ()) -> ProtocolError:
         return ProtocolError(
-            f"The pages of the answer lead in a circle after {self._came:,} rows. {self._lines()}"
-        )
-
-    def _repeated(self, ways: list[Way]) -> ProtocolError:
-        first = {
-            name: way[name] for way in ways if not isinstance(way, str) for name in list(way)[:1]
-        }
-        named = " or ".join(repr(one_line(name, length=40)) for name in first)
-        asked = f" The service may not read {named}." if named else ""
-        # Who sends a cursor counts no pages.
-        others = "" if first and not any(map(str.isdigit, first.values())) else f" {self._lines()}"
-        return ProtocolError(
-            f"The same page came twice, after {self._came:,} rows.{asked} Set the name that it reads: "
-            f'`%nbext set {self._place}.paging.parameter = "..."`.{others}'
+            f"Only the first {self._came:,} rows came: {why} {self._lines(fields)}"
         )
 
 
-def _ends(page: ForeignPage) -> list[list[dict[str, Any]]]:
+def _ends(page: ForeignPage) -> list[dict[str, Any]]:
     """Return the first and the last rows of a page."""
     if page.table is None:
         records = page.records or []
-        return [records[:500], records[-500:]]
+        return [*records[:500], *records[-500:]]
     last = page.table.slice(max(0, page.table.num_rows - 500))
-    return [page.table.slice(0, 500).to_pylist(), last.to_pylist()]
+    return [*page.table.slice(0, 500).to_pylist(), *last.to_pylist()]
 
 
 def unknown_notes(
