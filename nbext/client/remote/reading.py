@@ -36,6 +36,7 @@ from nbext.client.remote.paging import Walk, unknown_notes
 from nbext.client.remote.profile import OPERATIONS, ForeignProfile, ambiguous, with_profile
 from nbext.client.remote.signs import signs_of
 from nbext.client.remote.status import (
+    ENDED_BADLY,
     error_in,
     error_in_rows,
     prose_in,
@@ -53,10 +54,6 @@ from nbext.http.errors import of_problem, one_line, redacted, words
 from nbext.http.transport import Call
 from nbext.settings import Secret
 
-# Names of a contract's fields, ours and theirs: an object without one is no record.
-_KNOWN_FIELDS: Final = names(*(f"same.{field}" for field in vocabulary()["same"])) | {
-    bare(field) for fields in (TOKEN_FIELDS, NFT_FIELDS) for field in fields
-}
 NO_PROFILE: Final = ForeignProfile({})
 _METADATA: Final = {
     "token": TOKEN_FIELDS,
@@ -103,10 +100,7 @@ class Stranger:
         page = decoded(source, want, profile)
         if warning := came.headers.get("Warning"):
             page.warnings.append(one_line(warning, self._key, 300))
-        if profile.columns:
-            page.types = {
-                profile.columns.get(name, name): kind for name, kind in page.types.items()
-            }
+        page.types = {profile.columns.get(name, name): kind for name, kind in page.types.items()}
         fields = _METADATA.get(operation, {})
         if page.records is not None and (profile.columns or fields):
             page.records = [to_ours(profile.renamed(record), fields) for record in page.records]
@@ -127,24 +121,12 @@ class Stranger:
         self,
         read: Callable[[Call], Reading],
         origin: Origin,
-        page: Reading,
+        page: Any,
         call: Call,
-        *,
-        limit: int | None,
-        counts: Mapping[str, int],
-        cap: int | None,
+        **bounds: Any,
     ) -> Iterator[ForeignPage]:
         """Yield an answer's pages, the first one being read already; an error, where not all rows can be asked for."""
-        assert isinstance(page, ForeignPage)
-        walk = Walk(
-            read,
-            origin,
-            self._profiles[call.operation],
-            limit=limit,
-            counts=counts,
-            cap=cap,
-        )
-        return walk.pages(page, call)
+        return Walk(read, origin, self._profiles[call.operation], **bounds).pages(page, call)
 
     def refuse_other(self, record: Mapping[str, Any], chain: str, address: str) -> None:
         """Refuse a record that says, wherever it does, that it is of another contract or chain than was asked for."""
@@ -235,12 +217,11 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         page.document = tables.unlisted(page.document)
     _raise_error(page, answer.status, want, profile, key)
     if want is Want.RECORD and not page.empty:
-        record = tables.the_record(page.document, profile.find("rows", page.document))
-        if answer.status == 202 or _KNOWN_FIELDS.isdisjoint(map(bare, record)):
-            raise ProtocolError(
-                f"Expected one record, but the answer is {tables.kind_of(record, key)}, with no field of a contract."
-            )
-        page.records = [record]
+        if answer.status == 202:
+            raise ProtocolError("The service has accepted the question, but has no record yet.")
+        # A path that was set for segments leads to nothing here: the record is where it always is.
+        chosen = profile.find("rows", page.document)
+        page.records = [tables.the_record(page.document if chosen is None else chosen)]
         # Of a record only notes are signs: how old it is, which of a hundred is said once, and warnings.
         notes = signs_of(page.document, {}, None, profile).notes
         page.warnings += [one_line(note.partition(" = ")[0], key, 300) for note in notes]
@@ -292,29 +273,31 @@ def _receipt(answer: Answer, profile: ForeignProfile, key: Secret | None) -> For
     document = page.document
     if isinstance(document, list) and len(document) == 1:
         document = document[0]
+    fields = list(fields_of(places(document)))
+    refused = [
+        said(document) or f"{path} says that it was not taken"
+        for path, name, value in fields
+        if _is_refused(name, value)
+    ]
     if isinstance(document, str):
         title = re.search(r"<(?:title|h1)[^>]*>([^<]{1,200})", document, re.IGNORECASE)
         text = title[1] if title else document
-        is_login = title and re.search(r"\b(log|sign)\s?(in|on)\b", text, re.IGNORECASE)
-        if _SAYS_ERROR.search(text[:200]) or is_login or _WALL.search(document):
-            raise _error(text, key, answer.status)
-        if state_of(text) is not State.COMPLETED:
+        if _SAYS_ERROR.search(text[:200]) or _WALL.search(document):
+            refused = [text]
+        elif state_of(text) is not State.COMPLETED:
             kind = "a page of HTML" if title else "a text"
             page.warnings.append(f"The receipt is {kind}: {one_line(text, key, 80)}")
     elif isinstance(document, bool | int) and document <= 0:
-        raise _error(str(document).lower(), key, answer.status)
-    elif isinstance(document, dict) and (message := words(document)):
+        refused = [str(document).lower()]
+    elif message := words(document):
         # Whether it was taken is for people to read: "already exists" may be both.
         page.warnings.append(f"The service says: {one_line(message, key, 200)}")
-    fields = list(fields_of(places(document)))
-    if refused := [path for path, name, value in fields if _is_refused(name, value)]:
-        raise _error(
-            said(document) or f"{refused[0]} says that it was not taken", key, answer.status
-        )
+    if refused:
+        raise _error(refused[0], key, answer.status)
     _raise_error(page, answer.status, Want.RECEIPT, profile, key)
     chosen = profile.find("status", document, answer.headers)
     word, state = status_of(document, chosen, profile.state_of)
-    if state in (State.FAILED, State.CANCELLED, State.EXPIRED):
+    if state in ENDED_BADLY:
         raise _error(said(document) or word, key, answer.status)
     delivered = next((truth_of(value) for _, name, value in fields if name == "delivered"), None)
     page.document = {"status": word, "delivered": delivered}
@@ -323,7 +306,7 @@ def _receipt(answer: Answer, profile: ForeignProfile, key: Secret | None) -> For
 
 _SAYS_ERROR = re.compile(
     r"\A\W*[45][0-9][0-9]\b|\b(err|error|reject(ed|ion)|too many|exceeded|false|fail(ed|ure)?|(in|not )valid|"
-    r"bad request|denied|forbidden|unauthori[sz]ed|not found|unavailable|sorry)\b",
+    r"bad request|denied|forbidden|unauthori[sz]ed|not found|unavailable|sorry|(log|sign)\s?(in|on))\b",
     re.IGNORECASE,
 )
 # A page that is shown in place of an answer.
@@ -469,24 +452,17 @@ def _with_last_row(found: tables.FoundTable, document: Any, key: Secret | None) 
     rows, said_last = found.records, dict[str, Any]()
     for place, other in ((-1, 0), (0, -1)):
         row = rows[place] if rows else {}
-        names, others = (
-            {bare(name) for name in row},
-            rows[other].keys() if len(rows) > 1 else set[str](),
-        )
-        addressed = any(is_address(rows[other][name]) for name in others - row.keys())
+        others = rows[other].keys() if len(rows) > 1 else set[str]()
         alone = not row.keys() & others
-        about = place == -1 and names <= _OF_ROWS and alone
+        addressed = any(is_address(rows[other][name]) for name in others - row.keys())
         odd = len(rows) > 2 and (alone or (addressed and row.keys() - others))
-        wallet = any(map(is_address, row.values()))
-        if 0 < len(names) <= 8 and (about or (odd and not wallet)):
+        about = alone and _OF_ROWS.issuperset(map(bare, row))
+        if 0 < len(row) <= 8 and (about or (odd and not any(map(is_address, row.values())))):
             said_last |= rows.pop(place)
     if not said_last:
         return document
-    _, state = status_of(said_last, None, state_of)
-    text = error_in(said_last)
-    if not text and state not in (None, State.RUNNING, State.COMPLETED):
-        text = said(said_last) or "it failed"
-    if text:
+    word, state = status_of(said_last, None, state_of)
+    if text := error_in(said_last) or (word if state in ENDED_BADLY else None):
         raise _error(text, key)
     return {**(document if isinstance(document, dict) else {}), **said_last}
 
@@ -507,11 +483,6 @@ def _parts(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | No
     # Beside rows such a list is of something else.
     if any(one.records and one.source is not source for one in tables.tables(page.document)):
         return None
-    away = next((link for link in links if not re.match(r"(https?:/)?/|\?", link)), None)
-    if away is not None:
-        raise ProtocolError(
-            f"The rows are in files such as {one_line(away, length=80)}, which nbext cannot ask for."
-        )
     page.parts = links
     # What objects say beside their links is read as other signs: {"url": ..., "rows": 15}.
     return tables.FoundTable(path, [], source=None if isinstance(source[0], Mapping) else source)

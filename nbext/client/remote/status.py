@@ -183,7 +183,7 @@ def status_of(
     flagged = next((one for one in _FLAGS if one in flags), None)
     shares = {_share(name, value) for name, value in pairs}
     ends = [value for name, value in pairs if name in _ENDS]
-    if state not in _ENDED_BADLY and flagged is not None:
+    if state not in ENDED_BADLY and flagged is not None:
         state = flagged
     elif State.RUNNING in shares and (state is None or is_calls):
         state = State.RUNNING
@@ -195,7 +195,7 @@ def status_of(
     return word, state
 
 
-_ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
+ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
 _OF_TRUTH = {True: State.COMPLETED, False: State.RUNNING}
 
 
