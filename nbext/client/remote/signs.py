@@ -43,24 +43,19 @@ _KINDS = [(kind, like(f"signs.{kind}")) for kind in vocabulary()["signs"]]
 _ABOUT, _ABOUT_LIKE, _BACK = names("about"), like("about_like"), like("back_like")
 _HARMLESS_PLACES, _NO_HEADER = like("harmless_places_like"), like("no_header_like")
 _OF_TOTAL = frozenset(("value", "relation", "count", "total", "all"))
-# "1-10 of 25", "page 1 of 3", part-1-of-3.csv.
-_OF = re.compile(
-    r"\D{0,40}[0-9][0-9,]*\s*(?:-|–|to)\s*[0-9][0-9,]*\s*(?:of|/)\s*([0-9][0-9,]*)\D{0,40}"
-)
-_PAGE_OF = re.compile(r"(?:page\s*)?([0-9]{1,9})\s*(?:of|/)\s*([0-9]{1,9})", re.IGNORECASE)
 _PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNORECASE)
 _RANGE = re.compile(r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)\s*")
 _LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
-# What a text says where rows are missing: a remark, and a word under a name that is harmless otherwise.
-_CUT = re.compile(
-    r"truncat|only the (first|top|last)|limited to|partial|incomplete|omitted|not all|capped|exceed|free (plan|tier)|"
-    r"upgrade|more (rows|results|than)|sampled?\b|stale|out of date|deprecat",
-    re.IGNORECASE,
-)
+# What a value says where rows are missing, under a name that is harmless otherwise.
 _A_PART = re.compile(
-    r"\b(partial\w*|sampled?|truncated|incomplete|stale)\b|\b(first|only)\s+[0-9]+\b|[0-9]\s+of\s+[0-9]",
+    r"\b(partial\w*|sampled?|truncat\w*|incomplete|omitted|capped|stale|deprecated|upgrade|free (plan|tier))\b|"
+    r"\b(first|only|limited to)\s+(the )?[0-9]|[0-9]\s+of\s+[0-9]|more (rows|results|than)|not all|out of date|exceed",
     re.IGNORECASE,
 )
+# Kinds of what leads to the next page.
+_LEADING = ("next", "cursor", "parameters")
+_OF_PAGES = ("pagination", "paging", "cursors")
+_PLAIN = (str, int, Decimal, float)
 
 
 @lru_cache(4096)
@@ -81,11 +76,15 @@ def signs_of(
     found.unknown = {
         path: value for path, value in found.unknown.items() if not profile.is_known(path, value)
     }
-    total = number_of(profile.find("total", document, headers))
-    chosen = _chosen_ways(profile.find("next", document, headers), profile.style)
-    if total is not None:
-        found.totals["remote.paths.total"] = total
-    if chosen:
+    total, after = (profile.find(name, document, headers) for name in ("total", "next"))
+    if number_of(total) is not None:
+        found.totals["remote.paths.total"] = number_of(total) or 0
+    is_cursor = profile.style == "cursor" and isinstance(after, str | int)
+    if chosen := (
+        [{"cursor": str(after)}]
+        if after and is_cursor
+        else _ways("cursor", "cursor", after or None)
+    ):
         found.ways, found.chosen = chosen, True
         found.hints.append("remote.paths.next")
     if profile.parameter:
@@ -96,7 +95,7 @@ def signs_of(
             else {profile.parameter: next(iter(way.values()))}
             for way in found.ways
         ]
-    nothing = {"total": total is None, "next": not chosen}
+    nothing = {"total": number_of(total) is None, "next": not chosen}
     found.nowhere = [name for name, is_so in nothing.items() if is_so and name in profile.users]
     return found
 
@@ -113,7 +112,7 @@ def _places(document: Any, rows: Any) -> Iterator[tuple[str, Mapping[str, Any], 
     def enter(path: str, name: str, value: Any) -> bool:
         plain, here = bare(name), path_to(path, name)
         holds = holder.startswith(f"{here}.")
-        is_about = plain in _ABOUT or plain in WRAPPERS or _ABOUT_LIKE.fullmatch(plain) is not None
+        is_about = plain in _ABOUT | WRAPPERS or _ABOUT_LIKE.fullmatch(plain) is not None
         about[here] = about[path] and (is_about or holds)
         return value is not rows and bool(value) and (plain not in ECHOES or holds)
 
@@ -153,57 +152,64 @@ class _Reader:
                 continue
             kind = _kind_beside(plain, value, holder, place, numbers)
             if kind in _LEADING:
-                is_read = self._next(here, name, value, holder, about)
-            elif about:
-                is_read = self._about(kind, here, name, value)
-            else:
+                is_read = self._leads(here, name, value, holder, about)
+            elif plain == "failed" and holder.endswith("shards") and number_of(value):
                 # Elasticsearch: what these parts of the index hold is missing.
-                lost = plain == "failed" and holder.endswith("shards") and bool(number_of(value))
-                is_read = lost and self._say(here, True)
-            says_something = (value or value is False) and value != "0"
-            if not is_read and isinstance(value, _PLAIN) and says_something:
-                harmless = _is_harmless(path, plain) or says_whole(plain, value)
-                if not harmless or _A_PART.search(str(value)[:1000]):
-                    self.found.unknown[here] = value
+                is_read = self._say(here, True)
+            else:
+                is_read = about and self._about(kind, here, name, value)
+            is_odd = (
+                not (_kind(plain) == "harmless" or plain in ECHOES or says_whole(plain, value))
+                and not _HARMLESS_PLACES.fullmatch(holder)
+            ) or _A_PART.search(str(value)[:1000])
+            says_something = isinstance(value, _PLAIN) and (value or value is False)
+            if not is_read and is_odd and says_something and value != "0":
+                self.found.unknown[here] = value
+
+    def _leads(self, here: str, name: str, value: Any, holder: str, about: bool) -> bool:
+        """Take what a field says that may lead to the next page, and say whether that is understood."""
+        plain, truth = bare(name), truth_of(value)
+        if truth is not None:
+            return "next" in plain and self._say(here, truth)
+        ways = _ways(plain, name, value, holder)
+        if ways and (about or "next" in plain):
+            self.found.ways += ways
+            self.found.hints.append(here)
+            return True
+        if about and isinstance(value, Mapping) and any(value.values()):
+            # DynamoDB's key of the last row: it says that there are more, and no query takes it.
+            return self._say(here, True)
+        # Some services end with -1.
+        return isinstance(value, int) and value < 0
 
     def _about(self, kind: str, here: str, name: str, value: Any) -> bool:
         """Take what a field about the answer says, and say whether that is understood."""
-        found, plain, truth = self.found, bare(name), truth_of(value)
-        text = value if isinstance(value, str) else ""
-        ranged, paged = _OF.fullmatch(text), _PAGE_OF.fullmatch(text.strip())
-        if plain.startswith("next") and kind != "no_page":
+        found, truth = self.found, truth_of(value)
+        if bare(name).startswith("next") and kind != "no_page":
             # Nobody knows this one, but it says that something follows.
             return self._say(here, True)
-        if truth is not None:
+        if kind == "stale":
+            if value and value != "0" and truth is not False:
+                found.notes.append(f"The data may be old: {here} = {value_shown(value)}.")
+        elif kind == "warning" and isinstance(value, str):
+            found.notes.append(value)
+        elif truth is not None:
             # That an answer is not cut says nothing of pages.
             if kind in ("more", "last") or (kind == "cut" and truth):
                 self._say(here, truth is (kind != "last"))
-            if kind == "stale" and truth:
-                found.notes.append(f"The data may be old: {here} = true.")
-            return kind in ("more", "cut", "last", "stale")
-        if text and (kind == "warning" or (kind == "remark" and _CUT.search(text))):
-            found.notes.append(text)
-        elif ranged:
-            found.totals[here] = int(ranged[1].replace(",", ""))
-        elif kind == "page" and paged:
-            found.page, found.pages = (name, int(paged[1])), int(paged[2])
-        elif kind == "stale" and value:
-            found.notes.append(f"The data may be old: {here} = {value_shown(value)}.")
+            return kind in ("more", "cut", "last")
         else:
-            return kind in ("of total", "stale") or self._number(kind, here, name, value)
+            return kind == "of total" or self._number(kind, here, name, value)
         return True
 
     def _number(self, kind: str, here: str, name: str, value: Any) -> bool:
-        """Take a number of rows or of pages, or a share of them."""
-        found, plain = self.found, bare(name)
+        """Take a number of rows or of pages."""
+        found = self.found
         number, is_least = _total(value) if kind == "total" else (number_of(value), False)
-        is_share = kind == "share" and isinstance(value, int | Decimal) and 0 <= value <= 1
-        # HTTP's own number for a part.
-        is_part = number == 206 and plain in ("status", "statuscode", "code", "httpstatus")
-        if is_part or (is_share and value != 1) or (kind in ("rest", "cut") and number):
+        if number is None or number < 0:
+            return False
+        if kind in ("rest", "cut") and number:
             return self._say(here, True)
-        if number is None or number < 0 or kind in ("share", "rest"):
-            return is_share or (kind == "rest" and number == 0)
         if is_least:
             found.least = number
             found.hints.append(here)
@@ -212,7 +218,7 @@ class _Reader:
             found.totals |= {here: number} if number else {}
         elif kind == "count":
             found.counts[here] = number
-        elif plain == "size" and not self._of_page:
+        elif bare(name) == "size" and not self._of_page:
             # Without rows there is no page: it may be how many wallets a segment has.
             return False
         elif kind in ("page", "offset", "pages", "size") and getattr(found, kind) is None:
@@ -231,21 +237,6 @@ class _Reader:
         self.found.hints += [path] if more else []
         return True
 
-    def _next(self, path: str, name: str, value: Any, holder: str, about: bool) -> bool:
-        plain, truth = bare(name), truth_of(value)
-        if truth is not None:
-            return "next" in plain and self._say(path, truth)
-        ways = _ways(plain, name, value, holder)
-        if ways and (about or "next" in plain):
-            self.found.ways += ways
-            self.found.hints.append(path)
-            return True
-        if about and not ways and isinstance(value, Mapping) and any(value.values()):
-            # DynamoDB's key of the last row: it says that there are more, and no query takes it.
-            return self._say(path, True)
-        # Some services end with -1.
-        return isinstance(value, int) and value < 0
-
     def _list(self, here: str, plain: str, items: list[Any], about: bool) -> None:
         kind, found = _kind(plain), self.found
         most = 100_000 if kind == "division" else 50
@@ -262,10 +253,8 @@ class _Reader:
                 found.totals[here] = sum(filter(None, counts))
         elif about and len(items) == 1 == len(objects) and plain in _ABOUT:
             self.place(here, items[0], about)
-        elif about and kind in ("warning", "remark"):
-            texts = [one for one in items[:20] if isinstance(one, str | dict)]
-            said = [text for text in map(words, texts) if text]
-            found.notes += [text for text in said if kind == "warning" or _CUT.search(text)]
+        elif about and kind == "warning":
+            found.notes += [text for text in map(words, items[:20]) if text]
         if len(items) <= 50 and not any(
             is_address(one) for each in objects[:3] for one in each.values()
         ):
@@ -274,8 +263,7 @@ class _Reader:
                     self._states(f"{here}[{number}].{name}", each[name])
         # A list of more values is data.
         is_short = 0 < len(items) <= 5 and all(isinstance(one, _PLAIN) for one in items)
-        path = here.rpartition(".")[0]
-        if is_short and plain not in NOT_ROWS and not _is_harmless(path, plain):
+        if is_short and plain not in NOT_ROWS | ECHOES and kind != "harmless":
             found.unknown[here] = items
 
     def headers(self, headers: Mapping[str, str]) -> None:
@@ -295,8 +283,6 @@ class _Reader:
         if ranged := _RANGE.fullmatch(headers.get("Content-Range", "")):
             found.offset = ("offset", int(ranged[1]))
             found.totals |= {} if ranged[2] == "*" else {"Content-Range": int(ranged[2])}
-        if age := number_of(headers.get("Age")):
-            found.notes.append(f"The data may be old: Age = {age}.")
         for name, value in list(headers.items())[:200]:
             plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
             if value.startswith("{") and "pagination" in plain:
@@ -316,13 +302,12 @@ def _kind_beside(
     plain: str, value: Any, holder: str, place: Mapping[str, Any], numbers: set[str]
 ) -> str:
     """Return what a field says where it is: some names do so beside certain others alone."""
-    kind, is_number = _kind(plain), number_of(value) is not None
+    kind, is_number, is_link = _kind(plain), number_of(value) is not None, _is_link(value)
     if kind == "cursor":
         # "after" is a cursor where "before" is another, or among what is said of pages: elsewhere it is a date.
         of_pages = plain != "after" or "before" in place or holder in _OF_PAGES
         kind = "cursor" if of_pages and not _BACK.fullmatch(plain) else ""
-        kind = kind or ("next" if plain == "after" and _is_link(value) else "")
-    elif kind == "more" and _is_link(value):
+    if is_link and (kind == "more" or plain == "after"):
         kind = "next"
     elif kind == "offset" and isinstance(value, str) and not is_number:
         # A number of rows, or whatever is to be sent back under that name.
@@ -338,38 +323,23 @@ def _kind_beside(
     return kind
 
 
-_PLAIN = (str, int, Decimal, float)
-_OF_PAGES = ("pagination", "paging", "cursors")
-# Kinds of what leads to the next page.
-_LEADING = ("next", "cursor", "parameters")
-
-
-def _is_harmless(path: str, plain: str) -> bool:
-    """Say whether a field beside the rows, as its name and the object around it are, says nothing of more rows."""
-    around = bare(path.rpartition(".")[2])
-    return (
-        _kind(plain) == "harmless"
-        or plain in ECHOES
-        or _HARMLESS_PLACES.fullmatch(around) is not None
-    )
-
-
 def _is_sign(plain: str) -> bool:
     """Say whether a header of that name speaks of rows or pages, whatever is in front of the name."""
     kind = _kind(plain)
-    if kind == "cursor":
-        return plain != "after" and not _BACK.fullmatch(plain)
-    return kind in ("more", "cut", "pages", "parameters") or (
-        kind in ("next", "total") and plain not in ("of", "found", "total")
+    return (
+        kind in ("more", "cut", "pages", "parameters", "next", "total", "cursor", "stale")
+        and plain not in ("of", "found", "total", "after")
+        and not _BACK.fullmatch(plain)
     )
 
 
 def _ways(plain: str, name: str, value: Any, holder: str = "") -> list[Way]:
+    """Return the ways that a value means: an address, parameters, the number of a page, or a cursor."""
     if isinstance(value, Mapping):
         return _in_an_object(value)
     number = number_of(value)
     named_link = "link" in plain or plain.endswith(("url", "uri", "href"))
-    if isinstance(value, str) and ((_is_link(value) and number is None) or named_link):
+    if isinstance(value, str) and (_is_link(value) or named_link):
         return [value]
     of_page = "page" in plain or plain.endswith("next")
     if number is not None and of_page and not re.search("token|key", plain):
@@ -379,20 +349,18 @@ def _ways(plain: str, name: str, value: Any, holder: str = "") -> list[Way]:
 
 
 def _in_an_object(value: Mapping[str, Any]) -> list[Way]:
-    texts = {key: item for key, item in value.items() if isinstance(item, str)}
-    if link := first_named(texts, ("href", "url", "uri", "link")):
+    """Return the way in an object: a link, or all that is to be asked with (Blockscout, MediaWiki)."""
+    some = {key: item for key, item in list(value.items())[:50] if item is not None}
+    link = first_named(some, ("href", "url", "uri", "link"))
+    if isinstance(link, str):
         return [link]
-    inner = next((key for key in ("cursor", "after", "token") if key in texts), None)
-    if inner and len(value) <= 2:
-        return _asked_with(inner, value[inner])
     query = {
         key: json.dumps(item) if isinstance(item, bool) else str(item)
-        for key, item in list(value.items())[:50]
+        for key, item in some.items()
         if isinstance(item, str | int)
     }
-    # Blockscout, MediaWiki: an object of what to ask with, and of nothing but texts and numbers.
-    is_whole = len(query) == sum(item is not None for item in value.values())
-    return [query] if query and is_whole else []
+    # Nothing but texts and numbers.
+    return [query] if query and len(query) == len(some) else []
 
 
 def _is_link(value: Any) -> bool:
@@ -410,7 +378,7 @@ _ASKED_WITH = {
 }
 
 
-def _asked_with(name: str, value: str, holder: str = "") -> list[Way]:
+def _asked_with(name: str, value: str, holder: str) -> list[Way]:
     """Return the names under which a cursor may be sent back, the likeliest first; a wrong one repeats its page."""
     plain = bare(name)
     # X-Next-Cursor, x-ms-continuation: the header's own beginning is no part of the name.
@@ -423,15 +391,6 @@ def _asked_with(name: str, value: str, holder: str = "") -> list[Way]:
     first, *others = _ASKED_WITH.get(plain, ("",))
     every = dict.fromkeys([first, *likely, *others, "cursor"])
     return [{candidate: value} for candidate in every if candidate]
-
-
-def _chosen_ways(value: Any, style: str | None) -> list[Way]:
-    """Return the ways that the value at paths.next, or in the header that is set, means."""
-    if value in (None, "", False):
-        return []
-    if isinstance(value, str | int) and style in ("url", "cursor"):
-        return [str(value)] if style == "url" else _asked_with("cursor", str(value))
-    return _ways("cursor", "cursor", value)
 
 
 def _total(value: Any) -> tuple[int | None, bool]:

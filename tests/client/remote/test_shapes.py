@@ -631,9 +631,6 @@ HONEST: dict[str, Style] = {
         csv_of(FIRST) + b"Total,25\n", content_type="text/csv"
     ),
     "a sum as the last row": simply([*FIRST, {"address": "Total", "n": 25}]),
-    "showing": simply({"rows": FIRST, "showing": "1-10 of 25"}),
-    "page 1 of 3": simply({"rows": FIRST, "page": "1 of 3"}),
-    "page 1/3": simply({"rows": FIRST, "page": "1/3"}),
     "batches": simply({"rows": FIRST, "batch": 1, "batches": 3}),
     "total_chunks": simply({"rows": FIRST, "chunk": 0, "total_chunks": 3}),
     "partition_count": simply({"rows": FIRST, "partition": 1, "partition_count": 3}),
@@ -645,7 +642,6 @@ HONEST: dict[str, Style] = {
     "is_final_page": simply({"rows": FIRST, "is_final_page": False}),
     "exhausted": simply({"rows": FIRST, "exhausted": False}),
     "no_more_results": simply({"rows": FIRST, "no_more_results": False}),
-    "coverage": simply({"rows": FIRST, "coverage": 0.4}),
     "X-Pagination-Total-Count": simply(FIRST, **{"X-Pagination-Total-Count": "25"}),
     "a part that says that there are more": lambda _query, request: reply(
         {"rows": FIRST, "has_more": True} if "files" in request.path else ["/files/0", "/files/1"]
@@ -690,6 +686,11 @@ NOTED: dict[str, tuple[Style, str]] = {
         simply({"rows": FIRST, "left": 15, "id": "abc", "took": 3}),
         "does not understand: left = 15. If",
     ),
+    "showing": (simply({"rows": FIRST, "showing": "1-10 of 25"}), "showing = '1-10 of 25'"),
+    "page 1 of 3": (simply({"rows": FIRST, "page": "1 of 3"}), "page = '1 of 3'"),
+    "page 1/3": (simply({"rows": FIRST, "page": "1/3"}), "page = '1/3'"),
+    "coverage": (simply({"rows": FIRST, "coverage": 0.4}), "coverage = 0.4"),
+    "code 206 in a body": (simply({"code": 206, "rows": FIRST}), "code = 206"),
     "a word": (simply({"rows": FIRST, "quality": "partial"}), "quality = 'partial'"),
     "a truth": (simply({"rows": FIRST, "allRows": False}), "allRows = false"),
     "a list": (simply({"rows": FIRST, "search_after": ["x", 9]}), "search_after = ['x', 9]"),
@@ -790,7 +791,6 @@ HONEST |= {
         {"rows": [{"wallet": row["address"], "n": row["n"]} for row in ROWS[10:]]}
     ),
     "status 429 in a body": simply({"status": 429, "rows": []}),
-    "code 206 in a body": simply({"code": 206, "rows": FIRST}),
     "CSV, its header again": lambda _query, _request: reply(
         csv_of(FIRST) + csv_of(part(10)), **CSV_TEXT
     ),

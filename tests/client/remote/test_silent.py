@@ -249,7 +249,7 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
         [{}],
         "cached_at",
     ),
-    "Age": (simply({"rows": FIRST}, Age="86400"), [{}], "Age = 86400"),
+    "Age": (simply({"rows": FIRST}, Age="86400"), [{}], "age = '86400'"),
     **{
         f"a link called {name}": (links_called(name), [{}], WHOLE)
         for name in ("more", "older", "after")
@@ -334,7 +334,7 @@ def test_what_headers_say_holds_for_rows_of_every_format_and_wherever_they_go(se
             "X-Total-Count: 25": ERROR,
             "X-Truncated: true": ERROR,
             "X-Total-Pages: 3": ERROR,
-            "Age: 86400": "Age = 86400",
+            "Age: 86400": "age = '86400'",
             "X-Clipped: yes": "clipped = 'yes'",
         }.items(),
         (None, "rows.csv", "rows.parquet"),
