@@ -79,12 +79,10 @@ def signs_of(
     total, after = (profile.find(name, document, headers) for name in ("total", "next"))
     if number_of(total) is not None:
         found.totals["remote.paths.total"] = number_of(total) or 0
-    is_cursor = profile.style == "cursor" and isinstance(after, str | int)
-    if chosen := (
-        [{"cursor": str(after)}]
-        if after and is_cursor
-        else _ways("cursor", "cursor", after or None)
-    ):
+    chosen = _ways("cursor", "cursor", after or None)
+    if after and profile.style == "cursor" and isinstance(after, str | int):
+        chosen = [{"cursor": str(after)}]
+    if chosen:
         found.ways, found.chosen = chosen, True
         found.hints.append("remote.paths.next")
     if profile.parameter:
