@@ -7,9 +7,20 @@ const { Button, Field, focusHeld } = await import("../../nbext/notebook/views/fo
 const { Link } = await import("../../nbext/notebook/views/link.js");
 
 const HOSTILE = `<img src=x onerror="window.pwned = 1">`;
-const SHOWN = { label: "Name", value: "", choices: [], help: "help", width: "1px", required: true, placeholder: "", error: "" };
+const SHOWN = {
+  label: "Name",
+  value: "",
+  choices: [],
+  help: "help",
+  width: "1px",
+  required: true,
+  placeholder: "",
+  error: "",
+};
 // jsdom lays nothing out.
-window.HTMLElement.prototype.getClientRects = function () { return { length: this.closest("[hidden]") ? 0 : 1 }; };
+window.HTMLElement.prototype.getClientRects = function () {
+  return { length: this.closest("[hidden]") ? 0 : 1 };
+};
 
 test("a stranger's text is a text node, an attribute or a value, and never markup", () => {
   const made = h("div", { title: HOSTILE }, HOSTILE, h("input", { value: HOSTILE }));
@@ -33,7 +44,10 @@ test("a field that is wrong says so to screen readers, and its help comes back w
   const model = new Model();
   const field = new Field(new Link(model, () => {}), 7, SHOWN);
   const input = field.el.querySelector("input");
-  const told = () => ["aria-invalid", "aria-required", "role"].map((name) => (name === "role" ? field.below : input).getAttribute(name));
+  const told = () =>
+    ["aria-invalid", "aria-required", "role"].map((name) =>
+      (name === "role" ? field.below : input).getAttribute(name),
+    );
   assert.deepEqual([told(), field.below.textContent], [[null, "true", null], "help"]);
   field.update({ error: "no" });
   assert.deepEqual([told(), field.below.textContent], [["true", "true", "alert"], "no"]);
@@ -43,17 +57,25 @@ test("a field that is wrong says so to screen readers, and its help comes back w
   input.value = "typed";
   input.dispatchEvent(new window.Event("input"));
   input.dispatchEvent(new window.KeyboardEvent("keydown", { key: "Enter" }));
-  assert.deepEqual(model.said(), [{ value: "typed", op: "typed", part: 7 }, { op: "enter", part: 7 }]);
+  assert.deepEqual(model.said(), [
+    { value: "typed", op: "typed", part: 7 },
+    { op: "enter", part: 7 },
+  ]);
 });
 
 test("a button that is switched off hands the focus to what is next to it", () => {
   const link = new Link(new Model(), () => {});
-  const [run, stop] = ["Run", "Cancel"].map((label, id) => new Button(link, id, { label, classes: "", disabled: false }));
+  const [run, stop] = ["Run", "Cancel"].map(
+    (label, id) => new Button(link, id, { label, classes: "", disabled: false }),
+  );
   const box = h("div", null, h("div", { class: "nbext-row" }, run.el, stop.el));
   document.body.replaceChildren(box);
   run.el.focus();
   focusHeld(box, () => run.update({ disabled: true }));
   assert.equal(document.activeElement, stop.el);
-  focusHeld(box, () => { run.update({ disabled: false }); stop.update({ hidden: true }); });
+  focusHeld(box, () => {
+    run.update({ disabled: false });
+    stop.update({ hidden: true });
+  });
   assert.equal(document.activeElement, run.el);
 });

@@ -16,7 +16,10 @@ test("what is typed is sent once typing pauses, and before anything else", () =>
   link.later("field", () => link.send(1, "typed", { value: "ap" }));
   assert.deepEqual(model.said(), []);
   link.send(2, "press");
-  assert.deepEqual(model.said(), [{ value: "ap", op: "typed", part: 1 }, { op: "press", part: 2 }]);
+  assert.deepEqual(model.said(), [
+    { value: "ap", op: "typed", part: 1 },
+    { op: "press", part: 2 },
+  ]);
   link.flush();
   assert.equal(model.sent.length, 2);
   link.end();

@@ -16,7 +16,11 @@ const settled = async () => {
 
 function tableOf(columns) {
   const source = new ArraySource(
-    Array.from({ length: columns }, (_, at) => ({ name: `c${at}`, kind: "number", texts: `${at}\x7f2\x7f30` })),
+    Array.from({ length: columns }, (_, at) => ({
+      name: `c${at}`,
+      kind: "number",
+      texts: `${at}\x7f2\x7f30`,
+    })),
     3,
   );
   const asked = [];
@@ -35,7 +39,10 @@ test("of two hundred columns those in sight are drawn and summed up, and each ag
   await settled();
   const drawn = table.el.querySelectorAll("[role=columnheader]").length;
   assert.ok(drawn > 3 && drawn < 12, String(drawn));
-  assert.deepEqual(asked, Array.from({ length: drawn }, (_, at) => at));
+  assert.deepEqual(
+    asked,
+    Array.from({ length: drawn }, (_, at) => at),
+  );
   table.sort(1, false);
   await settled();
   assert.deepEqual(asked.slice(drawn), asked.slice(0, drawn));
@@ -44,12 +51,21 @@ test("of two hundred columns those in sight are drawn and summed up, and each ag
 test("what is brushed over stays whole and looks so, and the others narrow, whatever is sorted or resized, until it is cleared", async () => {
   const { table } = tableOf(4);
   await settled();
-  const heads = () => table.heads.map(({ el, bars }) => [el.classList.contains("nbt-filtered"), bars.querySelectorAll(".nbt-bar").length, bars.querySelectorAll(".nbt-brushed").length]);
+  const heads = () =>
+    table.heads.map(({ el, bars }) => [
+      el.classList.contains("nbt-filtered"),
+      bars.querySelectorAll(".nbt-bar").length,
+      bars.querySelectorAll(".nbt-brushed").length,
+    ]);
   const shown = () => table.el.querySelectorAll("[role=row]").length - 1;
   const whole = heads();
   assert.deepEqual(whole[1], [false, 7, 0]);
   table.asked.filters[1] = { min: "2", max: "< 30" };
-  for (const change of [() => table.renew(), () => table.sort(0, false), () => table.resize(table.heads[1], 300)]) {
+  for (const change of [
+    () => table.renew(),
+    () => table.sort(0, false),
+    () => table.resize(table.heads[1], 300),
+  ]) {
     change();
     await settled();
     assert.deepEqual([heads()[1], heads()[0][1], shown()], [[true, 7, 6], 1, 1]);
@@ -73,5 +89,6 @@ test("a bar looks brushed over where the filter takes something of what it count
     [{ min: "1", max: "2" }, {}, false],
     [{}, { min: "1" }, false],
   ];
-  for (const [bar, filter, taken] of cases) assert.equal(isTaken(bar, filter), taken, JSON.stringify([bar, filter]));
+  for (const [bar, filter, taken] of cases)
+    assert.equal(isTaken(bar, filter), taken, JSON.stringify([bar, filter]));
 });

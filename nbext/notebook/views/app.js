@@ -12,7 +12,19 @@ import { LinkedTable } from "./table.js";
 /** @typedef {import("./link.js").Part} Part */
 
 /** @type {Record<string, new (link: Link, id: number, shown: Message, make: (shown: Message) => Part) => Part>} */
-const KINDS = { form: Form, group: Group, html: Html, status: Status, field: Field, button: Button, bar: Bar, results: Results, lines: Lines, table: LinkedTable, chart: Chart };
+const KINDS = {
+  form: Form,
+  group: Group,
+  html: Html,
+  status: Status,
+  field: Field,
+  button: Button,
+  bar: Bar,
+  results: Results,
+  lines: Lines,
+  table: LinkedTable,
+  chart: Chart,
+};
 const WAITS = "A cell is running; waiting for it.";
 
 /** @param {{ model: import("@anywidget/types").AnyModel<any>, el: HTMLElement, css: string }} widget */
@@ -20,7 +32,9 @@ export function mount({ model, el, css }) {
   // Else a letter on a button is a command of the notebook.
   const box = h("div", { class: "nbext-view", "data-lm-suppress-shortcuts": "true" });
   const waits = h("div", { class: "nbext-note nbext-waits", role: "status" });
-  const link = new Link(model, (waiting) => { waits.textContent = waiting ? WAITS : ""; });
+  const link = new Link(model, (waiting) => {
+    waits.textContent = waiting ? WAITS : "";
+  });
   /** @param {Message} shown @returns {Part} */
   const make = (shown) => {
     const part = new KINDS[shown.kind](link, shown.id, shown, make);

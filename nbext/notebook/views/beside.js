@@ -19,16 +19,38 @@ export class Beside {
     this.notes = h("div", { class: "nbext-note" });
     this.error = h("div", { class: "nbext-error", role: "alert", id: unique("nbl") });
     this.json = h("textarea", {
-      class: "nbl-json", spellcheck: "false", rows: 6, "aria-label": "The conditions as JSON",
-      oninput: () => page.link.later("json", () => page.send("json", { id: 0, value: this.json.value }), TYPING),
-      onblur: () => { page.link.flush(); this.draw(page.shown.tree); },
+      class: "nbl-json",
+      spellcheck: "false",
+      rows: 6,
+      "aria-label": "The conditions as JSON",
+      oninput: () =>
+        page.link.later("json", () => page.send("json", { id: 0, value: this.json.value }), TYPING),
+      onblur: () => {
+        page.link.flush();
+        this.draw(page.shown.tree);
+      },
     });
     this.said = h("span", { class: "nbext-note", role: "status" });
     const insert = () => page.send("insert", { here: page.link.inserter(page.el) !== null });
-    this.el = h("div", { class: "nbl-beside" }, h("div", { class: "nbl-total" }, this.total, this.seconds, " ", this.stop), this.funnel, this.sample, this.notes,
-      h("div", { class: "nbext-label" }, "JSON"), this.json, this.error,
-      h("div", { class: "nbext-actions" }, press("Copy JSON", () => this.copy(this.json.value)), page.shown.spec.magics && press("Copy cell", () => this.copy(page.shown.tree.cell)),
-        page.shown.spec.cells && press("Insert cell", insert, { class: "nbext-button nbext-insert" }), this.said));
+    this.el = h(
+      "div",
+      { class: "nbl-beside" },
+      h("div", { class: "nbl-total" }, this.total, this.seconds, " ", this.stop),
+      this.funnel,
+      this.sample,
+      this.notes,
+      h("div", { class: "nbext-label" }, "JSON"),
+      this.json,
+      this.error,
+      h(
+        "div",
+        { class: "nbext-actions" },
+        press("Copy JSON", () => this.copy(this.json.value)),
+        page.shown.spec.magics && press("Copy cell", () => this.copy(page.shown.tree.cell)),
+        page.shown.spec.cells && press("Insert cell", insert, { class: "nbext-button nbext-insert" }),
+        this.said,
+      ),
+    );
   }
 
   /** @param {any} tree */
@@ -42,20 +64,41 @@ export class Beside {
 
   /** @param {any} counted */
   count({ matched, stale, text: said, act, steps = [], sample = [], notes = [] }) {
-    const inside = typeof matched !== "number" ? [] : [h("span", { class: stale ? "nbext-old" : "nbext-big" }, count(matched)),
-      stale ? " before the change. " : matched === 1 ? " wallet matches" : " wallets match"];
+    const inside =
+      typeof matched !== "number"
+        ? []
+        : [
+            h("span", { class: stale ? "nbext-old" : "nbext-big" }, count(matched)),
+            stale ? " before the change. " : matched === 1 ? " wallet matches" : " wallets match",
+          ];
     this.total.replaceChildren(...inside, ...(said ? [h("span", { class: "nbext-note" }, said)] : []));
     this.wait(act || "");
     const head = HEADS.map((one, at) => h("th", { scope: "col", class: at ? "nbext-number" : null }, one));
-    const rows = steps.map((/** @type {any} */ step) => h("tr", null,
-      h("td", { title: step.label }, h("div", { class: "nbl-step" }, step.label), h("div", { class: "nbext-bar", style: `width: ${Math.max(1, 100 * step.share)}%` })),
-      ...[step.alone, step.removes, step.remaining].map((number) => h("td", { class: "nbext-number" }, number))));
+    const rows = steps.map((/** @type {any} */ step) =>
+      h(
+        "tr",
+        null,
+        h(
+          "td",
+          { title: step.label },
+          h("div", { class: "nbl-step" }, step.label),
+          h("div", { class: "nbext-bar", style: `width: ${Math.max(1, 100 * step.share)}%` }),
+        ),
+        ...[step.alone, step.removes, step.remaining].map((number) =>
+          h("td", { class: "nbext-number" }, number),
+        ),
+      ),
+    );
     this.funnel.hidden = rows.length < 2;
     this.funnel.replaceChildren(h("thead", null, h("tr", null, ...head)), h("tbody", null, ...rows));
     // Of the conditions that are shown, and of no earlier ones.
     const wallets = stale ? [] : sample;
-    const short = (/** @type {string} */ one) => (one.length > 20 ? `${one.slice(0, 8)}…${one.slice(-6)}` : one);
-    this.sample.replaceChildren(...(wallets.length ? ["Such as"] : []), ...wallets.map((/** @type {string} */ one) => h("code", { title: one }, short(one))));
+    const short = (/** @type {string} */ one) =>
+      one.length > 20 ? `${one.slice(0, 8)}…${one.slice(-6)}` : one;
+    this.sample.replaceChildren(
+      ...(wallets.length ? ["Such as"] : []),
+      ...wallets.map((/** @type {string} */ one) => h("code", { title: one }, short(one))),
+    );
     this.notes.replaceChildren(...notes.map((/** @type {string} */ note) => h("div", null, note)));
   }
 

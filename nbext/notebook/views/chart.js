@@ -5,7 +5,19 @@ import { h, put, text } from "./dom.js";
 /** @typedef {import("./link.js").Message} Message */
 
 // What a picture is drawn of. Anything else that a text could become is left out.
-const SHAPES = ["svg", "g", "path", "text", "tspan", "line", "defs", "linearGradient", "stop", "clipPath", "rect"];
+const SHAPES = [
+  "svg",
+  "g",
+  "path",
+  "text",
+  "tspan",
+  "line",
+  "defs",
+  "linearGradient",
+  "stop",
+  "clipPath",
+  "rect",
+];
 const ARROWS = /** @type {Record<string, [number, number]>} */ ({
   ArrowRight: [1, 0],
   ArrowLeft: [-1, 0],
@@ -15,10 +27,14 @@ const ARROWS = /** @type {Record<string, [number, number]>} */ ({
 
 /** @param {string} svg @returns {Element} */
 function picture(svg) {
-  const drawn = document.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true);
+  const drawn = document.importNode(
+    new DOMParser().parseFromString(svg, "image/svg+xml").documentElement,
+    true,
+  );
   for (const one of drawn.querySelectorAll("*")) {
     if (!SHAPES.includes(one.tagName)) one.remove();
-    for (const { name } of [...one.attributes]) if (/^(on|aria|role)|href/i.test(name)) one.removeAttribute(name);
+    for (const { name } of [...one.attributes])
+      if (/^(on|aria|role)|href/i.test(name)) one.removeAttribute(name);
   }
   // Each mark says what it shows; loose numbers and names would only repeat it.
   for (const one of drawn.querySelectorAll("text, line")) put(one, "aria-hidden", "true");
@@ -49,7 +65,12 @@ export class Chart {
     }
     put(this.marks[0] ?? drawn, "tabindex", 0);
     this.note = h("div", { class: "nbext-note", "aria-hidden": "true" }, "\u00a0");
-    this.el = h("div", { class: "nbext-chart" }, h("div", { role: "group", "aria-label": title }, drawn), this.note);
+    this.el = h(
+      "div",
+      { class: "nbext-chart" },
+      h("div", { role: "group", "aria-label": title }, drawn),
+      this.note,
+    );
     this.el.addEventListener("keydown", (event) => this.key(event));
     requestAnimationFrame(() => fit(/** @type {SVGGraphicsElement} */ (drawn)));
   }

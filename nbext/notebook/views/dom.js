@@ -15,11 +15,16 @@ let made = 0;
 export function h(tag, props, ...inside) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
-    if (typeof value === "function") element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
+    if (typeof value === "function")
+      element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
     else if (PROPERTIES.includes(name)) Object.assign(element, { [name]: value });
     else put(element, name, value);
   }
-  element.append(.../** @type {(string | Node)[]} */ (inside.filter((one) => one !== null && one !== undefined && one !== false)));
+  element.append(
+    .../** @type {(string | Node)[]} */ (
+      inside.filter((one) => one !== null && one !== undefined && one !== false)
+    ),
+  );
   return element;
 }
 
@@ -41,11 +46,14 @@ export function text(element, said) {
 export function fill(parent, wanted) {
   const held = new Set(wanted);
   for (const child of [...parent.children]) if (!held.has(child)) child.remove();
-  wanted.forEach((child, at) => { if (parent.children[at] !== child) parent.insertBefore(child, parent.children[at] ?? null); });
+  wanted.forEach((child, at) => {
+    if (parent.children[at] !== child) parent.insertBefore(child, parent.children[at] ?? null);
+  });
 }
 
 /** A button. @param {string} label @param {(event: Event) => void} act @param {Props} [props] */
-export const press = (label, act, props) => h("button", { type: "button", class: "nbext-button", ...props, onclick: act }, label);
+export const press = (label, act, props) =>
+  h("button", { type: "button", class: "nbext-button", ...props, onclick: act }, label);
 
 /** @param {number} number */
 export const count = (number) => number.toLocaleString("en");
@@ -54,12 +62,21 @@ export const count = (number) => number.toLocaleString("en");
 export const unique = (prefix) => `${prefix}-${made++}`;
 
 /** The element that has the focus, also where a front end draws in a shadow root. @param {Element} el */
-export const active = (el) => /** @type {HTMLElement | null} */ (/** @type {Document | ShadowRoot} */ (el.getRootNode()).activeElement ?? null);
+export const active = (el) =>
+  /** @type {HTMLElement | null} */ (
+    /** @type {Document | ShadowRoot} */ (el.getRootNode()).activeElement ?? null
+  );
 
 /** Whether an element can have the focus. @param {HTMLElement} one */
-export const usable = (one) => one.isConnected && !(/** @type {HTMLButtonElement} */ (one).disabled) && one.getClientRects().length > 0;
+export const usable = (one) =>
+  one.isConnected && !(/** @type {HTMLButtonElement} */ (one).disabled) && one.getClientRects().length > 0;
 
 /** @param {string} what @returns {Promise<boolean>} whether this page may copy */
 export function copied(what) {
-  return navigator.clipboard ? navigator.clipboard.writeText(what).then(() => true, () => false) : Promise.resolve(false);
+  return navigator.clipboard
+    ? navigator.clipboard.writeText(what).then(
+        () => true,
+        () => false,
+      )
+    : Promise.resolve(false);
 }

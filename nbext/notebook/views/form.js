@@ -21,7 +21,10 @@ export class Group {
 
   /** @param {Message[]} members */
   members(members) {
-    fill(this.inside, members.map((one) => (this.link.parts.get(one.id) ?? this.make(one)).el));
+    fill(
+      this.inside,
+      members.map((one) => (this.link.parts.get(one.id) ?? this.make(one)).el),
+    );
   }
 
   /** @param {Message} changes */
@@ -36,8 +39,11 @@ export class Form extends Group {
   constructor(link, id, shown, make) {
     super(link, id, { ...shown, members: [] }, make);
     this.inside = h("div");
-    this.el.append(h("div", { class: "nbext-title", role: "heading", "aria-level": 2 }, shown.title),
-      h("div", { class: "nbext-note nbext-hint" }, shown.hint), this.inside);
+    this.el.append(
+      h("div", { class: "nbext-title", role: "heading", "aria-level": 2 }, shown.title),
+      h("div", { class: "nbext-note nbext-hint" }, shown.hint),
+      this.inside,
+    );
     this.members(shown.members);
   }
 }
@@ -81,7 +87,11 @@ export class Status {
     const began = performance.now();
     clearInterval(this.clock);
     text(this.seconds, "");
-    if (runs) this.clock = window.setInterval(() => text(this.seconds, `${Math.floor((performance.now() - began) / 1000)} s`), 1000);
+    if (runs)
+      this.clock = window.setInterval(
+        () => text(this.seconds, `${Math.floor((performance.now() - began) / 1000)} s`),
+        1000,
+      );
   }
 
   end() {
@@ -132,27 +142,43 @@ export class Field {
     this.help = shown.help ?? "";
     const check = typeof shown.value === "boolean";
     const below = unique("nbext-below");
-    this.input = shown.choices.length ? this.choices(shown.choices) : h("input", {
-      type: check ? "checkbox" : "text", placeholder: shown.placeholder, autocomplete: "off", spellcheck: "false",
-      "aria-required": shown.required ? "true" : null, onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
-      oninput: () => (check ? this.sent() : link.later(`${id}`, () => this.sent())),
-    });
+    this.input = shown.choices.length
+      ? this.choices(shown.choices)
+      : h("input", {
+          type: check ? "checkbox" : "text",
+          placeholder: shown.placeholder,
+          autocomplete: "off",
+          spellcheck: "false",
+          "aria-required": shown.required ? "true" : null,
+          onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+          oninput: () => (check ? this.sent() : link.later(`${id}`, () => this.sent())),
+        });
     this.below = h("div", { id: below });
     put(this.input, "aria-describedby", below);
     const label = h("span", null, shown.label);
     const inside = check ? [this.input, label] : [label, this.input];
-    this.el = h("div", { class: "nbext-field", style: `width: ${shown.width}` },
-      h("label", { class: check ? "nbext-check" : "nbext-labelled" }, ...inside), this.below);
+    this.el = h(
+      "div",
+      { class: "nbext-field", style: `width: ${shown.width}` },
+      h("label", { class: check ? "nbext-check" : "nbext-labelled" }, ...inside),
+      this.below,
+    );
     this.update(shown);
   }
 
   /** @param {[string, string][]} choices */
   choices(choices) {
-    return h("select", { onchange: () => this.sent() }, ...choices.map(([said, value]) => h("option", { value }, said)));
+    return h(
+      "select",
+      { onchange: () => this.sent() },
+      ...choices.map(([said, value]) => h("option", { value }, said)),
+    );
   }
 
   get value() {
-    return this.input.type === "checkbox" ? /** @type {HTMLInputElement} */ (this.input).checked : this.input.value;
+    return this.input.type === "checkbox"
+      ? /** @type {HTMLInputElement} */ (this.input).checked
+      : this.input.value;
   }
 
   sent() {
@@ -166,7 +192,10 @@ export class Field {
 
   /** @param {Message} changes */
   update(changes) {
-    if ("value" in changes && changes.value !== this.value) Object.assign(this.input, { [typeof changes.value === "boolean" ? "checked" : "value"]: changes.value });
+    if ("value" in changes && changes.value !== this.value)
+      Object.assign(this.input, {
+        [typeof changes.value === "boolean" ? "checked" : "value"]: changes.value,
+      });
     if ("error" in changes) {
       const { error } = changes;
       text(this.below, error || this.help);
@@ -195,5 +224,7 @@ export function focusHeld(el, change) {
   change();
   if (!held || !el.contains(row ?? null) || usable(held)) return;
   const near = [...(row?.querySelectorAll("button") ?? []), ...el.querySelectorAll(FOCUSABLE)];
-  /** @type {HTMLElement | undefined} */ (near.find((one) => usable(/** @type {HTMLElement} */ (one))))?.focus();
+  /** @type {HTMLElement | undefined} */ (
+    near.find((one) => usable(/** @type {HTMLElement} */ (one)))
+  )?.focus();
 }

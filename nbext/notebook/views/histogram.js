@@ -10,7 +10,12 @@ const MOST = 24; // up to so many whole numbers get a bar each
 const BINS = 10;
 
 /** @param {string} low @param {string} high */
-const between = (low, high) => ({ name: `${shortText(Number(low))} to ${shortText(Number(high))}`, count: 0, min: low, max: `< ${high}` });
+const between = (low, high) => ({
+  name: `${shortText(Number(low))} to ${shortText(Number(high))}`,
+  count: 0,
+  min: low,
+  max: `< ${high}`,
+});
 
 /** @param {number[]} values  finite numbers @returns {Bar[]} */
 export function bins(values) {
@@ -23,14 +28,24 @@ export function bins(values) {
     if (whole && value !== Math.floor(value)) whole = false;
   }
   if (whole && most - least < MOST) {
-    const bars = Array.from({ length: most - least + 1 }, (_, at) => ({ name: grouped(String(least + at)), count: 0, min: String(least + at), max: String(least + at) }));
+    const bars = Array.from({ length: most - least + 1 }, (_, at) => ({
+      name: grouped(String(least + at)),
+      count: 0,
+      min: String(least + at),
+      max: String(least + at),
+    }));
     for (const value of values) bars[value - least].count++;
     return bars;
   }
   const width = most / BINS - least / BINS;
-  if (width < 1e-300) return [{ name: shortText(least), count: values.length, min: String(least), max: String(least) }];
+  if (width < 1e-300)
+    return [{ name: shortText(least), count: values.length, min: String(least), max: String(least) }];
   let positive = 0;
-  for (const value of values) if (value > 0) { positive++; if (value < most / 10) small++; }
+  for (const value of values)
+    if (value > 0) {
+      positive++;
+      if (value < most / 10) small++;
+    }
   // Drawn so, numbers that are spread evenly would look as if they grew: only where equal bins would be one alone.
   const wide = least >= 0 && most / 1000 >= above && small / positive > 0.8;
   const written = wide ? powers(above, most) : steps(least, most, width);
@@ -52,7 +67,8 @@ export function bins(values) {
 function powers(above, most) {
   const [first, last] = [Math.floor(Math.log10(above)), Math.floor(Math.log10(most)) + 1];
   const written = [];
-  for (let power = first; power < last; power++) for (const step of last - first <= 4 ? [1, 2, 5] : [1]) written.push(`${step}e${power}`);
+  for (let power = first; power < last; power++)
+    for (const step of last - first <= 4 ? [1, 2, 5] : [1]) written.push(`${step}e${power}`);
   return [...written, `1e${last}`];
 }
 
@@ -73,15 +89,24 @@ function place(edges, value) {
 
 /** Whether bars grow, which a reader has to be told. @param {Bar[]} bars */
 export function grows(bars) {
-  const [last = 0, before = 0] = bars.slice(-2).reverse().map(({ min, max }) => Number((max ?? "").replace("< ", "")) - Number(min));
+  const [last = 0, before = 0] = bars
+    .slice(-2)
+    .reverse()
+    .map(({ min, max }) => Number((max ?? "").replace("< ", "")) - Number(min));
   return last > 1.5 * before && before > 0;
 }
 
 /** Whether a filter takes something of what a bar counts. @param {Bar} bar @param {Bounds} filter */
 export function isTaken({ text, min, max }, filter) {
   if (text !== undefined || min === undefined) return text !== undefined && text === filter.text;
-  const number = (/** @type {string} */ bound) => (/\d-\d\d-/.test(bound) ? Date.parse(bound.replace(/^<\s*/, "")) : Number(bound.replaceAll(/[<,_\s]/g, "")));
-  const isBelow = (/** @type {string | undefined} */ end, /** @type {string | undefined} */ start) => Boolean(end && start && (number(end) < number(start) || (end.startsWith("<") && number(end) === number(start))));
+  const number = (/** @type {string} */ bound) =>
+    /\d-\d\d-/.test(bound)
+      ? Date.parse(bound.replace(/^<\s*/, ""))
+      : Number(bound.replaceAll(/[<,_\s]/g, ""));
+  const isBelow = (/** @type {string | undefined} */ end, /** @type {string | undefined} */ start) =>
+    Boolean(
+      end && start && (number(end) < number(start) || (end.startsWith("<") && number(end) === number(start))),
+    );
   return Boolean(filter.min || filter.max) && !isBelow(max, filter.min) && !isBelow(filter.max, min);
 }
 
@@ -99,18 +124,47 @@ export function histogram(bars, held, filter) {
     const inner = h("i", null);
     const lies = named && !isMissing;
     inner.style[lies ? "width" : "height"] = `${number ? Math.max(6, (100 * number) / most) : 0}%`;
-    return h("span", { class: isMissing ? "nbt-bar nbt-missing" : "nbt-bar", title: `${name}: ${count(number)}`, "data-bar": isMissing ? null : at }, inner, lies ? h("small", null, name) : null);
+    return h(
+      "span",
+      {
+        class: isMissing ? "nbt-bar nbt-missing" : "nbt-bar",
+        title: `${name}: ${count(number)}`,
+        "data-bar": isMissing ? null : at,
+      },
+      inner,
+      lies ? h("small", null, name) : null,
+    );
   });
   const spoken = bars.map((bar) => `${bar.name}: ${count(bar.count)}`).join("; ");
-  const box = h("div", { class: named ? "nbt-bars nbt-names" : "nbt-bars", role: "img", "aria-label": spoken }, ...drawn);
-  const at = (/** @type {Event} */ event) => Number(/** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest("[data-bar]"))?.dataset.bar ?? -1);
+  const box = h(
+    "div",
+    { class: named ? "nbt-bars nbt-names" : "nbt-bars", role: "img", "aria-label": spoken },
+    ...drawn,
+  );
+  const at = (/** @type {Event} */ event) =>
+    Number(
+      /** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest("[data-bar]"))?.dataset.bar ??
+        -1,
+    );
   const mark = (/** @type {number} */ to) => {
-    for (const [i, bar] of drawn.entries()) bar.classList.toggle("nbt-brushed", from < 0 ? isTaken(bars[i], held) : i >= Math.min(from, to) && i <= Math.max(from, to));
+    for (const [i, bar] of drawn.entries())
+      bar.classList.toggle(
+        "nbt-brushed",
+        from < 0 ? isTaken(bars[i], held) : i >= Math.min(from, to) && i <= Math.max(from, to),
+      );
   };
   mark(-1);
-  box.onpointerdown = (event) => { from = at(event); mark(from); };
-  box.onpointermove = (event) => { if (from >= 0 && event.buttons) mark(at(event)); };
-  box.onpointerleave = () => { from = -1; mark(-1); };
+  box.onpointerdown = (event) => {
+    from = at(event);
+    mark(from);
+  };
+  box.onpointermove = (event) => {
+    if (from >= 0 && event.buttons) mark(at(event));
+  };
+  box.onpointerleave = () => {
+    from = -1;
+    mark(-1);
+  };
   box.onpointerup = (event) => {
     const to = at(event);
     if (from < 0 || to < 0) return;

@@ -10,8 +10,18 @@ import { Picker } from "./picker.js";
 /** @typedef {{ name: string, label: string, help: string, shape: string, required: boolean, keys: string[], picks: string, choices: [string, string][], examples: any }} Spec */
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Input */
 
-const PRESETS = [["7d", "7 days"], ["30d", "30 days"], ["90d", "90 days"], ["180d", "180 days"], ["365d", "1 year"]];
-const SIGNS = [["min", "at least"], ["max", "at most"], ["both", "between"]];
+const PRESETS = [
+  ["7d", "7 days"],
+  ["30d", "30 days"],
+  ["90d", "90 days"],
+  ["180d", "180 days"],
+  ["365d", "1 year"],
+];
+const SIGNS = [
+  ["min", "at least"],
+  ["max", "at most"],
+  ["both", "between"],
+];
 
 export class Line {
   /** @param {Lines} page @param {Node} node */
@@ -27,11 +37,26 @@ export class Line {
     this.not = press("NOT", () => page.send("negate", { id }), { class: "nbext-button nbl-not" });
     this.kind = h("span", { class: "nbl-kind" });
     this.words = h("span", { class: "nbl-words" });
-    this.summary = h("button", { type: "button", class: "nbl-summary", onclick: () => this.toggle() }, this.kind, this.words);
+    this.summary = h(
+      "button",
+      { type: "button", class: "nbl-summary", onclick: () => this.toggle() },
+      this.kind,
+      this.words,
+    );
     this.counted = h("span", { class: "nbl-count" });
-    this.remove = press("\u00d7", () => page.send("remove", { id }), { class: "nbext-button nbl-remove", title: "Remove" });
+    this.remove = press("\u00d7", () => page.send("remove", { id }), {
+      class: "nbext-button nbl-remove",
+      title: "Remove",
+    });
     this.errors = h("div", { class: "nbext-error", role: "alert" });
-    this.head = h("div", { class: "nbl-head", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) }, this.not, this.summary, this.counted, this.remove);
+    this.head = h(
+      "div",
+      { class: "nbl-head", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
+      this.not,
+      this.summary,
+      this.counted,
+      this.remove,
+    );
     this.el = h("div", { class: "nbl-row" }, this.head, this.errors);
   }
 
@@ -75,7 +100,13 @@ export class Line {
       field.update(node.fields ? node.fields[field.spec.name] : node.json, node.errors);
     }
     const held = new Set(this.fields.map((one) => one.spec.name));
-    text(this.errors, node.errors.filter((/** @type {Wrong} */ one) => !held.has(one.field)).map((/** @type {Wrong} */ one) => one.detail).join(" "));
+    text(
+      this.errors,
+      node.errors
+        .filter((/** @type {Wrong} */ one) => !held.has(one.field))
+        .map((/** @type {Wrong} */ one) => one.detail)
+        .join(" "),
+    );
   }
 
   /** @param {Node} node */
@@ -85,14 +116,34 @@ export class Line {
     this.asFields = Boolean(node.fields);
     const about = page.shown.spec.conditions[node.key];
     /** @type {Spec[]} */
-    const specs = node.fields ? about.fields : [{ name: "", label: "As JSON", shape: "json", help: "", keys: [], choices: [] }];
+    const specs = node.fields
+      ? about.fields
+      : [{ name: "", label: "As JSON", shape: "json", help: "", keys: [], choices: [] }];
     this.fields = specs.map((spec) => new Field(page, id, spec));
-    const act = (/** @type {string} */ label, /** @type {string} */ op, /** @type {any} */ more = {}) => press(label, () => page.send(op, { id, ...more }), { "data-op": op });
-    this.editor = h("fieldset", { class: "nbl-editor", onkeydown: (/** @type {KeyboardEvent} */ event) => this.typed(event) },
-      h("legend", { class: "nbext-unseen" }, node.label), about?.help ? h("div", { class: "nbext-help" }, about.help) : null,
-      h("div", { class: "nbl-fields" }, ...this.fields.map((one) => one.el), ...folded(this.fields, node.fields ?? {})),
-      h("div", { class: "nbext-actions" }, press("Done", () => this.close()), act("Or \u2026", "either"), act("Group", "wrap"),
-        act("Duplicate", "duplicate"), act("Up", "move", { by: -1 }), act("Down", "move", { by: 1 })));
+    const act = (/** @type {string} */ label, /** @type {string} */ op, /** @type {any} */ more = {}) =>
+      press(label, () => page.send(op, { id, ...more }), { "data-op": op });
+    this.editor = h(
+      "fieldset",
+      { class: "nbl-editor", onkeydown: (/** @type {KeyboardEvent} */ event) => this.typed(event) },
+      h("legend", { class: "nbext-unseen" }, node.label),
+      about?.help ? h("div", { class: "nbext-help" }, about.help) : null,
+      h(
+        "div",
+        { class: "nbl-fields" },
+        ...this.fields.map((one) => one.el),
+        ...folded(this.fields, node.fields ?? {}),
+      ),
+      h(
+        "div",
+        { class: "nbext-actions" },
+        press("Done", () => this.close()),
+        act("Or \u2026", "either"),
+        act("Group", "wrap"),
+        act("Duplicate", "duplicate"),
+        act("Up", "move", { by: -1 }),
+        act("Down", "move", { by: 1 }),
+      ),
+    );
     this.el.append(this.editor);
   }
 
@@ -130,20 +181,33 @@ export class Line {
  * @param {Field[]} fields @param {Record<string, any>} held
  */
 function folded(fields, held) {
-  const first = [fields[0], fields.find((one) => one.spec.shape === "pair"), fields.find((one) => one.spec.picks === "time")];
+  const first = [
+    fields[0],
+    fields.find((one) => one.spec.shape === "pair"),
+    fields.find((one) => one.spec.picks === "time"),
+  ];
   const rest = fields.filter((one) => !one.spec.required && !(one.spec.name in held) && !first.includes(one));
   for (const one of rest) one.el.hidden = true;
   if (!rest.length) return [];
-  const more = h("select", { class: "nbl-more", "aria-label": "+ more", onchange: () => {
-    const field = rest.find((one) => one.spec.name === more.value);
-    more.querySelector(`option[value="${CSS.escape(more.value)}"]`)?.remove();
-    more.hidden = more.options.length < 2;
-    more.value = "";
-    if (field) {
-      field.el.hidden = false;
-      field.input.focus();
-    }
-  } }, h("option", { value: "" }, "+ more"), ...rest.map(({ spec }) => h("option", { value: spec.name }, spec.label)));
+  const more = h(
+    "select",
+    {
+      class: "nbl-more",
+      "aria-label": "+ more",
+      onchange: () => {
+        const field = rest.find((one) => one.spec.name === more.value);
+        more.querySelector(`option[value="${CSS.escape(more.value)}"]`)?.remove();
+        more.hidden = more.options.length < 2;
+        more.value = "";
+        if (field) {
+          field.el.hidden = false;
+          field.input.focus();
+        }
+      },
+    },
+    h("option", { value: "" }, "+ more"),
+    ...rest.map(({ spec }) => h("option", { value: spec.name }, spec.label)),
+  );
   return [more];
 }
 
@@ -164,13 +228,28 @@ export class Field {
     this.inputs = Object.fromEntries(keys.map((key) => [key, this.made(key)]));
     this.input = this.inputs[keys[0]];
     const named = (/** @type {string} */ key) => (key ? `${label}, ${key}` : label);
-    this.bounds = spec.keys.includes("min") && spec.keys.includes("max") ? h("select", { "aria-label": `${label}, how`, onchange: () => this.bounded() },
-      ...SIGNS.map(([value, said]) => h("option", { value }, said))) : null;
-    const labels = keys.map((key) => h("label", { class: "nbext-labelled" }, h("span", { title: named(key) }, named(key)), this.inputs[key]));
-    this.el = h("div", { class: `nbl-field nbl-is-${spec.shape}` }, h("div", { class: "nbl-pair" }, this.bounds, ...labels));
+    this.bounds =
+      spec.keys.includes("min") && spec.keys.includes("max")
+        ? h(
+            "select",
+            { "aria-label": `${label}, how`, onchange: () => this.bounded() },
+            ...SIGNS.map(([value, said]) => h("option", { value }, said)),
+          )
+        : null;
+    const labels = keys.map((key) =>
+      h("label", { class: "nbext-labelled" }, h("span", { title: named(key) }, named(key)), this.inputs[key]),
+    );
+    this.el = h(
+      "div",
+      { class: `nbl-field nbl-is-${spec.shape}` },
+      h("div", { class: "nbl-pair" }, this.bounds, ...labels),
+    );
     if (spec.picks === "time") this.times(keys, named);
     if (["token", "collection", "segment", "list"].includes(spec.picks)) this.picks();
-    this.el.append(h("div", { class: "nbext-help", title: spec.help, id: `${this.name}-help` }, spec.help), this.error);
+    this.el.append(
+      h("div", { class: "nbext-help", title: spec.help, id: `${this.name}-help` }, spec.help),
+      this.error,
+    );
     this.bind("min");
   }
 
@@ -187,14 +266,25 @@ export class Field {
     }
     const hint = key ? spec.examples[key] : spec.examples;
     const said = typeof hint === "string" ? hint : "";
-    const typing = { ...common, autocomplete: "off", spellcheck: "false", "aria-required": spec.required ? "true" : null,
-      oninput: () => this.page.link.later(this.name, () => this.sent()), onblur: () => this.page.link.flush() };
-    return spec.shape === "json" ? h("textarea", { ...typing, rows: 5 }) : h("input", { ...typing, type: "text", placeholder: said, title: said || null });
+    const typing = {
+      ...common,
+      autocomplete: "off",
+      spellcheck: "false",
+      "aria-required": spec.required ? "true" : null,
+      oninput: () => this.page.link.later(this.name, () => this.sent()),
+      onblur: () => this.page.link.flush(),
+    };
+    return spec.shape === "json"
+      ? h("textarea", { ...typing, rows: 5 })
+      : h("input", { ...typing, type: "text", placeholder: said, title: said || null });
   }
 
   value() {
-    if (this.spec.shape === "pair") return Object.fromEntries(Object.entries(this.inputs).map(([key, one]) => [key, one.value]));
-    return this.spec.shape === "several" ? [.../** @type {HTMLSelectElement} */ (this.input).selectedOptions].map((one) => one.value) : this.input.value;
+    if (this.spec.shape === "pair")
+      return Object.fromEntries(Object.entries(this.inputs).map(([key, one]) => [key, one.value]));
+    return this.spec.shape === "several"
+      ? [.../** @type {HTMLSelectElement} */ (this.input).selectedOptions].map((one) => one.value)
+      : this.input.value;
   }
 
   sent() {
@@ -213,7 +303,10 @@ export class Field {
   bind(how) {
     if (!this.bounds) return;
     this.bounds.value = how;
-    for (const [key, input] of Object.entries(this.inputs)) /** @type {HTMLElement} */ (input.parentElement).hidden = how !== "both" && how !== key;
+    for (const [key, input] of Object.entries(this.inputs)) {
+      const label = /** @type {HTMLElement} */ (input.parentElement);
+      label.hidden = how !== "both" && how !== key;
+    }
   }
 
   bounded() {
@@ -231,8 +324,16 @@ export class Field {
   /** @param {string[]} keys @param {(key: string) => string} named */
   times(keys, named) {
     for (const key of keys) {
-      const presets = key ? [] : PRESETS.map(([value, said]) => press(said, () => this.put(key, value), { class: "nbext-button nbl-preset" }));
-      const day = h("input", { type: "date", "aria-label": `${named(key)}, as a date`, onchange: (/** @type {any} */ event) => this.put(key, event.target.value) });
+      const presets = key
+        ? []
+        : PRESETS.map(([value, said]) =>
+            press(said, () => this.put(key, value), { class: "nbext-button nbl-preset" }),
+          );
+      const day = h("input", {
+        type: "date",
+        "aria-label": `${named(key)}, as a date`,
+        onchange: (/** @type {any} */ event) => this.put(key, event.target.value),
+      });
       this.el.append(h("div", { class: "nbext-actions" }, ...presets, day));
     }
   }
@@ -241,12 +342,18 @@ export class Field {
     const { page, spec, id } = this;
     const input = /** @type {HTMLInputElement} */ (this.input);
     // Of a list that is typed, the last word is searched, and a pick takes its place.
-    const last = () => (spec.shape === "list" ? input.value.split(/[,\s]+/).pop() ?? "" : input.value);
-    const box = new Picker(input, (done) => page.search([spec.picks], last(), this.chain, done), (one) => {
-      if (one.value.startsWith("$")) page.send("list", { id, value: one.value.slice(1) });
-      else if (spec.shape === "list") this.put("", input.value.slice(0, input.value.length - last().length) + one.value);
-      else this.put("", one.value);
-    }, () => page.pressed);
+    const last = () => (spec.shape === "list" ? (input.value.split(/[,\s]+/).pop() ?? "") : input.value);
+    const box = new Picker(
+      input,
+      (done) => page.search([spec.picks], last(), this.chain, done),
+      (one) => {
+        if (one.value.startsWith("$")) page.send("list", { id, value: one.value.slice(1) });
+        else if (spec.shape === "list")
+          this.put("", input.value.slice(0, input.value.length - last().length) + one.value);
+        else this.put("", one.value);
+      },
+      () => page.pressed,
+    );
     this.el.append(box.list);
   }
 
@@ -261,17 +368,21 @@ export class Field {
   /** @param {any} shown @param {Wrong[]} errors */
   update(shown, errors) {
     for (const [key, input] of Object.entries(this.inputs)) {
-      const value = this.spec.shape === "pair" ? shown?.[key] ?? "" : shown ?? "";
+      const value = this.spec.shape === "pair" ? (shown?.[key] ?? "") : (shown ?? "");
       if (this.spec.shape === "several") {
-        for (const option of /** @type {HTMLSelectElement} */ (input).options) option.selected = value.includes(option.value);
+        for (const option of /** @type {HTMLSelectElement} */ (input).options)
+          option.selected = value.includes(option.value);
       } else if (active(input) !== input || input.localName === "select") {
-        const known = input.localName !== "select" || [.../** @type {HTMLSelectElement} */ (input).options].some((one) => one.value === value);
+        const known =
+          input.localName !== "select" ||
+          [.../** @type {HTMLSelectElement} */ (input).options].some((one) => one.value === value);
         if (!known) input.append(h("option", { value }, value));
         if (input.value !== value) input.value = value;
       }
     }
     const { min, max } = this.inputs;
-    if (this.bounds && max.value) this.bind(min.value ? "both" : this.bounds.value === "both" ? "both" : "max");
+    if (this.bounds && max.value)
+      this.bind(min.value ? "both" : this.bounds.value === "both" ? "both" : "max");
     if (shown !== undefined) this.el.hidden = false;
     const wrong = errors.filter((one) => one.field === this.spec.name);
     text(this.error, wrong.map((one) => one.detail).join(" "));

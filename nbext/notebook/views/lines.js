@@ -29,14 +29,33 @@ export class Lines {
     this.goneFor = null;
     this.undo = press("Undo", () => this.send("undo"));
     this.redo = press("Redo", () => this.send("redo"));
-    this.options = press("Options", () => { this.unfolded = !this.unfolded; this.draw(); });
-    this.scopeFields = shown.spec.scope.map((/** @type {import("./line.js").Spec} */ spec) => new Field(this, 0, spec));
-    this.scope = h("fieldset", { class: "nbl-editor" }, h("legend", { class: "nbext-unseen" }, "Options of the whole segment"),
-      h("div", { class: "nbl-fields" }, ...this.scopeFields.map((/** @type {Field} */ one) => one.el)));
+    this.options = press("Options", () => {
+      this.unfolded = !this.unfolded;
+      this.draw();
+    });
+    this.scopeFields = shown.spec.scope.map(
+      (/** @type {import("./line.js").Spec} */ spec) => new Field(this, 0, spec),
+    );
+    this.scope = h(
+      "fieldset",
+      { class: "nbl-editor" },
+      h("legend", { class: "nbext-unseen" }, "Options of the whole segment"),
+      h("div", { class: "nbl-fields" }, ...this.scopeFields.map((/** @type {Field} */ one) => one.el)),
+    );
     this.list = h("div");
     this.beside = new Beside(this);
-    this.el = h("div", { class: "nbl", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
-      h("div", { class: "nbl-main" }, h("div", { class: "nbext-actions" }, this.undo, this.redo, this.options), this.scope, this.list), this.beside.el);
+    this.el = h(
+      "div",
+      { class: "nbl", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
+      h(
+        "div",
+        { class: "nbl-main" },
+        h("div", { class: "nbext-actions" }, this.undo, this.redo, this.options),
+        this.scope,
+        this.list,
+      ),
+      this.beside.el,
+    );
     this.top = /** @type {Group} */ (this.part(shown.tree.root, new Set()));
     this.listen();
     this.update(shown);
@@ -48,10 +67,18 @@ export class Lines {
   }
 
   listen() {
-    const leave = () => { if (!this.pressed) this.leave(); };
+    const leave = () => {
+      if (!this.pressed) this.leave();
+    };
     // A line or a list that closes under the pointer would move what is clicked away from it.
-    const down = () => { this.pressed = true; };
-    const up = () => setTimeout(() => { this.pressed = false; this.leave(); }, 0);
+    const down = () => {
+      this.pressed = true;
+    };
+    const up = () =>
+      setTimeout(() => {
+        this.pressed = false;
+        this.leave();
+      }, 0);
     document.addEventListener("pointerdown", down, true);
     document.addEventListener("pointerup", up);
     document.addEventListener("focusin", leave);
@@ -119,7 +146,8 @@ export class Lines {
     const typing = /** @type {Element} */ (event.target).matches("input, textarea");
     const command = event.ctrlKey || event.metaKey;
     if (command && event.key === "Enter") this.send("run");
-    else if (command && !typing && event.key.toLowerCase() === "z") this.send(event.shiftKey ? "redo" : "undo");
+    else if (command && !typing && event.key.toLowerCase() === "z")
+      this.send(event.shiftKey ? "redo" : "undo");
     else if (command && !typing && event.key.toLowerCase() === "y") this.send("redo");
     else return;
     event.preventDefault();
@@ -129,7 +157,11 @@ export class Lines {
     const { tree, opened } = this.shown;
     this.undo.disabled = !tree.undo;
     this.redo.disabled = !tree.redo;
-    const shown = this.unfolded || opened.includes(0) || Object.keys(tree.scope).length > 0 || tree.scopeErrors.length > 0;
+    const shown =
+      this.unfolded ||
+      opened.includes(0) ||
+      Object.keys(tree.scope).length > 0 ||
+      tree.scopeErrors.length > 0;
     this.scope.hidden = !shown;
     put(this.options, "aria-expanded", String(shown));
     for (const field of this.scopeFields) {
@@ -149,7 +181,9 @@ export class Lines {
   /** @param {any} node @param {Set<number>} seen @returns {Line | Group} */
   part(node, seen) {
     seen.add(node.id);
-    const part = this.parts.get(node.id) ?? (node.members ? new Group(this, node.id, node.id === this.shown.tree.root.id) : new Line(this, node));
+    const part =
+      this.parts.get(node.id) ??
+      (node.members ? new Group(this, node.id, node.id === this.shown.tree.root.id) : new Line(this, node));
     this.parts.set(node.id, part);
     return part;
   }
@@ -175,13 +209,31 @@ class Group {
     this.legend = h("legend", { class: top ? "nbext-label" : "nbl-legend" });
     this.not = press("NOT", () => page.send("negate", { id }), { class: "nbext-button nbl-not" });
     this.counted = h("span", { class: "nbl-count" });
-    const act = (/** @type {string} */ label, /** @type {string} */ op, /** @type {any} */ more = {}) => press(label, () => page.send(op, { id, ...more }), { "data-op": op });
-    const head = h("div", { class: "nbext-actions" }, this.not, act("Ungroup", "unwrap"), act("Duplicate", "duplicate"),
-      act("Up", "move", { by: -1 }), act("Down", "move", { by: 1 }), act("Remove", "remove"), this.counted);
+    const act = (/** @type {string} */ label, /** @type {string} */ op, /** @type {any} */ more = {}) =>
+      press(label, () => page.send(op, { id, ...more }), { "data-op": op });
+    const head = h(
+      "div",
+      { class: "nbext-actions" },
+      this.not,
+      act("Ungroup", "unwrap"),
+      act("Duplicate", "duplicate"),
+      act("Up", "move", { by: -1 }),
+      act("Down", "move", { by: 1 }),
+      act("Remove", "remove"),
+      this.counted,
+    );
     this.errors = h("div", { class: "nbext-error", role: "alert" });
     this.members = h("div");
     this.add = new Adder(page, id, top);
-    this.el = h("fieldset", { class: top ? "nbl-top" : "nbl-group" }, this.legend, !top && head, this.errors, this.members, this.add.el);
+    this.el = h(
+      "fieldset",
+      { class: top ? "nbl-top" : "nbl-group" },
+      this.legend,
+      !top && head,
+      this.errors,
+      this.members,
+      this.add.el,
+    );
   }
 
   /** @param {any} node @param {Set<number>} seen */
@@ -205,7 +257,13 @@ class Group {
 
   /** @param {any} node @param {number} id */
   join(node, id) {
-    const made = this.joins.get(id) ?? h("div", { class: "nbl-between" }, press("", () => this.page.send("join", { id: this.id }), { class: "nbext-button nbl-join" }));
+    const made =
+      this.joins.get(id) ??
+      h(
+        "div",
+        { class: "nbl-between" },
+        press("", () => this.page.send("join", { id: this.id }), { class: "nbext-button nbl-join" }),
+      );
     this.joins.set(id, made);
     const button = /** @type {HTMLElement} */ (made.firstElementChild);
     text(button, JOINS[node.join]);
@@ -218,8 +276,12 @@ class Group {
     const { page } = this;
     if (page.goneFor !== removed || !page.gone) {
       page.goneFor = removed;
-      page.gone = h("div", { class: "nbl-head nbl-removed" }, press("Undo", () => page.send("undo")),
-        h("span", { role: "status", title: removed.words }, `Removed: ${removed.words}`));
+      page.gone = h(
+        "div",
+        { class: "nbl-head nbl-removed" },
+        press("Undo", () => page.send("undo")),
+        h("span", { role: "status", title: removed.words }, `Removed: ${removed.words}`),
+      );
     }
     return page.gone;
   }
@@ -237,22 +299,56 @@ class Adder {
     const { conditions, groups } = page.shown.spec;
     /** @type {any[]} */
     const known = Object.values(conditions);
-    const kinds = [...new Set(known.flatMap((one) => one.fields).filter((one) => one.required).map((one) => one.picks))].filter((kind) => kind === "token" || kind === "collection");
-    const entries = [...Object.entries(conditions).map(([key, one]) => ({ key, value: "", label: one.label, name: one.help })),
-      ...Object.entries(groups).map(([key, label]) => ({ key, value: "", label, name: "a group" }))];
+    const kinds = [
+      ...new Set(
+        known
+          .flatMap((one) => one.fields)
+          .filter((one) => one.required)
+          .map((one) => one.picks),
+      ),
+    ].filter((kind) => kind === "token" || kind === "collection");
+    const entries = [
+      ...Object.entries(conditions).map(([key, one]) => ({
+        key,
+        value: "",
+        label: one.label,
+        name: one.help,
+      })),
+      ...Object.entries(groups).map(([key, label]) => ({ key, value: "", label, name: "a group" })),
+    ];
     // What was not picked is no part of the query, and must not look like one.
-    this.input = h("input", { type: "text", class: "nbl-add", autocomplete: "off", spellcheck: "false", onblur: () => { this.input.value = ""; },
-      "aria-label": top ? "+ Add" : "+ Add to this group", placeholder: "+ Add: symbol, condition, saved query",
-      title: "Type a token's or a collection's symbol, a condition, or the name of a saved query" });
-    const box = new Picker(this.input, (done) => {
-      const term = this.input.value.trim();
-      const own = entries.filter((one) => one.label.toLowerCase().includes(term.toLowerCase()));
-      if (!term) done({ found: own });
-      else page.search([...kinds, "saved"], term, null, ({ found, error }) => done({ found: [...found, ...own], ...(error ? { error } : {}) }));
-    }, (one) => {
-      this.input.value = "";
-      page.send("add", { into, ...(one.kind ? { key: "", kind: one.kind, value: one.value } : { key: one.key }) });
-    }, () => page.pressed);
+    this.input = h("input", {
+      type: "text",
+      class: "nbl-add",
+      autocomplete: "off",
+      spellcheck: "false",
+      onblur: () => {
+        this.input.value = "";
+      },
+      "aria-label": top ? "+ Add" : "+ Add to this group",
+      placeholder: "+ Add: symbol, condition, saved query",
+      title: "Type a token's or a collection's symbol, a condition, or the name of a saved query",
+    });
+    const box = new Picker(
+      this.input,
+      (done) => {
+        const term = this.input.value.trim();
+        const own = entries.filter((one) => one.label.toLowerCase().includes(term.toLowerCase()));
+        if (!term) done({ found: own });
+        else
+          page.search([...kinds, "saved"], term, null, ({ found, error }) =>
+            done({ found: [...found, ...own], ...(error ? { error } : {}) }),
+          );
+      },
+      (one) => {
+        this.input.value = "";
+        page.send("add", {
+          into,
+          ...(one.kind ? { key: "", kind: one.kind, value: one.value } : { key: one.key }),
+        });
+      },
+      () => page.pressed,
+    );
     this.el = h("div", { class: "nbl-adder" }, this.input, box.list);
   }
 }

@@ -7,8 +7,14 @@ const WAITS = "A cell is running; waiting for it. Without a kernel, run this cel
 function link(modules) {
   const urls = new Map();
   for (const [name, text] of modules) {
-    const linked = text.replace(/(from ")\.\/([\w.]+)(")/g, (_, before, file, after) => before + urls.get(file) + after);
-    urls.set(name, URL.createObjectURL(new Blob([`${linked}\n//# sourceURL=nbext/${name}`], { type: "text/javascript" })));
+    const linked = text.replace(
+      /(from ")\.\/([\w.]+)(")/g,
+      (_, before, file, after) => before + urls.get(file) + after,
+    );
+    urls.set(
+      name,
+      URL.createObjectURL(new Blob([`${linked}\n//# sourceURL=nbext/${name}`], { type: "text/javascript" })),
+    );
   }
   return import(urls.get(modules.at(-1)[0]));
 }
@@ -28,7 +34,9 @@ function ask(model) {
 export default {
   async render({ model, el }) {
     const digest = model.get("digest");
-    const waiting = setTimeout(() => { el.textContent = WAITS; }, 1000);
+    const waiting = setTimeout(() => {
+      el.textContent = WAITS;
+    }, 1000);
     // Kept once it is there: a kernel that died while it was asked must not hold up the next notebook.
     if (!loaded.has(digest)) loaded.set(digest, await ask(model));
     clearTimeout(waiting);

@@ -1,7 +1,12 @@
 // @ts-check
 // Numbers, shares and times as people read them: `results/numbers.py` writes the same, held to the same table of cases.
 
-const SHORT = /** @type {[number, string][]} */ ([[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]]);
+const SHORT = /** @type {[number, string][]} */ ([
+  [1e12, "T"],
+  [1e9, "B"],
+  [1e6, "M"],
+  [1e3, "k"],
+]);
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 /** @param {string} text */
@@ -22,7 +27,9 @@ function exponential(value, digits) {
 /** @param {number} value @param {number} digits  toPrecision without an exponent */
 function significant(value, digits) {
   const power = Number(value.toExponential(digits - 1).split("e")[1]);
-  return withoutZeros(power >= digits ? String(Number(value.toPrecision(digits))) : value.toFixed(digits - 1 - power));
+  return withoutZeros(
+    power >= digits ? String(Number(value.toPrecision(digits))) : value.toFixed(digits - 1 - power),
+  );
 }
 
 /** Six significant digits, whole from a million on. @param {number} value */

@@ -14,7 +14,8 @@ function csvCell(text, isNumber) {
 function csv(source) {
   const kinds = source.columns.map(({ kind }) => kind === "number");
   const parts = [`${source.columns.map(({ name }) => csvCell(name, false)).join(",")}\r\n`];
-  for (const row of source.places) parts.push(`${kinds.map((isNumber, at) => csvCell(source.text(row, at) ?? "", isNumber)).join(",")}\r\n`);
+  for (const row of source.places)
+    parts.push(`${kinds.map((isNumber, at) => csvCell(source.text(row, at) ?? "", isNumber)).join(",")}\r\n`);
   return parts;
 }
 
@@ -28,7 +29,8 @@ function bytesOf(letters) {
   const view = new DataView(new ArrayBuffer(4 * Math.ceil(letters.length / 5)));
   for (let at = 0; 5 * at < letters.length; at++) {
     let number = 0;
-    for (const letter of letters.slice(5 * at, 5 * at + 5).padEnd(5, "~")) number = 85 * number + digits[letter.charCodeAt(0)];
+    for (const letter of letters.slice(5 * at, 5 * at + 5).padEnd(5, "~"))
+      number = 85 * number + digits[letter.charCodeAt(0)];
     view.setUint32(4 * at, number);
   }
   return new Uint8Array(view.buffer, 0, Math.floor((letters.length * 4) / 5));
@@ -36,21 +38,34 @@ function bytesOf(letters) {
 
 /** @param {string} packed @returns {Promise<any>} */
 function unpacked(packed) {
-  return new Response(new Blob([bytesOf(packed)]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  return new Response(
+    new Blob([bytesOf(packed)]).stream().pipeThrough(new DecompressionStream("deflate")),
+  ).json();
 }
 
 /** @param {HTMLElement} place @param {string} packed @param {string} name  of the file that CSV is saved as */
 export async function open(place, packed, name) {
   const { columns, total } = await unpacked(packed);
   const source = new ArraySource(columns, total);
-  const save = press("CSV", () => {
-    const url = URL.createObjectURL(new Blob(csv(source), { type: "text/csv" }));
-    h("a", { href: url, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
-  }, { title: "Save the rows that are shown, in their order" });
+  const save = press(
+    "CSV",
+    () => {
+      const url = URL.createObjectURL(new Blob(csv(source), { type: "text/csv" }));
+      h("a", { href: url, download: name }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    },
+    { title: "Save the rows that are shown, in their order" },
+  );
   place.replaceChildren(new Table(source, [save]).el);
 }
 
 const data = typeof document === "undefined" ? null : document.getElementById("nbext-data");
 // Once the words above it are painted.
-if (data) setTimeout(() => open(/** @type {HTMLElement} */ (document.getElementById("nbext-table")), data.textContent ?? "", data.dataset.name ?? "table.csv"));
+if (data)
+  setTimeout(() =>
+    open(
+      /** @type {HTMLElement} */ (document.getElementById("nbext-table")),
+      data.textContent ?? "",
+      data.dataset.name ?? "table.csv",
+    ),
+  );

@@ -23,14 +23,27 @@ export class Picker {
     this.asks = 0;
     this.waits = false;
     this.wanted = false;
-    this.list = h("div", { role: "listbox", class: "nbl-options", hidden: true, id: unique("nbl-options"), "aria-label": "Suggestions" });
-    for (const [name, value] of Object.entries({ role: "combobox", "aria-expanded": "false", "aria-autocomplete": "list", "aria-controls": this.list.id })) put(input, name, value);
+    this.list = h("div", {
+      role: "listbox",
+      class: "nbl-options",
+      hidden: true,
+      id: unique("nbl-options"),
+      "aria-label": "Suggestions",
+    });
+    for (const [name, value] of Object.entries({
+      role: "combobox",
+      "aria-expanded": "false",
+      "aria-autocomplete": "list",
+      "aria-controls": this.list.id,
+    }))
+      put(input, name, value);
     input.addEventListener("input", () => this.ask());
     input.addEventListener("focus", () => this.ask());
     input.addEventListener("blur", () => {
       this.wanted = false;
       // A list that closes under the pointer would move what is clicked away from it.
-      if (pressed()) document.addEventListener("pointerup", () => setTimeout(() => this.close(), 0), { once: true });
+      if (pressed())
+        document.addEventListener("pointerup", () => setTimeout(() => this.close(), 0), { once: true });
       else this.close();
     });
     input.addEventListener("keydown", (event) => this.key(event));
@@ -44,7 +57,13 @@ export class Picker {
     this.waits = true;
     this.asks += 1;
     const asked = this.asks;
-    this.timer = window.setTimeout(() => this.search((found) => { if (asked === this.asks) this.show(found.found, found.error); }), TYPING);
+    this.timer = window.setTimeout(
+      () =>
+        this.search((found) => {
+          if (asked === this.asks) this.show(found.found, found.error);
+        }),
+      TYPING,
+    );
   }
 
   /** @param {Item[]} items @param {string} [error] */
@@ -52,14 +71,29 @@ export class Picker {
     this.waits = false;
     if (active(this.input) !== this.input) return;
     this.items = items;
-    const rows = items.map((one, at) => h("div", { role: "option", class: "nbl-option", id: `${this.list.id}-${at}`, "aria-selected": "false",
-      title: `${one.label} ${one.name || ""}`, onclick: () => this.take(at) },
-      h("span", { class: "nbl-symbol" }, one.label), h("span", { class: "nbl-name" }, one.name || ""),
-      one.verified ? h("span", { class: "nbext-mark nbext-mark-good" }, "verified") : null,
-      one.spam ? h("span", { class: "nbext-mark nbext-mark-bad" }, "spam?") : null,
-      one.kind === "token" || one.kind === "collection" ? h("span", { class: "nbl-of" }, one.kind) : null,
-      one.holders ? h("span", { class: "nbl-holders" }, one.holders) : null));
-    if (error) rows.push(h("div", { class: "nbl-option nbext-error", role: "option", "aria-disabled": "true" }, error));
+    const rows = items.map((one, at) =>
+      h(
+        "div",
+        {
+          role: "option",
+          class: "nbl-option",
+          id: `${this.list.id}-${at}`,
+          "aria-selected": "false",
+          title: `${one.label} ${one.name || ""}`,
+          onclick: () => this.take(at),
+        },
+        h("span", { class: "nbl-symbol" }, one.label),
+        h("span", { class: "nbl-name" }, one.name || ""),
+        one.verified ? h("span", { class: "nbext-mark nbext-mark-good" }, "verified") : null,
+        one.spam ? h("span", { class: "nbext-mark nbext-mark-bad" }, "spam?") : null,
+        one.kind === "token" || one.kind === "collection" ? h("span", { class: "nbl-of" }, one.kind) : null,
+        one.holders ? h("span", { class: "nbl-holders" }, one.holders) : null,
+      ),
+    );
+    if (error)
+      rows.push(
+        h("div", { class: "nbl-option nbext-error", role: "option", "aria-disabled": "true" }, error),
+      );
     this.list.replaceChildren(...rows);
     this.list.hidden = rows.length === 0;
     put(this.input, "aria-expanded", String(rows.length > 0));
@@ -74,7 +108,8 @@ export class Picker {
   /** @param {number} at */
   move(at) {
     this.at = at;
-    for (const [place, row] of [...this.list.children].entries()) put(row, "aria-selected", String(place === at));
+    for (const [place, row] of [...this.list.children].entries())
+      put(row, "aria-selected", String(place === at));
     put(this.input, "aria-activedescendant", at < 0 ? null : `${this.list.id}-${at}`);
     this.list.children[at]?.scrollIntoView({ block: "nearest" });
   }

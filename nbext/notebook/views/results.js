@@ -17,15 +17,38 @@ export class Results {
     this.drawn = "";
     /** @type {HTMLButtonElement[]} */
     this.buttons = [];
-    const heads = HEADS.map((name, at) => h("span", { role: "columnheader", title: name, class: at === OWNERS ? "nbext-number" : null }, name));
+    const heads = HEADS.map((name, at) =>
+      h("span", { role: "columnheader", title: name, class: at === OWNERS ? "nbext-number" : null }, name),
+    );
     this.rows = h("div", { role: "rowgroup", class: "nbext-rows" });
-    this.grid = h("div", { role: "grid", "aria-label": "Results", "aria-colcount": HEADS.length, class: "nbext-grid", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
-      h("div", { role: "rowgroup" }, h("div", { role: "row", "aria-rowindex": 1, class: "nbext-line nbext-heads" }, ...heads)), this.rows);
+    this.grid = h(
+      "div",
+      {
+        role: "grid",
+        "aria-label": "Results",
+        "aria-colcount": HEADS.length,
+        class: "nbext-grid",
+        onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+      },
+      h(
+        "div",
+        { role: "rowgroup" },
+        h("div", { role: "row", "aria-rowindex": 1, class: "nbext-line nbext-heads" }, ...heads),
+      ),
+      this.rows,
+    );
     // Never disabled: a button that is loses the focus to the page's body.
     this.back = press("Previous", () => this.turn(this.back, "back"));
     this.on = press("Next", () => this.turn(this.on, "next"));
-    this.number = h("input", { type: "text", inputmode: "numeric", "aria-label": "Page", onchange: () => this.toPage(),
-      onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") this.toPage(); } });
+    this.number = h("input", {
+      type: "text",
+      inputmode: "numeric",
+      "aria-label": "Page",
+      onchange: () => this.toPage(),
+      onkeydown: (/** @type {KeyboardEvent} */ event) => {
+        if (event.key === "Enter") this.toPage();
+      },
+    });
     this.pages = h("span");
     this.pager = h("div", { class: "nbext-pager" }, this.back, this.number, this.pages, this.on);
     this.el = h("div", { class: "nbext-results" }, this.grid, this.pager);
@@ -55,8 +78,12 @@ export class Results {
       this.drawn = made;
       const focused = this.rows.contains(active(this.el));
       this.at = 0;
-      this.buttons = rows.map((/** @type {any[]} */ cells, /** @type {number} */ at) => this.button(cells[0], at));
-      this.rows.replaceChildren(...rows.map((/** @type {any} */ cells, /** @type {number} */ at) => this.row(cells, at, start)));
+      this.buttons = rows.map((/** @type {any[]} */ cells, /** @type {number} */ at) =>
+        this.button(cells[0], at),
+      );
+      this.rows.replaceChildren(
+        ...rows.map((/** @type {any} */ cells, /** @type {number} */ at) => this.row(cells, at, start)),
+      );
       this.grid.scrollTop = 0;
       if (focused && rows.length) this.buttons[0].focus();
     }
@@ -76,29 +103,57 @@ export class Results {
 
   /** @param {string} name @param {number} at */
   button(name, at) {
-    return h("button", { type: "button", class: "nbext-name", title: `Show the metadata of ${name}`, onfocus: () => this.stand(at),
-      onclick: () => { if (!this.shown.older) this.link.send(this.id, "pick", { at }); } }, name);
+    return h(
+      "button",
+      {
+        type: "button",
+        class: "nbext-name",
+        title: `Show the metadata of ${name}`,
+        onfocus: () => this.stand(at),
+        onclick: () => {
+          if (!this.shown.older) this.link.send(this.id, "pick", { at });
+        },
+      },
+      name,
+    );
   }
 
   /** @param {[string, string, string, string, [string, string][]]} cells  name, symbol, standard, owners, marks @param {number} at @param {number} start */
   row([, symbol, standard, owners, marks], at, start) {
-    const cell = (/** @type {string} */ said, /** @type {string} */ kind = "") => h("span", { role: "gridcell", title: said || null, class: kind || null }, said);
-    return h("div", { role: "row", "aria-rowindex": start + at + 2, class: "nbext-line" },
-      h("span", { role: "gridcell" }, this.buttons[at]), cell(symbol), cell(standard), cell(owners, "nbext-number"),
-      h("span", { role: "gridcell", title: marks.map(([, words]) => words).join(", ") || null },
-        ...marks.map(([kind, words]) => h("span", { class: `nbext-mark nbext-mark-${kind}` }, words))));
+    const cell = (/** @type {string} */ said, /** @type {string} */ kind = "") =>
+      h("span", { role: "gridcell", title: said || null, class: kind || null }, said);
+    return h(
+      "div",
+      { role: "row", "aria-rowindex": start + at + 2, class: "nbext-line" },
+      h("span", { role: "gridcell" }, this.buttons[at]),
+      cell(symbol),
+      cell(standard),
+      cell(owners, "nbext-number"),
+      h(
+        "span",
+        { role: "gridcell", title: marks.map(([, words]) => words).join(", ") || null },
+        ...marks.map(([kind, words]) => h("span", { class: `nbext-mark nbext-mark-${kind}` }, words)),
+      ),
+    );
   }
 
   /** @param {number} at */
   stand(at) {
     this.at = at;
-    this.buttons.forEach((button, place) => { button.tabIndex = place === at ? 0 : -1; });
+    this.buttons.forEach((button, place) => {
+      button.tabIndex = place === at ? 0 : -1;
+    });
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
     const last = this.buttons.length - 1;
-    const to = { ArrowDown: Math.min(this.at + 1, last), ArrowUp: Math.max(this.at - 1, 0), Home: 0, End: last }[event.key];
+    const to = {
+      ArrowDown: Math.min(this.at + 1, last),
+      ArrowUp: Math.max(this.at - 1, 0),
+      Home: 0,
+      End: last,
+    }[event.key];
     if (to !== undefined) this.buttons[to].focus();
     else if (event.key === "PageDown") this.turn(this.on, "next");
     else if (event.key === "PageUp") this.turn(this.back, "back");

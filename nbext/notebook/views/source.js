@@ -24,7 +24,8 @@ export class ArraySource {
     this.columns = columns;
     this.total = total;
     this.values = columns.map(({ texts = "", digits }) => {
-      if (digits) return Array.from({ length: total }, (_, row) => `0x${digits.slice(40 * row, 40 * row + 40)}`);
+      if (digits)
+        return Array.from({ length: total }, (_, row) => `0x${digits.slice(40 * row, 40 * row + 40)}`);
       return total ? texts.split(BETWEEN) : [];
     });
     /** @type {Map<number, Float64Array>} */
@@ -46,7 +47,8 @@ export class ArraySource {
   numbers(at) {
     let made = this.known.get(at);
     if (!made) {
-      const read = this.columns[at].kind === "time" ? (/** @type {string} */ value) => Date.parse(value) / 1000 : Number;
+      const read =
+        this.columns[at].kind === "time" ? (/** @type {string} */ value) => Date.parse(value) / 1000 : Number;
       made = Float64Array.from(this.values[at], (value) => (value === MISSING ? Number.NaN : read(value)));
       this.known.set(at, made);
     }
@@ -57,7 +59,9 @@ export class ArraySource {
   integers(at) {
     const { decimals = 0 } = this.columns[at];
     const digits = new RegExp(`^-?\\d+${decimals ? `(\\.\\d{1,${decimals}})?` : ""}$`);
-    const made = this.whole.get(at) ?? this.values[at].map((value) => (digits.test(value) ? scaled(value, decimals).floor : null));
+    const made =
+      this.whole.get(at) ??
+      this.values[at].map((value) => (digits.test(value) ? scaled(value, decimals).floor : null));
     this.whole.set(at, made);
     return made;
   }
@@ -73,8 +77,11 @@ export class ArraySource {
       else this.tests.set(Number(at), made);
     }
     const small = search.toLowerCase();
-    const texts = this.columns.map((_, at) => at).filter((at) => ["text", "address"].includes(this.columns[at].kind));
-    if (small) this.tests.set(SEARCH, (row) => texts.some((at) => this.values[at][row].toLowerCase().includes(small)));
+    const texts = this.columns
+      .map((_, at) => at)
+      .filter((at) => ["text", "address"].includes(this.columns[at].kind));
+    if (small)
+      this.tests.set(SEARCH, (row) => texts.some((at) => this.values[at][row].toLowerCase().includes(small)));
     this.places = this.matching();
     const compare = order.map(([at, way]) => this.comparison(at, way === "ascending" ? 1 : -1));
     if (compare.length) {
@@ -105,11 +112,19 @@ export class ArraySource {
     if (kind === "time") {
       const day = /^\d{4}-\d\d-\d\d$/;
       const below = max.startsWith("<");
-      const [low, high] = [min, max.replace(/^<\s*/, "")].map((typed) => (typed ? Date.parse(day.test(typed) ? `${typed}T00:00:00Z` : typed) / 1000 : Number.NaN));
-      if ((min && Number.isNaN(low)) || (max && Number.isNaN(high))) return "Write 2025-01-31 or 2025-01-31T12:00:00Z.";
+      const [low, high] = [min, max.replace(/^<\s*/, "")].map((typed) =>
+        typed ? Date.parse(day.test(typed) ? `${typed}T00:00:00Z` : typed) / 1000 : Number.NaN,
+      );
+      if ((min && Number.isNaN(low)) || (max && Number.isNaN(high)))
+        return "Write 2025-01-31 or 2025-01-31T12:00:00Z.";
       const end = !below && day.test(max) ? high + DAY - 1 : high;
       const numbers = this.numbers(at);
-      return (row) => !(Number.isNaN(numbers[row]) || numbers[row] < low || (below ? numbers[row] >= end : numbers[row] > end));
+      return (row) =>
+        !(
+          Number.isNaN(numbers[row]) ||
+          numbers[row] < low ||
+          (below ? numbers[row] >= end : numbers[row] > end)
+        );
     }
     if (kind !== "number") {
       if (text.startsWith("=")) return (row) => values[row] === text.slice(1);
@@ -125,17 +140,27 @@ export class ArraySource {
       const most = high ? scaled(high, decimals)[below ? "ceiling" : "floor"] : null;
       return (row) => {
         const one = integers[row];
-        return one !== null && (least === null || one >= least) && (most === null || (below ? one < most : one <= most));
+        return (
+          one !== null &&
+          (least === null || one >= least) &&
+          (most === null || (below ? one < most : one <= most))
+        );
       };
     }
     const numbers = this.numbers(at);
-    return (row) => !(Number.isNaN(numbers[row]) || (low && numbers[row] < Number(low)) || (high && (below ? numbers[row] >= Number(high) : numbers[row] > Number(high))));
+    return (row) =>
+      !(
+        Number.isNaN(numbers[row]) ||
+        (low && numbers[row] < Number(low)) ||
+        (high && (below ? numbers[row] >= Number(high) : numbers[row] > Number(high)))
+      );
   }
 
   /** @param {number} at @param {number} way @returns {(a: number, b: number) => number} missing values are last, either way */
   comparison(at, way) {
     const values = this.values[at];
-    const missing = (/** @type {number} */ a, /** @type {number} */ b) => Number(values[a] === MISSING) - Number(values[b] === MISSING);
+    const missing = (/** @type {number} */ a, /** @type {number} */ b) =>
+      Number(values[a] === MISSING) - Number(values[b] === MISSING);
     if (this.columns[at].kind === "number" || this.columns[at].kind === "time") {
       const numbers = this.numbers(at);
       const integers = this.integers(at);
@@ -152,7 +177,9 @@ export class ArraySource {
 
   /** @param {number} from @param {number} to @returns {Promise<(string | null)[][]>} */
   async rows(from, to) {
-    return Array.from(this.places.subarray(from, to), (row) => this.columns.map((_, at) => this.text(row, at)));
+    return Array.from(this.places.subarray(from, to), (row) =>
+      this.columns.map((_, at) => this.text(row, at)),
+    );
   }
 
   /** Bars are of those rows, too, that the column's own filter alone leaves out. @param {number} at @returns {Promise<Summary>} */
@@ -161,15 +188,24 @@ export class ArraySource {
     const values = this.values[at];
     const rows = this.places.filter((row) => values[row] !== MISSING);
     const made = { bars: this.bars(at), missing: this.places.length - rows.length };
-    if (kind !== "number" && kind !== "time") return { ...made, distinct: new Set(Array.from(rows, (row) => values[row])).size };
+    if (kind !== "number" && kind !== "time")
+      return { ...made, distinct: new Set(Array.from(rows, (row) => values[row])).size };
     if (!rows.length) return made;
     const compare = this.comparison(at, 1);
-    const [least, most] = rows.reduce(([low, high], row) => [compare(row, low) < 0 ? row : low, compare(row, high) > 0 ? row : high], [rows[0], rows[0]]);
+    const [least, most] = rows.reduce(
+      ([low, high], row) => [compare(row, low) < 0 ? row : low, compare(row, high) > 0 ? row : high],
+      [rows[0], rows[0]],
+    );
     const ends = { min: this.text(least, at) ?? "", max: this.text(most, at) ?? "" };
     if (kind === "time") return { ...made, ...ends };
     const integers = this.integers(at);
     const exact = rows.every((row) => integers[row] !== null);
-    const sum = exact ? unitsText(String(rows.reduce((sum, row) => sum + /** @type {bigint} */ (integers[row]), 0n)), decimals) : `about ${rows.reduce((sum, row) => sum + this.numbers(at)[row], 0)}`;
+    const sum = exact
+      ? unitsText(
+          String(rows.reduce((sum, row) => sum + /** @type {bigint} */ (integers[row]), 0n)),
+          decimals,
+        )
+      : `about ${rows.reduce((sum, row) => sum + this.numbers(at)[row], 0)}`;
     return { ...made, ...ends, sum };
   }
 
@@ -202,6 +238,12 @@ function names(values) {
 
 /** Bins of days. @param {number[]} seconds @returns {import("./histogram.js").Bar[]} */
 function days(seconds) {
-  const day = (/** @type {string} */ bound) => bound.replace(/[\d.e+-]+/, (number) => new Date(Number(number) * DAY * 1000).toISOString().slice(0, 10));
-  return bins(seconds.map((one) => Math.floor(one / DAY))).map(({ count, min = "", max = "" }) => ({ name: `from ${day(min)}`, count, min: day(min), max: day(max) }));
+  const day = (/** @type {string} */ bound) =>
+    bound.replace(/[\d.e+-]+/, (number) => new Date(Number(number) * DAY * 1000).toISOString().slice(0, 10));
+  return bins(seconds.map((one) => Math.floor(one / DAY))).map(({ count, min = "", max = "" }) => ({
+    name: `from ${day(min)}`,
+    count,
+    min: day(min),
+    max: day(max),
+  }));
 }

@@ -33,24 +33,71 @@ export class Table {
     this.heads = source.columns.map((_, at) => this.head(at));
     this.status = h("span", { role: "status", class: "nbt-where" });
     this.error = h("span", { role: "alert", class: "nbext-error" });
-    this.search = this.field("Search names and addresses", () => { this.asked.search = this.search.value.trim(); this.renew(); });
+    this.search = this.field("Search names and addresses", () => {
+      this.asked.search = this.search.value.trim();
+      this.renew();
+    });
     this.search.type = "search";
     this.min = this.field("At least", () => this.typed());
     this.max = this.field("At most", () => this.typed());
     this.pin = press("Pin", () => this.toPin());
     this.hide = press("Hide", () => this.toHide());
-    this.all = press("All columns", () => { this.shown = source.columns.map((_, at) => at); this.pinned = 0; this.layout(); });
-    this.clear = press("Clear filters", () => { this.asked.filters = {}; this.asked.search = this.search.value = ""; this.renew(); });
-    this.tools = h("div", { class: "nbext-actions", role: "toolbar", "aria-label": "Table", onkeydown: (/** @type {KeyboardEvent} */ event) => this.along(event) }, this.pin, this.hide, this.all, this.clear, ...actions);
+    this.all = press("All columns", () => {
+      this.shown = source.columns.map((_, at) => at);
+      this.pinned = 0;
+      this.layout();
+    });
+    this.clear = press("Clear filters", () => {
+      this.asked.filters = {};
+      this.asked.search = this.search.value = "";
+      this.renew();
+    });
+    this.tools = h(
+      "div",
+      {
+        class: "nbext-actions",
+        role: "toolbar",
+        "aria-label": "Table",
+        onkeydown: (/** @type {KeyboardEvent} */ event) => this.along(event),
+      },
+      this.pin,
+      this.hide,
+      this.all,
+      this.clear,
+      ...actions,
+    );
     this.about = h("div", { class: "nbext-note nbt-about" });
     this.body = h("div", { class: "nbt-body", role: "rowgroup" });
     this.line = h("div", { class: "nbt-line nbt-heads", role: "row", "aria-rowindex": 1 });
-    this.canvas = h("div", { class: "nbt-canvas", role: "none" }, h("div", { class: "nbt-top", role: "rowgroup" }, this.line), this.body);
-    this.grid = h("div", { class: "nbt-scroll mathjax_ignore tex2jax_ignore", role: "grid", "aria-label": "Rows", "aria-multiselectable": "false", onscroll: () => this.draw(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event), onclick: (/** @type {MouseEvent} */ event) => this.click(event) }, this.canvas);
+    this.canvas = h(
+      "div",
+      { class: "nbt-canvas", role: "none" },
+      h("div", { class: "nbt-top", role: "rowgroup" }, this.line),
+      this.body,
+    );
+    this.grid = h(
+      "div",
+      {
+        class: "nbt-scroll mathjax_ignore tex2jax_ignore",
+        role: "grid",
+        "aria-label": "Rows",
+        "aria-multiselectable": "false",
+        onscroll: () => this.draw(),
+        onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+        onclick: (/** @type {MouseEvent} */ event) => this.click(event),
+      },
+      this.canvas,
+    );
     // Of three rows there is no empty box below: so much are the headings, the edges and a scroll bar.
     this.grid.style.maxHeight = `${source.total * HEIGHT + 94}px`;
-    this.el = h("div", { class: "nbt" },
-      h("div", { class: "nbext-actions" }, this.status, this.search, this.min, this.max, this.error), this.tools, this.about, this.grid);
+    this.el = h(
+      "div",
+      { class: "nbt" },
+      h("div", { class: "nbext-actions" }, this.status, this.search, this.min, this.max, this.error),
+      this.tools,
+      this.about,
+      this.grid,
+    );
     this.seen = new ResizeObserver(() => this.draw());
     this.seen.observe(this.grid);
     for (const one of this.tools.children) put(one, "tabindex", -1);
@@ -66,9 +113,23 @@ export class Table {
   /** @param {string} label @param {() => void} act */
   field(label, act) {
     let timer = 0;
-    const now = () => { clearTimeout(timer); act(); };
-    return h("input", { type: "text", "aria-label": label, placeholder: label.toLowerCase(), class: "nbt-field", onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") now(); },
-      oninput: () => { clearTimeout(timer); timer = window.setTimeout(act, TYPING); } });
+    const now = () => {
+      clearTimeout(timer);
+      act();
+    };
+    return h("input", {
+      type: "text",
+      "aria-label": label,
+      placeholder: label.toLowerCase(),
+      class: "nbt-field",
+      onkeydown: (/** @type {KeyboardEvent} */ event) => {
+        if (event.key === "Enter") now();
+      },
+      oninput: () => {
+        clearTimeout(timer);
+        timer = window.setTimeout(act, TYPING);
+      },
+    });
   }
 
   /** @param {number} at @returns {Head} */
@@ -76,10 +137,36 @@ export class Table {
     const { name, kind, unit } = this.source.columns[at];
     const arrow = h("span", { "aria-hidden": "true", class: "nbt-arrow" });
     const bars = h("div", { class: "nbt-summary" });
-    const grip = h("span", { class: "nbt-grip", "aria-hidden": "true", onpointerdown: (/** @type {PointerEvent} */ event) => this.drag(event, at), onclick: (/** @type {Event} */ event) => event.stopPropagation() });
-    const el = h("div", { role: "columnheader", id: unique("nbt"), tabindex: -1, class: `nbt-cell nbt-head nbt-${kind}`, "data-at": at, "data-row": -1, title: `${name}: press to sort, with Shift by several; Alt and arrows resize` },
-      h("div", { class: "nbt-name" }, h("b", null, name), unit ? ` ${unit}` : null, arrow), bars, grip);
-    return { at, width: Math.max(WIDTHS[kind], Math.min(280, 8 * (name.length + (unit ?? "").length) + 46)), left: 0, el, bars, arrow, turn: 0 };
+    const grip = h("span", {
+      class: "nbt-grip",
+      "aria-hidden": "true",
+      onpointerdown: (/** @type {PointerEvent} */ event) => this.drag(event, at),
+      onclick: (/** @type {Event} */ event) => event.stopPropagation(),
+    });
+    const el = h(
+      "div",
+      {
+        role: "columnheader",
+        id: unique("nbt"),
+        tabindex: -1,
+        class: `nbt-cell nbt-head nbt-${kind}`,
+        "data-at": at,
+        "data-row": -1,
+        title: `${name}: press to sort, with Shift by several; Alt and arrows resize`,
+      },
+      h("div", { class: "nbt-name" }, h("b", null, name), unit ? ` ${unit}` : null, arrow),
+      bars,
+      grip,
+    );
+    return {
+      at,
+      width: Math.max(WIDTHS[kind], Math.min(280, 8 * (name.length + (unit ?? "").length) + 46)),
+      left: 0,
+      el,
+      bars,
+      arrow,
+      turn: 0,
+    };
   }
 
   /** After columns were hidden, pinned or resized. */
@@ -107,16 +194,26 @@ export class Table {
     this.el.classList.remove("nbext-old-rows");
     this.found = found;
     this.pages.clear();
-    text(this.status, found === this.source.total ? `${count(found)} rows` : `${count(found)} of ${count(this.source.total)} rows`);
+    text(
+      this.status,
+      found === this.source.total
+        ? `${count(found)} rows`
+        : `${count(found)} of ${count(this.source.total)} rows`,
+    );
     put(this.grid, "aria-rowcount", found + 1);
-    const wrong = Object.entries(errors).map(([at, said]) => `${this.source.columns[Number(at)].name}: ${said}`);
+    const wrong = Object.entries(errors).map(
+      ([at, said]) => `${this.source.columns[Number(at)].name}: ${said}`,
+    );
     text(this.error, wrong.join(" "));
     this.clear.disabled = !Object.keys(this.asked.filters).length && !this.asked.search;
     for (const head of this.heads) {
       const place = this.asked.order.findIndex(([at]) => at === head.at);
       const way = place < 0 ? "none" : this.asked.order[place][1];
       put(head.el, "aria-sort", way);
-      text(head.arrow, place < 0 ? "" : ` ${way === "ascending" ? "▲" : "▼"}${this.asked.order.length > 1 ? place + 1 : ""}`);
+      text(
+        head.arrow,
+        place < 0 ? "" : ` ${way === "ascending" ? "▲" : "▼"}${this.asked.order.length > 1 ? place + 1 : ""}`,
+      );
       head.el.classList.toggle("nbt-filtered", String(head.at) in this.asked.filters);
       delete head.summary;
     }
@@ -144,9 +241,17 @@ export class Table {
   drawSummary(head, made) {
     const { at } = head;
     head.summary = made;
-    const filter = (/** @type {Bounds} */ bounds) => { this.asked.filters[at] = bounds; this.choose(at); this.renew(); };
+    const filter = (/** @type {Bounds} */ bounds) => {
+      this.asked.filters[at] = bounds;
+      this.choose(at);
+      this.renew();
+    };
     const held = this.asked.filters[at] ?? {};
-    head.bars.replaceChildren(made.bars.length ? histogram(made.bars, held, filter) : h("small", null, made.distinct === undefined ? "" : `${count(made.distinct)} distinct`));
+    head.bars.replaceChildren(
+      made.bars.length
+        ? histogram(made.bars, held, filter)
+        : h("small", null, made.distinct === undefined ? "" : `${count(made.distinct)} distinct`),
+    );
     if (this.shown[this.spot.column] === at) this.tell();
   }
 
@@ -161,24 +266,46 @@ export class Table {
     const most = Math.max(0, this.found - rows + 3);
     const { height } = this;
     const isScaled = height < this.found * HEIGHT;
-    const first = Math.min(most, Math.floor(isScaled ? (scrollTop / Math.max(1, height + this.line.offsetHeight - clientHeight)) * most : scrollTop / HEIGHT));
-    const inSight = this.shown.filter((at, place) => place < this.pinned || (this.heads[at].left + this.heads[at].width > scrollLeft && this.heads[at].left < scrollLeft + (clientWidth || 900)));
+    const first = Math.min(
+      most,
+      Math.floor(
+        isScaled
+          ? (scrollTop / Math.max(1, height + this.line.offsetHeight - clientHeight)) * most
+          : scrollTop / HEIGHT,
+      ),
+    );
+    const inSight = this.shown.filter(
+      (at, place) =>
+        place < this.pinned ||
+        (this.heads[at].left + this.heads[at].width > scrollLeft &&
+          this.heads[at].left < scrollLeft + (clientWidth || 900)),
+    );
     const key = `${first}/${inSight}/${rows}`;
     if (key === this.drawn && this.first === first) return;
     Object.assign(this, { first, drawn: key });
-    this.fill(this.line, inSight.map((at) => this.heads[at].el), inSight);
+    this.fill(
+      this.line,
+      inSight.map((at) => this.heads[at].el),
+      inSight,
+    );
     this.sumUp(inSight);
     const turn = this.turn;
     const wanted = await this.fetch(first, Math.min(this.found, first + rows));
     if (turn !== this.turn || this.drawn !== key) return;
     const top = isScaled ? Math.min(scrollTop, height - rows * HEIGHT) : first * HEIGHT;
     const focused = this.grid.contains(active(this.grid));
-    this.body.replaceChildren(...wanted.map((row, i) => {
-      const line = h("div", { class: "nbt-line", role: "row", "aria-rowindex": first + i + 2 });
-      line.style.top = `${top + i * HEIGHT}px`;
-      this.fill(line, inSight.map((at) => this.cell(at, first + i, row[at])), inSight);
-      return line;
-    }));
+    this.body.replaceChildren(
+      ...wanted.map((row, i) => {
+        const line = h("div", { class: "nbt-line", role: "row", "aria-rowindex": first + i + 2 });
+        line.style.top = `${top + i * HEIGHT}px`;
+        this.fill(
+          line,
+          inSight.map((at) => this.cell(at, first + i, row[at])),
+          inSight,
+        );
+        return line;
+      }),
+    );
     this.mark(focused);
   }
 
@@ -193,7 +320,8 @@ export class Table {
       cell.style.left = `${isPinned ? left + this.grid.scrollLeft : left}px`;
       put(cell, "aria-colindex", place + 1);
     });
-    if (line.children.length !== cells.length || cells.some((cell, i) => line.children[i] !== cell)) line.replaceChildren(...cells);
+    if (line.children.length !== cells.length || cells.some((cell, i) => line.children[i] !== cell))
+      line.replaceChildren(...cells);
   }
 
   /** @param {number} from @param {number} to */
@@ -214,12 +342,36 @@ export class Table {
   /** @param {number} at @param {number} row @param {string | null} exact */
   cell(at, row, exact) {
     const { kind, share } = this.source.columns[at];
-    const props = { role: "gridcell", tabindex: -1, "data-at": at, "data-row": row, "data-exact": exact ?? "" };
+    const props = {
+      role: "gridcell",
+      tabindex: -1,
+      "data-at": at,
+      "data-row": row,
+      "data-exact": exact ?? "",
+    };
     if (exact === null) return h("div", { ...props, class: "nbt-cell nbt-none" }, "missing");
-    if (kind === "address" && exact.length > 20) return h("div", { ...props, class: "nbt-cell nbt-address", title: exact }, `${exact.slice(0, 10)}…${exact.slice(-8)}`);
+    if (kind === "address" && exact.length > 20)
+      return h(
+        "div",
+        { ...props, class: "nbt-cell nbt-address", title: exact },
+        `${exact.slice(0, 10)}…${exact.slice(-8)}`,
+      );
     const whole = !exact.includes(".") && !/[a-z]/i.test(exact);
-    const said = kind === "time" ? exact.replace("T", " ") : kind !== "number" ? exact : share ? shareText(Number(exact)) : whole ? grouped(exact) : sixDigits(Number(exact));
-    return h("div", { ...props, class: `nbt-cell nbt-${kind}`, title: kind === "number" ? grouped(exact) : exact }, said);
+    const said =
+      kind === "time"
+        ? exact.replace("T", " ")
+        : kind !== "number"
+          ? exact
+          : share
+            ? shareText(Number(exact))
+            : whole
+              ? grouped(exact)
+              : sixDigits(Number(exact));
+    return h(
+      "div",
+      { ...props, class: `nbt-cell nbt-${kind}`, title: kind === "number" ? grouped(exact) : exact },
+      said,
+    );
   }
 
   /** Says what is known of the active column, and has its bounds in the fields. */
@@ -228,9 +380,23 @@ export class Table {
     if (at === undefined) return;
     const { name, kind, unit } = this.source.columns[at];
     const { bars = [], missing, distinct, min, max, sum } = this.heads[at].summary ?? {};
-    const parts = Object.entries({ min, max, sum, distinct: distinct && count(distinct), missing: missing && count(missing) });
-    const of = (/** @type {string} */ said) => (kind === "number" ? said.replace(/-?\d+(\.\d+)?/, grouped) : said);
-    text(this.about, [`${name}${unit ? ` (${unit})` : ""}`, ...parts.filter(([, said]) => said).map(([key, said]) => `${key} ${of(String(said))}`), ...(kind === "number" && grows(bars) ? ["each bar is wider than the one before"] : [])].join(" · "));
+    const parts = Object.entries({
+      min,
+      max,
+      sum,
+      distinct: distinct && count(distinct),
+      missing: missing && count(missing),
+    });
+    const of = (/** @type {string} */ said) =>
+      kind === "number" ? said.replace(/-?\d+(\.\d+)?/, grouped) : said;
+    text(
+      this.about,
+      [
+        `${name}${unit ? ` (${unit})` : ""}`,
+        ...parts.filter(([, said]) => said).map(([key, said]) => `${key} ${of(String(said))}`),
+        ...(kind === "number" && grows(bars) ? ["each bar is wider than the one before"] : []),
+      ].join(" · "),
+    );
     const bounded = kind === "number" || kind === "time";
     const held = this.asked.filters[at] ?? {};
     const words = kind === "time" ? ["From", "To"] : bounded ? ["At least", "At most"] : ["Contains", ""];
@@ -250,7 +416,10 @@ export class Table {
     const at = this.shown[this.spot.column];
     const { kind } = this.source.columns[at];
     const [low, high] = [this.min.value.trim(), this.max.value.trim()];
-    const bounds = kind === "number" || kind === "time" ? { ...(low && { min: low }), ...(high && { max: high }) } : { ...(low && { text: low }) };
+    const bounds =
+      kind === "number" || kind === "time"
+        ? { ...(low && { min: low }), ...(high && { max: high }) }
+        : { ...(low && { text: low }) };
     if (Object.keys(bounds).length) this.asked.filters[at] = bounds;
     else delete this.asked.filters[at];
     this.renew();
@@ -286,7 +455,9 @@ export class Table {
     const grip = /** @type {HTMLElement} */ (event.currentTarget);
     grip.setPointerCapture(event.pointerId);
     grip.onpointermove = move;
-    grip.onpointerup = () => { grip.onpointermove = null; };
+    grip.onpointerup = () => {
+      grip.onpointermove = null;
+    };
     event.stopPropagation();
   }
 
@@ -300,10 +471,17 @@ export class Table {
   sort(at, more) {
     const held = this.asked.order.find(([one]) => one === at);
     // The first press shows what is looked for most: the largest, or the first by name. The third ends it.
-    const [start, other] = this.source.columns[at].kind === "number" ? /** @type {const} */ (["descending", "ascending"]) : /** @type {const} */ (["ascending", "descending"]);
+    const [start, other] =
+      this.source.columns[at].kind === "number"
+        ? /** @type {const} */ (["descending", "ascending"])
+        : /** @type {const} */ (["ascending", "descending"]);
     const next = held === undefined ? start : held[1] === start ? other : null;
     const others = more ? this.asked.order.filter(([one]) => one !== at) : [];
-    this.asked.order = next ? (held && more ? this.asked.order.map((one) => (one === held ? [at, next] : one)) : [...others, [at, next]]) : others;
+    this.asked.order = next
+      ? held && more
+        ? this.asked.order.map((one) => (one === held ? [at, next] : one))
+        : [...others, [at, next]]
+      : others;
     this.renew();
   }
 
@@ -312,7 +490,9 @@ export class Table {
     for (const one of this.grid.querySelectorAll('[tabindex="0"]')) put(one, "tabindex", -1);
     const { row, column } = this.spot;
     const at = this.shown[column];
-    const cell = /** @type {HTMLElement | null} */ (this.grid.querySelector(`[data-row="${row}"][data-at="${at}"]`) ?? this.line.firstElementChild);
+    const cell = /** @type {HTMLElement | null} */ (
+      this.grid.querySelector(`[data-row="${row}"][data-at="${at}"]`) ?? this.line.firstElementChild
+    );
     put(cell ?? this.grid, "tabindex", 0);
     if (focus) cell?.focus({ preventScroll: true });
     this.tell();
@@ -322,7 +502,9 @@ export class Table {
   along(event) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const all = /** @type {HTMLButtonElement[]} */ ([...this.tools.children]).filter((one) => !one.disabled && !one.hidden);
+    const all = /** @type {HTMLButtonElement[]} */ ([...this.tools.children]).filter(
+      (one) => !one.disabled && !one.hidden,
+    );
     const now = all.indexOf(/** @type {HTMLButtonElement} */ (event.target));
     const next = all[(now + step + all.length) % all.length];
     for (const one of this.tools.children) put(one, "tabindex", one === next ? 0 : -1);
@@ -335,7 +517,16 @@ export class Table {
     const { spot } = this;
     const at = this.shown[spot.column];
     const page = this.rows - 3;
-    const moves = /** @type {Record<string, [number, number]>} */ ({ ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageDown: [page, 0], PageUp: [-page, 0], Home: [0, -1e6], End: [0, 1e6] });
+    const moves = /** @type {Record<string, [number, number]>} */ ({
+      ArrowDown: [1, 0],
+      ArrowUp: [-1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+      PageDown: [page, 0],
+      PageUp: [-page, 0],
+      Home: [0, -1e6],
+      End: [0, 1e6],
+    });
     const move = moves[event.key];
     if (event.altKey && move?.[1]) this.resize(this.heads[at], this.heads[at].width + 20 * move[1]);
     else if (move) {
@@ -355,20 +546,28 @@ export class Table {
     const kept = this.shown.slice(0, this.pinned).reduce((sum, at) => sum + this.heads[at].width, 0);
     if (column >= this.pinned) {
       if (left < this.grid.scrollLeft + kept) this.grid.scrollLeft = left - kept;
-      else if (left + width > this.grid.scrollLeft + this.grid.clientWidth) this.grid.scrollLeft = left + width - this.grid.clientWidth;
+      else if (left + width > this.grid.scrollLeft + this.grid.clientWidth)
+        this.grid.scrollLeft = left + width - this.grid.clientWidth;
     }
     const { height } = this;
     const shown = this.rows - 4;
     const first = Math.max(0, this.first);
     const wanted = row < 0 ? first : row < first + 1 ? row : row > first + shown ? row - shown : first;
-    if (wanted !== first) this.grid.scrollTop = height < this.found * HEIGHT ? (wanted / Math.max(1, this.found - this.rows + 3)) * (height + this.line.offsetHeight - this.grid.clientHeight) : wanted * HEIGHT;
+    if (wanted !== first)
+      this.grid.scrollTop =
+        height < this.found * HEIGHT
+          ? (wanted / Math.max(1, this.found - this.rows + 3)) *
+            (height + this.line.offsetHeight - this.grid.clientHeight)
+          : wanted * HEIGHT;
     await this.draw();
     this.mark(true);
   }
 
   /** @param {MouseEvent} event */
   click(event) {
-    const cell = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("[data-at]"));
+    const cell = /** @type {HTMLElement | null} */ (
+      /** @type {Element} */ (event.target).closest("[data-at]")
+    );
     if (!cell) return;
     this.spot = { row: Number(cell.dataset.row), column: this.shown.indexOf(Number(cell.dataset.at)) };
     this.mark(true);
@@ -379,9 +578,12 @@ export class Table {
   async act(row, at, shift) {
     if (row < 0) this.sort(at, shift);
     else {
-      const cell = /** @type {HTMLElement | null} */ (this.grid.querySelector(`[data-row="${row}"][data-at="${at}"]`));
+      const cell = /** @type {HTMLElement | null} */ (
+        this.grid.querySelector(`[data-row="${row}"][data-at="${at}"]`)
+      );
       const exact = cell?.dataset.exact;
-      if (exact) text(this.status, (await copied(exact)) ? `Copied ${exact}` : `This page may not copy: ${exact}`);
+      if (exact)
+        text(this.status, (await copied(exact)) ? `Copied ${exact}` : `This page may not copy: ${exact}`);
     }
   }
 }
@@ -391,7 +593,8 @@ export class LinkedTable {
   /** @param {import("./link.js").Link} link @param {number} id @param {any} shown */
   constructor(link, id, { columns, total }) {
     this.table = new Table({
-      columns, total,
+      columns,
+      total,
       ask: (asked) => link.ask(id, "ask", asked),
       rows: (start, end) => link.ask(id, "rows", { start, end }).then(({ rows }) => rows),
       summary: (at) => link.ask(id, "summary", { at }).then(({ summary }) => summary),
