@@ -41,6 +41,7 @@ def test_a_thousand_rows_are_sorted_filtered_and_turned_and_the_filters_run_as_a
     bars.last.hover()
     page.mouse.up()
     where.get_by_text("170 of 1,002 rows").wait_for()
+    form.locator(".nbt-about").get_by_text("BAYC_count · min 1 ").wait_for()
     # The bars that were brushed over are there with all others, which the other columns' have lost.
     expect(bars.and_(form.locator(".nbt-brushed"))).to_have_count(len(counted) - 1)
     assert [bar.get_attribute("title").split(": ") for bar in bars.all()] == counted
