@@ -70,6 +70,10 @@ class Chart:
 
         return explore(self)
 
+    def _display_(self) -> Any:
+        """Return what marimo draws."""
+        return self.live()
+
     @property
     def words(self) -> str:
         """What the chart shows, as a sentence."""

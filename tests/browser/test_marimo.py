@@ -22,15 +22,17 @@ def notebook_of_the_reference() -> str:
     return textwrap.dedent(page[page.index("    import marimo") :])
 
 
-def test_the_forms_work_in_marimo_and_offer_neither_magics_nor_variables(server, context, tmp_path):
+def test_forms_and_charts_work_in_marimo_and_offer_neither_magics_nor_variables(
+    server, context, tmp_path
+):
     requests: list[str] = []
     (tmp_path / "holders.py").write_text(notebook_of_the_reference())
     with lab.marimo(server, tmp_path / "holders.py") as url:
         page = context.new_page()
         page.on("request", lambda request: requests.append(request.url))
         page.goto(url)
-        search, build, table, card = (
-            page.locator(".nbext-view > .nbext-form").nth(at) for at in range(4)
+        search, build, table, card, chart = (
+            page.locator(".nbext-view > .nbext-form").nth(at) for at in range(5)
         )
         search.locator(".nbext-name").nth(1).click()
         search.locator(".nbext-facts").get_by_text("ApeCoin").wait_for()
@@ -50,6 +52,15 @@ def test_the_forms_work_in_marimo_and_offer_neither_magics_nor_variables(server,
         build.get_by_text(f"form.frame holds 1,000 of {matched} wallets", exact=False).wait_for()
         table.locator(".nbt-where").get_by_text(f"{matched} rows", exact=True).wait_for()
         lab.expect(card.locator(".nbext-facts td").first).to_have_text(matched)
+        # A mark of a chart opens its wallets, and their segment is a cell to copy.
+        mark = chart.locator(".nbext-press").nth(1)
+        words = mark.get_attribute("aria-label")
+        mark.click()
+        rows = f"{words.rpartition(', ')[2]} rows"
+        chart.locator(".nbt-where").get_by_text(rows, exact=True).wait_for()
+        chart.get_by_text(f"{words}: {rows}").wait_for()
+        chart.get_by_role("button", name="As a segment").click()
+        chart.locator(".nbext-code").get_by_text('"BAYC"', exact=False).wait_for()
         page.set_viewport_size({"width": 1280, "height": 3200})
         page.screenshot(path=lab.ARTEFACTS / "marimo.png")
     assert lab.leaving(requests) == []

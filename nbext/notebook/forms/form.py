@@ -139,8 +139,8 @@ class Form(ViewPart, ABC):
         view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
         return {
             VIEW: view,
-            "text/html": "<small>(run the cell for the live form)</small>",
-            "text/plain": f"{visible(self.title)} (run the cell for the live form)",
+            "text/html": "<small>(run the cell for the live view)</small>",
+            "text/plain": f"{visible(self.title)} (run the cell for the live view)",
         }
 
     def _ipython_display_(self) -> None:

@@ -96,16 +96,6 @@ def number_text(value: object) -> str:
     )
 
 
-def count_text(value: Any) -> str:
-    """Return a count with thousands separators; anything that is no number, as it is."""
-    if is_missing(value) or isinstance(value, bool):
-        return ""
-    try:
-        return f"{int(value):,}"
-    except (TypeError, ValueError):
-        return str(value)
-
-
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return a table's rows, each as a dict."""
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]

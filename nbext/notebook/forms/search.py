@@ -19,7 +19,6 @@ from nbext.notebook.forms.builder import Edit
 from nbext.notebook.forms.form import Background, Form, Snapshot
 from nbext.notebook.forms.markup import (
     code_html,
-    count_text,
     facts_html,
     lines_html,
     number_text,
@@ -419,7 +418,7 @@ def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     """Return a result as the texts of its line, in the order of HEADS."""
     name = text_of(result.get("name")) or text_of(result.get("address")) or "No name"
     marks = ", ".join(words[2:] for _, words in marks_of(result))
-    standard, owners = text_of(result.get("tokenType")), count_text(result.get("ownerCount"))
+    standard, owners = text_of(result.get("tokenType")), number_text(result.get("ownerCount"))
     return name, text_of(result.get("symbol")), standard, owners, marks
 
 

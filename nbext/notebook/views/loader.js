@@ -2,7 +2,7 @@
 // a kernel nothing is drawn, and the snapshot beside it stays.
 globalThis.nbextViews ??= new Map();
 const loaded = globalThis.nbextViews;
-const WAITS = "A cell is running; waiting for it. Without a kernel, run this cell for the live form.";
+const WAITS = "A cell is running; waiting for it. Without a kernel, run this cell for the live view.";
 
 function link(modules) {
   const urls = new Map();

@@ -21,7 +21,7 @@ from nbext.notebook import session
 from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.tree import OTHER, Edits, Group, Line, Part, Tree, copied
 from nbext.notebook.forms.form import Background, Form, has_cells
-from nbext.notebook.forms.markup import count_text
+from nbext.notebook.forms.markup import number_text
 from nbext.notebook.forms.variable import variables
 from nbext.notebook.schema import ORDER, segment_schema
 from nbext.notebook.views.view import Asked, ViewPart
@@ -65,7 +65,7 @@ def hits(client: Any, kind: str, term: str, chain: str | None) -> list[dict[str,
             "verified": row.get("verified") is True,
             "spam": row.get("possibleSpam") is True,
             "holders": visible(
-                (held := count_text(row.get("ownerCount"))) and f"{held} holders", _CUT
+                (held := number_text(row.get("ownerCount"))) and f"{held} holders", _CUT
             ),
         }
         for row in rows
@@ -383,9 +383,8 @@ def _pick_list(form: Editing, asked: Asked) -> None:
     def store() -> None:
         value = variables()[name]
         # Few are written out, many are stored with the service once.
-        lists = Provenance.of(form.client.execute_segment({"wallet": {"in": value}}, limit=0)).lists
-        column = value["address"] if hasattr(value, "columns") else value
-        found = {"list": next(iter(lists))} if lists else {"in": list(column)}
+        stored = form.client.execute_segment({"wallet": {"in": value}}, limit=0)
+        found = Provenance.of(stored).filters["wallet"]
         with form.editing:
             line = form.edits.now.find(at)
             kept = {k: v for k, v in getattr(line, "value", {}).items() if k not in ("in", "list")}
