@@ -75,7 +75,8 @@ test("a button that is switched off hands the focus to what is next to it", () =
   assert.equal(document.activeElement, stop.el);
   focusHeld(box, () => {
     run.update({ disabled: false });
-    stop.update({ hidden: true });
+    link.parts.set(1, stop);
+    link.heard({ op: "show", part: 1, changes: { hidden: true } });
   });
   assert.equal(document.activeElement, run.el);
 });

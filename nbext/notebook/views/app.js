@@ -42,8 +42,8 @@ export function mount({ model, el, css }) {
     link.parts.set(shown.id, part);
     return part;
   };
-  /** @param {Message} message @param {DataView[]} buffers */
-  const heard = (message, buffers) => {
+  /** @param {Message} message */
+  const heard = (message) => {
     if (message.op === "draw" && message.to === link.view) {
       box.replaceChildren(make(message.root).el);
       // Only now, and only while this is in the page: who sees the live view does not see its snapshot twice.
@@ -53,7 +53,7 @@ export function mount({ model, el, css }) {
       // The snapshot of a chart is its picture, which can bear no name.
       const picture = `${output}:has(.${name}-live) + ${output}:has(.vega-embed, .jp-RenderedImage)`;
       el.append(h("style", null, `.${name}, ${output}:has(.${name}), ${picture} { display: none }`));
-    } else focusHeld(box, () => link.heard(message, buffers));
+    } else focusHeld(box, () => link.heard(message));
   };
   el.append(h("style", null, css), box, waits);
   // From here on it changes once: when the kernel of this widget is restarted or is gone.

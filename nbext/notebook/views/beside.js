@@ -1,6 +1,7 @@
 // @ts-check
 // Beside a segment's conditions: how many wallets match, what each condition takes away, and the JSON.
-import { active, copied, count, h, press, put, text, unique } from "./dom.js";
+import { active, Clock, copied, h, press, put, text, unique } from "./dom.js";
+import { count } from "./numbers.js";
 
 const TYPING = 400; // ms without a key before half-typed JSON is read
 const HEADS = ["Condition", "Alone", "Removes", "Remain"];
@@ -9,7 +10,7 @@ export class Beside {
   /** @param {import("./lines.js").Lines} page */
   constructor(page) {
     this.page = page;
-    this.clock = 0;
+    this.clock = new Clock(() => {});
     this.total = h("span", { role: "status" });
     // Not announced: it changes every second.
     this.seconds = h("span", { class: "nbext-note" });
@@ -104,25 +105,21 @@ export class Beside {
 
   /** Of a count that takes 2 s, for how long already, and Cancel; of one that failed or was cancelled, Retry. @param {string} act */
   wait(act) {
-    const began = performance.now();
     const { stop } = this;
     const held = active(stop) === stop;
-    clearInterval(this.clock);
-    const show = () => {
-      const seconds = act === "stop" ? Math.floor((performance.now() - began) / 1000) : 0;
+    this.clock.show = (seconds) => {
       text(this.seconds, seconds < 2 ? "" : ` ${seconds} s`);
       stop.hidden = act !== "count" && seconds < 2 && !(act && held);
       text(stop, act === "count" ? "Retry" : "Cancel");
       stop.title = act === "count" ? "Count again" : "Stop counting";
     };
-    show();
-    if (act === "stop") this.clock = window.setInterval(show, 1000);
+    this.clock.run(act === "stop");
     // A button that is hidden loses the focus to the page's body.
     if (held && stop.hidden) this.page.options.focus();
   }
 
   end() {
-    clearInterval(this.clock);
+    this.clock.run(false);
   }
 
   /** @param {string} what */

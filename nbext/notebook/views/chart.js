@@ -126,6 +126,4 @@ export class Chart {
     }
     return found;
   }
-
-  update() {}
 }

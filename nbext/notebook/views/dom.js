@@ -55,9 +55,6 @@ export function fill(parent, wanted) {
 export const press = (label, act, props) =>
   h("button", { type: "button", class: "nbext-button", ...props, onclick: act }, label);
 
-/** @param {number} number */
-export const count = (number) => number.toLocaleString("en");
-
 /** An id that no other element of the page has. @param {string} prefix */
 export const unique = (prefix) => `${prefix}-${made++}`;
 
@@ -70,6 +67,24 @@ export const active = (el) =>
 /** Whether an element can have the focus. @param {HTMLElement} one */
 export const usable = (one) =>
   one.isConnected && !(/** @type {HTMLButtonElement} */ (one).disabled) && one.getClientRects().length > 0;
+
+/** Says each second for how many seconds something runs already. */
+export class Clock {
+  /** @param {(seconds: number) => void} show */
+  constructor(show) {
+    this.show = show;
+    this.timer = 0;
+  }
+
+  /** @param {boolean} runs */
+  run(runs) {
+    const began = performance.now();
+    clearInterval(this.timer);
+    this.show(0);
+    if (!runs) return;
+    this.timer = window.setInterval(() => this.show(Math.floor((performance.now() - began) / 1000)), 1000);
+  }
+}
 
 /** @param {string} what @returns {Promise<boolean>} whether this page may copy */
 export function copied(what) {

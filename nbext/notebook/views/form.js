@@ -1,7 +1,7 @@
 // @ts-check
 // Draws forms: their title, groups of parts, text, fields, buttons and a bar. What is wrong with a field is said to
 // screen readers, too, and where what has the focus is switched off or hidden, the focus goes to what is next to it.
-import { active, fill, h, press, put, text, unique, usable } from "./dom.js";
+import { active, Clock, fill, h, press, put, text, unique, usable } from "./dom.js";
 
 /** @typedef {import("./link.js").Link} Link */
 /** @typedef {import("./link.js").Message} Message */
@@ -30,7 +30,6 @@ export class Group {
   /** @param {Message} changes */
   update(changes) {
     if (changes.members) this.members(changes.members);
-    if ("hidden" in changes) this.el.hidden = changes.hidden;
   }
 }
 
@@ -59,7 +58,6 @@ export class Html {
   update(changes) {
     // Ours, made by the functions of Python that a stranger's text goes through.
     if ("value" in changes) this.el.innerHTML = changes.value;
-    if ("hidden" in changes) this.el.hidden = changes.hidden;
   }
 }
 
@@ -71,7 +69,7 @@ export class Status {
     this.seconds = h("span", { class: "nbext-note" });
     this.el = h("div", { class: "nbext-status" }, this.said, this.seconds);
     this.shown = { running: false };
-    this.clock = 0;
+    this.clock = new Clock((seconds) => text(this.seconds, seconds ? `${seconds} s` : ""));
     this.update(shown);
   }
 
@@ -83,19 +81,11 @@ export class Status {
     put(this.said, "class", `nbext-${state}`);
     put(this.said, "role", state === "bad" ? "alert" : "status");
     text(this.said, said);
-    if (running === runs) return;
-    const began = performance.now();
-    clearInterval(this.clock);
-    text(this.seconds, "");
-    if (runs)
-      this.clock = window.setInterval(
-        () => text(this.seconds, `${Math.floor((performance.now() - began) / 1000)} s`),
-        1000,
-      );
+    if (running !== runs) this.clock.run(runs);
   }
 
   end() {
-    clearInterval(this.clock);
+    this.clock.run(false);
   }
 }
 
@@ -111,7 +101,6 @@ export class Button {
   /** @param {Message} changes */
   update(changes) {
     if ("disabled" in changes) this.el.disabled = changes.disabled;
-    if ("hidden" in changes) this.el.hidden = changes.hidden;
   }
 
   /** @param {Message} message */
@@ -130,7 +119,6 @@ export class Bar {
   /** @param {Message} changes */
   update(changes) {
     if ("value" in changes) this.el.value = changes.value;
-    if ("hidden" in changes) this.el.hidden = changes.hidden;
   }
 }
 
@@ -204,7 +192,6 @@ export class Field {
       put(this.below, "role", error ? "alert" : null);
       put(this.input, "aria-invalid", error ? "true" : null);
     }
-    if ("hidden" in changes) this.el.hidden = changes.hidden;
   }
 
   /** @param {Message} message */

@@ -1,7 +1,7 @@
 // @ts-check
 // How values are spread: bins by the data, as `forms/distribution.py` makes them, held to the same table of cases.
-import { count, h } from "./dom.js";
-import { grouped, shortText } from "./numbers.js";
+import { h } from "./dom.js";
+import { count, grouped, shortText } from "./numbers.js";
 
 /** @typedef {import("./source.js").Bounds} Bounds */
 /** @typedef {{ name: string, count: number } & Bounds} Bar  with what a press on it filters; without that, rows where it is missing */

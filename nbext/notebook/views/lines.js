@@ -110,7 +110,6 @@ export class Lines {
   /** @param {Message} changes */
   update(changes) {
     Object.assign(this.shown, changes);
-    if ("hidden" in changes) this.el.hidden = changes.hidden;
     if ("tree" in changes || "opened" in changes) this.draw();
     if ("counted" in changes) {
       this.beside.count(this.shown.counted);

@@ -3,7 +3,7 @@
 import { unique } from "./dom.js";
 
 /** @typedef {any} Message  what Python sends, or is asked */
-/** @typedef {{ el: HTMLElement, update: (changes: Message) => void, told?: (message: Message) => void, end?: () => void }} Part */
+/** @typedef {{ el: HTMLElement, update?: (changes: Message) => void, told?: (message: Message) => void, end?: () => void }} Part */
 
 const TYPING = 150; // ms without a key before what is typed is sent
 const PATIENCE = 1000; // ms without an answer before a view says that it waits
@@ -38,7 +38,7 @@ export class Link {
     return number;
   }
 
-  /** @param {number} part @param {string} op @param {Message} [more] @returns {Promise<Message>} the answer, with its buffers */
+  /** @param {number} part @param {string} op @param {Message} [more] @returns {Promise<Message>} the answer */
   ask(part, op, more) {
     return new Promise((resolve) => this.asked.set(this.send(part, op, more), resolve));
   }
@@ -58,19 +58,23 @@ export class Link {
     }
   }
 
-  /** @param {Message} message @param {DataView[]} buffers */
-  heard(message, buffers) {
-    const { op, number, part } = message;
+  /** @param {Message} message */
+  heard(message) {
+    const { op, number, changes } = message;
+    const part = this.parts.get(message.part);
     if (message.to && message.to !== this.view) return;
     if (op === "heard") {
       clearTimeout(this.unheard.get(number));
       this.unheard.delete(number);
       if (!this.unheard.size) this.waiting(false);
     } else if (op === "answer") {
-      this.asked.get(number)?.({ ...message, buffers });
+      this.asked.get(number)?.(message);
       this.asked.delete(number);
-    } else if (op === "show" && message.by !== this.view) this.parts.get(part)?.update(message.changes);
-    else if (op !== "show") this.parts.get(part)?.told?.(message);
+    } else if (op !== "show") part?.told?.(message);
+    else if (part && message.by !== this.view) {
+      if ("hidden" in changes) part.el.hidden = changes.hidden;
+      part.update?.(changes);
+    }
   }
 
   /**

@@ -18,6 +18,9 @@ export function grouped(text) {
   return fraction === undefined ? digits : `${digits}.${fraction}`;
 }
 
+/** @param {number} number */
+export const count = (number) => grouped(String(number));
+
 /** @param {number} value @param {number} digits */
 function exponential(value, digits) {
   const [mantissa, power] = value.toExponential(digits - 1).split("e");

@@ -1,6 +1,7 @@
 // @ts-check
 // Draws the results of a search and turns their pages. Python holds them: what is pressed here is sent as a message.
-import { active, count, h, press, put, text } from "./dom.js";
+import { active, h, press, put, text } from "./dom.js";
+import { count } from "./numbers.js";
 
 /** @typedef {import("./link.js").Message} Message */
 

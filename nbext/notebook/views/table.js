@@ -1,9 +1,9 @@
 // @ts-check
 // A table over a source: the rows and columns in sight are drawn, in one scroll. Search, two bounds of the active column,
 // actions, and the grid, in which arrows move, are its five stops of the Tab key.
-import { active, copied, count, h, press, put, text, unique } from "./dom.js";
+import { active, copied, h, press, put, text, unique } from "./dom.js";
 import { grows, histogram } from "./histogram.js";
-import { grouped, shareText, sixDigits } from "./numbers.js";
+import { count, grouped, shareText, sixDigits } from "./numbers.js";
 
 /** @typedef {import("./source.js").Source} Source */
 /** @typedef {import("./source.js").Bounds} Bounds */
@@ -29,7 +29,7 @@ export class Table {
     this.drawn = "";
     /** @type {Map<number, Promise<(string | null)[][]>>} */
     this.pages = new Map();
-    this.shown = source.columns.map((_, at) => at).filter((at) => !source.columns[at].folded);
+    this.shown = source.columns.map((_, at) => at);
     this.heads = source.columns.map((_, at) => this.head(at));
     this.status = h("span", { role: "status", class: "nbt-where" });
     this.error = h("span", { role: "alert", class: "nbext-error" });
@@ -601,8 +601,6 @@ export class LinkedTable {
     });
     this.el = this.table.el;
   }
-
-  update() {}
 
   end() {
     this.table.end();

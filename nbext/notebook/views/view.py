@@ -18,8 +18,8 @@ from nbext.core.untrusted_text import visible
 _HERE = Path(__file__).parent
 # In the order of their imports; the last one is what the loader calls.
 _ORDER = (
-    *("dom.js", "link.js", "form.js", "results.js", "picker.js", "line.js", "beside.js"),
-    *("lines.js", "numbers.js", "histogram.js", "table.js", "chart.js", "app.js"),
+    *("dom.js", "link.js", "numbers.js", "form.js", "results.js", "picker.js", "line.js"),
+    *("beside.js", "lines.js", "histogram.js", "table.js", "chart.js", "app.js"),
 )
 
 
@@ -114,15 +114,15 @@ class ViewPart:
         """Hide the part from sight, keyboard and screen readers alike, or show it again."""
         self.show(hidden=hidden)
 
-    def tell(self, message: Asked, buffers: Sequence[Any] = ()) -> None:
+    def tell(self, message: Asked) -> None:
         """Send the views a message of this part; one with ``to`` is for that view alone."""
         if self._view is not None:
-            self._view.send({"part": self.id, **message}, buffers=list(buffers))
+            self._view.send({"part": self.id, **message})
 
-    def answer(self, asked: Asked, buffers: Sequence[Any] = (), **answer: Any) -> None:
+    def answer(self, asked: Asked, **answer: Any) -> None:
         """Answer the question that a view asked."""
         about = {"op": "answer", "to": asked.get("from"), "number": asked.get("number")}
-        self.tell({**answer, **about}, buffers)
+        self.tell({**answer, **about})
 
     def obey(self, asked: Asked) -> None:
         """Do what a view asks for."""
