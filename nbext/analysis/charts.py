@@ -185,7 +185,7 @@ def check_room(
 def _source(about: Provenance) -> str:
     as_of = about.as_of or {}
     block = as_of.get("block")
-    service = str(about.service)
+    service = str(about.service or "")
     # The embedded service has another port each time: the same chart would differ from run to run.
     service = "service on this machine" if urlsplit(service).hostname in _THIS_MACHINE else service
     parts = [service, f"block {block:,}" if isinstance(block, int) else "", as_of.get("timestamp")]

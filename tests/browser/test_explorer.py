@@ -51,6 +51,7 @@ def test_a_thousand_rows_are_sorted_filtered_and_turned_and_the_filters_run_as_a
         expect(form.locator(".nbt-body .nbt-address").nth(at)).to_have_text(address)
     form.locator(".nbt-body .nbt-address").first.click()
     form.get_by_text("Copied 0x").wait_for()
+    expect(where).to_have_text("170 of 1,002 rows")
     copied = page.evaluate("() => navigator.clipboard.readText()")
     assert (len(copied), f"{copied[:10]}…{copied[-8:]}") == (42, shown[0])
     # Arrows move in the grid, which is one stop of the Tab key.

@@ -66,7 +66,8 @@ export class Table {
       this.clear,
       ...actions,
     );
-    this.about = h("div", { class: "nbext-note nbt-about" });
+    this.about = h("span");
+    this.copied = h("span", { role: "status" });
     this.body = h("div", { class: "nbt-body", role: "rowgroup" });
     this.line = h("div", { class: "nbt-line nbt-heads", role: "row", "aria-rowindex": 1 });
     this.canvas = h(
@@ -95,7 +96,7 @@ export class Table {
       { class: "nbt" },
       h("div", { class: "nbext-actions" }, this.status, this.search, this.min, this.max, this.error),
       this.tools,
-      this.about,
+      h("div", { class: "nbext-note nbt-about" }, this.about, " ", this.copied),
       this.grid,
     );
     this.seen = new ResizeObserver(() => this.draw());
@@ -205,6 +206,7 @@ export class Table {
       ([at, said]) => `${this.source.columns[Number(at)].name}: ${said}`,
     );
     text(this.error, wrong.join(" "));
+    text(this.copied, "");
     this.clear.disabled = !Object.keys(this.asked.filters).length && !this.asked.search;
     for (const head of this.heads) {
       const place = this.asked.order.findIndex(([at]) => at === head.at);
@@ -583,7 +585,7 @@ export class Table {
       );
       const exact = cell?.dataset.exact;
       if (exact)
-        text(this.status, (await copied(exact)) ? `Copied ${exact}` : `This page may not copy: ${exact}`);
+        text(this.copied, (await copied(exact)) ? `Copied ${exact}` : `This page may not copy: ${exact}`);
     }
   }
 }
