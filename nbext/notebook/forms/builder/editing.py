@@ -384,7 +384,7 @@ def _pick_list(form: Editing, asked: Asked) -> None:
         value = variables()[name]
         # Few are written out, many are stored with the service once.
         stored = form.client.execute_segment({"wallet": {"in": value}}, limit=0)
-        found = Provenance.of(stored).filters["wallet"]
+        found = (Provenance.of(stored).filters or {})["wallet"]
         with form.editing:
             line = form.edits.now.find(at)
             kept = {k: v for k, v in getattr(line, "value", {}).items() if k not in ("in", "list")}
