@@ -391,16 +391,13 @@ def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
     """Return a DataFrame as an Arrow table; its provenance goes along, as metadata of the schema.
 
     A column of objects that have no one type becomes their texts (`text_or_json`); so does, where ``flat``, every
-    column of objects. Labels of rows become the first column.
+    column of objects. Labels of rows become the first columns.
     """
     import pyarrow as pa
 
     # An analysis has its rows' names as its index.
-    table = (
-        table.reset_index(names=table.index.name or "name")
-        if is_labelled(table)
-        else table.copy(deep=False)
-    )
+    labels = label_names(table)
+    table = table.reset_index(names=labels) if labels else table.copy(deep=False)
     objects = [name for name, dtype in table.dtypes.items() if str(dtype) == "object"]
     for name in objects:
         if flat or not _has_one_type(table[name]):
@@ -408,9 +405,20 @@ def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
     return pa.Table.from_pandas(table, preserve_index=False)
 
 
-def is_labelled(frame: pd.DataFrame) -> bool:
-    """Return whether labels say what rows are of, as an overlap's do: a number without a name only counts them."""
-    return any(name is not None for name in frame.index.names) or frame.index.dtype.kind not in "iu"
+def label_names(frame: pd.DataFrame) -> list[str]:
+    """Return what labels of rows are called as columns: ``name`` without a name, and never as another column is.
+
+    Nothing where they do not say what rows are of, as an overlap's do: a number without a name only counts them.
+    """
+    index, names = frame.index, list(map(str, frame.columns))
+    if index.names == [None] and index.dtype.kind in "iu":
+        return []
+    for label in index.names:
+        name = str(label or "name")
+        while name in names:
+            name += "_"
+        names.append(name)
+    return names[len(frame.columns) :]
 
 
 def to_polars(table: pd.DataFrame) -> Any:

@@ -254,10 +254,15 @@ def test_the_labels_of_rows_are_columns_and_a_mere_count_of_them_is_not():
     names = ["BAYC", "MAYC"]
     common = pd.DataFrame([[203, 119], [119, 242]], names, names)
     made = nbext.explore(common)
-    assert [column.name for column in made.columns] == ["index", *names]
+    assert [column.name for column in made.columns] == ["name", *names]
     assert made.shown_rows(0, 2) == [("BAYC", "203", "119"), ("MAYC", "119", "242")]
     months = common.rename_axis("cohort").set_index(pd.Index([7, 8]), append=True)
-    assert [one.name for one in nbext.explore(months).columns][:2] == ["cohort", "index"]
+    assert [one.name for one in nbext.explore(months).columns][:2] == ["cohort", "name"]
+    # In Arrow and in files as in the explorer; beside a column of that name under another.
+    assert frames.to_arrow(months).column_names == ["cohort", "name", *names]
+    named = common.assign(name=["a", "b"])
+    assert [one.name for one in nbext.explore(named).columns] == ["name_", *names, "name"]
+    assert frames.to_arrow(named).column_names == ["name_", *names, "name"]
     counted = common.reset_index(drop=True)
     assert [one.name for one in nbext.explore(counted[counted["MAYC"] > 200]).columns] == names
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nbext.client.frames import inferred, is_labelled, text_or_json
+from nbext.client.frames import inferred, label_names, text_or_json
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import units_text
@@ -235,9 +235,8 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
     }
     index, names = frame.index, [str(name) for name in frame.columns]
     labels = [
-        _column(str(name or "index"), index.get_level_values(level).to_series(), {})
-        for level, name in enumerate(index.names)
-        if is_labelled(frame)
+        _column(name, index.get_level_values(level).to_series(), {})
+        for level, name in enumerate(label_names(frame))
     ]
     exact = {name.removesuffix("_raw") for name in names if is_repeated(stated.get(name))}
     left_out = [

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from nbext.analysis.charts import Chart
 from nbext.analysis.segments import SCOPE, Segment
-from nbext.client.frames import is_labelled
+from nbext.client.frames import label_names
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
@@ -258,7 +258,7 @@ class Explorer(Form):
         """The first of the rows that match, and of which they are."""
         hint = f'<div class="nbext-note">{html(self.hint, None)}</div>'
         few = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()]
-        if not is_labelled(few):
+        if not label_names(few):
             few = few.reset_index(drop=True)
         of = f"; the first {len(few)} are shown" if len(few) < len(self.rows) else ""
         counted = f"{self.in_words()}{of}"
