@@ -321,16 +321,15 @@ def _columns() -> str:
 
 
 def _renamed(text: str) -> dict[str, str]:
-    from nbext.engine.ingest.formats import column_names
+    from nbext.engine.ingest.formats import column_names, token_advice
 
     known, renamed = column_names(), {}
     for pair in filter(None, text.split(",")):
         theirs, _, ours = (part.strip().lower() for part in pair.partition("="))
         if not theirs or not ours or {theirs, ours}.isdisjoint(known):
             says = f"--map: {quoted(pair, 80)} does not name a column of a known format."
-            raise UsageError(
-                f"{says}{did_you_mean(ours, known)} Write --map amount=value,contract=token_address."
-            )
+            advice = f"{token_advice(theirs)}{token_advice(ours)}" or did_you_mean(ours, known)
+            raise UsageError(f"{says}{advice} Write --map amount=value,contract=token_address.")
         renamed[theirs] = ours
     return renamed
 

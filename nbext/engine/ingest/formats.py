@@ -141,14 +141,17 @@ def recognised(
         )
     renamed = _oriented(names, renamed)
     if missing := renamed.keys() - {name.lower() for name in names}:
+        theirs = min(missing)
         raise source.fault(
-            f"it has no column {quoted(min(missing))}, which --map names. Found: {_shown(names)}.",
+            _separated(names)
+            or f"it has no column {quoted(theirs)}, which --map names. Found: {_shown(names)}."
+            f"{token_advice(renamed[theirs])}",
         )
     found = recognise(names, renamed)
     if found is None:
         # Columns that --map names anew hide others of that name.
         now = [renamed.get(name.lower(), name) for name in names]
-        raise source.fault(f"{_closest(now)}")
+        raise source.fault(_closest(now, mapped=bool(renamed)))
     if twice := [name for name in found[1].values() if names.count(name) > 1]:
         raise source.fault(
             f"two columns are called {quoted(twice[0])}. Rename one of them.",
@@ -164,8 +167,20 @@ def _shown(names: list[str]) -> str:
     return visible(", ".join(names[:20]), 300)
 
 
-def _closest(names: list[str]) -> str:
-    """Return what a file lacks of the format that it resembles most."""
+def token_advice(ours: str) -> str:
+    """Return what to write where --map names a column of tokens that a file does not have."""
+    one_token = ours in ("token", "contract", "contract_address", "contractaddress", "token_address")
+    return " The one token of a whole file is given by --token UNI." if one_token else ""
+
+
+def _separated(names: list[str]) -> str | None:
+    """Return that a file's columns are not separated by commas, where that is so."""
+    mark = next((one for one in _SEPARATORS if len(names) == 1 and one in names[0]), None)
+    return mark and f"its columns are separated by {_SEPARATORS[mark]}. nbext reads CSV with commas."
+
+
+def _closest(names: list[str], *, mapped: bool) -> str:
+    """Return what a file lacks of the format that it resembles most; of one that is ``mapped``, of any at all."""
     spelled, found = {name.lower() for name in names}, _shown(names)
     # A header of addresses, hashes and numbers is the first row: no format has such a column.
     if names and (
@@ -175,14 +190,14 @@ def _closest(names: list[str]) -> str:
         return (
             f"the file has no header: its first line is {found}. Write the columns' names above it."
         )
-    if len(names) == 1 and (between := next((one for one in _SEPARATORS if one in names[0]), None)):
-        return f"its columns are separated by {_SEPARATORS[between]}. nbext reads CSV with commas."
+    if separated := _separated(names):
+        return separated
     if any(name != name.strip() for name in names) and recognise([name.strip() for name in names]):
         return f"there are spaces around the names of its columns, {found}. Write them, and the rows, without."
     lacking = [
         (kind, [other[0] for other in kind.needs.values() if spelled.isdisjoint(other)])
         for kind in formats()
-        if kind.may_have(spelled) and not kind.name.startswith(OWN)
+        if kind.may_have(spelled) and (mapped or not kind.name.startswith(OWN))
     ]
     kind, missing = min(lacking, key=lambda each: len(each[1]) / len(each[0].needs))
     columns = " and ".join(f'"{column}"' for column in missing)

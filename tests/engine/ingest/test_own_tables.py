@@ -389,3 +389,39 @@ def test_help_lists_each_formats_columns_and_each_of_these_recognises_it(capsys)
         found = recognise(needs)
         assert found is not None
         assert found[0] is kind
+
+
+def test_what_a_map_cannot_give_is_said_with_what_does(data, tmp_path, ingest):
+    path = table(tmp_path / "own.csv")
+    of_all = "The one token of a whole file is given by --token UNI."
+    found = "Found: src, dst, qty, when, txid."
+    for given, message in {
+        "token=UNI": (
+            f"UsageError: --map: 'token=UNI' does not name a column of a known format. {of_all} "
+            "Write --map amount=value,contract=token_address."
+        ),
+        "contract=UNI": (
+            f"IngestError: {path}: it has no column 'uni', which --map names. {found} {of_all}"
+        ),
+        f"contract={UNI}": (
+            f"IngestError: {path}: it has no column '{UNI}', which --map names. {found} {of_all}"
+        ),
+    }.items():
+        assert ingest(path, "--map", f"{MAP[1]},{given}", *DAYS_FIRST) == (2, [message])
+    lacking = table(tmp_path / "lacking.csv", NAMES[:4], [row[:4] for row in ROWS])
+    pairs = MAP[1].rpartition(",")[0]
+    assert ingest(lacking, "--map", pairs, "--token", "UNI", *DAYS_FIRST) == (
+        2,
+        [
+            f"IngestError: {lacking}: this looks like a table of transfers, by time, but has no column "
+            '"hash". Found: from, to, amount, time. If one of them holds it, map it: --map theirs=hash.'
+        ],
+    )
+    between = tmp_path / "semicolons.csv"
+    between.write_text(path.read_text().replace(",", ";"))
+    assert ingest(between, *MAP, "--token", "UNI", *DAYS_FIRST) == (
+        2,
+        [
+            f"IngestError: {between}: its columns are separated by semicolons. nbext reads CSV with commas."
+        ],
+    )
