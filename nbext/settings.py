@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -64,11 +65,12 @@ class Secret:
 
 def ask_keyring(action: Callable[[Any], Any]) -> tuple[Any, str]:
     """Return what an action on the ``keyring`` package returns, or None and what went wrong: "" where it is missing."""
-    try:
-        import keyring
-    except ImportError:
+    if find_spec("keyring") is None:
         return None, ""
     try:
+        # Here: what is read while it loads, such as its configuration, may be broken, too.
+        import keyring
+
         return action(keyring), ""
     except KeyboardInterrupt:
         raise

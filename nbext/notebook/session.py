@@ -347,6 +347,9 @@ class Session:
             if isinstance(error, KeyboardInterrupt):
                 raise QueryCancelled("Interrupted while connecting.") from None
             raise
+        if self.about is None:
+            # Those of the service before, such as the one that was warmed up, are not this one's.
+            self.vocabulary = Vocabulary()
         self._client = client
         if announce:
             print(connected_line(self.about, client.base_url, trouble))
@@ -361,6 +364,9 @@ class Session:
                 self._warm_up = WarmUp(self.shell, self.settings, self._learn)
 
     def _learn(self, client: Client) -> None:
+        if self.settings["base_url"]:
+            # Another service was named meanwhile.
+            return
         self.vocabulary.learn_service(client, client.about(), client.schema())
         self.vocabulary.fetch("token", self.settings["chain"])
         self.vocabulary.fetch("collection", self.settings["chain"])

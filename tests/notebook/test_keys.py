@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
@@ -62,6 +63,14 @@ def test_a_keyring_that_fails_costs_one_line_of_advice_and_the_prompt_follows(
         f"nbext: the keyring cannot be used ({type(error).__name__}). "
         "Set NBEXT_API_KEY, or type the key when asked.\n"
     )
+
+
+def test_a_keyring_that_cannot_even_be_loaded_costs_that_line_too(monkeypatch, tmp_path, capsys):
+    (tmp_path / "keyring.py").write_text("raise RuntimeError('its configuration is broken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "keyring")
+    assert keys.from_keyring(URL) is None
+    assert "the keyring cannot be used (RuntimeError)" in capsys.readouterr().out
 
 
 def test_a_keyring_that_does_not_answer_is_left_behind(ring, monkeypatch, nobody_types, capsys):

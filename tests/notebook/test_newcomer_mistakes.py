@@ -154,6 +154,20 @@ ethereum USDC""",
     %%segment_query rows <<
                          ^""",
     ),
+    "a result named as JupySQL does, on a line": (
+        """%segment rows << {"token": {"token": "UNI"}}""",
+        """UsageError: %segment: unexpected argument '<<'. An option stores the result: %segment {...} -o rows
+    %segment rows << {"token": {"token": "UNI"}}
+                  ^""",
+    ),
+    "a hidden character in a key": (
+        """%%segment_query
+{"tok\u200ben": {"token": "UNI"}}""",
+        """InvalidSegment: /filters/tok\\u200ben: Unknown condition 'tok\\u200ben'. Did you mean 'token'?
+  line 2, column 2:
+    {"tok\\u200ben": {"token": "UNI"}}
+     ^""",
+    ),
     "a variable as JupySQL has it": (
         """%segment {"token": {"token": "${asked}"}}""",
         """InvalidSegment: /filters/token/token: The data has no token with the symbol '${asked}' on ethereum. Write a Python value as {{asked}}, without quotes.

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from nbext.notebook.schema import Vocabulary
+from nbext.notebook.session import current_session
 from tests.client.conftest import KEY
 from tests.client.faultserver import FaultServer, reply
 
@@ -151,3 +153,21 @@ def test_numbers_of_a_stranger_that_are_too_large_for_the_history_are_missing_th
         shell.run(RUN)
     table = shell.value("%nbext history")
     assert [*map(str, table["block"])] == [f"{2**63 - 1}", "<NA>"]
+
+
+def test_words_of_the_service_before_are_not_offered_for_another(shell, stranger, monkeypatch):
+    url = stranger.url
+    shell.run("%nbext unset base_url")
+    assert len(shell.value("%nbext schema")) > 10
+    assert current_session().vocabulary.schema is not None
+    shell.run(f"%nbext set base_url {url}")
+    assert shell.error("%nbext schema") == (
+        "UsageError: %nbext schema: this service publishes no schema of its filters."
+    )
+    assert current_session().vocabulary == Vocabulary()
+    # What does not know the key is not known to publish none.
+    shell.run("%nbext unset base_url")
+    own = shell.value("nbext_client = __import__('nbext').connect(); nbext_client.base_url")
+    monkeypatch.setenv("NBEXT_API_KEY", "another")
+    shell.run(f"%nbext set base_url {own}")
+    assert shell.error("%nbext schema").startswith("AuthError: The service answered 401")

@@ -206,7 +206,10 @@ def place_of(text: str, pointer: str) -> int | None:
     best, depth = None, 0
     for path, position in key_places(text):
         length = len(path)
-        if depth < length <= len(parts) and [str(part) for part in path] == parts[:length]:
+        # A pointer has keys as messages show them, and as much of one as they do.
+        if depth < length <= len(parts) and parts[:length] == [
+            visible(str(part)[:80], None) for part in path
+        ]:
             best, depth = position, length
     return best
 

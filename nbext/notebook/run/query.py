@@ -194,8 +194,10 @@ def run_line(session: Session, args: Args) -> Any:
             raise args.error(f"delete {surplus}. The filters end before it.", args.words[1])
         if args.words[0].text.endswith(":"):
             raise args.error("the filters have no braces. Write %segment {...}", args.words[0])
-        message = f"unexpected argument {args.words[1].text!r}. Usage: {args.grammar.usage}"
-        raise args.error(message, args.words[1])
+        usage = f"Usage: {args.grammar.usage}"
+        if surplus == "<<":
+            usage = f"An option stores the result: {args.grammar.magic} {{...}} -o {args.words[0].text}"
+        raise args.error(f"unexpected argument {surplus!r}. {usage}", args.words[1])
     if args.words:
         word = args.words[0]
         value = _segment_of(args, word) or (

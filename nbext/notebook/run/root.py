@@ -212,11 +212,11 @@ def _save(session: Session, args: Args, name: str | None = None, number: str | N
     ),
 )
 def _schema(session: Session, args: Args, condition: str | None = None) -> Any:
-    # The vocabulary learns the schema from the connection.
-    session.connected()
-    if session.vocabulary.schema is None:
+    client = session.connected()
+    published = client.schema() if client.is_ours else None
+    if published is None:
         raise UsageError("%nbext schema: this service publishes no schema of its filters.")
-    table = own_table(schema.rows(session.vocabulary.schema, condition))
+    table = own_table(schema.rows(published, condition))
     # Sentences to read: cut at 50 characters, as pandas displays them, they say nothing.
     return put(session, args, Provenance(whole=True).attach(table))
 
