@@ -169,14 +169,22 @@ def _shown(names: list[str]) -> str:
 
 def token_advice(ours: str) -> str:
     """Return what to write where --map names a column of tokens that a file does not have."""
-    one_token = ours in ("token", "contract", "contract_address", "contractaddress", "token_address")
+    one_token = ours in (
+        "token",
+        "contract",
+        "contract_address",
+        "contractaddress",
+        "token_address",
+    )
     return " The one token of a whole file is given by --token UNI." if one_token else ""
 
 
 def _separated(names: list[str]) -> str | None:
     """Return that a file's columns are not separated by commas, where that is so."""
     mark = next((one for one in _SEPARATORS if len(names) == 1 and one in names[0]), None)
-    return mark and f"its columns are separated by {_SEPARATORS[mark]}. nbext reads CSV with commas."
+    return (
+        mark and f"its columns are separated by {_SEPARATORS[mark]}. nbext reads CSV with commas."
+    )
 
 
 def _closest(names: list[str], *, mapped: bool) -> str:

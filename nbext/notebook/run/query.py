@@ -196,7 +196,9 @@ def run_line(session: Session, args: Args) -> Any:
             raise args.error("the filters have no braces. Write %segment {...}", args.words[0])
         usage = f"Usage: {args.grammar.usage}"
         if surplus == "<<":
-            usage = f"An option stores the result: {args.grammar.magic} {{...}} -o {args.words[0].text}"
+            usage = (
+                f"An option stores the result: {args.grammar.magic} {{...}} -o {args.words[0].text}"
+            )
         raise args.error(f"unexpected argument {surplus!r}. {usage}", args.words[1])
     if args.words:
         word = args.words[0]
