@@ -62,7 +62,7 @@ class Provenance(_Said):
     operator, filters, limit, chain
         The segment that was asked for; as the service answers it, where it does.
     as_of
-        ``block`` and ``timestamp`` of the data that the answer is of.
+        ``block`` and ``timestamp`` of the data that the answer is of; ``hash`` of that block, where the data has it.
     matched, returned, truncated
         How many rows match, how many are here, and whether a limit cut the rest off.
     columns

@@ -413,10 +413,14 @@ class Column(TypedDict):
 
 
 class AsOf(TypedDict):
-    """The block at which a result was computed; ``timestamp`` is ISO-8601 UTC, or null if the data has none."""
+    """The block at which a result was computed.
+
+    ``timestamp`` is ISO-8601 UTC, or null if the data has none; ``hash`` is the block's, where the data has it.
+    """
 
     block: int
     timestamp: str | None
+    hash: NotRequired[Annotated[str, _text("^0x[0-9a-f]{64}$")]]
 
 
 class Counts(TypedDict):

@@ -291,6 +291,10 @@ def _all_contracts(sql: SqlBuilder) -> str:
         ORDER BY c.chain_id, c.address"""
 
 
+# A block's time, in seconds since 1970, and its hash.
+Moment = tuple[int | None, str | None]
+
+
 class Clock:
     """The clock of a generation; the table of blocks is asked, never loaded."""
 
@@ -299,7 +303,7 @@ class Clock:
         self._chains = {chain.chain_id: chain for chain in chains}
         # What was looked up; nothing of a generation ever changes.
         self._blocks: dict[tuple[int, int], int] = {}
-        self._times: dict[tuple[int, int], int] = {}
+        self._moments: dict[tuple[int, int], Moment] = {}
         self._untimed: dict[int, tuple[int, int]] = {}
 
     def last(self, chain_id: int) -> tuple[int, int | None]:
@@ -327,7 +331,7 @@ class Clock:
         # That block and the one after it; before the data begins its first two.
         rows = self._blocks_of(
             chain_id,
-            "block, timestamp",
+            "block, timestamp, hash",
             lambda sql: (
                 "WHERE block >= coalesce((SELECT max(block) FROM "
                 f"{sql.table('blocks', chain_id=chain_id)} AS t WHERE timestamp <= "
@@ -348,30 +352,35 @@ class Clock:
         self._learnt(chain_id, timestamp, known[0])
         return int(known[0]["block"])
 
-    def timestamp_of(self, chain_id: int, block: int) -> int | None:
-        """Return the block's time in seconds since 1970; None where the data has none."""
-        if (learnt := self._times.get((chain_id, block))) is not None:
+    def moment(self, chain_id: int, block: int) -> Moment:
+        """Return the block's time in seconds since 1970, and its hash; None where the data has none."""
+        chain = self._chains.get(chain_id)
+        if chain and block == chain.last_block:
+            return chain.last_timestamp, chain.last_hash
+        if (learnt := self._moments.get((chain_id, block))) is not None:
             return learnt
         found = self._blocks_of(
-            chain_id, "timestamp", lambda sql: f"WHERE block = {sql.value(block)}"
+            chain_id, "timestamp, hash", lambda sql: f"WHERE block = {sql.value(block)}"
         )
-        return found[0]["timestamp"] if found else None
+        return (found[0]["timestamp"], found[0]["hash"]) if found else (None, None)
 
     def learn(self, chain_id: int, timestamps: Sequence[int]) -> None:
-        """Look up the blocks at many times at once, and their times: `block_at` and `timestamp_of` then know them."""
+        """Look up the blocks at many times at once: `block_at` and `moment` then know them."""
         unknown = sorted(one for one in set(timestamps) if (chain_id, one) not in self._blocks)
         # Where blocks have no times, what `block_at` answers depends on the block after each, too.
         if len(unknown) < _FEWEST_LEARNT or self.untimed(chain_id)[0]:
             return
         rows = self._blocks_of(
             chain_id,
-            "until, max(block) AS block, max_by(timestamp, block) AS timestamp",
+            "until, block, timestamp, hash",
             # The last block until each time that is after the time before it: each block is in one of these spans, so
             # no more rows are joined than there are blocks.
             lambda sql: (
+                "JOIN (SELECT until, max(block) AS newest FROM "
+                f"{sql.table('blocks', chain_id=chain_id)} AS t "
                 "JOIN (SELECT until, coalesce(lag(until) OVER (ORDER BY until), -1) AS start "
                 f"FROM {sql.listed(unknown, 'until')}) AS asked "
-                "ON timestamp > start AND timestamp <= until GROUP BY until"
+                "ON timestamp > start AND timestamp <= until GROUP BY until) AS found ON block = newest"
             ),
         )
         found = {row["until"]: row for row in rows}
@@ -384,9 +393,9 @@ class Clock:
 
     def _learnt(self, chain_id: int, timestamp: int, last: Mapping[str, Any]) -> None:
         if len(self._blocks) > _MOST_LEARNT:
-            self._blocks, self._times = {}, {}
+            self._blocks, self._moments = {}, {}
         self._blocks[chain_id, timestamp] = last["block"]
-        self._times[chain_id, last["block"]] = last["timestamp"]
+        self._moments[chain_id, last["block"]] = last["timestamp"], last["hash"]
 
     def _blocks_of(
         self, chain_id: int, columns: str, rest: Callable[[SqlBuilder], str] = lambda _: ""

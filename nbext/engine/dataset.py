@@ -51,7 +51,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class ChainExtent:
-    """What the data holds of one chain; ``last_timestamp`` is the last block's, in seconds since 1970, or None.
+    """What the data holds of one chain; ``last_timestamp`` is the last block's, in seconds since 1970, or None, and
+    ``last_hash`` its hash, or None.
 
     ``gaps`` are ranges of blocks without a row, both ends included, on a chain nearly every block of which has one.
     ``differing`` are the contracts that said of holders other balances than the data has. ``covered`` are contracts of
@@ -67,6 +68,7 @@ class ChainExtent:
     differing: Mapping[str, Compared] = field(default_factory=dict)
     covered: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     snapshots: Mapping[str, int] = field(default_factory=dict)
+    last_hash: str | None = None
 
     def unknown_at(self, block: int | None) -> str | None:
         """Return a line of the contracts whose balances are not known yet at a block, if there are some; None: now."""

@@ -108,8 +108,9 @@ ACTIVITY = {
     "active_days": "int32",
 }
 
-# Every block that the data has a transfer or a time of; ``timestamp`` is seconds since 1970, or null.
-BLOCKS = {"chain_id": "int64", "block": "int64", "timestamp": "int64"}
+# Every block that the data has a transfer or a time of; ``timestamp`` is seconds since 1970, or null, and ``hash`` 0x
+# and 64 lower-case hex digits, or null.
+BLOCKS = {"chain_id": "int64", "block": "int64", "timestamp": "int64", "hash": "string"}
 
 # What is known of each contract; null where nothing is. ``standard``: ERC20, ERC721, ERC1155; ``inferred`` where only
 # its transfers say which. ``unseen``: token ids that left a wallet which never received them: their mints are missing.

@@ -325,13 +325,13 @@ class Context(ABC):
         return self.ats[chain.id]
 
     def echo(self) -> AsOf:
-        """Return the block and the time that the answer holds at."""
+        """Return the block that the answer holds at, its time and its hash."""
         clock, chain_id = self.dataset.clock, self.default.id
         block = self.ats.get(chain_id)
-        block, timestamp = (
-            clock.last(chain_id) if block is None else (block, clock.timestamp_of(chain_id, block))
-        )
-        return {"block": int(block), "timestamp": iso(timestamp)}
+        block = clock.last(chain_id)[0] if block is None else block
+        timestamp, of_block = clock.moment(chain_id, block)
+        known: AsOf = {"block": int(block), "timestamp": iso(timestamp)}
+        return {**known, "hash": of_block} if of_block else known
 
     def canonical_time(self) -> int | str | None:
         """Return asOf as a block; as a time where several chains turn it into blocks of their own."""
@@ -442,7 +442,7 @@ class Context(ABC):
             # A time that this chain can tell.
             stamp = self._timestamp(time, self.default)
             if time.block is not None:
-                stamp = clock.timestamp_of(self.default.id, time.block)
+                stamp = clock.moment(self.default.id, time.block)[0]
             last = clock.last(chain.id)[1]
             # Chains end at different times; a minute's lag of one must not refuse a segment across both.
             if stamp is not None and last is not None and stamp > last:

@@ -57,8 +57,8 @@ def payout(
     lowest address. The zero address and 0x...dead are left out, and so are wallets that the service knows to be
     contracts.
 
-    ``manifest.json`` names the block of the answer and the fingerprint of its data. Its ``block_hash`` is null: no
-    answer of a service has it, so that no folder says of which branch of a chain its block is.
+    ``manifest.json`` names the block of the answer, and the fingerprint of its data. Its ``block_hash`` says of which
+    branch of the chain that block is; it is null where the service's data does not have it.
 
     Parameters
     ----------
@@ -137,7 +137,8 @@ def payout(
 def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) -> str:
     """Ask the request of a payout again, make the payout of its answer, and compare the two folders.
 
-    Where the data has changed since, the request is asked as of the payout's block.
+    Where the data has changed since, the request is asked as of the payout's block, which must have the hash that it
+    had, where both are known.
 
     Returns
     -------
@@ -159,7 +160,7 @@ def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) 
         if request is None or b'"@' in to_json(request):
             raise StorageError(f"{visible(folder)} has no request that can be asked again.")
         again = _ask(client, **request)
-        if at and Provenance.of(again).as_of != at:
+        if at and _moment(again)["as_of"] != at:
             filters = {"asOf": at["block"], **request["filters"]}
             again = _ask(client, **{**request, "filters": filters})
         with TemporaryDirectory() as scratch:
@@ -171,10 +172,15 @@ def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) 
         raise StorageError(f"{visible(folder / MANIFEST)} is damaged: {error!r}.") from None
     # Other data, and each answer of another service, have other ids.
     is_other = client.data != data or data is None
-    free = ("notes", "request", "id", "data") if is_other else ("notes",)
+    free: tuple[str, ...] = ("notes", "request", "id", "data") if is_other else ("notes",)
+    moved = " The data has changed since, and was asked as of then"
+    if None in (said.get("block_hash"), fresh["block_hash"]):
+        free += ("block_hash",) * is_other
+        moved += ", by the number of the block: no answer has its hash"
+    elif said["block_hash"] != fresh["block_hash"]:
+        moved += ": that block has another hash now, as the chain was reorganised"
     fresh |= {name: said.get(name) for name in free}
-    moved = " The data has changed since, and was asked as of then, by the number of the block: no answer has its hash."
-    moved *= client.data != data
+    moved = f"{moved}." * (client.data != data)
     differences = [*_changes(MANIFEST, said, fresh), *files, *_changes(CLAIMS, found, claims)]
     if differences:
         first = f"{visible(folder)} has {len(differences):,} differences from what its request gives.{moved}"
@@ -201,6 +207,7 @@ def _ask(client: Client, filters: Any, operator: Any, limit: Any) -> pd.DataFram
 def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, Any], list[str]]:
     """Return which request gives the rows, and notes; ValidationError where they are not all that it gives now."""
     about = Provenance.of(rows)
+    moment = _moment(rows)
     notes = ["The rows are not of a segment: `nbext payout verify` has no request to ask again."]
     request: dict[str, Any] | None = None
     if about.filters and about.operation in ("execute_segment", "export"):
@@ -211,7 +218,7 @@ def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, An
             said = client.explain(**request)["canonical"]
             request = {name: said[name] for name in request}
         again = _ask(client, **request)
-        about = Provenance.of(again)
+        about, moment = Provenance.of(again), _moment(again)
         notes, cut = about.notes(), about.cut("")
         if cut and "orderBy" not in request["filters"]:
             raise _refused("/rows", f"{cut}. A payout needs them all, or those of a --top N.")
@@ -234,11 +241,16 @@ def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, An
         "request": request,
         "id": about.segment_id,
         "chain": about.chain or client.settings["chain"],
-        "as_of": about.as_of,
-        # No answer of a service has it; the docstring of `payout` says what that means.
-        "block_hash": None,
+        **moment,
         "data": client.data if request else None,
     }, notes
+
+
+def _moment(rows: pd.DataFrame) -> dict[str, Any]:
+    """Return the block of an answer and, apart, its hash: None where the service does not know it."""
+    at = dict(Provenance.of(rows).as_of or {})
+    of_block = at.pop("hash", None)
+    return {"as_of": at or None, "block_hash": of_block}
 
 
 def _token(client: Client, chain: str, of: str) -> dict[str, Any]:

@@ -18,8 +18,16 @@ TIMES = {
     10: [(5, None), (9, None)],
     137: [(10, None), (20, 2000), (30, 3000), (40, None), (50, 5000), (60, None)],
 }
+# Of some blocks: 110 has one, and 115, at the same time, has none.
+HASHES = {(1, 110): f"0x{110:064x}", (1, 200): f"0x{200:064x}", (10, 5): f"0x{5:064x}"}
 CHAINS = [
-    {"chain_id": 1, "first_block": 100, "last_block": 200, "last_timestamp": 2000},
+    {
+        "chain_id": 1,
+        "first_block": 100,
+        "last_block": 200,
+        "last_timestamp": 2000,
+        "last_hash": f"0x{200:064x}",
+    },
     {"chain_id": 10, "first_block": 5, "last_block": 9, "last_timestamp": None},
     {"chain_id": 137, "first_block": 10, "last_block": 60, "last_timestamp": None},
 ]
@@ -29,7 +37,9 @@ CHAINS = [
 def dataset(tmp_path_factory):
     data_dir = tmp_path_factory.mktemp("clock")
     blocks = [
-        {"chain_id": c, "block": b, "timestamp": t} for c, rows in TIMES.items() for b, t in rows
+        {"chain_id": c, "block": b, "timestamp": t, "hash": HASHES.get((c, b))}
+        for c, rows in TIMES.items()
+        for b, t in rows
     ]
     contracts = [contract(0, chain_id=137, symbol="POL", decimals=18, transfers=1, holders=0)]
     generation(data_dir, {"blocks": blocks, "contracts": contracts}, chains=CHAINS)
@@ -77,7 +87,7 @@ def test_whichever_times_are_missing_a_block_is_named_only_where_all_others_are_
             for block, time in zip(numbers, seconds, strict=False)
         ]
     rows = [
-        {"chain_id": chain_id, "block": block, "timestamp": time}
+        {"chain_id": chain_id, "block": block, "timestamp": time, "hash": None}
         for chain_id, blocks in chains.items()
         for block, time in blocks
     ]
@@ -123,10 +133,13 @@ def test_whichever_times_are_missing_a_block_is_named_only_where_all_others_are_
     assert 100 < answered < 500, "some are answered, and some are not"
 
 
-def test_a_block_has_the_time_that_the_data_gives_it(clock):
-    assert clock.timestamp_of(1, 110) == 1100
-    assert clock.timestamp_of(1, 111) is None
-    assert clock.timestamp_of(10, 5) is None
+def test_a_block_has_the_time_and_the_hash_that_the_data_gives_it(clock):
+    assert clock.moment(1, 110) == (1100, f"0x{110:064x}")
+    assert clock.moment(1, 115) == (1100, None)
+    assert clock.moment(1, 111) == (None, None)
+    assert clock.moment(1, 200) == (2000, f"0x{200:064x}")
+    assert clock.moment(10, 5) == (None, f"0x{5:064x}")
+    assert clock.moment(10, 9) == (None, None)
 
 
 def test_the_last_block_of_a_chain_comes_with_its_time(clock):
@@ -139,12 +152,12 @@ def test_the_last_block_of_a_chain_comes_with_its_time(clock):
 def test_many_times_are_looked_up_at_once_and_are_what_each_alone_is(clock, chain_id, monkeypatch):
     times = [999, 1000, 1050, 1099, 1100, 1101, 1999, 2000, 2500, 3000, 5000, 10**12]
     alone = [clock.block_at(chain_id, time) for time in times]
-    stamps = [clock.timestamp_of(chain_id, block) for block in alone if block is not None]
+    moments = [clock.moment(chain_id, block) for block in alone if block is not None]
     monkeypatch.setattr(clock, "_blocks", {})
-    monkeypatch.setattr(clock, "_times", {})
+    monkeypatch.setattr(clock, "_moments", {})
     clock.learn(chain_id, times[::-1])
     assert [clock.block_at(chain_id, time) for time in times] == alone
-    assert [clock.timestamp_of(chain_id, block) for block in alone if block is not None] == stamps
+    assert [clock.moment(chain_id, block) for block in alone if block is not None] == moments
     if chain_id == 1:
         # All but the one before the data begins; a block has its own time, whichever of equal ones was asked for.
         assert clock._blocks.keys() == {(1, time) for time in times[1:]}

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from nbext.core.addresses import list_id
 from nbext.core.uint256 import split
-from nbext.engine.catalog import Catalog
+from nbext.engine.catalog import Catalog, Moment
 from nbext.engine.dataset import Cancel, ChainExtent, Contract, DataAbout
 from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.query.amounts import sort_key
@@ -82,7 +82,7 @@ def tables(world: World) -> dict[str, pa.Table]:
     _activity_rows(world, number, rows)
     for chain_id, last in world.last_blocks.items():
         rows["blocks"] += [
-            (chain_id, block, world.timestamp(chain_id, block)) for block in range(last + 1)
+            (chain_id, block, world.timestamp(chain_id, block), None) for block in range(last + 1)
         ]
     return {name: _table(name, rows[name]) for name in TABLES}
 
@@ -227,8 +227,8 @@ class WorldClock:
         blocks = self.world.last_blocks[chain_id]
         return (0 if self.world.seconds.get(chain_id, 3600) else blocks), blocks
 
-    def timestamp_of(self, chain_id: int, block: int) -> int | None:
-        return self.world.timestamp(chain_id, block)
+    def moment(self, chain_id: int, block: int) -> Moment:
+        return self.world.timestamp(chain_id, block), None
 
 
 class WorldDataset(Dataset):

@@ -8,14 +8,20 @@ import random
 import pytest
 
 import nbext
+from nbext import connect
+from nbext.embedded import start_service
+from nbext.node.rpc import Node
 from nbext.payouts.folder import FORMAT, Claims, write_files
+from nbext.settings import Secret, Settings
 from tests.seed import gate_seed
 
 pytest.importorskip("eth_tester")
 pytest.importorskip("vyper")
 pytestmark = pytest.mark.node
 
-from notebooks.local_chain import LocalChain  # noqa: E402  # only where the extra `evm` is installed
+# Only where the extra `evm` is installed.
+from notebooks.local_chain import COIN, LocalChain  # noqa: E402
+from tests.node.test_chain import fetched  # noqa: E402
 
 # What a distributor is: claims that fold into the root are paid once. OpenZeppelin's leaves are hashed twice.
 DISTRIBUTOR = """# pragma version ^0.4.0
@@ -108,6 +114,27 @@ def test_a_distributor_pays_each_claim_once_and_no_forged_one(chain, folder, for
         chain.send(distributor, signature, *arguments)
         assert chain.ask(distributor, "paid(address)", address) == int(amount)
         assert chain.ask(distributor, signature, *arguments, answer="bool") is None
+
+
+def test_what_was_fetched_is_paid_with_the_hash_that_the_chain_has_of_the_block(tmp_path):
+    data, found = tmp_path / "data", {}
+    with LocalChain() as own:
+        coin = own.deploy(COIN, 0)
+        own.send(coin, "stir(uint256,uint256)", 1, 60)
+        own.mine(2)
+        fetched(own, [coin], data)
+        client = connect(settings=Settings(arguments={"data_dir": str(data)}))
+        for at in (own.head - 2, own.head):
+            asked = {"token": {"token": coin}, "asOf": at}
+            rows = client.execute_segment(asked, limit="all")
+            nbext.payout(rows, 10**6, to=tmp_path / str(at), client=client)
+            found[at] = json.loads((tmp_path / f"{at}/manifest.json").read_text())["block_hash"]
+        client.close()
+        start_service(data).stop()
+        node = Node([Secret(own.url)])
+        headers = node.batch([("eth_getBlockByNumber", (hex(at), False)) for at in found])
+        node.close()
+    assert list(found.values()) == [header["hash"] for header in headers]
 
 
 def test_no_pair_of_nodes_is_taken_for_a_claim(chain, folder):

@@ -14,6 +14,7 @@ import pytest
 
 import nbext
 from nbext import Client, cli
+from nbext.engine.ingest import ingest
 from nbext.errors import StorageError, ValidationError
 from nbext.payouts.payout import verify_payout
 from nbext.settings import Settings
@@ -216,6 +217,9 @@ def test_whatever_is_changed_in_a_folder_is_named(folder, client, running, monke
         "manifest.json: as_of is an object, the request gives an object": changed(
             "manifest.json", '"block": 24136000', '"block": 24135999'
         ),
+        f"manifest.json: block_hash is '0x{'1' * 64}', the request gives null": changed(
+            "manifest.json", '"block_hash": null', f'"block_hash": "0x{"1" * 64}"'
+        ),
         "manifest.json: id is 'sg_x'": changed("manifest.json", said(folder)["id"], "sg_x"),
         "manifest.json is damaged": changed("manifest.json", '"terms"', '"worms"'),
         "manifest.json is not the manifest of a payout": changed("manifest.json", '"data"', '"id"'),
@@ -392,6 +396,64 @@ def test_a_payout_is_verified_at_its_block_where_the_data_has_grown_since(client
         f"{same} The data has changed since, and was asked as of then, by the number of the block: "
         "no answer has its hash."
     )
+
+
+def test_a_payout_names_the_hash_of_its_block_by_which_a_reorganisation_is_found(client, tmp_path):
+    def served(name, last, branch=""):
+        """Return a client of data up to a block, and the hash of block 102 there; of no branch it has none."""
+        token, tx = THREE, (f"0x{n:064x}" for n in range(9))
+        rows = [
+            f"{token},{'0x' + '0' * 40},{ONE},5,{next(tx)},{n},{n}" for n in range(100, last + 1)
+        ]
+        files = {
+            "transfers": "token_address,from_address,to_address,value,transaction_hash,log_index,block_number"
+        }
+        files = {"t": "\n".join([files["transfers"], *rows]), "b": "number,timestamp,hash\n"}
+        hashes = {n: f"0x{n}{branch * (n == 102)}".ljust(66, "a") for n in range(100, last + 1)}
+        files["b"] += "".join(f"{n},{n},{hashes[n] if branch else ''}\n" for n in hashes)
+        for file, text in files.items():
+            (tmp_path / f"{name}-{file}.csv").write_text(text)
+        ingest([tmp_path / f"{name}-{file}.csv" for file in files], "ethereum", tmp_path / name)
+        running = Running(tmp_path / name, tmp_path / f"{name}-state")
+        return running, Client(running.url, KEY, settings=client.settings), hashes[102]
+
+    found = {}
+    for name, last, branch in (
+        ("made", 102, "b"),
+        ("grown", 103, "b"),
+        ("reorganised", 103, "c"),
+        ("unknown", 103, ""),
+    ):
+        running, each, of_block = served(name, last, branch)
+        with each:
+            if name == "made":
+                rows = each.execute_segment({"token": {"token": THREE}}, limit="all")
+                assert rows.attrs["nbext"]["as_of"] == {
+                    "block": 102,
+                    "timestamp": "1970-01-01T00:01:42Z",
+                    "hash": of_block,
+                }
+                nbext.payout(rows, 7, to=tmp_path / "drop", client=each)
+                manifest, before = said(tmp_path / "drop"), of_block
+                assert (manifest["as_of"], manifest["block_hash"]) == (
+                    {"block": 102, "timestamp": "1970-01-01T00:01:42Z"},
+                    of_block,
+                )
+            try:
+                found[name] = verify_payout(tmp_path / "drop", each)
+            except StorageError as error:
+                found[name] = str(error)
+        running.stop()
+    same = found["made"]
+    moved = " The data has changed since, and was asked as of then"
+    assert found == {
+        "made": f"{tmp_path}/drop: 1 claims, their sum and their root are what the request gives.",
+        "grown": f"{same}{moved}.",
+        "reorganised": f"{tmp_path}/drop has 1 differences from what its request gives.{moved}: that block has "
+        "another hash now, as the chain was reorganised.\n  manifest.json: block_hash is "
+        f"'{before}', the request gives '{'0x102c'.ljust(66, 'a')}'",
+        "unknown": f"{same}{moved}, by the number of the block: no answer has its hash.",
+    }
 
 
 def test_a_payout_to_one_wallet_has_a_root_without_a_proof(pay, tmp_path):

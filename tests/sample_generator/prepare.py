@@ -31,8 +31,10 @@ _UNORDERED = {"to_block", "log_index", "sender", "transfers", "active_days"}
 
 
 def shipped(name: str) -> dict[str, str]:
-    """Return the columns of a table that are shipped: a sort key is made of the limbs when it is unpacked."""
-    return {column: kind for column, kind in TABLES[name].items() if column != "sort_key"}
+    """Return the columns of a table that are shipped: the others are made when it is unpacked."""
+    return {
+        column: kind for column, kind in TABLES[name].items() if column not in ("sort_key", "hash")
+    }
 
 
 def prepare(folder: Path) -> None:

@@ -152,6 +152,12 @@ class FileTable:
         """The SQL of a row's block: of a table that has none, the second of its time, which is in order, too."""
         return self.whole("block") if self.has("block") else self.seconds()
 
+    @property
+    def block_hash(self) -> str:
+        """The SQL of the hash of a row's block in lower case; NULL where the file has no text that is one."""
+        text = f"lower({self.text('block_hash')})"
+        return f"CASE WHEN regexp_full_match({text}, '0x[0-9a-f]{{64}}') THEN {text} END"
+
     def seconds(self, column: str = "timestamp") -> str:
         """Return the SQL of a time as seconds since 1970, whatever it is written as."""
         if column not in self.columns:

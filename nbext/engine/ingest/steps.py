@@ -196,6 +196,7 @@ def take_facts(stage: Stage, file: FileTable) -> None:
         tables.take_blocks(stage, file)
     elif file.kind.holds == "transfers":
         facts.declare(stage, file)
+        tables.take_hashes(stage, file)
     elif file.kind.holds in ("tokens", "contracts"):
         facts.take_table(stage, file)
 
@@ -346,11 +347,12 @@ def manifest_of(
                 "last_block": last,
                 "last_timestamp": seconds,
                 # Only where there are some.
+                **({"last_hash": of_last} if of_last else {}),
                 **({"gaps": gaps[chain]} if chain in gaps else {}),
                 **({"snapshots": found} if (found := snapshots.get(chain)) else {}),
             }
-            for chain, first, last, seconds in stage.rows(
-                "SELECT chain_id, first_block, last_block, last_timestamp FROM extents ORDER BY 1"
+            for chain, first, last, seconds, of_last in stage.rows(
+                "SELECT chain_id, first_block, last_block, last_timestamp, last_hash FROM extents ORDER BY 1"
             )
         ],
         "tables": dict(rows_of),

@@ -308,7 +308,7 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
             {
                 "chain": chain_of(one).name,
                 "block": end,
-                "timestamp": iso(dataset.clock.timestamp_of(one, end)),
+                "timestamp": iso(dataset.clock.moment(one, end)[0]),
             }
             for one, end in ends.items()
         ],

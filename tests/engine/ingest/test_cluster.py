@@ -144,9 +144,9 @@ def raw(folder: Path) -> Path:
     )
     write(
         folder / "blocks.csv",
-        ("number", "timestamp"),
+        ("number", "timestamp", "hash"),
         [
-            [block, 1_700_000_000 + 12 * block]
+            [block, 1_700_000_000 + 12 * block, f"0x{block:064X}" if block % 7 else ""]
             for block in range(1000, 1401)
             if not 1100 < block < 1200
         ],
@@ -252,6 +252,9 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
         assert (dataset.about.chains, dataset.about.engine) == (here.about.chains, "pyspark")
         for nft in (False, True):
             assert dataset.catalog.symbols(1, nft=nft) == here.catalog.symbols(1, nft=nft) != []
+        for block, of_block in ((1001, None), (1009, f"0x{1009:064x}"), (1400, None), (1150, None)):
+            assert dataset.clock.moment(1, block) == here.clock.moment(1, block)
+            assert dataset.clock.moment(1, block)[1] == of_block
         assert newest.newer() is None
         place = Place(dataset._spark.session(), url)
         assert (place.number, place.earlier) == (2, [f"{url}/{made.name}"])
@@ -405,6 +408,11 @@ def test_every_form_has_the_same_rows_on_the_tables_that_the_cluster_wrote(machi
             ("number", "timestamp"),
             [[5, 1_600_000_000], [5, 1_600_000_001]],
             "block 5 has two times: 2020-09-13 12:26:40 UTC in ",
+        ),
+        (
+            ("number", "timestamp", "hash"),
+            [[5, 1_600_000_000, f"0x{'1' * 64}"], [5, 1_600_000_000, f"0x{'2' * 64}"]],
+            f"block 5 has two hashes: 0x{'1' * 64} in ",
         ),
         (
             ("number", "timestamp"),

@@ -149,9 +149,9 @@ def test_activity_counts_each_transfer_once_and_days_where_blocks_have_times(dat
         )
         assert rows == [(1, wallet(1), 100, 102, 3, 2), (1, wallet(2), 100, 102, 2, 2)]
         assert tables.rows("SELECT * FROM blocks") == [
-            (1, 100, 86_400),
-            (1, 101, 86_500),
-            (1, 102, 172_800),
+            (1, 100, 86_400, None),
+            (1, 101, 86_500, None),
+            (1, 102, 172_800, None),
         ]
 
 

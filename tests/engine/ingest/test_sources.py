@@ -109,7 +109,7 @@ def draw_file(draw, name, versions, *, timed):
         )
     if kind == "blocks":
         blocks = draw(st.lists(st.integers(98, 114), min_size=1, max_size=4, unique=True))
-        rows = tuple((block, 1_600_000_000 + 12 * block, "0x") for block in blocks)
+        rows = tuple((block, 1_600_000_000 + 12 * block, transaction(block)) for block in blocks)
         return Given(name, tuple(BLOCKS.split(",")), rows)
     rows = tuple(
         (wallet(1001 + n % 2), wallet(n), 1 + n)

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from nbext import __version__
 from nbext.core.chains import Chain, chain_of
-from nbext.core.times import utc_text
 from nbext.engine.ingest import report as counts
 from nbext.engine.ingest.cluster import files
 from nbext.engine.ingest.cluster.stage import SparkStage
@@ -198,12 +197,12 @@ class _Run:
         )
 
     def _check_times(self) -> None:
-        """Refuse another time of a block that has one, and one before an earlier block's, as one machine does."""
-        if (block := tables.find_other_times(self.stage)) is not None:
-            what = f"block {block:,} has two times"
+        """Refuse two times or hashes of a block, and a time before an earlier block's, as one machine does."""
+        if two := tables.find_two(self.stage):
+            word, block = two
+            what = f"block {block:,} has two {word}"
             told = self.stage.rows(
-                "SELECT min(source), seconds FROM two_times WHERE block = ? GROUP BY 2 "
-                "ORDER BY 1, 2 LIMIT 2",
+                "SELECT min(source), told FROM two WHERE block = ? GROUP BY 2 ORDER BY 1, 2 LIMIT 2",
                 [block],
             )
         elif found := tables.find_backward_times(self.stage):
@@ -213,7 +212,7 @@ class _Run:
         else:
             return
         both = [
-            f"{utc_text(seconds)} in {self.opened[file - 1].source.shown}" for file, seconds in told
+            f"{tables.told_text(one)} in {self.opened[file - 1].source.shown}" for file, one in told
         ]
         raise IngestError(
             f"{what}: {', '.join(both)}. Nothing was changed.",

@@ -232,8 +232,9 @@ def _blocks(stage: Stage) -> None:
     assert stage.previous is not None
     stage.run("""
         CREATE TABLE met_blocks AS
-        SELECT chain_id, block, first(seconds ORDER BY source, seconds) FILTER (seconds IS NOT NULL) AS timestamp
-        FROM (FROM times UNION ALL SELECT DISTINCT NULL, chain_id, block, NULL FROM placed) GROUP BY 1, 2""")
+        SELECT chain_id, block, first(seconds ORDER BY source, seconds) FILTER (seconds IS NOT NULL) AS timestamp,
+            max(hash) AS hash
+        FROM (FROM times UNION ALL SELECT DISTINCT NULL, chain_id, block, NULL, NULL FROM placed) GROUP BY 1, 2""")
     if stage.value("SELECT count(*) FROM openings WHERE seconds IS NOT NULL"):
         raise Rebuild("a snapshot is placed by its time")
     stage.run(
@@ -241,9 +242,9 @@ def _blocks(stage: Stage) -> None:
     )
     if stage.value(
         "SELECT count(*) FROM met_blocks m JOIN prev.main.blocks p USING (chain_id, block) "
-        "WHERE p.timestamp IS NULL AND m.timestamp IS NOT NULL"
+        "WHERE p.timestamp IS NULL AND m.timestamp IS NOT NULL OR p.hash IS NULL AND m.hash IS NOT NULL"
     ):
-        raise Rebuild("stored blocks get their times")
+        raise Rebuild("stored blocks get their times or hashes")
     firsts = {chain.chain_id: chain.first_block for chain in stage.previous.chains}
     for chain, first in stage.rows("SELECT chain_id, min(block) FROM fresh_blocks GROUP BY 1"):
         if first < firsts.get(chain, 0):
@@ -530,7 +531,7 @@ def _grow(stage: Stage) -> None:
     rows.save_transfers(stage)
     stage.run(f"INSERT INTO out.ingest.keys SELECT {KEY}, file, row FROM incoming")
     stage.run("INSERT INTO out.ingest.repeats FROM repeats")
-    stage.run("INSERT INTO out.ingest.blocks SELECT source, chain_id, block, seconds FROM times")
+    stage.run("INSERT INTO out.ingest.blocks FROM times")
     stage.run("INSERT INTO out.main.blocks FROM fresh_blocks ORDER BY 1, 2")
     stage.run(f"""
         INSERT INTO out.main.wallets SELECT wallet, address, CASE WHEN address IN (SELECT address FROM contract_ranks)

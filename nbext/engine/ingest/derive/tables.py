@@ -230,12 +230,24 @@ def flowing(rows: str, *, wide: bool, wallets: range) -> str:
 
 
 def create_times(stage: Stage) -> None:
-    """Create the table of the blocks that this run's files name, and of their times."""
-    stage.run("CREATE TABLE times (source INTEGER, chain_id BIGINT, block BIGINT, seconds BIGINT)")
+    """Create the tables of the blocks that this run's files name, with times and hashes; and of transfers' hashes."""
+    stage.run(
+        "CREATE TABLE times (source INTEGER, chain_id BIGINT, block BIGINT, seconds BIGINT, hash VARCHAR)"
+    )
+    stage.run("CREATE TABLE hashes (file INTEGER, chain_id BIGINT, block BIGINT, hash VARCHAR)")
+
+
+def take_hashes(stage: Stage, file: FileTable) -> None:
+    """Note the hashes of the blocks of a file of transfers: with its rows they would take half of their memory."""
+    if file.has("block_hash"):
+        stage.run(
+            f"INSERT INTO hashes SELECT DISTINCT {file.number}, {file.chain}, {file.block}, {file.block_hash} "
+            f"FROM {file.relation} WHERE {file.block_hash} IS NOT NULL"
+        )
 
 
 def take_blocks(stage: Stage, file: FileTable) -> None:
-    """Add the times of a blocks file.
+    """Add the times and hashes of a blocks file.
 
     Raises
     ------
@@ -251,34 +263,45 @@ def take_blocks(stage: Stage, file: FileTable) -> None:
         f"FROM {file.relation} WHERE NOT {good}"
     )
     stage.run(
-        f"INSERT INTO times SELECT DISTINCT {file.number}, {file.chain}, {block}, {seconds} FROM {file.relation} "
-        f"WHERE {good}"
+        f"INSERT INTO times SELECT DISTINCT {file.number}, {file.chain}, {block}, {seconds}, {file.block_hash} "
+        f"FROM {file.relation} WHERE {good}"
     )
 
 
 def take_blocks_of_transfers(stage: Stage) -> None:
     """Add the blocks of the rows that were read, also of those that repeat a transfer."""
-    stage.run("INSERT INTO times SELECT DISTINCT file, chain_id, block, seconds FROM incoming")
-
-
-def find_other_times(stage: Stage) -> int | None:
-    """Create ``two_times``, the times of the blocks that have several by now, and return the first such block.
-
-    Those that no file of this run names are not looked at.
-    """
-    stored = (
-        "UNION ALL SELECT source, chain_id, block, seconds FROM prev.ingest.blocks "
-        "SEMI JOIN times USING (chain_id, block)"
-        if stage.previous
-        else ""
-    )
-    told = f"(SELECT source, chain_id, block, seconds FROM times {stored})"
     stage.run(
-        f"CREATE TABLE two_times AS SELECT DISTINCT * FROM {told} SEMI JOIN (SELECT chain_id, block FROM {told} "
-        "GROUP BY 1, 2 HAVING min(seconds) <> max(seconds)) USING (chain_id, block) WHERE seconds IS NOT NULL"
+        "INSERT INTO times SELECT file, chain_id, block, seconds, hash FROM "
+        "(SELECT DISTINCT file, chain_id, block, seconds FROM incoming) LEFT JOIN hashes USING (file, chain_id, block)"
     )
-    found = stage.value("SELECT min(block) FROM two_times")
-    return None if found is None else int(found)
+
+
+def find_two(stage: Stage) -> tuple[str, int] | None:
+    """Create ``two``, the times or hashes (``told``) of the blocks that have several by now.
+
+    Return what they are, a word and the first such block; None where each block has one. Blocks that no file of this
+    run names are not looked at.
+    """
+    for word, column in (("times", "seconds"), ("hashes", "hash")):
+        stored = (
+            f"UNION ALL SELECT source, chain_id, block, {column} FROM prev.ingest.blocks "
+            "SEMI JOIN times USING (chain_id, block)"
+            if stage.previous
+            else ""
+        )
+        said = f"(SELECT source, chain_id, block, {column} AS told FROM times {stored})"
+        stage.run(
+            f"CREATE OR REPLACE TABLE two AS SELECT DISTINCT * FROM {said} SEMI JOIN (SELECT chain_id, block FROM "
+            f"{said} GROUP BY 1, 2 HAVING min(told) <> max(told)) USING (chain_id, block) WHERE told IS NOT NULL"
+        )
+        if (found := stage.value("SELECT min(block) FROM two")) is not None:
+            return word, int(found)
+    return None
+
+
+def told_text(told: int | str) -> str:
+    """Return a time or a hash as it is shown."""
+    return told if isinstance(told, str) else str(utc_text(told))
 
 
 class Backward(NamedTuple):
@@ -321,12 +344,12 @@ def find_backward_times(stage: Stage) -> list[Backward]:
 def collect_blocks(stage: Stage) -> None:
     """Fill ``out.ingest.blocks``: the blocks that each source names."""
     before = (
-        "SELECT source, chain_id, block, seconds FROM prev.ingest.blocks UNION ALL"
+        "SELECT source, chain_id, block, seconds, hash FROM prev.ingest.blocks UNION ALL"
         if stage.previous
         else ""
     )
     stage.run(
-        f"CREATE TABLE out.ingest.blocks AS {before} SELECT source, chain_id, block, seconds FROM times"
+        f"CREATE TABLE out.ingest.blocks AS {before} SELECT source, chain_id, block, seconds, hash FROM times"
     )
 
 
@@ -335,16 +358,17 @@ def save_blocks(stage: Stage) -> None:
     # A snapshot's own time comes last, where its block has no other.
     stage.run("""
         INSERT INTO out.blocks
-        SELECT chain_id, block, first(seconds ORDER BY source, seconds) FILTER (seconds IS NOT NULL) FROM (
-            SELECT source, chain_id, block, seconds FROM out.ingest.blocks
-            UNION ALL SELECT DISTINCT NULL::INTEGER, chain_id, block, seconds FROM placed)
+        SELECT chain_id, block, first(seconds ORDER BY source, seconds) FILTER (seconds IS NOT NULL), max(hash) FROM (
+            SELECT source, chain_id, block, seconds, hash FROM out.ingest.blocks
+            UNION ALL SELECT DISTINCT NULL::INTEGER, chain_id, block, seconds, NULL::VARCHAR FROM placed)
         GROUP BY 1, 2 ORDER BY 1, 2""")
 
 
 def save_extents(stage: Stage, blocks: str = "out.blocks") -> None:
-    """Create ``extents``: the first and last block of each chain, and the last block's time."""
+    """Create ``extents``: the first and last block of each chain, and the last block's time and hash."""
     stage.run(f"""
-        CREATE TABLE extents AS SELECT e.chain_id, first_block, last_block, timestamp AS last_timestamp, timed
+        CREATE TABLE extents AS
+        SELECT e.chain_id, first_block, last_block, timestamp AS last_timestamp, hash AS last_hash, timed
         FROM (SELECT chain_id, min(block) AS first_block, max(block) AS last_block, count(*) = count(timestamp) AS timed
               FROM {blocks} GROUP BY 1) e
         JOIN {blocks} b ON b.chain_id = e.chain_id AND b.block = e.last_block ORDER BY 1""")
@@ -402,9 +426,9 @@ def mixed_blocks(stage: Stage) -> Conflict | None:
 
 
 def time_conflict(stage: Stage) -> Conflict | None:
-    """Return the error of another time of a block that has one, or of one before an earlier block's."""
-    if (first := find_other_times(stage)) is not None:
-        return _two_times(stage, first)
+    """Return the error of another time or hash of a block that has one, or of a time before an earlier block's."""
+    if two := find_two(stage):
+        return _two(stage, *two)
     found = find_backward_times(stage)
     if not found:
         return None
@@ -426,22 +450,23 @@ def time_conflict(stage: Stage) -> Conflict | None:
     return error, source if inside else None
 
 
-def _two_times(stage: Stage, first: int) -> Conflict:
+def _two(stage: Stage, word: str, first: int) -> Conflict:
     within = stage.value(
-        "SELECT min(source) FROM (SELECT source FROM two_times GROUP BY source, chain_id, block "
+        "SELECT min(source) FROM (SELECT source FROM two GROUP BY source, chain_id, block "
         f"HAVING count(*) > 1) WHERE source >= {stage.first}"
     )
     paths, which = stage.paths, "" if within is None else f"WHERE source = {within}"
     found = stage.rows(f"""
-        SELECT block, list((source, seconds) ORDER BY source, seconds) FROM (
-            SELECT chain_id, block, seconds, min(source) AS source FROM two_times {which} GROUP BY 1, 2, 3)
+        SELECT block, list((source, told) ORDER BY source, told) FROM (
+            SELECT chain_id, block, told, min(source) AS source FROM two {which} GROUP BY 1, 2, 3)
         GROUP BY chain_id, block HAVING count(*) > 1 ORDER BY block""")
     lines = [
         f"  block {block:,}: "
-        + ", ".join(f"{utc_text(at)} in {short_path(paths[source])}" for source, at in told)
-        for block, told in found[:CONFLICTS_SHOWN]
+        + ", ".join(f"{told_text(told)} in {short_path(paths[source])}" for source, told in both)
+        for block, both in found[:CONFLICTS_SHOWN]
     ]
-    many = "1 block has two times" if len(found) == 1 else f"{len(found):,} blocks have two times"
-    source = max(source for _, told in found for source, _ in told)
+    many = "1 block has" if len(found) == 1 else f"{len(found):,} blocks have"
+    source = max(source for _, both in found for source, _ in both)
     text = conflict_text(first, lines, len(found), inside=within is not None)
-    return IngestError(f"{short_path(paths[source])}: {many}. {text}", path=paths[source]), within
+    why = f"{short_path(paths[source])}: {many} two {word}. {text}"
+    return IngestError(why, path=paths[source]), within
