@@ -34,7 +34,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 ENDINGS = (".csv", ".txt", ".json", ".parquet")
 # Addresses that are read at a time: what is computed of so many stays in a core's cache.
-_STEP = 2_048
+_STEP = 1_024
 _TEXT = 42
 # Enough to find the mistake by; a file of something else has a million.
 _MOST_FAULTS = 20
@@ -438,19 +438,22 @@ def _read_step(chars: Bytes) -> tuple[Bytes, Mask]:
     return np.bitwise_or(halves[:, ::2] << np.uint8(4), halves[:, 1::2]), valid
 
 
-# Keccak-f[1600], as FIPS 202 numbers it: lane x, y is row x + 5y. How far each lane is rotated, where it then goes, and
-# what is added to the first lane in each round.
+# Keccak-f[1600], as FIPS 202 numbers it: lane x, y is lane x + 5y, of 64 bits. Each bit of the state has a row, with
+# that bit of every text: lanes that are rotated and change places are rows in another order. Which row comes to each:
 _X, _Y = np.tile(np.arange(5), 5), np.repeat(np.arange(5), 5)
 _TURNS = np.array(
-    [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14],
-    np.uint64,
+    [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14]
 )
-# A number for each text: numpy shifts by one number a row at half the speed.
-_LEFT = np.repeat(_TURNS[:, None], _STEP, axis=1)
-_RIGHT = 64 - _LEFT
-_FROM = np.argsort(_Y + 5 * ((2 * _X + 3 * _Y) % 5))
-# Each row of five lanes with its first two again at its end: the neighbours of all lanes are slices then.
-_FROM_WIDE = _FROM.reshape(5, 5)[:, [0, 1, 2, 3, 4, 0, 1]].ravel()
+_LANES = np.argsort(_Y + 5 * ((2 * _X + 3 * _Y) % 5))[:, None]
+_FROM = 64 * _LANES + (np.arange(64) - _TURNS[_LANES]) % 64
+# Each five lanes with the first two again at their end: the neighbours of all lanes are slices then.
+_FROM_WIDE = _FROM.reshape(5, 5, 64)[:, [0, 1, 2, 3, 4, 0, 1]].ravel()
+# What exchanges the bits of a word, 8 bytes, so that byte i has bit i of each: how far they are from their places.
+_EXCHANGED = (
+    (np.uint64(7), np.uint64(0x00AA00AA00AA00AA)),
+    (np.uint64(14), np.uint64(0x0000CCCC0000CCCC)),
+    (np.uint64(28), np.uint64(0x00000000F0F0F0F0)),
+)
 _ROUNDS = np.array(
     [
         0x1,
@@ -480,6 +483,8 @@ _ROUNDS = np.array(
     ],
     np.uint64,
 )
+# What each round adds to each row of the first lane: nothing, or ones.
+_ADDED = -(_ROUNDS[:, None, None] >> np.arange(64, dtype=np.uint64)[:, None] & np.uint64(1))
 
 
 def checksums_match(digits: Bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -506,31 +511,49 @@ def keccak(texts: Bytes) -> Bytes:
 
 
 def _keccak(texts: Bytes) -> Bytes:
+    count, width = texts.shape
+    # 64 texts to a word of a row.
+    whole = np.zeros((-(-count // 64) * 64, width), np.uint8)
+    whole[:count] = texts
+    state = np.zeros((25 * 64, len(whole) // 64), np.uint64)
+    state[: 8 * width] = _rows_of(whole)
     # A text takes 17 of the 25 lanes, with its padding: a bit after it, and one at the end.
-    block = np.zeros((len(texts), 17 * 8), np.uint8)
-    block[:, : texts.shape[1]] = texts
-    block[:, texts.shape[1]] = 1
-    block[:, -1] |= 128
-    lanes, other = np.zeros((2, 25, len(texts)), np.uint64)
-    lanes[:17] = block.view("<u8").T
-    wide, sums = (np.empty((height, len(texts)), np.uint64) for height in (35, 7))
-    planes, inverted, rows = (
-        lanes.reshape(5, 5, -1),
-        other.reshape(5, 5, -1),
-        wide.reshape(5, 7, -1),
-    )
-    left, right = _LEFT[:, : len(texts)], _RIGHT[:, : len(texts)]
-    for constant in _ROUNDS:
-        np.bitwise_xor.reduce(planes, axis=0, out=sums[1:6])
+    state[[8 * width, 17 * 64 - 1]] = 2**64 - 1
+    planes, flat = state.reshape(5, 5, 64, -1), state.reshape(5, 5, -1)
+    # The sums of five lanes each, between the last one and the first; before each its last bit, which follows.
+    sums = np.empty((7, 65, state.shape[1]), np.uint64)
+    wide = np.empty((35 * 64, state.shape[1]), np.uint64)
+    rows, inverted = wide.reshape(5, 7, -1), np.empty_like(flat)
+    for added in _ADDED:
+        np.bitwise_xor.reduce(planes, axis=0, out=sums[1:6, 1:])
         sums[0], sums[6] = sums[5], sums[1]
-        planes ^= sums[:5] ^ (sums[2:] << np.uint64(1)) ^ (sums[2:] >> np.uint64(63))
-        # Shifted by 64, a lane is 0: the one that stays where it is comes out as it was.
-        np.left_shift(lanes, left, out=other)
-        np.right_shift(lanes, right, out=lanes)
-        other |= lanes
-        np.take(other, _FROM_WIDE, axis=0, out=wide, mode="clip")
+        sums[:, 0] = sums[:, 64]
+        planes ^= sums[:5, 1:] ^ sums[2:, :64]
+        np.take(state, _FROM_WIDE, axis=0, out=wide, mode="clip")
         np.invert(rows[:, 1:6], out=inverted)
         inverted &= rows[:, 2:]
-        np.bitwise_xor(rows[:, :5], inverted, out=planes)
-        lanes[0] ^= constant
-    return np.ascontiguousarray(lanes[:4].T).view(np.uint8)
+        np.bitwise_xor(rows[:, :5], inverted, out=flat)
+        planes[0, 0] ^= added
+    return _texts_of(state[: 32 * 8])[:count]
+
+
+def _rows_of(texts: Bytes) -> Any:
+    """Return a row of each bit of some texts, a multiple of 64."""
+    count, width = texts.shape
+    words = _exchanged(np.ascontiguousarray(texts.T).view("<u8"))
+    eights = words.view(np.uint8).reshape(width, count // 8, 8).transpose(0, 2, 1)
+    return np.ascontiguousarray(eights).reshape(8 * width, count // 8).view(np.uint64)
+
+
+def _texts_of(rows: Any) -> Bytes:
+    """Return the texts of rows."""
+    eights = rows.view(np.uint8).reshape(len(rows) // 8, 8, -1).transpose(0, 2, 1)
+    words = _exchanged(np.ascontiguousarray(eights).reshape(len(eights), -1).view("<u8"))
+    return np.ascontiguousarray(words.view(np.uint8).T)
+
+
+def _exchanged(words: Any) -> Any:
+    for by, mask in _EXCHANGED:
+        apart = (words ^ (words >> by)) & mask
+        words ^= apart ^ (apart << by)
+    return words

@@ -26,8 +26,8 @@ def shares(
     ValidationError
         The total cannot be divided so, or someone would get nothing.
     """
-    whole = sum(weights.values())
-    weights = {one: part for one, part in weights.items() if part * total >= at_least * whole}
+    least = at_least * sum(weights.values())
+    weights = {one: part for one, part in weights.items() if part * total >= least}
     most, count = total if cap is None else cap, len(weights)
     detail = f"{count:,} wallets with {floor:,} to {most:,} each do not get {total:,} together."
     if not count or floor > most or floor * count > total:

@@ -26,7 +26,7 @@ from nbext.core.addresses import WIDTH, normalised
 from nbext.core.uint256 import in_units, uint256_of
 from nbext.core.untrusted_text import visible
 from nbext.errors import StorageError, ValidationError
-from nbext.payouts.tree import MerkleTree, indexed_leaves, standard_leaves
+from nbext.payouts.tree import MerkleTree, indexed_leaves, standard_leaves, words
 
 FORMAT = "nbext-payout-1"
 CLAIMS, MANIFEST = "claims.csv", "manifest.json"
@@ -46,17 +46,18 @@ class Claims:
     @cached_property
     def standard(self) -> MerkleTree:
         """The tree of ``tree.json``."""
-        return MerkleTree(standard_leaves(self._packed, self.amounts.values()))
+        return MerkleTree(standard_leaves(*self._packed))
 
     @cached_property
     def indexed(self) -> MerkleTree:
         """The tree of ``indexed.json``."""
-        return MerkleTree(indexed_leaves(self._packed, self.amounts.values()))
+        return MerkleTree(indexed_leaves(*self._packed))
 
     @cached_property
-    def _packed(self) -> Bytes:
+    def _packed(self) -> tuple[Bytes, Bytes]:
         digits = "".join(self.amounts).replace("0x", "")
-        return np.frombuffer(bytes.fromhex(digits), np.uint8).reshape(-1, WIDTH)
+        addresses = np.frombuffer(bytes.fromhex(digits), np.uint8).reshape(-1, WIDTH)
+        return addresses, words(self.amounts.values())
 
     def outcome(self) -> dict[str, Any]:
         """Return what the manifest says of them."""

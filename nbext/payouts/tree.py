@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,23 +12,22 @@ from nbext.client.addresses import Bytes, keccak
 HASH = 32
 
 
-def _words(numbers: Iterable[int]) -> Bytes:
+def words(numbers: Iterable[int]) -> Bytes:
     """Return integers as the ABI has a uint256: 32 bytes each, the highest first."""
     joined = b"".join(number.to_bytes(HASH, "big") for number in numbers)
     return np.frombuffer(joined, np.uint8).reshape(-1, HASH)
 
 
-def standard_leaves(addresses: Bytes, amounts: Collection[int]) -> Bytes:
+def standard_leaves(addresses: Bytes, amounts: Bytes) -> Bytes:
     """Return the leaves of OpenZeppelin's standard tree: ``abi.encode(address, amount)``, hashed twice."""
     padded = np.pad(addresses, ((0, 0), (12, 0)))
-    return keccak(keccak(np.hstack([padded, _words(amounts)])))
+    return keccak(keccak(np.hstack([padded, amounts])))
 
 
-def indexed_leaves(addresses: Bytes, amounts: Collection[int]) -> Bytes:
+def indexed_leaves(addresses: Bytes, amounts: Bytes) -> Bytes:
     """Return the leaves of older distributors: the hash of ``abi.encodePacked(index, address, amount)``."""
-    places = _words(range(len(amounts)))
     # 84 bytes, not the 64 of two nodes: no node passes for a leaf.
-    return keccak(np.hstack([places, addresses, _words(amounts)]))
+    return keccak(np.hstack([words(range(len(amounts))), addresses, amounts]))
 
 
 class MerkleTree:
