@@ -26,7 +26,7 @@ from nbext.core.addresses import WIDTH, normalised
 from nbext.core.uint256 import in_units, uint256_of
 from nbext.core.untrusted_text import visible
 from nbext.errors import StorageError, ValidationError
-from nbext.payouts.tree import MerkleTree, indexed_leaves, standard_leaves, words
+from nbext.payouts.tree import MerkleTree, abi_words, indexed_leaves, standard_leaves
 
 FORMAT = "nbext-payout-1"
 CLAIMS, MANIFEST = "claims.csv", "manifest.json"
@@ -57,7 +57,7 @@ class Claims:
     def _packed(self) -> tuple[Bytes, Bytes]:
         digits = "".join(self.amounts).replace("0x", "")
         addresses = np.frombuffer(bytes.fromhex(digits), np.uint8).reshape(-1, WIDTH)
-        return addresses, words(self.amounts.values())
+        return addresses, abi_words(self.amounts.values())
 
     def outcome(self) -> dict[str, Any]:
         """Return what the manifest says of them."""

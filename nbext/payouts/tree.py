@@ -12,7 +12,7 @@ from nbext.client.addresses import Bytes, keccak
 HASH = 32
 
 
-def words(numbers: Iterable[int]) -> Bytes:
+def abi_words(numbers: Iterable[int]) -> Bytes:
     """Return integers as the ABI has a uint256: 32 bytes each, the highest first."""
     joined = b"".join(number.to_bytes(HASH, "big") for number in numbers)
     return np.frombuffer(joined, np.uint8).reshape(-1, HASH)
@@ -27,7 +27,7 @@ def standard_leaves(addresses: Bytes, amounts: Bytes) -> Bytes:
 def indexed_leaves(addresses: Bytes, amounts: Bytes) -> Bytes:
     """Return the leaves of older distributors: the hash of ``abi.encodePacked(index, address, amount)``."""
     # 84 bytes, not the 64 of two nodes: no node passes for a leaf.
-    return keccak(np.hstack([words(range(len(amounts))), addresses, amounts]))
+    return keccak(np.hstack([abi_words(range(len(amounts))), addresses, amounts]))
 
 
 class MerkleTree:

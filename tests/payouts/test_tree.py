@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.client.addresses import keccak
-from nbext.payouts.tree import MerkleTree, indexed_leaves, standard_leaves, words
+from nbext.payouts.tree import MerkleTree, abi_words, indexed_leaves, standard_leaves
 
 CLAIMS = st.dictionaries(
     st.binary(min_size=20, max_size=20), st.integers(1, 2**256 - 1), min_size=1, max_size=40
@@ -58,7 +58,7 @@ def test_each_leaf_is_folded_by_its_proof_into_the_root(claims):
         for at, (one, number) in enumerate(zip(claims, numbers, strict=True))
     ]
     for plain, leaves in ((standard, standard_leaves), (indexed, indexed_leaves)):
-        made = leaves(packed(claims), words(amounts))
+        made = leaves(packed(claims), abi_words(amounts))
         assert [row.tobytes() for row in made] == plain
         tree = MerkleTree(made)
         proofs = [tree.proof(at) for at in range(len(plain))]
@@ -68,7 +68,7 @@ def test_each_leaf_is_folded_by_its_proof_into_the_root(claims):
 
 
 def test_a_tree_of_one_leaf_is_the_leaf():
-    leaf = standard_leaves(packed([bytes(20)]), words([7]))
+    leaf = standard_leaves(packed([bytes(20)]), abi_words([7]))
     tree = MerkleTree(leaf)
     assert (tree.root, tree.proof(0)) == ("0x" + leaf[0].tobytes().hex(), [])
 
@@ -76,7 +76,7 @@ def test_a_tree_of_one_leaf_is_the_leaf():
 def test_no_node_of_a_tree_passes_for_a_claim():
     """A second preimage: 64 bytes of two nodes are also those of an encoded address and amount."""
     addresses = packed([bytes([number]) * 20 for number in range(8)])
-    amounts = words(range(1, 9))
+    amounts = abi_words(range(1, 9))
     leaves = standard_leaves(addresses, amounts)
     nodes = {row.tobytes() for row in MerkleTree(leaves).nodes}
     # Hashed once, such a claim would be a node; hashed twice it is none.
