@@ -2,7 +2,7 @@
 
 `machine` is a state machine of hypothesis: its rules ingest transfers in every format (`files`), tell some again,
 replace from a block on, begin a contract with a holder snapshot, tell times and contracts, remove a file, compact.
-Between these steps `asking` draws questions with every field, of saved segments and lists too, and `meaning` says which
+In half of the runs a large base comes first, beside which new rows are added. Between these steps `asking` draws questions with every field, of saved segments and lists too, and `meaning` says which
 wallets and rows must come, in every order: plain Python over the transfers in `world`, written from the language's
 reference page alone. `analyses` compares overlap, trend and the others with it, and every export has the same rows.
 

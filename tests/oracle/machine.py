@@ -23,11 +23,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from nbext import Client, cli
 from nbext.core.chains import chain_of
+from nbext.engine import storage
 from nbext.engine.dataset import Contract
 from nbext.engine.open import Newest
 from nbext.errors import ConfigError, InvalidSegment, NbextError, ValidationError
 from nbext.service.limits import Limits
 from nbext.settings import Settings
+from tests.engine.ingest import large
 from tests.oracle.analyses import ANALYSES
 from tests.oracle.asking import COUNTS, EDGES, IDS, Asking
 from tests.oracle.files import FORMATS, Format, Sent, write
@@ -164,11 +166,19 @@ class FrontDoor(RuleBasedStateMachine):
         assert says in said, said
         assert "could not" not in said, said
         self.files.append(file)
+        self.drawn["beside a base",] += storage.current_generation(self.data).delta is not None
 
-    @initialize(luck=LUCK, timed=st.integers(0, 3), chains=st.sampled_from([[1], [1, 10]]))
-    def begin(self, luck: Random, timed: int, chains: Sequence[int]) -> None:
-        """Name the tokens, send something on one chain or on two, and serve it."""
+    @initialize(
+        luck=LUCK,
+        timed=st.integers(0, 3),
+        chains=st.sampled_from([[1], [1, 10]]),
+        beside=st.booleans(),
+    )
+    def begin(self, luck: Random, timed: int, chains: Sequence[int], beside: bool) -> None:
+        """Name the tokens, send something on one chain or on two, and serve it; ``beside`` a base, or as all there is."""
         self.timed = timed > 0
+        if beside:
+            large.begin(self.data)
         names = write(
             self.folder / "tokens.csv",
             [
