@@ -19,7 +19,9 @@ from nbext.errors import NbextError
 from nbext.fetch.run import Output, Request, fetch
 from nbext.notebook.forms.signup import THANKS
 from nbext.settings import Secret
+from tests.engine.ingest import large
 from tests.engine.ingest.reading_back import Tables, transaction, wallet
+from tests.engine.ingest.test_append import contents
 from tests.keyrings import Ring
 from tests.node.faults import COIN, Chain, FaultNode
 from tests.notebook.shells import loaded_shell
@@ -88,8 +90,8 @@ def ingesting(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
 
 @contextmanager
 def appending(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
-    """A day is added to a data folder."""
-    ready, data = folder.parent / "ready", folder / "data"
+    """A day is added beside the base of a data folder."""
+    ready, data = large.begin(folder.parent / "ready"), folder / "data"
     ingest([transfers_file(folder / "a.csv", 1, 400), facts_file(folder)], "ethereum", ready)
     day = transfers_file(folder / "b.csv", 400, 410)
 
@@ -100,7 +102,7 @@ def appending(folder: Path) -> Iterator[tuple[Tell, Tell, Tell]]:
     def tell() -> Any:
         return _taken([day], data)
 
-    yield fresh, tell, lambda: _holdings(data)
+    yield fresh, tell, lambda: contents(data)
 
 
 @contextmanager

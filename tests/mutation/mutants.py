@@ -273,7 +273,8 @@ def _calls(walk: _Walk, node: ast.AST) -> None:
     if name in _CALLED:
         end = walk.span(node.func)[1]
         walk.add(end - len(name), end, _CALLED[name])
-    if len(node.args) >= 2 and name not in {"isinstance", "getattr", "cast"}:
+    # The order of the numbers of which the least is wanted changes nothing.
+    if len(node.args) >= 2 and name not in {"isinstance", "getattr", "cast", "min", "max"}:
         first, second = node.args[:2]
         if not isinstance(first, ast.Starred) and not isinstance(second, ast.Starred):
             between = walk.text[walk.span(first)[1] : walk.span(second)[0]]

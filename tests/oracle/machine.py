@@ -175,7 +175,7 @@ class FrontDoor(RuleBasedStateMachine):
         beside=st.booleans(),
     )
     def begin(self, luck: Random, timed: int, chains: Sequence[int], beside: bool) -> None:
-        """Name the tokens, send something on one chain or on two, and serve it; ``beside`` a base, or as all there is."""
+        """Name the tokens, send something on one chain or on two, maybe ``beside`` what is stored, and serve it."""
         self.timed = timed > 0
         if beside:
             large.begin(self.data)

@@ -22,13 +22,13 @@ from nbext import Client
 from nbext.engine import storage
 from nbext.engine.dataset import Cancel
 from nbext.engine.ingest import ingest, remove
-from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.open import Newest, open_dataset
 from nbext.language import language
 from nbext.service.accounts.keys import Key
 from nbext.service.limits import Limits
 from nbext.settings import Settings
+from tests.engine.ingest import large
 from tests.service.conftest import KEY, Running
 from tests.service.process import serve
 from tests.service.segments.test_segments import Slow
@@ -64,7 +64,9 @@ def last_block(service: Any) -> int:
 
 
 @pytest.fixture
-def data(tmp_path):
+def data(request, tmp_path):
+    if hasattr(request, "param"):
+        large.begin(tmp_path / "data")
     add(tmp_path / "data", 1)
     return tmp_path / "data"
 
@@ -222,12 +224,8 @@ def test_data_that_cannot_be_opened_is_said_once_and_the_data_before_is_served(l
 
 
 @pytest.mark.slow
-def test_data_that_cannot_be_opened_does_not_keep_the_service_from_the_next(
-    live, data, monkeypatch
-):
-    monkeypatch.setattr(append, "LEAST", 0)
-    monkeypatch.setattr(append, "SHARE", 1000)
-    monkeypatch.setattr(append, "FOLDED", 1000)
+@pytest.mark.parametrize("data", ["large"], indirect=True)
+def test_data_that_cannot_be_opened_does_not_keep_the_service_from_the_next(live, data):
     add(data, 2)
     eventually(lambda: last_block(live) == 200)
     served = storage.current_generation(data)

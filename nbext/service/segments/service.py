@@ -131,7 +131,7 @@ class SegmentService:
         segment_id = own_id_of(plan, dataset, key)
         segment = self._current(segment_id)
         if segment and segment.status not in WITHOUT_RESULT and claim is None:
-            job, begins = self.scheduler.find(segment_id), False
+            job = self.scheduler.find(segment_id)
         else:
             own = SegmentJob(segment_id, plan, key.id, fingerprint)
             try:
@@ -139,7 +139,7 @@ class SegmentService:
                     if job is own:
                         # An ingest may end while it waits for its turn.
                         self.generations.retain(dataset, job.done)
-                    segment, begins = self.store.enqueue(
+                    segment, _ = self.store.enqueue(
                         segment_id,
                         request,
                         self._facts(plan),
@@ -153,7 +153,7 @@ class SegmentService:
             except ClaimedMeanwhile as meanwhile:
                 claim, former = self.repeated(meanwhile.name, key, body)
                 return former or self.execute(dataset, plan, body, key, claim)
-        cached = not begins and segment.status == "completed"
+        cached = segment.status == "completed"
         return Executed(segment, cached, job=job, in_words=partial(self._worded, request, plan))
 
     def _worded(self, request: dict[str, Any], plan: Any, segment: SegmentRecord) -> SegmentRecord:

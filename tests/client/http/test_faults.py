@@ -297,6 +297,7 @@ def test_a_refusal_that_echoes_the_key_shows_stars(server, quick):
             "answered 400: no job",
         ),
         (b'{"type":"about:blank","title":"Not Found"}', "application/problem+json", "Not Found"),
+        (b'{"title":"Limit","detail":"too high"}', "application/json", "Limit: too high"),
         (
             b'{"detail":[{"loc":["body","limit"],"msg":"too big","type":"x"}]}',
             "application/json",

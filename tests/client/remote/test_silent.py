@@ -685,6 +685,19 @@ def test_numbers_that_only_look_like_a_status_say_nothing(server, client):
         assert (len(table), table.attrs["nbext"].get("truncated")) == (206, False), beside
 
 
+def test_a_list_beside_the_rows_says_something_of_them_where_it_is_short_and_of_plain_values(
+    server, client
+):
+    found = []
+    for beside in ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6], []):
+        server.scripts.clear()
+        server.script("GET /v1/segment/abc", reply({}, 404))
+        server.script("*", reply({"rows": ROWS, "blob": beside}))
+        warnings = client.export_json("abc").attrs["nbext"].get("warnings", [])
+        found.append(any("blob" in one for one in warnings))
+    assert found == [True, False, False]
+
+
 def test_pages_may_be_of_another_format_than_what_says_where_they_are(server, client):
     server.script("GET /v1/segment/abc", reply({}, 404))
     server.script(

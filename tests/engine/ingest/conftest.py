@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nbext.engine.ingest.derive import append
+from nbext.engine.ingest.run import compact
+from tests.engine.ingest import large
 from tests.engine.ingest.reading_back import take, transaction, wallet
 from tests.engine.ingest.replay import Log
 
@@ -32,11 +33,9 @@ def data(tmp_path):
 
 
 @pytest.fixture
-def appending(monkeypatch):
-    """Append to however little is stored, and however much comes."""
-    monkeypatch.setattr(append, "LEAST", 0)
-    monkeypatch.setattr(append, "SHARE", 1000)
-    monkeypatch.setattr(append, "FOLDED", 1000)
+def added(tmp_path):
+    """A data folder beside whose base is added what comes."""
+    return large.begin(tmp_path / "data")
 
 
 @pytest.fixture
@@ -71,15 +70,16 @@ def log():
 
 
 @pytest.fixture
-def grown(ready, tmp_path, log, appending):
-    """A folder with a base and two days in its delta, and one with all of them in one ingest."""
+def grown(ready, tmp_path, log):
+    """A folder with a day in its base and two in its delta, and one of them alone, in one ingest."""
     files = _three_days(tmp_path, log)  # counted, so that the test's own logs are others
     facts = tmp_path / "tokens.csv"
     facts.write_text(FACTS)
     if not any(ready.iterdir()):
         whole, data = ready / "whole", ready / "data"
         take(whole, *files, facts)
-        take(data, files[0], facts)
+        take(large.begin(data), files[0], facts)
+        compact(data)
         for path in files[1:]:
             assert take(data, path).rebuilt is None
     return copied(ready / "data", tmp_path / "data"), copied(ready / "whole", tmp_path / "whole")

@@ -194,10 +194,7 @@ SUICIDAL = """
 import os, signal, sys
 from pathlib import Path
 from nbext.engine.ingest import ingest, remove, stage
-place, nth, path, data, work, adding = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
-if adding == "True":
-    from nbext.engine.ingest.derive import append
-    append.LEAST, append.SHARE, append.FOLDED = 0, 1000, 1000
+place, nth, path, data, work = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
 happened = 0
 def dying(work):
     def counted(*args, **options):
@@ -214,19 +211,9 @@ ingest([path], "ethereum", data) if work == "ingest" else remove(path, data)
 """
 
 
-def killed_at(place, nth, path, data, work="ingest", *, adding=False):
+def killed_at(place, nth, path, data, work="ingest"):
     """Take a file in, or remove it, with a process that dies there; return whether it lived."""
-    command = [
-        sys.executable,
-        "-c",
-        SUICIDAL,
-        place,
-        str(nth),
-        str(path),
-        str(data),
-        work,
-        str(adding),
-    ]
+    command = [sys.executable, "-c", SUICIDAL, place, str(nth), str(path), str(data), work]
     code = subprocess.run(command, check=False, capture_output=True).returncode
     assert code in (0, -signal.SIGKILL)
     return code == 0

@@ -25,36 +25,37 @@ from nbext.core.chains import chain_of
 from nbext.engine import storage
 from nbext.engine.dataset import Compared
 from nbext.engine.ingest import ingest, stage
-from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import compact, record_compared, remove
 from nbext.engine.open import open_dataset
 from nbext.engine.spark.session import parquet_files
 from nbext.errors import NbextError, StorageError
 from nbext.language import language
 from tests import slow
+from tests.engine.ingest import large
 from tests.engine.ingest.conftest import ERC20, ERC721, ERC1155, FACTS, UNKNOWN, WIDE, write_csv
 from tests.engine.ingest.reading_back import Tables, take, transaction, wallet
 from tests.engine.ingest.replay import Log
 
-# Every table by address: a wallet's number depends on when it came.
+# Every table by address: a wallet's number depends on when it came. But for what is `large`, which not each has.
+HERE = f"chain_id <> {large.CHAIN.id}"
 BY_ADDRESS = {
-    "wallets": "SELECT address, is_contract FROM wallets",
+    "wallets": f"SELECT address, is_contract FROM wallets WHERE address NOT IN {large.WALLETS}",
     "balances": "SELECT c.address, w.address, hi, mid, lo, sort_key FROM balances JOIN contracts c USING (contract) "
-    "JOIN wallets w USING (wallet)",
+    f"JOIN wallets w USING (wallet) WHERE {HERE}",
     "nft_changes": "SELECT c.address, w.address, id_hi, id_mid, id_lo, block, change FROM nft_changes "
-    "JOIN contracts c USING (contract) JOIN wallets w USING (wallet)",
+    f"JOIN contracts c USING (contract) JOIN wallets w USING (wallet) WHERE {HERE}",
     "history": "SELECT c.address, w.address, from_block, to_block, hi, mid, lo, sort_key FROM history "
-    "JOIN contracts c USING (contract) JOIN wallets w USING (wallet)",
+    f"JOIN contracts c USING (contract) JOIN wallets w USING (wallet) WHERE {HERE}",
     "transfers": "SELECT c.address, block, log_index, s.address, r.address, hi, mid, lo, count FROM transfers "
     "JOIN contracts c USING (contract) JOIN wallets s ON s.wallet = sender "
-    "JOIN wallets r ON r.wallet = recipient",
+    f"JOIN wallets r ON r.wallet = recipient WHERE {HERE}",
     "snapshot_wallets": "SELECT chain_id, address, block FROM snapshot_wallets JOIN wallets USING (wallet)",
-    "activity": "SELECT a.* EXCLUDE (wallet), address FROM activity a JOIN wallets USING (wallet)",
-    "blocks": "SELECT * FROM blocks",
-    "contracts": "SELECT * EXCLUDE (contract) FROM contracts",
-    "keys": "SELECT chain_id, tx, low, key_index FROM ingest.keys",
+    "activity": f"SELECT a.* EXCLUDE (wallet), address FROM activity a JOIN wallets USING (wallet) WHERE {HERE}",
+    "blocks": f"SELECT * FROM blocks WHERE {HERE}",
+    "contracts": f"SELECT * EXCLUDE (contract) FROM contracts WHERE {HERE}",
+    "keys": f"SELECT chain_id, tx, low, key_index FROM ingest.keys WHERE {HERE}",
     "repeats": "SELECT tx, low, key_index, block FROM ingest.repeats",
-    "numbers": "SELECT count(*), count(DISTINCT wallet), max(wallet) + 1 FROM wallets",
+    "numbers": "SELECT count(*) = count(DISTINCT wallet), max(wallet) + 1 = count(*) FROM wallets",
 }
 
 
@@ -63,11 +64,12 @@ def contents(data):
     with Tables(data) as tables:
         manifest = tables.generation.manifest
         counted = {
-            table: len(tables.rows(f"SELECT 1 FROM {table}")) for table in manifest["tables"]
+            table: tables.rows(f"SELECT count(*) FROM {table}")[0][0]
+            for table in manifest["tables"]
         }
         assert manifest["tables"] == counted
         rows = {name: sorted(map(str, tables.rows(sql))) for name, sql in BY_ADDRESS.items()}
-        return rows, manifest["chains"]
+        return rows, [one for one in manifest["chains"] if one["chain_id"] != large.CHAIN.id]
 
 
 @st.composite
@@ -206,7 +208,7 @@ def snapshots(folder, history, n):
 @pytest.mark.parametrize("part", slow.but_the_first(range(2)))
 @settings(max_examples=2, suppress_health_check=list(HealthCheck))
 @given(history=histories())
-def test_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, part, history):
+def test_transfers_in_any_runs_make_the_tables_of_one_ingest(part, history):
     compare(history)
 
 
@@ -214,7 +216,7 @@ def test_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, part, hi
 @pytest.mark.parametrize("part", range(3))  # sixty in all, on every core
 @settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(history=histories())
-def test_many_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, part, history):
+def test_many_transfers_in_any_runs_make_the_tables_of_one_ingest(part, history):
     compare(history)
 
 
@@ -234,6 +236,7 @@ def compare(history):
         files = [path for day in days for path in day]
         if refusal(folder / "whole", *files, facts, *also, chain="ethereum"):
             return
+        large.begin(folder / "runs")
         for n, day in enumerate(days):
             take(
                 folder / "runs",
@@ -270,7 +273,7 @@ def test_what_is_added_lies_beside_the_base_which_is_not_written_again(grown):
 
 @pytest.mark.slow
 def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_either_side_of_every_bound(
-    tmp_path, appending, log
+    tmp_path, added, log
 ):
     days = [
         [log(0, n, 4, block=100) for n in (1, 2, 3)] + [log(3, 9, 4, block=101)],
@@ -286,9 +289,10 @@ def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_eit
         + "".join(f"{n},{1_600_000_000 + n * 20_000}\n" for n in range(100, 108))
     )
     take(tmp_path / "whole", *files, facts, times)
-    take(tmp_path / "data", files[0], facts, times)
+    take(added, files[0], facts, times)
+    compact(added)
     for path in files[1:]:
-        assert take(tmp_path / "data", path).rebuilt is None
+        assert take(added, path).rebuilt is None
     held = {"token": wallet(ERC20), "unit": "raw"}
     bounds = [{side: n} for side in ("min", "max") for n in (1, 2, 3, 4)]
     asked = [
@@ -307,7 +311,7 @@ def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_eit
         for block in range(100, 108)
         for more in ({}, {"asOf": 104}, {"asOf": 106})
     ]
-    grown, whole = open_dataset(tmp_path / "data"), open_dataset(tmp_path / "whole")
+    grown, whole = open_dataset(added), open_dataset(tmp_path / "whole")
     with closing(grown), closing(whole):
         found = [segment(grown, filters, 100) for filters in asked]
         assert found == [segment(whole, filters, 100) for filters in asked]
@@ -315,7 +319,7 @@ def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_eit
 
 
 @pytest.mark.slow
-def test_a_token_id_that_moves_in_two_days_has_one_owner_then_and_now(tmp_path, appending, log):
+def test_a_token_id_that_moves_in_two_days_has_one_owner_then_and_now(tmp_path, added, log):
     # Also bought and sold within a day, and back to who had it.
     days = [
         [(0, 7, 101)],
@@ -328,22 +332,23 @@ def test_a_token_id_that_moves_in_two_days_has_one_owner_then_and_now(tmp_path, 
     facts = tmp_path / "tokens.csv"
     facts.write_text(FACTS)
     take(tmp_path / "whole", *files, facts)
-    take(tmp_path / "data", files[0], facts)
+    take(added, files[0], facts)
+    compact(added)
     for path in files[1:]:
-        assert take(tmp_path / "data", path).rebuilt is None
+        assert take(added, path).rebuilt is None
     owned = {"nft": {"nft": wallet(ERC721), "tokenIds": [3]}}
-    with closing(open_dataset(tmp_path / "data")) as dataset:
+    with closing(open_dataset(added)) as dataset:
         for block, owner in {101: 7, 103: 4, 105: 6, 106: 9, 107: 6}.items():
             matched, rows = segment(dataset, owned, 10, asOf=block)
             assert (matched, [row["address"] for row in rows]) == (1, [wallet(owner)]), block
         assert segment(dataset, owned, 10) == (matched, rows)
-    assert contents(tmp_path / "data") == contents(tmp_path / "whole")
+    assert contents(added) == contents(tmp_path / "whole")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(
-    tmp_path, appending, log, snapshot
+    tmp_path, added, log, snapshot
 ):
     """Five blocks a day. Wallet 1 is active on days 0, 2 and 4 before another contract's rows come, of every day."""
     before = [log(0, 1, 9, block=block) for block in (100, 110, 120)]
@@ -364,13 +369,15 @@ def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(
     )
     first = [files[0], facts, times, *([held] if snapshot else [])]
     take(tmp_path / "whole", *files[1:], *first)
-    take(tmp_path / "data", *first)
+    take(added, *first)
+    compact(added)
     for path in files[1:]:
-        assert take(tmp_path / "data", path).rebuilt is None
-    assert contents(tmp_path / "data") == contents(tmp_path / "whole")
-    with Tables(tmp_path / "data") as tables:
+        assert take(added, path).rebuilt is None
+    assert contents(added) == contents(tmp_path / "whole")
+    with Tables(added) as tables:
         days = (
-            "SELECT address, active_days FROM activity JOIN wallets USING (wallet) ORDER BY address"
+            "SELECT address, active_days FROM activity JOIN wallets USING (wallet) "
+            f"WHERE {HERE} ORDER BY address"
         )
         assert tables.rows(days)[1:] == [(wallet(1), 7), (wallet(2), 7)]
 
@@ -381,13 +388,17 @@ def test_the_files_for_engines_elsewhere_have_ranks_for_wallets_again(grown):
         folder = parquet_files(storage.current_generation(data))
         rows.append(
             {
-                table: duckdb.sql(f"FROM '{folder / table}.parquet'").fetchall()
-                for table in ("wallets", "activity", "blocks")
+                table: duckdb.sql(f"FROM '{folder / table}.parquet' WHERE {here}").fetchall()
+                for table, here in {
+                    "wallets": f"address NOT IN {large.WALLETS}",
+                    "activity": HERE,
+                    "blocks": HERE,
+                }.items()
             }
         )
         rows[-1]["balances"] = duckdb.sql(
             f"SELECT c.address, wallet, lo FROM '{folder}/balances.parquet' JOIN '{folder}/contracts.parquet' c "
-            "USING (contract) ORDER BY ALL"
+            f"USING (contract) WHERE {HERE} ORDER BY ALL"
         ).fetchall()
     assert rows[0] == rows[1]
 
@@ -405,24 +416,15 @@ def test_compaction_changes_neither_the_fingerprint_nor_an_answer(grown, capsys)
     )
 
 
-def test_a_delta_that_outgrows_its_base_is_compacted_once_its_rows_are_served(
-    grown, log, tmp_path, monkeypatch
-):
+def test_a_delta_that_outgrows_its_base_is_compacted_once_its_rows_are_served(grown, log, tmp_path):
     data, _ = grown
-    monkeypatch.setattr(append, "FOLDED", 0.6)
-    report = take(
-        data, write_csv(tmp_path / "more.csv", [log(4, 9, 1, block=105 + n) for n in range(3)])
-    )
-    assert (
-        report.rebuilt,
-        storage.current_generation(data).delta,
-        storage.current_generation(data).number,
-    ) == (
-        None,
-        None,
-        5,
-    )
-    assert report.generation == storage.current_generation(data).folder.name
+    large.grow(data)
+    before = storage.current_generation(data)
+    assert before.delta is not None
+    report = take(data, write_csv(tmp_path / "more.csv", [log(4, 9, 1, block=105)]))
+    served = storage.current_generation(data)
+    assert (report.rebuilt, served.delta, served.number) == (None, None, before.number + 2)
+    assert report.generation == served.folder.name
 
 
 def test_the_same_rows_again_leave_the_fingerprint_as_it_was(grown, tmp_path, log):
@@ -492,7 +494,7 @@ def test_rows_that_change_the_past_of_a_contract_are_added_and_all_others_stay_a
 
 @pytest.mark.parametrize("first", ["its contract", "its block"])
 def test_a_row_of_the_base_that_is_there_in_another_form_for_two_reasons_is_counted_once(
-    tmp_path, appending, log, first
+    tmp_path, added, log, first
 ):
     """The ERC1155's block is derived again for an id that 1 had before, the contract for a row from before others."""
     runs = {
@@ -507,8 +509,10 @@ def test_a_row_of_the_base_that_is_there_in_another_form_for_two_reasons_is_coun
     take(tmp_path / "whole", *files.values(), facts)
     for name in order:
         more = [facts] if name == "base" else []
-        assert take(tmp_path / "data", files[name], *more).rebuilt is None
-    assert contents(tmp_path / "data") == contents(tmp_path / "whole")
+        assert take(added, files[name], *more).rebuilt is None
+        if name == "base":
+            compact(added)
+    assert contents(added) == contents(tmp_path / "whole")
 
 
 def test_blocks_before_the_first_are_built_with_all_others_and_the_report_says_so(
@@ -546,10 +550,10 @@ def test_a_delta_that_is_damaged_anywhere_is_one_error_or_opens(grown):
 
 @pytest.mark.slow
 def test_the_report_is_there_before_the_data_is_compacted_and_stays_where_that_is_interrupted(
-    grown, tmp_path, log, monkeypatch
+    grown, tmp_path, log
 ):
     data, whole = grown
-    monkeypatch.setattr(append, "FOLDED", 0)
+    large.grow(data)
     path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
     said = []
 
@@ -585,10 +589,10 @@ def test_a_run_that_needs_more_memory_than_its_files_suggest_takes_all_that_is_a
 
 @pytest.mark.slow
 def test_folding_gives_way_to_all_that_runs_and_ends_where_its_caller_is_interrupted(
-    grown, tmp_path, log, monkeypatch
+    grown, tmp_path, log
 ):
     data, whole = grown
-    monkeypatch.setattr(append, "FOLDED", 0)
+    large.grow(data)
     paths = [
         write_csv(tmp_path / f"{block}.csv", [log(5, 8, 5, block=block)]) for block in (110, 111)
     ]
@@ -621,10 +625,10 @@ def test_folding_gives_way_to_all_that_runs_and_ends_where_its_caller_is_interru
 
 @pytest.mark.slow
 def test_a_run_does_not_wait_for_the_folding_of_another_which_gives_way_to_its_rows(
-    grown, tmp_path, log, monkeypatch
+    grown, tmp_path, log
 ):
     data, whole = grown
-    monkeypatch.setattr(append, "FOLDED", 0)
+    large.grow(data)
     paths = [
         write_csv(tmp_path / f"{block}.csv", [log(5, 8, 5, block=block)]) for block in (110, 111)
     ]
@@ -632,7 +636,6 @@ def test_a_run_does_not_wait_for_the_folding_of_another_which_gives_way_to_its_r
 
     def progress(step, _):
         if step == "merging" and not meanwhile:
-            monkeypatch.setattr(append, "FOLDED", 1000)
             meanwhile.append(ingest([paths[1]], "ethereum", data))
 
     report = ingest([paths[0]], "ethereum", data, progress=progress, served=said.append)
@@ -647,7 +650,6 @@ def test_a_run_does_not_wait_for_the_folding_of_another_which_gives_way_to_its_r
     assert not list(data.rglob(".folding*-*"))
     assert not (data / ".folding").exists()
     # The next run finds more to fold, and nobody in its way.
-    monkeypatch.setattr(append, "FOLDED", 0)
     take(data, write_csv(tmp_path / "112.csv", [log(5, 8, 5, block=112)]))
     assert storage.current_generation(data).delta is None
 
@@ -729,8 +731,6 @@ DYING = """
 import os, signal, sys
 from pathlib import Path
 from nbext.engine.ingest import ingest, run, stage
-from nbext.engine.ingest.derive import append
-append.LEAST, append.SHARE, append.FOLDED = 0, 1000, 1000
 place, nth, path, data = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 happened = 0
 def dying(work):

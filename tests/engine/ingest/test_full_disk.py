@@ -9,9 +9,9 @@ import pytest
 
 from nbext.engine import storage
 from nbext.engine.ingest import ingest, stage
-from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import compact, remove
 from nbext.errors import OutOfMemory, StorageError
+from tests.engine.ingest import large
 from tests.engine.ingest.conftest import write_csv
 from tests.engine.ingest.reading_back import take
 from tests.engine.ingest.test_append import contents
@@ -87,12 +87,12 @@ def test_a_run_that_meets_the_end_of_the_disk_leaves_before_or_after(
 
 
 def test_what_came_is_served_where_the_end_of_the_disk_leaves_it_uncompacted(
-    grown, small_disk, tmp_path, log, monkeypatch
+    grown, small_disk, tmp_path, log
 ):
     data, whole = grown
+    large.grow(data)
     path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
     take(whole, path)
-    monkeypatch.setattr(append, "FOLDED", 0)
     copy = shutil.copytree(data, small_disk / "data")
     # Only compaction merges: the rows have been served by then.
     report = ingest(
@@ -109,9 +109,14 @@ def test_what_came_is_served_where_the_end_of_the_disk_leaves_it_uncompacted(
         f"queries may be slower: {copy} cannot be written: "
     )
     assert report.uncompacted.endswith(". `nbext compact` tries it again.")
-    unfolded = shutil.copytree(data, tmp_path / "unfolded")
-    monkeypatch.setattr(append, "FOLDED", 1000)
-    take(unfolded, path)
+    unfolded = tmp_path / "unfolded"
+
+    def interrupted(step, _):
+        if step == "merging":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        take(shutil.copytree(data, unfolded), path, progress=interrupted)
     assert names(copy) == names(unfolded)
     (small_disk / "fill").unlink()
     compact(copy)
@@ -124,7 +129,7 @@ def test_compaction_that_needs_more_memory_than_others_should_miss_takes_all_tha
     data, whole = grown
     path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
     take(whole, path)
-    monkeypatch.setattr(append, "FOLDED", 0)
+    large.grow(data)
     monkeypatch.setattr(stage, "LITTLE_MEMORY", 1_000_000)
     with pytest.raises(OutOfMemory):
         compact(shutil.copytree(data, tmp_path / "copy"), memory="1MB")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.engine.ingest import remove
-from nbext.engine.ingest.derive import append, snapshots
+from nbext.engine.ingest.derive import snapshots
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.run import compact
 from nbext.engine.open import open_dataset
@@ -251,37 +251,36 @@ def test_transfers_after_a_snapshot_are_added_to_it_and_those_before_are_in_it(d
 
 @pytest.mark.slow
 def test_before_its_snapshot_a_contracts_balances_are_refused_and_never_nobodys(
-    data, tmp_path, log, monkeypatch
+    added, tmp_path, log
 ):
-    monkeypatch.setattr(append, "LEAST", 0)
     logs = [
         log(0, 1, 10**18, block=90),
         log(1, 2, 10**18, block=100),
         *(log(0, 1, 5, block=91, contract=900) for _ in range(9)),
     ]
-    take(data, write_parquet(tmp_path / "t.parquet", logs))
+    take(added, write_parquet(tmp_path / "t.parquet", logs))
     path = holders(tmp_path / "h.csv", (wallet(3), "1", "No"), (wallet(4), "2", "No"))
-    report = take(data, path, options=options(block=99))
+    report = take(added, path, options=options(block=99))
     assert report.odd["before_snapshot"] == 1
     assert (
         "  1 transfer up to the block of its contract's holder snapshot: balances begin with the snapshot"
         in report.lines()
     )
     later = take(
-        data, write_parquet(tmp_path / "u.parquet", [log(4, 2, 1, block=n) for n in (101, 102)])
+        added, write_parquet(tmp_path / "u.parquet", [log(4, 2, 1, block=n) for n in (101, 102)])
     )
     # Of a contract that is derived again alone it is said again.
     assert (later.rebuilt, later.odd.get("before_snapshot")) == (None, 1)
     for again in (False, True):
         if again:
-            compact(data)
+            compact(added)
         with pytest.raises(
             InvalidSegment, match=r"Block 98 is before the balances of .* of block 99\."
         ):
-            held(data, 98)
-        assert held(data, 99) == {wallet(3), wallet(4)}
-    remove("h.csv", data)
-    assert held(data, 98) == {wallet(1)}
+            held(added, 98)
+        assert held(added, 99) == {wallet(3), wallet(4)}
+    remove("h.csv", added)
+    assert held(added, 98) == {wallet(1)}
 
 
 @pytest.mark.slow

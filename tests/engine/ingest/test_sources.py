@@ -22,6 +22,7 @@ from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.run import compact
 from nbext.errors import IngestError, ValidationError
 from tests import slow
+from tests.engine.ingest import large
 from tests.engine.ingest.conftest import ETL, write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, everything, take, transaction, wallet
 from tests.engine.ingest.replay import Log, tokens
@@ -218,13 +219,13 @@ class Living:
         )
         logs = draw_logs(self.draw, self.versions)
         new = of_transfers(next(self.names), logs, timed=self.timed)
-        killed_at(place, nth, new.write(self.folder), self.data, adding=True)
+        killed_at(place, nth, new.write(self.folder), self.data)
         self._keep(new)
         ingested(self.data, self.folder, new)
 
 
 def live(draw, folder, acts):
-    """Let acts happen to a data folder; return the files that a fresh ingest would have."""
+    """Let acts happen to a data folder; return the files that a fresh ingest would have of them."""
     living = Living(draw, folder)
     living.begin()
     for _ in range(draw(st.integers(1, 5))):
@@ -255,8 +256,9 @@ def test_the_tables_are_those_of_a_fresh_ingest_of_what_remains_after_removals_a
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-def test_deltas_compactions_and_kills_between_change_no_table_and_no_answer(appending, part, data):
+def test_deltas_compactions_and_kills_between_change_no_table_and_no_answer(part, data):
     with tempfile.TemporaryDirectory() as made:
+        large.begin(Path(made) / "data")
         files = live(
             data.draw,
             Path(made),

@@ -9,6 +9,7 @@ import pytest
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from tests.engine.ingest.conftest import write_csv
 from tests.engine.ingest.reading_back import Tables, take, wallet
+from tests.engine.ingest.test_append import HERE
 
 CONTRACT = 1000
 COUNTED = "SELECT standard, inferred, unseen FROM contracts WHERE transfers > 0"
@@ -117,7 +118,7 @@ def test_what_a_file_says_is_not_marked(data, tmp_path, log, contracts_file):
 
 
 @pytest.mark.slow
-def test_a_day_is_marked_and_counted_as_if_all_had_come_at_once(appending, tmp_path, log):
+def test_a_day_is_marked_and_counted_as_if_all_had_come_at_once(added, tmp_path, log):
     logs = collection(log, range(1, 30), 0.5, 3) + [
         one._replace(token_address=wallet(1001)) for one in coin(log, 60, 5)
     ]
@@ -125,12 +126,12 @@ def test_a_day_is_marked_and_counted_as_if_all_had_come_at_once(appending, tmp_p
     days = [[one for one in logs if low <= one.block_number < low + 25] for low in (100, 125, 150)]
     for number, day in enumerate(days):
         path = write_csv(tmp_path / f"{number}.csv", day)
-        take(tmp_path / "days", path)
+        assert take(added, path).rebuilt is None
     take(tmp_path / "once", *(tmp_path / f"{number}.csv" for number in range(len(days))))
     found = []
-    for data in ("days", "once"):
-        with Tables(tmp_path / data) as tables:
-            found.append(tables.rows(f"SELECT address, {COUNTED[7:]} ORDER BY 1"))
+    for data in (added, tmp_path / "once"):
+        with Tables(data) as tables:
+            found.append(tables.rows(f"SELECT address, {COUNTED[7:]} AND {HERE} ORDER BY 1"))
     assert found[0] == found[1]
     assert [row[1:3] for row in found[0]] == [("ERC721", True), ("ERC20", True)]
 

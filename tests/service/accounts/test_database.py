@@ -52,6 +52,11 @@ def database(tmp_path):
     database.close()
 
 
+def test_an_error_of_python_s_own_module_is_not_told_as_damage_of_the_file(database):
+    with pytest.raises(sqlite3.ProgrammingError, match="nobody"), database.write() as db:
+        db.change("DELETE FROM signups WHERE address = :nobody")
+
+
 @pytest.fixture
 def pool():
     with ThreadPoolExecutor(16) as pool:
