@@ -62,45 +62,35 @@ def read_job(
     of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
     if of_job and page.state is None and answer.status != 202:
         page.doubt = _unknown(page.word or "", profile, key)
-    fields = list(fields_of(places(document)))
+    fields = [("", "url", document)]
+    if not isinstance(document, str):
+        fields = list(fields_of(places(document)))
     reasons = (words(value) for _, name, value in fields if name in _REASONS)
     page.reason = next(filter(None, reasons), "")
-    poll, url = (profile.find(name, document, headers) for name in ("poll", "url"))
-    page.poll, page.url = (None if one is None else str(one) for one in (poll, url))
-    _read_addresses(page, fields, headers if is_begun else {}, profile)
-    # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
-    begun = answer.status == 202 or (page.empty and (page.id or page.poll))
-    page.state = page.state or (State.RUNNING if begun else None)
-    plain = [value for _, name, value in fields if name in PLAIN_URLS]
-    if page.state is State.RUNNING and page.url in plain:
-        # The rows are not there yet, if ever: beside an id it is the address of the job itself.
-        page.poll, page.url = page.poll or (None if page.id else page.url), None
-    # Django REST framework names each object's own address: its description is there, and not its rows.
-    if page.url in plain and (page.url or "").rstrip("/").endswith(f"/segment/{page.id}"):
-        page.url = None
-
-
-def _read_addresses(
-    page: ForeignPage,
-    fields: Sequence[tuple[str, str, Any]],
-    headers: Mapping[str, str],
-    profile: ForeignProfile,
-) -> None:
-    """Read where the rows are, and where the state is asked for; ``headers`` are those of what was accepted."""
     found = [
         (path, name, value)
         for path, name, value in fields
         if isinstance(value, str) and re.match(r"(https?:/)?/\S+\Z", value)
     ]
-    if isinstance(page.document, str) and re.match(r"https?://\S+\Z", page.document):
-        found = [("", "url", page.document)]
-    if not profile.is_absent("url") and not page.url:
+    poll, url = (profile.find(name, document, headers) for name in ("poll", "url"))
+    if url is None and not profile.is_absent("url"):
         urls = {path: value for path, name, value in found if is_url(name)}
-        page.url = _only(urls, "url", profile.operation)
-    if not profile.is_absent("poll") and not page.id and not page.poll:
-        named = [headers.get(name) for name in _MONITORS]
+        url = _only(urls, "url", profile.operation)
+    if poll is None and not page.id and not profile.is_absent("poll"):
+        named = [headers.get(name) for name in _MONITORS if is_begun]
         named += [value for _, name, value in found if POLLED_AT.fullmatch(name)]
-        page.poll = next(filter(None, named), None)
+        poll = next(filter(None, named), None)
+    # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
+    begun = answer.status == 202 or (page.empty and (page.id or poll))
+    page.state = page.state or (State.RUNNING if begun else None)
+    plain = [value for _, name, value in found if name in PLAIN_URLS]
+    if page.state is State.RUNNING and url in plain:
+        # The rows are not there yet, if ever: beside an id it is the address of the job itself.
+        poll, url = poll or (None if page.id else url), None
+    # Django REST framework names each object's own address: its description is there, and not its rows.
+    if url in plain and str(url).rstrip("/").endswith(f"/segment/{page.id}"):
+        url = None
+    page.poll, page.url = (None if one is None else str(one) for one in (poll, url))
 
 
 _MONITORS = ("Operation-Location", "Azure-AsyncOperation", "Location")
@@ -168,11 +158,8 @@ def status_of(
     ``chosen`` is what the settings point to, and ``known`` the state of a word, as they and `state_of` have it.
     """
     if chosen is not None:
-        spelled = (
-            str(chosen).lower() if isinstance(chosen, bool) else status_text(chosen) or str(chosen)
-        )
-        truth = _OF_TRUTH[chosen] if isinstance(chosen, bool) else None
-        return spelled, known(spelled) or truth
+        spelled = status_text(chosen) or str(chosen).lower()
+        return spelled, known(spelled) or _OF_TRUTH.get(truth_of(chosen))
     pairs = [(plain, value) for _, plain, value in fields_of(places(document))]
     texts = [status_text(value) for name, value in pairs if name in STATUSES]
     # The innermost speaks of the job; an outer "success" of the call.
@@ -196,7 +183,7 @@ def status_of(
 
 
 ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
-_OF_TRUTH = {True: State.COMPLETED, False: State.RUNNING}
+_OF_TRUTH: dict[bool | None, State] = {True: State.COMPLETED, False: State.RUNNING}
 
 
 def status_text(value: Any) -> str | None:
@@ -247,36 +234,27 @@ def _share(name: str, value: Any) -> State | None:
 
 
 def says_whole(plain: str, value: Any) -> bool:
-    """Say whether a field of that name is one that the rules above read, and says that the job or the call is whole."""
-    if plain in STATUSES or plain in ("code", "statuscode", "httpcode", "outcome", "errorcode"):
-        number = number_of(value)
-        return (
-            (number in (0, 1) or 200 <= number < 206)
-            if number is not None
-            else state_of(str(value)) is not None
-        )
-    if plain in _SHARES | _PERCENT:
-        return _share(plain, value) is not State.RUNNING
-    if any(plain in names for names in _FLAGS.values()) or plain in _GOOD:
-        return truth_of(value) is not None
+    """Say whether a field of that name is one that the rules here read, and says that the job or the call is whole."""
+    number, text = number_of(value), str(value)
+    if plain in STATUSES | _OUTCOMES:
+        is_good = number in (0, 1) or 200 <= (number or 0) < 206
+        return is_good if number is not None else state_of(text) is not None
     if plain in _MESSAGES:
-        # Beside rows, a word of success; and whatever is noted as a remark.
-        return (
-            re.search(r"(?i)\b(ok|success\w*|completed?|done|finished|found)\b", str(value))
-            is not None
-        )
+        # Beside rows, a word of success.
+        pattern = r"(?i)\b(ok|success\w*|completed?|done|finished|found)\b"
+        return re.search(pattern, text) is not None
+    if plain in _TRUTHS:
+        return truth_of(value) is not None
     is_time = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?\Z", value)
-    return (
-        bool(is_time or POLLED_AT.fullmatch(plain))
-        or plain in _ERRORS
-        or plain in _ENDS
-        or is_url(plain)
-    )
+    return bool(is_time or POLLED_AT.fullmatch(plain)) or plain in _READ or is_url(plain)
 
 
+_OUTCOMES = names("outcomes")
 _ERRORS, _GOOD, _MESSAGES = names("errors"), names("good"), names("messages")
 _ABOUT_ERRORS = names("errors", "messages", "about_errors")
 _CODES, _BAD_WORDS, _FAILED_FLAGS = names("codes"), names("bad_words"), names("flags.failed")
+_TRUTHS = _GOOD.union(*_FLAGS.values())
+_READ = _ERRORS | _SHARES | _PERCENT | names("ends")
 _NONE_FOUND = re.compile(r"\s*no\b.{0,60}\bfound", re.IGNORECASE)
 
 
@@ -286,12 +264,9 @@ def error_in(document: Any, *, receipt: bool = False) -> str | None:
     A ``receipt`` says little, and that is no error: a message alone, or no data.
     """
     if isinstance(document, list):
-        some = [by_bare(one) for one in document[:20] if isinstance(one, Mapping)]
-        is_error = len(some) == len(document[:20]) > 0 and all(
-            one.keys() & {"code", "errorcode", "error"}
-            and one.keys() <= _ABOUT_ERRORS
-            and _is_message(one)
-            for one in some
+        some = [by_bare(one) if isinstance(one, Mapping) else {} for one in document[:20]]
+        is_error = bool(some) and all(
+            one.keys() & {"code", "errorcode", "error"} and _is_message(one) for one in some
         )
         return said(document[:20]) if is_error else None
     found = (
@@ -385,22 +360,17 @@ _COLUMN_NAMES = names("ids", "column_names")
 
 def said(value: Any) -> str:
     """Return what an error says, in its own words, in whichever fields and at whatever depth they are."""
-    found = words(dict(value) if isinstance(value, Mapping) else value)
-    return found or "; ".join(_leaves(value, 0))[:400]
+    return words(value) or "; ".join(_leaves(value))[:400]
 
 
-def _leaves(value: Any, depth: int) -> list[str]:
-    if isinstance(value, str) and depth:
+def _leaves(value: Any, depth: int = 0) -> list[str]:
+    if isinstance(value, str):
         return [value[:200]]
     if depth > 3 or not isinstance(value, Mapping | list):
         return []
-    items = (
-        list(value.items())[:8]
-        if isinstance(value, Mapping)
-        else [("", item) for item in value[:8]]
-    )
+    items = value.items() if isinstance(value, Mapping) else (("", item) for item in value)
     return [
-        f"{name}: {leaf}" if name and depth < 2 and isinstance(item, list) else leaf
-        for name, item in items
+        f"{name}: {leaf}" if name and isinstance(item, list) else leaf
+        for name, item in islice(items, 8)
         for leaf in _leaves(item, depth + 1)
     ][:5]
