@@ -24,7 +24,6 @@ USELESS: dict[str, dict[str, Any]] = {
     },
     "paths.next in a header": {"paths": {"next": "header:X-Nichts"}},
     "paths.next is null": {"paths": {"next": "`null`"}},
-    "paging.header": {"paging": {"header": "X-Nichts"}},
     "paging.parameter": {"paging": {"parameter": "nichts"}},
     "states.done": {"states": {"done": "NIE"}},
     "states.running": {"states": {"running": "NIE"}},

@@ -306,8 +306,8 @@ def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
     [
         (
             "set remote.pathz.rows x",
-            "remote.pathz is not a setting. Did you mean 'paths'? Allowed: paths, states, "
-            "paging, columns, types, id_template, idempotent, known, profile, segment, export, search, token, nft, "
+            "remote.pathz.rows is not a setting. Did you mean 'paths'? Allowed: paths, states, "
+            "paging, columns, types, known, idempotent, profile, segment, export, search, token, nft, "
             "signup.",
         ),
         (
@@ -317,13 +317,13 @@ def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
         ),
         (
             "set remote.types.n bool",
-            "remote.types.n: 'bool' is not a type. Did you mean 'boolean'? Allowed: string, "
+            "remote.types.n: 'bool' is not allowed. Did you mean 'boolean'? Allowed: string, "
             "integer, uint256, number, boolean, object.",
         ),
-        ("set remote.paths x", 'remote.paths is a table, such as remote.paths.id = "job.id".'),
+        ("set remote.paths x", 'remote.paths is a table, such as remote.paths.rows = "data.items".'),
         (
             "set remote dun",
-            "remote.profile: 'dun' is not a profile. Did you mean 'dune'? Allowed: none, dune, "
+            "remote.profile: 'dun' is not allowed. Did you mean 'dune'? Allowed: none, dune, "
             "covalent, alchemy, moralis, blockscout, etherscan, opensea, graphql, jsonapi.",
         ),
         ("set limit.rows 5", "limit is a single value: it has no entry 'rows'."),

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -32,10 +32,9 @@ from nbext.http.errors import one_line
 OPERATIONS = ("segment", "export", "search", "token", "nft", "signup")
 PATHS = ("rows", "id", "status", "next", "error", "total", "url", "poll")
 STATES = {"done": State.COMPLETED, "failed": State.FAILED, "running": State.RUNNING}
-PAGING = ("style", "parameter", "header")
-# What paths.next, or the header, holds: an address, or a value for the query's parameter; or there is no such thing,
-# and pages are counted.
-STYLES = ("url", "cursor", "page", "offset")
+PAGING = ("style", "parameter")
+# What paths.next holds is a value for the query's parameter; or there is no such thing, and pages are counted.
+STYLES = ("cursor", "page", "offset")
 TYPES = ("string", "integer", "uint256", "number", "boolean", "object")
 _TABLES: Final[dict[str, tuple[str, ...]]] = {
     "paths": PATHS,
@@ -44,15 +43,13 @@ _TABLES: Final[dict[str, tuple[str, ...]]] = {
     "columns": (),
     "types": (),
 }
-_VALUES = ("id_template", "idempotent", "known")
 _HEADER = "header:"
 _NOWHERE = ("null", "`null`")
 _EXAMPLES = {
-    "paths": 'remote.paths.id = "job.id"',
-    "states": 'remote.states.done = "FINI"',
-    "paging": 'remote.paging.style = "page"',
-    "columns": 'remote.columns.ticker = "symbol"',
-    "types": 'remote.types.n = "uint256"',
+    "states": 'states.done = "FINI"',
+    "paging": 'paging.style = "page"',
+    "columns": 'columns.ticker = "symbol"',
+    "types": 'types.n = "uint256"',
 }
 
 
@@ -89,42 +86,39 @@ class ForeignProfile:
         _check(remote)
         builtin = builtins().get(remote.get("profile", ""), {})
         self.operation, self._remote = operation, remote
-        self.paths: dict[str, str] = {}
-        self.own: set[str] = set()
-        self.users: set[str] = set()
+        self.paths, self.columns, self.types = dict[str, str](), dict[str, str](), dict[str, str]()
+        self.own, self.users, self.known, self.silent = (
+            set[str](),
+            set[str](),
+            set[str](),
+            set[str](),
+        )
         self.states: dict[str, State] = {}
-        self.columns: dict[str, str] = {}
-        self.types: dict[str, str] = {}
-        self.known: set[str] = set()
-        self.silent: set[str] = set()
         paging: dict[str, str] = {}
-        values: dict[str, Any] = {}
-        layers = [
-            layer for table in (builtin, remote) for layer in (table, table.get(operation, {}))
-        ]
-        for number, layer in enumerate(layers):
-            is_own = number in (1, 3)
-            paging |= layer.get("paging", {})
+        for table, layer in (
+            (builtin, builtin),
+            (builtin, builtin.get(operation, {})),
+            (remote, remote),
+            (remote, remote.get(operation, {})),
+        ):
+            is_own = layer is not table
             stated = {name: str(path) for name, path in layer.get("paths", {}).items()}
-            if header := layer.get("paging", {}).get("header"):
-                stated["next"] = _HEADER + header
+            known = {bare(word) for word in _words(layer.get("known", []))}
             self.paths |= stated
             self.own = self.own | stated.keys() if is_own else self.own - stated.keys()
-            self.users |= {
-                name for name, path in stated.items() if number > 1 and path not in _NOWHERE
-            }
+            if table is remote:
+                self.users |= {name for name, path in stated.items() if path not in _NOWHERE}
             for name, words in layer.get("states", {}).items():
                 self.states |= dict.fromkeys(_words(words), STATES[name])
             self.columns |= _flat(layer.get("columns", {}))
             self.types |= _flat(layer.get("types", {}))
-            known = {bare(word) for word in _words(layer.get("known", []))}
             self.known |= known
             self.silent |= known if is_own else set()
-            values |= layer
+            paging |= layer.get("paging", {})
         self.style, self.parameter = paging.get("style"), paging.get("parameter")
-        self.id_template: str | None = values.get("id_template")
+        idempotent = remote.get(operation, {}).get("idempotent", remote.get("idempotent"))
         # `%nbext set` knows only texts.
-        self.idempotent = str(values.get("idempotent")).lower() == "true"
+        self.idempotent = str(idempotent).lower() == "true"
 
     def adding(self, place: str, words: Iterable[str]) -> str:
         """Return the line of settings that adds words to those that are there: a line takes the place of another."""
@@ -167,48 +161,23 @@ class ForeignProfile:
         """Return the state of a status word: as it is stated, else as the word is known; None for any other."""
         return self.states.get(word.casefold()) or state_of(word)
 
-    def id_from(self, found: str, document: Any) -> str:
-        """Return the id that the paths of the interface take, of the one that the answer has."""
-        if self.id_template is None:
-            return found
-
-        def part(match: re.Match[str]) -> str:
-            if match[1] == "id":
-                return found
-            value = _searched("remote.id_template", match[1], document)
-            if value is None or isinstance(value, list | dict):
-                raise ProtocolError(
-                    f"remote.id_template: {quoted(match[1])} leads to no text or number in the answer."
-                )
-            return str(value)
-
-        return re.sub(r"\{([^{}]+)\}", part, self.id_template)
-
     def renamed(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record under our names for its columns."""
         found = {self.columns.get(name, name): value for name, value in record.items()}
-        if len(found) < len(record):
-            raise self._clash(record)
+        twice = len(found) < len(record)
         for path, ours in self.columns.items():
             first, *rest = path.split(".")
             value = record.get(first) if rest and path not in record else None
             for name in rest:
                 value = value.get(name) if isinstance(value, Mapping) else None
-            # {"address": {"hash": ...}} may become its own address.
-            if value is not None and ours in record and ours not in self.columns and ours != first:
-                raise self._clash([path, *record])
             if value is not None:
+                # {"address": {"hash": ...}} may become its own address.
+                twice = twice or (ours in record and ours not in self.columns and ours != first)
                 found[ours] = value
+        if twice:
+            pairs = ", ".join(f"{theirs} = {quoted(ours)}" for theirs, ours in self.columns.items())
+            raise ProtocolError(f"remote.columns ({pairs}) gives two columns the same name.")
         return found
-
-    def _clash(self, columns: Iterable[str]) -> ProtocolError:
-        ours = [self.columns.get(name, name) for name in columns]
-        theirs, twice = next(
-            (t, o) for t, o in zip(columns, ours, strict=True) if t != o and ours.count(o) > 1
-        )
-        return ProtocolError(
-            f"remote.columns.{theirs}: the table has another column {quoted(twice)}. Choose another name."
-        )
 
 
 @cache
@@ -219,7 +188,6 @@ def builtins() -> dict[str, dict[str, Any]]:
 
 def with_profile(remote: Mapping[str, Any], host: str) -> dict[str, Any]:
     """Return the settings, checked, with the profile of the service's host where they name none."""
-    _check(remote)
     known = next(
         (name for name, profile in builtins().items() if host in profile.get("hosts", ())), None
     )
@@ -227,56 +195,33 @@ def with_profile(remote: Mapping[str, Any], host: str) -> dict[str, Any]:
 
 
 def _check(remote: Mapping[str, Any]) -> None:
-    profile = remote.get("profile", "none")
-    if profile not in ("none", *builtins()):
-        raise _unknown(
-            f"remote.profile: {quoted(profile)} is not a profile.",
-            str(profile),
-            ("none", *builtins()),
-        )
-    rest = {name: value for name, value in remote.items() if name != "profile"}
-    _check_layer("remote", rest, (*_TABLES, *_VALUES, "profile", *OPERATIONS))
-    for operation in OPERATIONS:
-        if operation in remote:
-            # A sign-up is never sent twice, whatever the settings say.
-            values = _VALUES if operation == "segment" else ("known",)
-            _check_layer(f"remote.{operation}", remote[operation], (*_TABLES, *values))
-
-
-def _check_layer(place: str, layer: Any, allowed: tuple[str, ...]) -> None:
-    if not isinstance(layer, Mapping):
-        raise ConfigError(f'{place} is a table, such as {place}.paths.rows = "data.items".')
-    for name, value in layer.items():
-        if name not in allowed:
-            raise _unknown(f"{place}.{name} is not a setting.", name, allowed)
-        if name in _TABLES:
-            _check_table(f"{place}.{name}", name, value)
-        elif name == "idempotent" and str(value).lower() not in ("true", "false"):
-            raise ConfigError(f"{place}.idempotent: {quoted(value)} is not true or false.")
-        elif name == "known" and not isinstance(value, str | list):
-            raise ConfigError(
-                f'{place}.known names fields, such as {place}.known = "elapsed, node".'
-            )
-        elif name == "id_template" and "{" not in str(value):
-            raise ConfigError(
-                f'{place}.id_template names fields of the answer in braces, such as "{{id}}".'
-            )
-
-
-def _check_table(place: str, kind: str, table: Any) -> None:
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{place} is a table, such as {_EXAMPLES[kind]}.")
-    for name, value in _flat(table).items():
-        if _TABLES[kind] and name not in _TABLES[kind]:
-            raise _unknown(f"{place}.{name} is not a setting.", name, _TABLES[kind])
-        if kind == "types" and value not in TYPES:
-            raise _unknown(f"{place}.{name}: {quoted(value, 40)} is not a type.", str(value), TYPES)
-        if kind == "paging" and name == "style" and value not in STYLES:
-            raise _unknown(
-                f"{place}.style: {quoted(value, 40)} is not a style.", str(value), STYLES
-            )
-        if kind == "paths":
-            _check_path(f"{place}.{name}", str(value))
+    """Refuse a setting that nobody knows, or a value that it cannot have."""
+    for line, value in _flat(remote).items():
+        first, _, rest = line.partition(".")
+        operation = first if first in OPERATIONS else ""
+        table, _, name = (rest if operation else line).partition(".")
+        place = f"remote.{line}"
+        # A sign-up is never sent twice, whatever the settings say.
+        others = ("known", "idempotent") if operation in ("", "segment") else ("known",)
+        tables = (*_TABLES, *others, *(() if operation else ("profile", *OPERATIONS)))
+        if table and (table not in tables or (name and table not in _TABLES)):
+            raise _unknown(f"{place} is not a setting.", table, tables)
+        if not name and table not in ("profile", *others) and value != {}:
+            example = _EXAMPLES.get(table, 'paths.rows = "data.items"')
+            start = f"remote.{operation}." if operation else "remote."
+            raise ConfigError(f"{place} is a table, such as {start}{example}.")
+        if name and name not in (_TABLES[table] or (name,)):
+            raise _unknown(f"{place} is not a setting.", name, _TABLES[table])
+        if table == "paths" and name:
+            _check_path(place, str(value))
+        allowed = {
+            "style": STYLES,
+            "types": TYPES,
+            "idempotent": ("true", "false"),
+            "profile": ("none", *builtins()),
+        }.get(name if table == "paging" else table)
+        if allowed and value != {} and str(value).lower() not in allowed:
+            raise _unknown(f"{place}: {quoted(value, 40)} is not allowed.", str(value), allowed)
 
 
 def _check_path(place: str, path: str) -> None:
@@ -305,13 +250,15 @@ def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in table.items():
         found |= (
-            _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {above + name: value}
+            _flat(value, f"{above}{name}.")
+            if value and isinstance(value, Mapping)
+            else {above + name: value}
         )
     return found
 
 
-def _words(given: Any) -> Iterator[str]:
-    return (word.casefold() for word in _listed(given))
+def _words(given: Any) -> list[str]:
+    return [word.casefold() for word in _listed(given)]
 
 
 def _listed(given: Any) -> list[str]:

@@ -111,7 +111,7 @@ def _unknown(word: str, profile: ForeignProfile, key: Secret | None) -> Ambiguou
 def _id_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
     chosen = profile.find("id", document, headers)
     if chosen is not None or profile.is_absent("id"):
-        return None if chosen is None else profile.id_from(str(chosen), document)
+        return None if chosen is None else str(chosen)
     if isinstance(document, str):
         # A word such as "ok" is not an id.
         is_id = SEGMENT_ID.match(document) and state_of(document) is None and len(document) > 2

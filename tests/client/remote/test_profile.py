@@ -67,7 +67,7 @@ def test_settings_come_before_a_profile_that_comes_with_nbext(monkeypatch):
 
 
 def test_a_path_may_be_a_headers():
-    profile = ForeignProfile({"paths": {"id": "header:X-Job"}, "paging": {"header": "X-Next"}})
+    profile = ForeignProfile({"paths": {"id": "header:X-Job", "next": "header:X-Next"}})
     headers = {"X-Job": "j-1", "X-Next": "/more"}
     assert [profile.find(name, BODY, headers) for name in ("id", "next", "url")] == [
         "j-1",
@@ -86,13 +86,9 @@ def test_foreign_words_numbers_and_booleans_are_states(done):
     assert found == [*[State.COMPLETED] * 3, State.FAILED, State.CANCELLED, None]
 
 
-def test_an_id_is_made_of_what_the_template_names():
-    assert ForeignProfile({"id_template": "{job.team}:{id}"}).id_from("7", BODY) == "x:7"
-    assert ForeignProfile({}).id_from("7", BODY) == "7"
-    with pytest.raises(
-        ProtocolError, match=r"remote\.id_template: 'job' leads to no text or number"
-    ):
-        ForeignProfile({"id_template": "{job}"}).id_from("7", BODY)
+def test_an_id_may_be_made_of_several_fields():
+    profile = ForeignProfile({"paths": {"id": "join(':', [job.team, to_string(job.no)])"}})
+    assert profile.find("id", BODY) == "x:7"
 
 
 def test_columns_get_our_names_and_types_go_by_them():
@@ -120,7 +116,7 @@ def test_columns_get_our_names_and_types_go_by_them():
 )
 def test_two_columns_never_become_one(columns, record):
     with pytest.raises(
-        ProtocolError, match=r"remote\.columns\.a.*: the table has another column '[bc]'"
+        ProtocolError, match=r"remote\.columns \(a.* = '[bc]'.* gives two columns the same name"
     ):
         ForeignProfile({"columns": columns}).renamed(record)
 
@@ -148,16 +144,13 @@ def test_two_columns_never_become_one(columns, record):
         ),
         (
             {"paging": {"style": "curser"}},
-            "remote.paging.style: 'curser' is not a style. Did you mean 'cursor'?",
+            "remote.paging.style: 'curser' is not allowed. Did you mean 'cursor'?",
         ),
         ({"paging": "cursor"}, 'remote.paging is a table, such as remote.paging.style = "page".'),
-        ({"types": {"n": "int"}}, "remote.types.n: 'int' is not a type. Did you mean"),
-        ({"idempotent": "yes"}, "remote.idempotent: 'yes' is not true or false."),
-        (
-            {"id_template": "id"},
-            'remote.id_template names fields of the answer in braces, such as "{id}".',
-        ),
-        ({"profile": "dunes"}, "remote.profile: 'dunes' is not a profile. Did you mean 'dune'?"),
+        ({"types": {"n": "int"}}, "remote.types.n: 'int' is not allowed. Did you mean"),
+        ({"idempotent": "yes"}, "remote.idempotent: 'yes' is not allowed. Allowed: true, false."),
+        ({"known": {"x": 1}}, "remote.known.x is not a setting."),
+        ({"profile": "dunes"}, "remote.profile: 'dunes' is not allowed. Did you mean 'dune'?"),
     ],
 )
 def test_a_mistake_is_named_with_what_is_allowed(remote, error):
@@ -331,7 +324,7 @@ def test_the_page_names_every_profile_and_every_setting():
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     named = set(re.findall(r"`([a-z_.]+)`", " ".join(line.split("|")[1] for line in rows)))
     tables = {"paths": PATHS, "states": tuple(STATES), "paging": PAGING}
-    assert {*builtins(), "profile", "id_template", "idempotent"} <= named
+    assert {*builtins(), "profile", "idempotent"} <= named
     assert {f"{table}.{name}" for table, names in tables.items() for name in names} <= named
     hosts = {host for profile in builtins().values() for host in profile.get("hosts", ())}
     assert hosts <= set(re.findall(r"[\w.-]+", page))
@@ -345,7 +338,7 @@ def test_each_setting_of_the_page_has_an_example_that_is_taken():
     )
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     examples = re.findall(r"\| `([\w.]+ = \".*\")` \|$", "\n".join(rows), re.MULTILINE)
-    assert len(examples) == len(rows) == 15
+    assert len(examples) == len(rows) == 13
     for example in examples:
         ((name, value),) = tomllib.loads(f"[remote]\n{example}")["remote"].items()
         assert with_profile({name: value}, "api.example.com")[name] == value
