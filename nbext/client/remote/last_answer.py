@@ -48,25 +48,14 @@ class OutlineField:
         return bare(re.sub(r'\[\]|"', "", self.path).rpartition(".")[2].removeprefix("header:"))
 
     @property
+    def is_list(self) -> bool:
+        """Whether it holds items: a list, or an object whose names are data."""
+        return bool({"list", "keyed object"} & self.kinds.keys())
+
+    @property
     def kind(self) -> str:
         """The types, in words, with the number of items."""
-        sized = (
-            f" of {self.size:,}"
-            if self.size or {"list", "keyed object"} & self.kinds.keys()
-            else ""
-        )
-        return " or ".join(self.kinds) + sized
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it is one value, and not one of each item of a list."""
-        single = {"text", "integer", "number", "boolean"} & self.kinds.keys()
-        return bool(single) and not re.search(r"\[\]|\*", self.path)
-
-    @property
-    def is_rows(self) -> bool:
-        """Whether it may be rows."""
-        return bool({"list", "keyed object"} & self.kinds.keys()) and "[]" not in self.path
+        return " or ".join(self.kinds) + (f" of {self.size:,}" if self.is_list else "")
 
 
 @dataclass
@@ -135,15 +124,12 @@ def outlined(
     # What follows ? may be a signature that opens a file.
     url, kind = answer.url.split("?", 1)[0], visible(answer.content_type or "no content type", 60)
     found = LastAnswer(operation, "")
+    document = None if reading is None else reading.document
     if reading is not None and reading.table is not None:
-        kinds = {"string": "text", "large_string": "text", "int64": "integer", "bool": "boolean"}
-        columns = [(column.name, str(column.type)) for column in reading.table.schema]
-        found.fields = [
-            OutlineField(f"[].{name}", {kinds.get(kind, kind): None})
-            for name, kind in columns[:MOST_FIELDS]
-        ]
+        names = reading.table.column_names
+        row = reading.table.slice(0, 1).to_pylist() or [dict.fromkeys(names, "")]
+        found.fields = [one for one in _fields(row, key) if one.path.startswith("[].")]
     else:
-        document = None if reading is None else reading.document
         if document is None:
             with suppress(ProtocolError, NotJson, RecursionError):
                 document = content.of_document(answer).document
@@ -237,32 +223,25 @@ def _value(value: object, key: Secret) -> str:
 def _read_as(
     reading: Reading, profile: ForeignProfile, fields: Sequence[OutlineField]
 ) -> Iterator[str]:
-    """Yield a line for each thing that was found, with the setting or the field that it is from."""
+    """Yield a line for each thing that was found, with the setting that it is from."""
 
-    def at(role: str, value: object) -> str:
-        if role in profile.paths:
-            return f"  (remote.paths.{role} = {profile.paths[role]})"
-        same = [
-            one.path
-            for one in fields
-            if one.is_single and one.value == quoted(str(value), LONGEST_VALUE)
-        ]
-        return f"  ({same[0]})" if same else ""
+    def at(role: str) -> str:
+        return f"  (remote.paths.{role} = {profile.paths[role]})" if role in profile.paths else ""
 
     if reading.rows is not None:
-        paths = [one.path for one in fields if one.is_rows and one.size == reading.rows]
-        where = "" if "rows" in profile.paths or len(paths) != 1 else f"  ({paths[0]})"
-        yield f"rows    {reading.rows:,}{at('rows', None)}{where}"
+        paths = [one.path for one in fields if _rank("rows", one) and one.size == reading.rows]
+        where = at("rows") or (f"  ({paths[0]})" if len(paths) == 1 else "")
+        yield f"rows    {reading.rows:,}{where}"
     if reading.id is not None:
-        yield f"id      {quoted(reading.id)}{at('id', reading.id)}"
+        yield f"id      {quoted(reading.id)}{at('id')}"
     if reading.word is not None or reading.state is not None:
         state = reading.state.value if reading.state else "not known"
         word = "" if reading.word is None else f"{quoted(reading.word)}, which is "
-        yield f"status  {word}{state}{at('status', reading.word)}"
+        yield f"status  {word}{state}{at('status')}"
     if reading.url is not None:
-        yield f"url     where the rows are{at('url', reading.url)}"
+        yield f"url     where the rows are{at('url')}"
     for name, number in reading.stated.items():
-        yield f"{name:<7} {number:,}{at('total', number)}"
+        yield f"{name:<7} {number:,}{at('total')}"
 
 
 # What the names of fields say: those of the role itself, and those that may well be it, in a few languages.
@@ -282,23 +261,19 @@ ROLES = ("rows", *_NAMES, "url", "poll")
 def _rank(role: str, one: OutlineField) -> int:
     """Return how likely a field is what a role asks for; 0 where it cannot be."""
     if role == "rows":
-        return int(one.is_rows)
-    if not one.is_single or (role == "id" and "boolean" in one.kinds):
+        return int(one.is_list and "[]" not in one.path)
+    is_single = {"text", "integer", "number", "boolean"} & one.kinds.keys()
+    is_odd = role == "id" and ("boolean" in one.kinds or re.search(_NO_ID, one.name))
+    if not is_single or is_odd or re.search(r"\[\]|\*", one.path):
         return 0
     if role in ("url", "poll"):
         # Names that speak of a state are likelier where it is asked for, and others where the rows are.
         is_address = re.match(r"'(https?:/)?/", one.value) is not None
-        return int(is_address) * (
-            1 + (bool(re.search("stat|poll|monitor|operation", one.name)) is (role == "poll"))
-        )
-    if role == "id" and re.search(_NO_ID, one.name):
-        return 0
+        of_state = re.search("stat|poll|monitor|operation", one.name) is not None
+        return is_address * (1 + (of_state is (role == "poll")))
     exact, pattern = _NAMES[role]
     if one.name in exact or re.search(pattern, one.name):
         return 3 if one.name in exact else 2
     # In a language that nobody here knows, an id still looks like one: "T-9", 4711, "operations/7".
-    return int(
-        role == "id"
-        and re.fullmatch(r"'?[\w.:-][\w.:/-]{0,80}'?", one.value) is not None
-        and re.search(r"\d", one.value) is not None
-    )
+    looks_like_id = re.fullmatch(r"'?(?=.*\d)[\w.:-][\w.:/-]{0,80}'?", one.value)
+    return int(role == "id" and looks_like_id is not None)
