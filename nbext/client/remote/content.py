@@ -6,6 +6,7 @@ or a remark among them is no row, and says that others may be missing.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import re
 import tempfile
@@ -186,6 +187,7 @@ def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path)
 
 def _checked(batches: Iterator[pa.RecordBatch], key: Secret | None) -> Iterator[pa.RecordBatch]:
     """Yield the batches, and refuse what came with them instead of a row."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     wallets, ends = None, list[dict[str, Any]]()
@@ -195,17 +197,22 @@ def _checked(batches: Iterator[pa.RecordBatch], key: Secret | None) -> Iterator[
         if not ends:
             first = batch.slice(0, 20).to_pylist()
             wallets, ends = _address_column(first), first[:2]
-        _refuse_header(batch)
-        if wallets is not None and _is_text(batch.column(wallets)):
-            column = batch.column(wallets)
+        names = batch.schema.names
+        column = batch.column(wallets or names[0])
+        is_text = column.type in (pa.string(), pa.large_string())
+        if is_text and wallets:
             rows = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
             _refuse_odd(column.filter(pc.invert(pc.fill_null(rows, False))).to_pylist(), key)
+        elif is_text:
+            same = batch.filter(pc.equal(column, names[0])).to_pylist()
+            if any(list(row.values()) == names for row in same):
+                raise _no_row(names[0], key)
         ends[2:] = batch.slice(batch.num_rows - 1).to_pylist() if len(ends) == 2 else []
         yield batch
     _refuse_footer(ends, key)
 
 
-def refuse_other_rows(records: Sequence[Mapping[str, Any]], key: Secret | None) -> None:
+def refuse_others(records: Sequence[Mapping[str, Any]], key: Secret | None) -> None:
     """Refuse what came among records instead of one, as it is refused in a table."""
     _refuse_footer([*records[:2], *records[-1:]], key)
     wallets = _address_column(records[:20])
@@ -229,29 +236,14 @@ def _refuse_odd(values: Sequence[Any], key: Secret | None) -> None:
         # A name with a dot is an address to those who resolve it.
         is_name = isinstance(value, str) and "." in value.strip(".")
         if not is_name or re.search(_REMARK, value):
-            raise ProtocolError(
-                f"The other rows have an address where a row has {one_line(value, key, 60)!r}: it may be a second "
-                "table, an error or a remark, and rows may be missing."
-            )
+            raise _no_row(value, key)
 
 
-def _refuse_header(batch: pa.RecordBatch) -> None:
-    """Refuse a row that has the columns' names: where it is, another table begins."""
-    import pyarrow.compute as pc
-
-    names, first = batch.schema.names, batch.column(0)
-    if _is_text(first):
-        same = batch.filter(pc.equal(first, names[0])).to_pylist()
-        if any(list(row.values()) == names for row in same):
-            raise ProtocolError(
-                "A row has the columns' names again: a second table, and rows may be missing."
-            )
-
-
-def _is_text(column: pa.Array) -> bool:
-    import pyarrow as pa
-
-    return column.type in (pa.string(), pa.large_string())
+def _no_row(value: object, key: Secret | None) -> ProtocolError:
+    return ProtocolError(
+        f"Among the rows is {one_line(value, key, 60)!r}: it may be a second table, an error, a sum or a remark, and "
+        "rows may be missing."
+    )
 
 
 # What ends rows: a sum, a remark, an exception of the database that sent them.
@@ -261,20 +253,14 @@ _REMARK = r"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$"
 def _refuse_footer(rows: Sequence[Mapping[str, Any]], key: Secret | None) -> None:
     """Refuse a last row that is a sum or a remark, by the first two and the last."""
     cells = [list(row.values()) for row in rows if row]
-    *first, last = [row[0] for row in cells] if len(cells) == 3 else [None]
-    is_remark = isinstance(last, str) and re.search(_REMARK, last.strip())
-    # All of the others may have texts in front, but only a remark has nothing beside it.
-    nothing = [all(cell in (None, "") for cell in row[1:]) for row in cells]
-    kinds = {
-        "address": all(map(is_address, first)),
-        "number": all(re.fullmatch(r"-?\d+", str(one)) for one in first),
-        "other value": nothing == [False, False, True],
-    }
-    found = next((kind for kind, is_so in kinds.items() if is_so), None)
-    if found and is_remark:
-        raise ProtocolError(
-            f"The last row has no {found}, but {one_line(last, key, 60)!r}: rows may be missing."
-        )
+    if len(cells) == 3:
+        last = cells[-1][0]
+        are_numbers = all(re.fullmatch(r"-?\d+", str(row[0])) for row in cells[:2])
+        # All of the others may have texts in front, but only a remark has nothing beside it.
+        nothing = [all(cell in (None, "") for cell in row[1:]) for row in cells]
+        is_remark = isinstance(last, str) and re.search(_REMARK, last.strip())
+        if is_remark and (are_numbers or nothing == [False, False, True]):
+            raise _no_row(last, key)
 
 
 def of_document(answer: Answer) -> ForeignPage:
@@ -310,19 +296,11 @@ def _of_json(answer: Answer, body: bytes) -> ForeignPage:
     try:
         return _unpacked(*read_answer(answer.body))
     except NotJson:
-        # Lines of JSON are often declared as JSON. A line that has rows itself is no row, but a page.
-        try:
-            found = _lines(body) if b"\n" in body and body[:1] == b"{" else None
-        except ProtocolError:
-            found = None
-        if found is None or any(
-            isinstance(value, list) and value[:1] and isinstance(value[0], dict)
-            for line in found.document[:20]
-            if isinstance(line, dict)
-            for value in line.values()
-        ):
-            raise
-        return found
+        # Lines of JSON are often declared as JSON.
+        if body[:1] == b"{" and b"\n" in body:
+            with contextlib.suppress(ProtocolError):
+                return _lines(body)
+        raise
 
 
 def _lines(body: bytes) -> ForeignPage:

@@ -202,26 +202,17 @@ def to_ours(record: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, A
 
     ``fields`` are our names with their types. Of two fields that could be one of ours neither is renamed.
     """
-    by_name: dict[str, list[str]] = {}
-    for name in record:
-        by_name.setdefault(bare(name), []).append(name)
     new: dict[str, str] = {}
+    plain = {name: bare(name) for name in record if name not in fields}
     for ours, kind in fields.items():
-        if ours in record:
-            continue
-        exact = by_name.get(ours.lower(), [])
-        others = [
-            name
-            for plain in vocabulary()["same"].get(ours, ())
-            for name in by_name.get(plain, [])
-            if name not in fields
-        ]
+        others = vocabulary()["same"].get(ours, ())
+        exact = [name for name in plain if plain[name] == ours.lower()]
         found = [
             name
-            for name in (exact or others)
+            for name in exact or [name for name in plain if plain[name] in others]
             if name not in new and _may_be(record[name], ours, kind)
         ]
-        if len(found) == 1:
+        if len(found) == 1 and ours not in record:
             new[found[0]] = ours
     renamed = {new.get(name, name): value for name, value in record.items()}
     for name, value in renamed.items():
@@ -236,13 +227,6 @@ def _may_be(value: Any, ours: str, kind: str) -> bool:
     if ours == "tokenType":
         return isinstance(value, str) and bare(value).startswith(("erc", "bep", "spl"))
     if kind in ("integer", "uint256"):
-        return (
-            value is None
-            or number_of(value) is not None
-            or (isinstance(value, str) and value.isdecimal())
-        )
-    if kind == "boolean":
-        return value is None or isinstance(value, bool)
-    return not isinstance(value, list | Mapping) and (
-        kind != "string" or value is None or isinstance(value, str)
-    )
+        return value is None or str(value).isdecimal() or number_of(value) is not None
+    of_kind = {"string": str, "boolean": bool}.get(kind, object)
+    return value is None or (isinstance(value, of_kind) and not isinstance(value, list | Mapping))

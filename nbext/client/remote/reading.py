@@ -367,7 +367,7 @@ def _read_table(
         _refuse_error_rows(found.records, key)
         if profile.operation != "search":
             # A hit may be of a chain whose addresses look otherwise.
-            content.refuse_other_rows(found.records, key)
+            content.refuse_others(found.records, key)
         page.unnamed = found.unnamed
     source = None if found is None else found.source
     page.signs = signs_of(document, answer.headers, source, profile)
@@ -409,13 +409,14 @@ def _read_table(
 def _refuse_groups(found: tables.FoundTable, profile: ForeignProfile) -> None:
     """Ask about rows that are in groups: {"batches": [{"rows": [...]}, {"rows": [...]}]}."""
     for record in found.records[:2]:
-        lists = [name for name, value in record.items() if isinstance(value, list)]
-        inner = record[lists[0]][:1] if len(lists) == 1 and len(record) <= 4 else []
-        own = inner[0].values() if inner and isinstance(inner[0], Mapping) else inner
-        if any(map(is_address, own)) and not any(map(is_address, record.values())):
-            raise ambiguous(
-                "rows", [f"{found.path}[].{path_to('', lists[0])}[]"], profile.operation
-            )
+        inner = [
+            (name, value[0]) for name, value in record.items() if value and isinstance(value, list)
+        ]
+        for name, one in inner:
+            own = one.values() if isinstance(one, Mapping) else [one]
+            if any(map(is_address, own)) and not any(map(is_address, record.values())):
+                path = f"{found.path}[].{path_to('', name)}[]"
+                raise ambiguous("rows", [path], profile.operation)
 
 
 def _check_state(page: ForeignPage, rows: int, profile: ForeignProfile) -> None:

@@ -21,7 +21,6 @@ from nbext.client.remote.field_names import (
     bare,
     by_bare,
     first_named,
-    is_address,
     like,
     names,
     number_of,
@@ -253,12 +252,6 @@ class _Reader:
             self.place(here, items[0], about)
         elif about and kind == "warning":
             found.notes += [text for text in map(words, items[:20]) if text]
-        if len(items) <= 50 and not any(
-            is_address(one) for each in objects[:3] for one in each.values()
-        ):
-            for number, each in enumerate(objects):
-                for name in STATUSES & each.keys():
-                    self._states(f"{here}[{number}].{name}", each[name])
         # A list of more values is data.
         is_short = 0 < len(items) <= 5 and all(isinstance(one, _PLAIN) for one in items)
         if is_short and plain not in NOT_ROWS | ECHOES and kind != "harmless":

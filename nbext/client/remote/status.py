@@ -16,7 +16,6 @@ from nbext.client.remote.field_names import (
     IDS,
     PLAIN_URLS,
     POLLED_AT,
-    RESULTS,
     ROWS,
     STATUSES,
     bare,
@@ -327,19 +326,15 @@ _NO_REASON = "the service says that it failed, but not why"
 
 def _is_message(named: Mapping[str, Any]) -> bool:
     """Say whether an object has a message, and no data: {"code": 7, "message": ...}, {"data": null, "message": ...}."""
-    if len(named) > 20 or not any(isinstance(named.get(name), str) for name in _MESSAGES):
-        return False
     # No rows are data, unless a code says that it failed.
     failed = named.get("code", named.get("errorcode")) not in (None, 0, "0", 200, "200", "ok", "OK")
     empty: tuple[Any, ...] = (None, "", {}, [] if failed else None)
-    if any(named.get(name) not in empty for name in ("data", "result")):
-        return False
-    if named.keys() <= _ABOUT_ERRORS:
-        is_named = "name" in named and not {"code", "errorcode"} & named.keys()
-        return not is_named and bool({"message", "msg", "detail", "reason"} & named.keys())
-    others = {name for name, value in named.items() if value not in (None, "", [], {})}
-    nothing = any(name in named and named[name] is None for name in RESULTS)
-    return nothing and others <= _ABOUT_ERRORS and not IDS & named.keys()
+    some = {name: value for name, value in named.items() if value not in empty}
+    # What has a name, and no code, is a thing with a description.
+    is_thing = "name" in some and not {"code", "errorcode"} & some.keys()
+    is_data = is_thing or {"data", "result"} & some.keys() or not some.keys() <= _ABOUT_ERRORS
+    texts = [some.get(name) for name in ("message", "msg", "detail", "reason")]
+    return not is_data and any(isinstance(text, str) for text in texts)
 
 
 def prose_in(header: Sequence[str]) -> str | None:

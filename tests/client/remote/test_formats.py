@@ -65,12 +65,12 @@ def found(server, client, tmp_path, answer, target):
 
 REFUSED = {
     "an exception as the last row of one column": (text("address", *(row[1] for row in ROWS), "Code: 241. DB::Exception: Memory limit exceeded"), "Code: 241. DB::Exception"),
-    "an exception as the last row of three": (text(HEADER, *LINES, "Code: 241. DB::Exception,a,b"), "a row has 'a'"),
+    "an exception as the last row of three": (text(HEADER, *LINES, "Code: 241. DB::Exception,a,b"), "Among the rows is 'a'"),
     "an exception where no address is": (text("rank,n", *(f"{row[0]},{row[2]}" for row in ROWS), "Code: 241. DB::Exception,b"), "Code: 241. DB::Exception"),
     "a sum": (text(HEADER, *LINES, "Total,,25"), "''"),
     "a sum where no address is": (text("rank,n", *(f"{row[0]},{row[2]}" for row in ROWS), "Total,25"), "'Total'"),
-    "a second header": (text(HEADER, *LINES[:10], HEADER, *LINES[10:]), "columns' names again"),
-    "a second header where no address is": (text("rank,n", "1,2", "2,3", "rank,n", "1,5"), "columns' names again"),
+    "a second header": (text(HEADER, *LINES[:10], HEADER, *LINES[10:]), "Among the rows is 'address'"),
+    "a second header where no address is": (text("rank,n", "1,2", "2,3", "rank,n", "1,5"), "Among the rows is 'rank'"),
     "a remark": (text("address", *(row[1] for row in ROWS), "15 more rows"), "15 more rows"),
     "an error instead of the header": (text("Internal error, try later"), "instead of rows: Internal error"),
     "an error as the only row": (text("code,message", "500,too many queries"), "too many queries"),

@@ -478,7 +478,6 @@ def test_half_a_character_is_replaced_with_a_warning():
         b'[{"a": 1}] x',
         b'[{"a": 1}][{"a": 2}]',
         b'{"a": 1}{"a": 2}',
-        b'{"a": [{}]}\n{"a": [{}]}',
         b")]}'\n[]",
         b'cb([{"a": 1}])',
         b'[{"a": NaN}]',
