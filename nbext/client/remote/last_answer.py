@@ -15,7 +15,7 @@ from nbext.client.decode import Reading
 from nbext.client.remote import content
 from nbext.client.remote.field_names import IDS, STATUSES, bare, path_to
 from nbext.client.remote.profile import ForeignProfile, pasteable
-from nbext.core.addresses import looks_like_address
+from nbext.client.remote.tables import is_keyed
 from nbext.core.strict_json import NotJson
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ProtocolError
@@ -173,7 +173,7 @@ def _fields(document: Any, key: Secret) -> list[OutlineField]:
     fields = [
         one
         for path, one in found.items()
-        if path or not isinstance(document, Mapping) or _is_keyed(document)
+        if path or not isinstance(document, Mapping) or is_keyed(document)
     ]
     for one in fields:
         one.path = one.path or "@"
@@ -184,7 +184,7 @@ def _opened(path: str, value: Any) -> tuple[str, list[tuple[str, Any]]]:
     """Return the type of a value, in words, and the values in it, each with its path."""
     if isinstance(value, list):
         return "list", [(f"{path}[]", item) for item in value[:MOST_ITEMS]]
-    if _is_keyed(value):
+    if is_keyed(value):
         here = f"{path}.*" if path else "*"
         return "keyed object", [(here, item) for item in list(value.values())[:MOST_ITEMS]]
     if isinstance(value, Mapping):
@@ -192,17 +192,6 @@ def _opened(path: str, value: Any) -> tuple[str, list[tuple[str, Any]]]:
         return "object", [(path_to(path, str(name)), item) for name, item in items]
     kinds = {str: "text", bool: "boolean", int: "integer", type(None): "null"}
     return kinds.get(type(value), "number"), []
-
-
-def _is_keyed(value: Any) -> bool:
-    """Say whether an object's names are data: {"0x...": {...}, "0x...": {...}}."""
-    return (
-        isinstance(value, Mapping)
-        and len(value) > 0
-        and all(
-            looks_like_address(name) or str(name).isdigit() for name in list(value)[:MOST_ITEMS]
-        )
-    )
 
 
 def _headers(headers: Mapping[str, str], key: Secret) -> list[OutlineField]:

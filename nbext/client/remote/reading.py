@@ -95,26 +95,19 @@ class Stranger:
         folder: Path | None = None,
     ) -> ForeignPage:
         """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
-        profile = self._profiles[operation]
+        profile, fields = self._profiles[operation], _METADATA.get(operation, {})
         source = content.Unread(came, types, self._key, self._max_body, folder)
         page = decoded(source, want, profile)
-        if warning := came.headers.get("Warning"):
-            page.warnings.append(one_line(warning, self._key, 300))
         page.types = {profile.columns.get(name, name): kind for name, kind in page.types.items()}
-        fields = _METADATA.get(operation, {})
-        if page.records is not None and (profile.columns or fields):
-            page.records = [to_ours(profile.renamed(record), fields) for record in page.records]
-        elif page.table is not None and (profile.columns or fields):
+        if page.table is not None:
             names = profile.renamed(dict.fromkeys(page.table.column_names))
             page.table = page.table.rename_columns(list(to_ours(names, fields)))
-        # Text of CSV becomes integers as a uint256 does: where every value fits.
-        of_csv = page.table is not None
+            # Text of CSV becomes integers as a uint256 does: where every value fits.
+            fields = {n: "uint256" if kind == "integer" else kind for n, kind in fields.items()}
+        elif page.records and (profile.columns or fields):
+            page.records = [to_ours(profile.renamed(record), fields) for record in page.records]
         present = page.table.column_names if page.table is not None else (page.records or [{}])[0]
-        page.types |= {
-            name: "uint256" if of_csv and fields[name] == "integer" else fields[name]
-            for name in present
-            if name in fields
-        }
+        page.types |= {name: kind for name, kind in fields.items() if name in present}
         return page
 
     def pages(
@@ -208,25 +201,26 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         if page.table is not None:
             _refuse_text(page.table, {**profile.columns, **source.types}, key)
         page.signs = signs_of(None, came.headers, None, profile)
-        page.warnings += page.signs.notes
+        page.warnings += [one_line(note, key, 300) for note in page.signs.notes]
         return page
+    is_job = want is Want.SEGMENT and profile.operation == "segment"
+    page.document = document = tables.unlisted(page.document, of_job=is_job)
     if want is Want.SEGMENT:
-        page.document = tables.unlisted(page.document, of_job=profile.operation == "segment")
         read_job(page, answer, profile, key)
     elif want is Want.TABLE:
-        page.document = tables.unlisted(page.document)
+        page.word, page.state = status_of(document, None, profile.state_of)
     _raise_error(page, answer.status, want, profile, key)
-    if want is Want.RECORD and not page.empty:
+    if want is not Want.RECORD:
+        _read_table(page, answer, profile, key)
+    elif not page.empty:
         if answer.status == 202:
             raise ProtocolError("The service has accepted the question, but has no record yet.")
         # A path that was set for segments leads to nothing here: the record is where it always is.
-        chosen = profile.find("rows", page.document)
-        page.records = [tables.the_record(page.document if chosen is None else chosen)]
+        chosen = profile.find("rows", document)
+        page.records = [tables.the_record(document if chosen is None else chosen)]
         # Of a record only notes are signs: how old it is, which of a hundred is said once, and warnings.
-        notes = signs_of(page.document, {}, None, profile).notes
+        notes = signs_of(document, came.headers, None, profile).notes
         page.warnings += [one_line(note.partition(" = ")[0], key, 300) for note in notes]
-    elif want is not Want.RECORD:
-        _read_table(page, answer, profile, key)
     # A JSON document ends by itself; lines of JSON do not.
     page.unproven = page.unproven and page.rows is not None
     page.cut = page.cut and (page.rows or 0) > 1
@@ -234,26 +228,17 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
     again = page.id or page.url or page.poll or (page.state and page.word is not None)
     runs = want is Want.SEGMENT and (again or page.state is State.RUNNING)
     if page.rows is None and not runs:
-        expected = f"Expected {want.value}, but the answer is {tables.kind_of(page.document, key)}."
-        empty = f"The service answered {answer.status} without a body instead of {want.value}."
-        raise ProtocolError(empty if page.empty else expected)
+        kind = "empty" if page.empty else tables.kind_of(document, key)
+        raise ProtocolError(f"Expected {want.value}, but the answer is {kind}.")
     return page
 
 
 def _refuse_text(table: Any, known: Mapping[str, str], key: Secret | None) -> None:
     """Refuse a table that is an error as a row, or a text in place of a header."""
-    _refuse_error_rows(table.to_pylist() if 0 < table.num_rows <= 20 else [], key)
-    names = table.column_names
-    text = None if table.num_rows or known.keys() & set(names) else prose_in(names)
+    text = error_in_rows(table.to_pylist() if 0 < table.num_rows <= 20 else [])
+    if not table.num_rows and known.keys().isdisjoint(table.column_names):
+        text = prose_in(table.column_names)
     if text:
-        raise ApiError(
-            f"The service answered with a text instead of rows: {one_line(text, key, 400)}",
-            status=200,
-        )
-
-
-def _refuse_error_rows(records: list[dict[str, Any]], key: Secret | None) -> None:
-    if text := error_in_rows(records):
         raise _error(text, key)
 
 
@@ -333,10 +318,10 @@ def _raise_error(
         return
     document = page.document
     chosen = profile.find("error", document)
-    status = status if page.wrapped is None else page.wrapped
     text = (
         said(chosen) or str(chosen) if chosen else error_in(document, receipt=want is Want.RECEIPT)
     )
+    status = page.wrapped or status
     if text is None and status < 400:
         return
     problem = document if isinstance(document, dict) else {}
@@ -354,17 +339,13 @@ def _read_table(
     document = page.document
     as_of = next((value for _, name, value in fields_of(places(document)) if name == "asof"), None)
     page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
-    found = _chosen_rows(profile, document)
-    # A path of all operations leads to the rows of segments: where it leads to nothing, a search has its own.
-    if found is None and (
-        "rows" not in profile.paths or (profile.operation == "search" and "rows" not in profile.own)
-    ):
-        found = _parts(page, profile) or _found_rows(page, profile)
+    found = _rows_of(page, profile)
     if found is not None:
         if "rows" not in profile.paths:
             _refuse_groups(found, profile)
         document = _with_last_row(found, document, key)
-        _refuse_error_rows(found.records, key)
+        if text := error_in_rows(found.records):
+            raise _error(text, key)
         if profile.operation != "search":
             # A hit may be of a chain whose addresses look otherwise.
             content.refuse_others(found.records, key)
@@ -430,10 +411,7 @@ def _check_state(page: ForeignPage, rows: int, profile: ForeignProfile) -> None:
         if profile.state_of(word) not in (None, State.COMPLETED)
     }
     if page.state is None and page.word is None:
-        _, state = status_of(page.document, None, profile.state_of)
-        page.state = state if state is State.RUNNING else None
-        of_job = profile.operation in ("segment", "export")
-        waits = of_job and page.retry_after is not None and not rows
+        waits = page.retry_after is not None and not rows and profile.operation != "search"
         if waits or State.RUNNING in map(profile.state_of, inner.values()):
             page.state = State.RUNNING
     elif page.state is State.COMPLETED:
@@ -489,36 +467,42 @@ def _parts(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | No
     return tables.FoundTable(path, [], source=None if isinstance(source[0], Mapping) else source)
 
 
-def _found_rows(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | None:
-    """Return the one table of an answer; several, or one beside an id that may be something else, are asked about."""
-    candidates = tables.tables(page.document, beside_id=page.id is not None)
-    every = tables.tables(page.document) if page.id is not None and not candidates else candidates
-    if profile.operation == "export" and not candidates:
-        # Whoever asks for rows gets them, beside an id too; under a name that nobody knows they may be something else.
-        candidates = [found for found in every if bare(found.path.rpartition(".")[2]) in ROWS]
-    if len(candidates) > 1:
-        raise ambiguous("rows", [candidate.path for candidate in candidates], profile.operation)
-    if not candidates and page.id is not None:
-        others = [candidate.path for candidate in every if candidate.records]
-        page.instead = ambiguous("rows", others, profile.operation) if others else None
-    if not candidates and page.instead is None and profile.operation in ("export", "search"):
-        return tables.only_empty(page.document)
-    return candidates[0] if candidates else None
+def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | None:
+    """Return the rows: where the settings say, in the files that are listed, or in the one table of the answer.
 
-
-def _chosen_rows(profile: ForeignProfile, document: Any) -> tables.FoundTable | None:
+    Several tables, or one beside an id that may be something else, are asked about.
+    """
+    document, operation = page.document, profile.operation
     rows = profile.find("rows", document)
-    if rows is None:
-        # protobuf's JSON leaves out a list without rows.
-        is_left_out = document == {} and "rows" in profile.own
-        return tables.FoundTable("", []) if is_left_out else None
-    columns = tables.columns_beside(document) if isinstance(document, dict) else []
-    table = tables.table_in(rows, "", columns, document) if isinstance(rows, list) else None
-    if isinstance(rows, Mapping):
-        table = tables.keyed(rows, "")
-    if table is None:
-        kind = tables.kind_of(rows)
-        raise ProtocolError(
-            f"remote.paths.rows leads to {kind} instead of a list of objects, lists or texts."
-        )
-    return table
+    if rows is not None:
+        columns = tables.columns_beside(document) if isinstance(document, dict) else []
+        is_list = isinstance(rows, list)
+        table = tables.table_in(rows, "", columns, document) if is_list else tables.keyed(rows, "")
+        if table is None:
+            kind = tables.kind_of(rows)
+            raise ProtocolError(
+                f"remote.paths.rows leads to {kind} instead of a list of objects, lists or texts."
+            )
+        return table
+    # protobuf's JSON leaves out a list without rows.
+    if document == {} and "rows" in profile.own:
+        return tables.FoundTable("", [])
+    # A path of all operations leads to the rows of segments: where it leads to nothing, a search has its own.
+    if "rows" in profile.paths and (operation != "search" or "rows" in profile.own):
+        return None
+    if parts := _parts(page, profile):
+        return parts
+    candidates = tables.tables(document, beside_id=page.id is not None)
+    if not candidates and page.id is not None:
+        every = tables.tables(document)
+        if operation == "export":
+            # Whoever asks for rows gets them, beside an id too; under an unknown name they may be something else.
+            candidates = [found for found in every if bare(found.path.rpartition(".")[2]) in ROWS]
+        others = [found.path for found in every if found.records]
+        if others and not candidates:
+            page.instead = ambiguous("rows", others, operation)
+    if len(candidates) > 1:
+        raise ambiguous("rows", [candidate.path for candidate in candidates], operation)
+    if not candidates and page.instead is None and operation in ("export", "search"):
+        return tables.only_empty(document)
+    return candidates[0] if candidates else None

@@ -318,7 +318,7 @@ def _is_sign(plain: str) -> bool:
     """Say whether a header of that name speaks of rows or pages, whatever is in front of the name."""
     kind = _kind(plain)
     return (
-        kind in ("more", "cut", "pages", "parameters", "next", "total", "cursor", "stale")
+        kind in ("more", "cut", "pages", "total", "stale", "warning", *_LEADING)
         and plain not in ("of", "found", "total", "after")
         and not _BACK.fullmatch(plain)
     )

@@ -81,7 +81,7 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
 
     holders = places(
         document,
-        lambda _, name, value: may_hold(bare(name)) and not _is_keyed(value),
+        lambda _, name, value: may_hold(bare(name)) and not is_keyed(value),
         deep=MAX_DEPTH,
         most=MOST_HOLDERS + 1,
     )
@@ -104,7 +104,7 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
     return [table for table in found if table is not None]
 
 
-def _is_keyed(value: Any) -> bool:
+def is_keyed(value: Any) -> bool:
     """Say whether an object's names are addresses or numbers, each of one record or of one value."""
     if not isinstance(value, Mapping) or not value or not all(map(_HEX_KEY.fullmatch, value)):
         return False
@@ -114,7 +114,7 @@ def _is_keyed(value: Any) -> bool:
 
 def keyed(holder: Any, path: str) -> FoundTable | None:
     """Return an object whose names are addresses or numbers as a table, with the names as its first column."""
-    if not _is_keyed(holder):
+    if not is_keyed(holder):
         return None
     column = "address" if all(map(looks_like_address, holder)) else "key"
     # A record that has the column itself says it in its own way.

@@ -72,7 +72,7 @@ REFUSED = {
     "a second header": (text(HEADER, *LINES[:10], HEADER, *LINES[10:]), "Among the rows is 'address'"),
     "a second header where no address is": (text("rank,n", "1,2", "2,3", "rank,n", "1,5"), "Among the rows is 'rank'"),
     "a remark": (text("address", *(row[1] for row in ROWS), "15 more rows"), "15 more rows"),
-    "an error instead of the header": (text("Internal error, try later"), "instead of rows: Internal error"),
+    "an error instead of the header": (text("Internal error, try later"), "an error: Internal error"),
     "an error as the only row": (text("code,message", "500,too many queries"), "too many queries"),
     "no header": (text(*LINES), "first line has values"),
     "fewer values": (text(HEADER, *LINES, "26"), "line 27"),

@@ -949,7 +949,7 @@ def test_warnings_of_an_answer_are_notes(server, client):
         client.search_nfts("ape"),
         client.execute_segment({"a": 1}),
     ):
-        assert table.attrs["nbext"]["warnings"] == ["two shards were slow", '199 - "old data"']
+        assert table.attrs["nbext"]["warnings"] == ['199 - "old data"', "two shards were slow"]
 
 
 # ------------------------------------------------------------------ look-ups
