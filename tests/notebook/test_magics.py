@@ -320,7 +320,10 @@ def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
             "remote.types.n: 'bool' is not allowed. Did you mean 'boolean'? Allowed: string, "
             "integer, uint256, number, boolean, object.",
         ),
-        ("set remote.paths x", 'remote.paths is a table, such as remote.paths.rows = "data.items".'),
+        (
+            "set remote.paths x",
+            'remote.paths is a table, such as remote.paths.rows = "data.items".',
+        ),
         (
             "set remote dun",
             "remote.profile: 'dun' is not allowed. Did you mean 'dune'? Allowed: none, dune, "
