@@ -67,15 +67,12 @@ class Card(Form):
         # How many of all wallets that match have how much, by column, where a limit cut the rows: these are the first
         # by address.
         self.counted: dict[str, Bins] = {}
-        columns = [column for column in self._amounts() if is_countable(column)]
         if self.known.truncated and client.is_ours:
             asked = (self.known.filters or {}, str(self.known.operator or "AND"))
             # Where they cannot be counted the card shows how much is in the rows here, and says so.
             with suppress(NbextError):
-                found, _ = counted(client, *asked, columns)
-                self.counted = {
-                    str(one["name"]): bins for one, bins in zip(columns, found, strict=False)
-                }
+                for column in filter(is_countable, self._amounts()):
+                    self.counted[str(column["name"])], _ = counted(client, *asked, column)
         self.export = Export(self, str(self.known.segment_id), self._write)
         self.edit = Edit(client, frame, "Open it in the builder")
         panel = row(*self.export.parts, self.edit, classes="nbext-panel")
@@ -327,7 +324,7 @@ class ContractCard(Form):
         else:
             column = {**self.contract, "decimals": None if decimals is None else int(decimals)}
             try:
-                (self.bins,), self.notes = counted(client, self.filters(), "AND", [column])
+                self.bins, self.notes = counted(client, self.filters(), "AND", column)
             except NbextError as error:
                 self.notes = [message_of(error)]
         self.export = Export(self, f"{symbol or name or 'contract'}-holders", self._write)

@@ -12,7 +12,6 @@ import numpy as np
 
 from nbext.analysis.segments import Segment
 from nbext.core.untrusted_text import html
-from nbext.core.wire import MAX_COMPARED
 from nbext.notebook.forms.markup import bar_html, cells_html
 from nbext.notebook.results.numbers import short_text
 
@@ -103,39 +102,39 @@ def is_countable(column: Mapping[str, Any]) -> bool:
 
 
 def counted(
-    client: Any, filters: Mapping[str, Any], operator: str, columns: Sequence[Mapping[str, Any]]
-) -> tuple[list[Bins], list[str]]:
+    client: Any, filters: Mapping[str, Any], operator: str, column: Mapping[str, Any]
+) -> tuple[Bins, list[str]]:
     """Return how many of a segment's wallets have how much, counted by our own service; and what it says of them.
 
-    ``columns`` are described as an answer does: address and chain of a token, or without decimals of a collection.
-    Each takes a count for every edge: there are bins of as many columns as one request holds.
+    ``column`` is described as an answer does: address and chain of a token, or without decimals of a collection. Bins
+    fall from edge to edge, without the empty ones at both ends.
     """
-    base = Segment(filters, operator, client=client)
+    base, edges = Segment(filters, operator, client=client), edges_of(column)
     asked: list[tuple[dict[str, Any], str]] = [(dict(filters), operator)]
-    taken = []
-    for column in columns:
-        kind = "nft" if column.get("decimals") is None else "token"
-        contract = {kind: column["address"]}
-        if column.get("chain"):
-            contract["chain"] = column["chain"]
-        edges = edges_of(column)
-        if len(asked) + len(edges) + 1 > MAX_COMPARED:
-            break  # the card shows these from its rows
-        for edge in edges:
-            # The filter language takes no exponent.
-            least: Any = int(edge) if kind == "nft" else f"{Decimal(edge):f}"
-            has = {kind: {**contract, "count" if kind == "nft" else "balance": {"min": least}}}
-            asked.append(({"all": [base.member(), has], **base.scope()}, "AND"))
-        taken.append(column)
+    is_nft = column.get("decimals") is None
+    kind, bounded = ("nft", "count") if is_nft else ("token", "balance")
+    contract = {kind: column["address"]}
+    if column.get("chain"):
+        contract["chain"] = column["chain"]
+    for edge in edges:
+        # The filter language takes no exponent.
+        least: Any = int(edge) if is_nft else f"{Decimal(edge):f}"
+        has = {kind: {**contract, bounded: {"min": least}}}
+        asked.append(({"all": [base.member(), has], **base.scope()}, "AND"))
     answer = client.counts(asked, [[place] for place in range(len(asked))])
-    counts = iter(answer["counts"])
-    whole = next(counts)
+    whole, *at_least = answer["counts"]
+    found: Bins = []
+    for (low, high), (more, less) in zip(
+        itertools.pairwise(map(float, edges)), itertools.pairwise(at_least), strict=True
+    ):
+        alone = is_nft and high == low + 1
+        first = "less than" if not found and not alone and low < 1 else f"{short_text(low)} to"
+        name = short_text(low) if alone else f"{first} {short_text(high - is_nft)}"
+        found.append({"name": name, "count": more - less})
+    found.append({"name": f"{short_text(float(edges[-1]))} or more", "count": at_least[-1]})
+    none = [{"name": "0", "count": whole - at_least[0]}] if whole > at_least[0] else []
     notes = (answer.get("segments") or [{}])[0].get("warnings") or []
-    bins = [
-        _bins(column, whole, list(itertools.islice(counts, len(edges_of(column)))))
-        for column in taken
-    ]
-    return bins, list(map(str, notes))
+    return [*none, *_trimmed(found)], list(map(str, notes))
 
 
 def edges_of(column: Mapping[str, Any]) -> tuple[str, ...]:
@@ -145,20 +144,6 @@ def edges_of(column: Mapping[str, Any]) -> tuple[str, ...]:
         return COUNTS
     least = f"1e-{decimals}"
     return (least, *(edge for edge in AMOUNTS if float(edge) > float(least)))
-
-
-def _bins(column: Mapping[str, Any], whole: int, at_least: Sequence[int]) -> Bins:
-    """Return bins of counts that fall from edge to edge, without the empty ones at both ends."""
-    numbers, is_nft = list(map(float, edges_of(column))), column.get("decimals") is None
-    found: Bins = []
-    for place, (low, high) in enumerate(itertools.pairwise(numbers)):
-        alone = is_nft and high == low + 1
-        first = "less than" if place == 0 and not alone and low < 1 else f"{short_text(low)} to"
-        name = short_text(low) if alone else f"{first} {short_text(high - is_nft)}"
-        found.append({"name": name, "count": at_least[place] - at_least[place + 1]})
-    found.append({"name": f"{short_text(numbers[-1])} or more", "count": at_least[-1]})
-    none = [{"name": "0", "count": whole - at_least[0]}] if whole > at_least[0] else []
-    return [*none, *_trimmed(found)]
 
 
 def bars_html(bins: Bins, head: str, unit: str = "wallets") -> str:
