@@ -7,7 +7,7 @@ globalThis.ResizeObserver = class {
   disconnect() {}
 };
 const { Table } = await import("../../nbext/notebook/views/table.js");
-const { isTaken } = await import("../../nbext/notebook/views/histogram.js");
+const { histogram, isTaken } = await import("../../nbext/notebook/views/histogram.js");
 const { ArraySource } = await import("../../nbext/notebook/views/source.js");
 
 const settled = async () => {
@@ -87,8 +87,30 @@ test("a bar looks brushed over where the filter takes something of what it count
     [{ text: "=a" }, { text: "=a" }, true],
     [{ text: "=a" }, { text: "=b" }, false],
     [{ min: "1", max: "2" }, {}, false],
+    [{ min: "1", max: "2" }, { min: "many" }, false],
     [{}, { min: "1" }, false],
   ];
   for (const [bar, filter, taken] of cases)
     assert.equal(isTaken(bar, filter), taken, JSON.stringify([bar, filter]));
+});
+
+test("a brush that ends on the bar of what is missing filters up to the last bar that it was over", () => {
+  const asked = [];
+  const bars = [
+    { name: "1", count: 1, min: "1", max: "1" },
+    { name: "2", count: 1, min: "2", max: "2" },
+    { name: "missing", count: 3 },
+  ];
+  const box = histogram(bars, {}, (filter) => asked.push(filter));
+  const [first, second, missing] = box.children;
+  // jsdom knows no events of a pointer.
+  box.onpointerdown({ target: first });
+  box.onpointermove({ target: second, buttons: 1 });
+  box.onpointermove({ target: missing, buttons: 1 });
+  const brushed = [...box.children].map((bar) => bar.classList.contains("nbt-brushed"));
+  assert.deepEqual(brushed, [true, true, false]);
+  box.onpointerup();
+  box.onpointerdown({ target: missing });
+  box.onpointerup();
+  assert.deepEqual(asked, [{ min: "1", max: "2" }]);
 });

@@ -107,7 +107,9 @@ export function isTaken({ text, min, max }, filter) {
     Boolean(
       end && start && (number(end) < number(start) || (end.startsWith("<") && number(end) === number(start))),
     );
-  return Boolean(filter.min || filter.max) && !isBelow(max, filter.min) && !isBelow(filter.max, min);
+  const asked = [filter.min, filter.max].filter(Boolean);
+  const isNumber = asked.every((bound) => !Number.isNaN(number(String(bound))));
+  return asked.length > 0 && isNumber && !isBelow(max, filter.min) && !isBelow(filter.max, min);
 }
 
 /**
@@ -117,7 +119,7 @@ export function isTaken({ text, min, max }, filter) {
  */
 export function histogram(bars, held, filter) {
   const most = Math.max(1, ...bars.map((bar) => bar.count));
-  let from = -1;
+  let [from, to] = [-1, -1];
   const named = bars[0].text !== undefined;
   const drawn = bars.map(({ name, count: number, text, min }, at) => {
     const isMissing = text === undefined && min === undefined;
@@ -146,28 +148,30 @@ export function histogram(bars, held, filter) {
       /** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest("[data-bar]"))?.dataset.bar ??
         -1,
     );
-  const mark = (/** @type {number} */ to) => {
+  const mark = () => {
     for (const [i, bar] of drawn.entries())
       bar.classList.toggle(
         "nbt-brushed",
         from < 0 ? isTaken(bars[i], held) : i >= Math.min(from, to) && i <= Math.max(from, to),
       );
   };
-  mark(-1);
+  mark();
   box.onpointerdown = (event) => {
-    from = at(event);
-    mark(from);
+    from = to = at(event);
+    mark();
   };
   box.onpointermove = (event) => {
-    if (from >= 0 && event.buttons) mark(at(event));
+    // Not over the bar of what is missing, which no filter takes.
+    if (from < 0 || !event.buttons || at(event) < 0) return;
+    to = at(event);
+    mark();
   };
   box.onpointerleave = () => {
     from = -1;
-    mark(-1);
+    mark();
   };
-  box.onpointerup = (event) => {
-    const to = at(event);
-    if (from < 0 || to < 0) return;
+  box.onpointerup = () => {
+    if (from < 0) return;
     const [first, last] = [bars[Math.min(from, to)], bars[Math.max(from, to)]];
     from = -1;
     filter(first.text === undefined ? { min: first.min, max: last.max } : { text: first.text });
