@@ -31,9 +31,10 @@ MOST_EXPLAINED = 100_000
 class Compared:
     """How many of some holders' balances the contract itself said to be as in the data, at a block.
 
-    ``supply`` and ``minted`` are the supply that the contract said and that of the data, where they differ. ``cause``
-    is why: ``unlogged`` where the contract moves balances without a transfer, ``left out`` where the node that the data
-    was fetched from left logs out, ``unknown`` where it is one of these.
+    ``supply`` and ``minted`` are the supply that the contract said and that of the data, where they differ; ``strayed``
+    of ``ids`` token ids have another owner than it said. ``cause`` is why: ``unlogged`` where the contract moves
+    balances without a transfer, ``left out`` where the node that the data was fetched from left logs out, ``unknown``
+    where it is one of these.
     """
 
     block: int
@@ -42,6 +43,8 @@ class Compared:
     cause: str | None = None
     supply: int | None = None
     minted: int | None = None
+    strayed: int = 0
+    ids: int = 0
 
     @property
     def differs(self) -> bool:

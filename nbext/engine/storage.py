@@ -242,7 +242,8 @@ def _fault(found: Generation) -> str | None:
             numbers += [chain.chain_id, chain.first_block, chain.last_block]
             numbers += chain.snapshots.values()
             for one in chain.differing.values():
-                numbers += [one.block, one.equal, one.of, one.supply or 0, one.minted or 0]
+                numbers += [one.block, one.equal, one.of, one.strayed, one.ids]
+                numbers += [one.supply or 0, one.minted or 0]
             for ranges in chain.covered.values():
                 for first, last in ranges:
                     numbers += [first, last]

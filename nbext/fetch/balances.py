@@ -1,4 +1,4 @@
-"""Whether holders have what the contract says, printed and stored; and where they do not, why.
+"""Whether holders have what the contract says, and token ids their owners, printed and stored; and if not, why.
 
 A token that rebases or takes a fee looks like one of which a node left logs out. The first block at which the data and
 the contract part tells them apart: either it has a transfer that is not stored, or it has none.
@@ -21,7 +21,7 @@ from nbext.engine.open import open_dataset
 from nbext.errors import NodeError
 from nbext.language.language import compile, parse, resolve  # noqa: A004  the step's name
 from nbext.language.lookup import missing_mints
-from nbext.node.contracts import read_balances, read_supply
+from nbext.node.contracts import read_balances, read_owners, read_supply
 from nbext.node.coverage import Coverage
 from nbext.node.ranges import LogFilter, read_range
 from nbext.node.rpc import Node, Refusal
@@ -42,7 +42,7 @@ _UNKNOWN = (
     f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the old states that "
     f"would show which. {_APPROXIMATE}",
 )
-# Holders of those whose balances differ, of which the first block is sought at which they do.
+# Holders, and token ids, of those that differ, of which the first block is sought at which they do.
 _LOOKED_INTO = 3
 
 
@@ -110,11 +110,17 @@ class Balances:
         # Up to half of them sent all that they had: of what a contract moved without a log they have some left.
         expected = _drawn(dataset, {**sent, **where}, self.check // 2, draw)
         expected |= _drawn(dataset, {**holds, **where}, self.check - len(expected), draw)
+        ids = {}
+        if standard != "ERC20":
+            ids = self.coverage.ids_moved_by(address, list(expected), standard)
         # Of ERC1155 the contract knows only the balance of each token id: those are summed that a wallet ever moved.
-        ids = self.coverage.ids_moved_by(address, list(expected)) if standard == "ERC1155" else {}
-        asked = [(wallet, number) for wallet in expected for number in ids.get(wallet, [None])]
+        each = ids if standard == "ERC1155" else {}
+        asked = [(wallet, number) for wallet in expected for number in each.get(wallet, [None])]
+        moved = sorted(set().union(*ids.values())) if standard == "ERC721" else []
+        drawn = draw.sample(moved, min(self.check, len(moved)))
         try:
             said = read_balances(self.node, address, asked, block)
+            owners = dict(zip(drawn, read_owners(self.node, address, drawn, block), strict=True))
             # Whoever was sent nothing that is stored is not drawn: the supply has them, too.
             supply = None if standard == "ERC1155" else self._supply(address, block)
         except NodeError as error:
@@ -125,25 +131,34 @@ class Balances:
         for (wallet, _), amount in zip(asked, said, strict=True):
             sums[wallet] += amount or 0
         wrong = [wallet for wallet, amount in sums.items() if expected[wallet] != amount]
+        # A contract that says nobody of all of them does not say owners.
+        owned = self.coverage.owners_of(address, drawn) if any(owners.values()) else {}
+        strayed = [number for number in owned if _owner(owned[number], block) != owners[number]]
         minted = sum(
             -amount
             for at, amount in self.coverage.moves_of(address, ZERO_ADDRESS, kind)
             if at <= block
         )
-        looked_into = wrong[:_LOOKED_INTO]
+        looked_into = [self._of_wallet(address, wallet, kind) for wallet in wrong[:_LOOKED_INTO]]
+        looked_into += [
+            self._of_id(address, number, owned[number]) for number in strayed[:_LOOKED_INTO]
+        ]
         if supply == minted:
             supply = None
         if supply is not None:
-            looked_into.append(ZERO_ADDRESS)
+            looked_into.append(self._of_wallet(address, ZERO_ADDRESS, kind))
         causes = (
             [_UNKNOWN]
             if wrong and standard == "ERC1155"
-            else [self._cause(address, wallet, block, kind) for wallet in looked_into]
+            else [self._cause(address, block, differs) for differs in looked_into]
         )
         # Rows that are wrong are read again, whatever else the contract does.
         cause, says = min(causes, key=lambda one: one[0] != _LEFT_OUT, default=(None, ""))
         equal = len(expected) - len(wrong)
         line = f"{equal} of {len(expected)} balances equal the chain's at block {block:,}."
+        if owned:
+            same = f"{len(owned) - len(strayed)} of {len(owned)}"
+            line = f"{line[:-1]}, and {same} token ids have its owner."
         if not expected:
             line = f"nobody has a balance at block {block:,}."
         if contract and (lacks := missing_mints(contract)):
@@ -151,7 +166,9 @@ class Balances:
         if supply is not None and cause != _LEFT_OUT:
             line += f" Its totalSupply is {supply:,} of the smallest unit, and {minted:,} by its transfers."
         stated = None if supply is None else minted
-        found = Compared(block, equal, len(expected), cause, supply, stated)
+        found = Compared(
+            block, equal, len(expected), cause, supply, stated, len(strayed), len(owned)
+        )
         return f"{line} {says}".rstrip(), found
 
     def _supply(self, address: str, block: int) -> int | None:
@@ -161,32 +178,47 @@ class Balances:
         except NodeError:
             return None
 
-    def _cause(self, contract: str, wallet: str, last: int, kind: str) -> tuple[str, str]:
-        """Find the first block at which a wallet's balance differs from the contract's, and look at its transfers.
+    def _of_wallet(self, contract: str, wallet: str, kind: str) -> Callable[[int], bool]:
+        """Return whether a holder's balance at a block is the contract's; of the zero address, what was minted."""
+        moves = self.coverage.moves_of(contract, wallet, kind)
+
+        def same(block: int) -> bool:
+            if wallet == ZERO_ADDRESS:
+                said = -(read_supply(self.node, contract, block) or 0)
+            else:
+                # Where it says nothing yet, it has nothing.
+                said = read_balances(self.node, contract, [(wallet, None)], block)[0] or 0
+            return said == sum(amount for at, amount in moves if at <= block)
+
+        return same
+
+    def _of_id(
+        self, contract: str, number: int, moves: Sequence[tuple[int, int, str]]
+    ) -> Callable[[int], bool]:
+        """Return whether the owner of a token id at a block is the contract's."""
+        return lambda block: (
+            read_owners(self.node, contract, [number], block) == [_owner(moves, block)]
+        )
+
+    def _cause(self, contract: str, last: int, same: Callable[[int], bool]) -> tuple[str, str]:
+        """Find the first block at which the data differs from the contract, and look at its transfers.
 
         Returns why they differ, as `Compared` has it, and in words.
 
         Parameters
         ----------
-        wallet
-            A holder; the zero address for the supply, which is what was minted and not burnt.
         last
-            Where they differ; before the contract's first block nobody has a balance.
+            Where they differ; before the contract's first block nobody has anything.
+        same
+            Whether they are the same at a block.
         """
-        moves = self.coverage.moves_of(contract, wallet, kind)
         low, high = self.firsts[contract] - 1, last
         wanted = LogFilter((contract,), tuple(self.topics[contract]))
         there: set[tuple[Any, ...]] | None = None
         try:
             while high - low > 1:
                 middle = (low + high) // 2
-                if wallet == ZERO_ADDRESS:
-                    said = -(read_supply(self.node, contract, middle) or 0)
-                else:
-                    # Where it says nothing yet, it has nothing.
-                    said = read_balances(self.node, contract, [(wallet, None)], middle)[0] or 0
-                same = said == sum(amount for block, amount in moves if block <= middle)
-                low, high = (middle, high) if same else (low, middle)
+                low, high = (middle, high) if same(middle) else (low, middle)
             read = read_range(self.node, wanted, high, high, near_end=True)
             there = {(at, *move[:3]) for _, *move, at, _, _ in read.rows}
         except Refusal as refusal:
@@ -206,6 +238,12 @@ class Balances:
             found = f"It moves balances without a Transfer, first in block {high:,}: {_MOVES}."
             return "unlogged", f"{found} {_APPROXIMATE}"
         return _LEFT_OUT, f"{found} {_AGAIN}"
+
+
+def _owner(moves: Sequence[tuple[int, int, str]], block: int) -> str | None:
+    """Return who has a token id at a block by its moves; None of one that nobody has, or had by then."""
+    owners = [who for at, _, who in moves if at <= block] or [ZERO_ADDRESS]
+    return None if owners[-1] == ZERO_ADDRESS else owners[-1]
 
 
 def _drawn(

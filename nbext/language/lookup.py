@@ -598,6 +598,10 @@ def _difference(compared: Compared, units: Callable[[int], str]) -> str:
         found.append(
             f"{wrong:,} of {compared.of:,} balances differed from the contract's own at block {compared.block:,}"
         )
+    if compared.strayed:
+        found.append(
+            f"{compared.strayed:,} of {compared.ids:,} token ids had another owner at block {compared.block:,}"
+        )
     if compared.supply is not None and compared.minted is not None:
         supply, minted = units(compared.supply), units(compared.minted)
         found.append(

@@ -26,7 +26,7 @@ TRANSFERS = (TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE_TRANSFER)
 _NAME, _SYMBOL, _DECIMALS, _SUPPLY = "0x06fdde03", "0x95d89b41", "0x313ce567", "0x18160ddd"
 _SUPPORTS = "0x01ffc9a7{}" + "0" * 56
 _ERC721, _ERC1155, _NO_INTERFACE = "80ac58cd", "d9b67a26", "ffffffff"
-_BALANCE, _BALANCE_OF_ID = "0x70a08231", "0x00fdd58e"
+_BALANCE, _BALANCE_OF_ID, _OWNER = "0x70a08231", "0x00fdd58e", "0x6352211e"
 _HEX = re.compile(r"0x([0-9a-fA-F]{2})*\Z")
 _MOST_TEXT = 1000
 # Amounts of ERC1155 are stored in 64 bits, with a sign.
@@ -251,6 +251,21 @@ def read_balances(
         for wallet, number in wallets
     ]
     return [_number(_said(each)) for each in read_calls(node, calls, hex(block))]
+
+
+def read_owners(node: Node, address: str, ids: Sequence[int], block: int) -> list[str | None]:
+    """Return whom a collection says each token id belongs to at a block.
+
+    None where it says nobody, or reverts, as it does of ids that are burnt. NodeError: the node does not say.
+    """
+    calls = [(address, _OWNER + _padded(number)) for number in ids]
+    said = [
+        None
+        if isinstance(each, Refusal) and each.meaning is Meaning.REVERTED
+        else _number(_said(each))
+        for each in read_calls(node, calls, hex(block))
+    ]
+    return [f"0x{owner:040x}" if owner else None for owner in said]
 
 
 def read_supply(node: Node, address: str, block: int) -> int | None:

@@ -238,13 +238,26 @@ class Coverage:
                 path.unlink()
         return found
 
-    def ids_moved_by(self, contract: str, wallets: Sequence[str]) -> dict[str, list[int]]:
-        """Return the ERC1155 token ids that wallets were ever sent, or sent, of the stored files."""
+    def ids_moved_by(
+        self, contract: str, wallets: Sequence[str], standard: str
+    ) -> dict[str, list[int]]:
+        """Return the token ids that wallets were ever sent, or sent, of the stored files."""
+        multiple = standard == "ERC1155"
+        files = "erc1155_transfers" if multiple else "token_transfers"
+        names = _ERC1155_TRANSFERS if multiple else _TOKEN_TRANSFERS
         found: dict[str, set[int]] = {}
-        for end in ("from", "to"):
-            for row in self._stored("erc1155_transfers", contract, (end, "in", list(wallets))):
-                found.setdefault(row[end], set()).add(int(row["id"]))
+        for end in (names["sender"], names["recipient"]):
+            for row in self._stored(files, contract, (end, "in", list(wallets))):
+                found.setdefault(row[end], set()).add(int(row[names["value"]]))
         return {wallet: sorted(numbers) for wallet, numbers in found.items()}
+
+    def owners_of(self, contract: str, ids: Sequence[int]) -> dict[int, list[tuple[int, int, str]]]:
+        """Return the stored moves of each ERC721 token id, in order: block, log and recipient."""
+        found: dict[int, list[tuple[int, int, str]]] = {number: [] for number in ids}
+        for row in self._stored("token_transfers", contract, ("value", "in", list(map(str, ids)))):
+            at = row["block_number"], row["log_index"], row["to_address"]
+            found[int(row["value"])].append(at)
+        return {number: sorted(moves) for number, moves in found.items()}
 
     def moves_of(self, contract: str, wallet: str, kind: str) -> list[tuple[int, int]]:
         """Return what a wallet received and sent of a token, or of an nft in items: blocks and signed amounts."""

@@ -202,8 +202,10 @@ def test_every_balance_and_owner_is_the_contracts(settled, tmp_path, stop):
     chain = settled.chain
     lines = fetched(chain, settled.all, tmp_path)
     assert rows(chain) > 2500
-    equal = f"20 of 20 balances equal the chain's at block {chain.head:,}."
-    assert len([line for line in lines if line.endswith(equal)]) == 5
+    equal = f"20 of 20 balances equal the chain's at block {chain.head:,}"
+    owners = f"{equal}, and 20 of 20 token ids have its owner."
+    assert len([line for line in lines if line.endswith((f"{equal}.", owners))]) == 5
+    assert len([line for line in lines if line.startswith("BEAST") and line.endswith(owners)]) == 1
     check(tmp_path, settled)
     client = connect(settings=Settings(arguments={"data_dir": str(tmp_path)}))
     about = client.tokens("ethereum", settled.coins)

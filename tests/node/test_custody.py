@@ -85,7 +85,8 @@ def test_ids_that_one_log_mints_together_are_each_owned(local, beasts, tmp_path)
             chain.send(contract, "sell(uint256,uint256)", first, 5)
         lines = said(chain, tmp_path, contracts=(contract,))
         assert lines[-1] == (
-            f"BEAST ({checksummed(contract)}): 6 of 6 balances equal the chain's at block {chain.head}."
+            f"BEAST ({checksummed(contract)}): 6 of 6 balances equal the chain's at block {chain.head}, and 20 of 20 "
+            "token ids have its owner."
         )
         with answering(tmp_path) as client:
             rows = client.execute_segment({"nft": {"nft": contract}}, limit=100)
@@ -112,7 +113,8 @@ def test_mints_without_a_log_are_said_by_the_fetch_and_by_each_answer(local, bea
         missing = "95 of 95 ids were never seen to arrive, so mints are missing"
         # Of 59 wallets that hold and one that sent, only the sender has more.
         assert lines[-1] == (
-            f"BEAST ({checksummed(contract)}): 19 of 20 balances equal the chain's at block {chain.head}. {missing}. "
+            f"BEAST ({checksummed(contract)}): 19 of 20 balances equal the chain's at block {chain.head}, and 20 of 20 "
+            f"token ids have its owner. {missing}. "
             "Its totalSupply is 100 of the smallest unit, and 0 by its transfers. It moves balances without a "
             f"Transfer, first in block {first}: it rebases, takes a fee on transfer, or wraps ether (--deposits reads "
             "those logs). Answers about it are approximate."
@@ -132,6 +134,50 @@ def test_mints_without_a_log_are_said_by_the_fetch_and_by_each_answer(local, bea
             assert client.nfts("ethereum", contract).attrs["nbext"]["warnings"] == notes
             counted = client.execute_segment({"nft": {"nft": contract}}, limit=0)
             assert counted.attrs["nbext"]["warnings"] == notes
+
+
+SWAP = """
+@external
+def swap(first: uint256, second: uint256):
+    owner: address = self.owners[first]
+    self.owners[first] = self.owners[second]
+    self.owners[second] = owner
+    log Opened(number=first)
+"""
+
+
+def test_token_ids_that_change_hands_without_a_log_are_said_though_each_balance_is_equal(
+    local, beasts, tmp_path
+):
+    with local.LocalChain() as chain:
+        contract = chain.deploy(beasts + SWAP)
+        chain.send(contract, "mint(uint256,uint256)", 12, 1)
+        chain.send(contract, "sell(uint256,uint256)", 0, 12)
+        chain.mine(2)
+        chain.send(contract, "swap(uint256,uint256)", 3, 4)
+        swapped = chain.head
+        chain.mine(2)
+        lines = said(chain, tmp_path, contracts=(contract,))
+        assert lines[-1] == (
+            f"BEAST ({checksummed(contract)}): 13 of 13 balances equal the chain's at block {chain.head}, and 10 of 12 "
+            f"token ids have its owner. It moves balances without a Transfer, first in block {swapped}: it rebases, "
+            "takes a fee on transfer, or wraps ether (--deposits reads those logs). Answers about it are approximate."
+        )
+        note = (
+            f"BEAST on ethereum: 2 of 12 token ids had another owner at block {chain.head}: it changes balances "
+            "without a transfer, as tokens do that rebase or take a fee. Its amounts are approximate."
+        )
+        with answering(tmp_path) as client:
+            rows = client.execute_segment({"nft": {"nft": contract}}, limit=100)
+            assert rows.attrs["nbext"]["warnings"] == [note]
+            assert client.nfts("ethereum", contract).attrs["nbext"]["warnings"] == [note]
+        # Back again: the next comparison finds nothing, and nothing is said any more.
+        chain.send(contract, "swap(uint256,uint256)", 3, 4)
+        lines = said(chain, tmp_path, contracts=(contract,))
+        assert lines[-1].endswith("and 12 of 12 token ids have its owner.")
+        with answering(tmp_path) as client:
+            rows = client.execute_segment({"nft": {"nft": contract}}, limit=100)
+            assert rows.attrs["nbext"]["warnings"] == []
 
 
 def test_a_supply_that_differs_is_said_though_each_balance_that_is_known_is_equal(local, tmp_path):
