@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from nbext.core.atomic_files import files_in, is_intact, sha256_of, sync, write_whole
-from nbext.core.rules import is_whole
 from nbext.core.untrusted_text import quoted
 from nbext.engine.dataset import ChainExtent, Compared, DataAbout
 from nbext.engine.schema import TABLES
@@ -84,35 +83,20 @@ class Generation:
     @property
     def chains(self) -> tuple[ChainExtent, ...]:
         """The extent of each chain in the tables, in the order of the chains' ids."""
-        return tuple(
-            ChainExtent(
-                **{
-                    **chain,
-                    "gaps": tuple(map(tuple, chain.get("gaps", ()))),
-                    "differing": {
-                        address: Compared(**one)
-                        for address, one in self.differing.get(str(chain["chain_id"]), {}).items()
-                    },
-                    "covered": {
-                        address: tuple(map(tuple, ranges))
-                        for address, ranges in self.covered.get(str(chain["chain_id"]), {}).items()
-                    },
-                }
-            )
-            for chain in self.manifest["chains"]
-        )
+        return tuple(map(_extent, self.manifest["chains"]))
 
-    @property
-    def differing(self) -> Mapping[str, Mapping[str, Any]]:
-        """Each chain's contracts (by the text of its id) that said other balances than the data has."""
-        found: Mapping[str, Mapping[str, Any]] = self.manifest.get("differing", {})
-        return found
 
-    @property
-    def covered(self) -> Mapping[str, Mapping[str, Any]]:
-        """Each chain's contracts (by the text of its id) with the ranges of blocks that are known to be complete."""
-        found: Mapping[str, Mapping[str, Any]] = self.manifest.get("covered", {})
-        return found
+def _extent(chain: Mapping[str, Any]) -> ChainExtent:
+    lists = {"gaps": tuple(map(tuple, chain.get("gaps", ())))}
+    differing, covered = (chain.get(name, {}) for name in ("differing", "covered"))
+    return ChainExtent(
+        **{
+            **chain,
+            **lists,
+            "differing": {address: Compared(**one) for address, one in differing.items()},
+            "covered": {address: tuple(map(tuple, ranges)) for address, ranges in covered.items()},
+        }
+    )
 
 
 def current_generation(data_dir: Path) -> Generation | None:
@@ -127,15 +111,7 @@ def current_generation(data_dir: Path) -> Generation | None:
     if pointed is None:
         return None
     name, digest = pointed
-    folder = data_dir / "generations" / name
-    found = read_generation(folder)
-    # One wrong digit of a block number would be an answer that nobody could tell from a true one.
-    if digest != sha256_of(folder / MANIFEST):
-        raise StorageError(
-            f"{folder / MANIFEST} is damaged: its SHA-256 is not the one in {data_dir / 'current'}. "
-            f"{ADVICE}"
-        )
-    return found
+    return read_generation(data_dir / "generations" / name, digest)
 
 
 def _pointed(data_dir: Path) -> tuple[str, str] | None:
@@ -167,8 +143,8 @@ def _pointed(data_dir: Path) -> tuple[str, str] | None:
     return name, digest
 
 
-def read_generation(folder: Path) -> Generation:
-    """Return the generation in a folder.
+def read_generation(folder: Path, digest: str | None = None) -> Generation:
+    """Return the generation in a folder; ``digest`` is the SHA-256 that its manifest must have.
 
     Raises
     ------
@@ -177,9 +153,14 @@ def read_generation(folder: Path) -> Generation:
     """
     path = folder / MANIFEST
     try:
-        text = path.read_text("utf-8")
-    except (OSError, ValueError) as error:
+        text = path.read_bytes()
+    except OSError as error:
         raise StorageError(f"{path} cannot be read: {error!r}. {ADVICE}") from None
+    # One wrong digit of a block number would be an answer that nobody could tell from a true one.
+    if digest not in (None, hashlib.sha256(text).hexdigest()):
+        raise StorageError(
+            f"{path} is damaged: its SHA-256 is not the one in {folder.parents[1] / 'current'}. {ADVICE}"
+        )
     found = parse_manifest(folder, text)
     if not found.tables.is_file():
         raise StorageError(f"{folder} has no {TABLES_FILE}. {ADVICE}")
@@ -188,68 +169,21 @@ def read_generation(folder: Path) -> Generation:
     return found
 
 
-def parse_manifest(folder: Path, text: str) -> Generation:
-    """Return the generation that a manifest's text describes; StorageError where it is damaged."""
+def parse_manifest(folder: Path, text: str | bytes) -> Generation:
+    """Return the generation that a manifest's text describes; StorageError where it is none."""
     path = folder / MANIFEST
     try:
-        manifest = json.loads(text)
-        written = manifest["format"]
-    except (ValueError, KeyError, TypeError) as error:
+        found = Generation(folder, json.loads(text))
+        if (written := found.manifest["format"]) == FORMAT:
+            _ = found.chains, found.number, found.fingerprint, found.delta, found.manifest["files"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(f"{path} cannot be read: {error!r}. {ADVICE}") from None
     if written != FORMAT:
         raise StorageError(
             f"{path} has format {written!r}, of another version of nbext; this one reads format {FORMAT}. "
             "Use that version, or ingest the files into a new data folder."
         )
-    found = Generation(folder, manifest)
-    if why := _fault(found):
-        raise StorageError(f"{path} is damaged: {why}. {ADVICE}")
     return found
-
-
-_TYPES: Mapping[str, type] = {
-    "number": int,
-    "fingerprint": str,
-    "name": str,
-    "synthetic": bool,
-    "chains": list,
-    "tables": dict,
-    "files": list,
-    "digests": dict,
-}
-_OF_A_FILE: Mapping[str, type] = {
-    "source": int,
-    "path": str,
-    "sha256": str,
-    "size": int,
-    "mtime": int,
-}
-
-
-def _fault(found: Generation) -> str | None:
-    """Return what is wrong with a manifest, or None."""
-    for name, kind in _TYPES.items():
-        if not isinstance(found.manifest.get(name), kind):
-            return f"{name!r} is missing or is not of type {kind.__name__}"
-    for entry in found.manifest["files"]:
-        if not isinstance(entry, dict) or not all(
-            isinstance(entry.get(key), kind) for key, kind in _OF_A_FILE.items()
-        ):
-            return "an entry of 'files' is incomplete"
-    try:
-        numbers = list[object]()
-        for chain in found.chains:
-            numbers += [chain.chain_id, chain.first_block, chain.last_block]
-            numbers += chain.snapshots.values()
-            for one in chain.differing.values():
-                numbers += [one.block, one.equal, one.of, one.strayed, one.ids]
-                numbers += [one.supply or 0, one.minted or 0]
-            for ranges in chain.covered.values():
-                for first, last in ranges:
-                    numbers += [first, last]
-    except (TypeError, AttributeError, KeyError, ValueError):
-        return "an entry of 'chains' is incomplete"
-    return None if all(map(is_whole, numbers)) else "a number of 'chains' is not a whole number"
 
 
 def verify(generation: Generation, *, base: bool = True) -> None:
@@ -317,8 +251,8 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     }
     whole = {
         "format": FORMAT,
-        "number": before.number + 1 if before else 1,
         **manifest,
+        "number": before.number + 1 if before else 1,
         "digests": digests,
     }
     write_whole(building / MANIFEST, json.dumps(whole, indent=1, ensure_ascii=True) + "\n")
@@ -373,9 +307,9 @@ def prune(data_dir: Path, keep: int = KEPT) -> None:
 def about(generation: Generation, engine: str) -> DataAbout:
     """Return the description of a generation's data, as read through an engine."""
     manifest, fingerprint = generation.manifest, generation.fingerprint
-    if generation.differing:
+    if differing := [one.differing for one in generation.chains if one.differing]:
         # Answers from the same rows have other warnings then: none of those before is given again.
-        text = json.dumps([fingerprint, generation.differing], sort_keys=True)
+        text = repr((fingerprint, differing))
         fingerprint = hashlib.sha256(text.encode()).hexdigest()[: len(fingerprint)]
     return DataAbout(
         name=manifest["name"],

@@ -116,8 +116,19 @@ def test_a_pointer_that_names_no_generation_is_refused(tmp_path, text):
 def test_a_damaged_manifest_is_refused_with_its_path(tmp_path):
     folder = build(tmp_path, "aaaa").folder
     (folder / "manifest.json").write_text("{")
-    with pytest.raises(StorageError, match=r"manifest\.json cannot be read"):
+    with pytest.raises(
+        StorageError, match=r"manifest\.json is damaged: its SHA-256 is not the one in .*current"
+    ):
         storage.current_generation(tmp_path)
+    point(tmp_path, folder)
+    with pytest.raises(StorageError, match=r"manifest\.json cannot be read: JSONDecodeError"):
+        storage.current_generation(tmp_path)
+
+
+def point(data, folder):
+    """Have the pointer name a manifest as it is."""
+    digest = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
+    (data / "current").write_text(f"{folder.name} {digest}\n")
 
 
 @pytest.mark.parametrize(
@@ -129,23 +140,16 @@ def test_a_damaged_manifest_is_refused_with_its_path(tmp_path):
             "has format '2', of another version of nbext; this one reads format 6. "
             "Use that version, or ingest the files into a new data folder.",
         ),
-        ({"files": [{"path": "a.csv"}]}, "is damaged: an entry of 'files' is incomplete"),
-        ({"chains": [{"chain_id": 1}]}, "is damaged: an entry of 'chains' is incomplete"),
-        ({"chains": [1]}, "is damaged: an entry of 'chains' is incomplete"),
-        (
-            {
-                "chains": [
-                    {"chain_id": 1, "first_block": "5", "last_block": 9, "last_timestamp": None}
-                ]
-            },
-            "is not a whole number",
-        ),
-        ({"fingerprint": None}, "is damaged: 'fingerprint' is missing or is not of type str"),
-        ({"digests": []}, "is damaged: 'digests' is missing"),
+        ({"chains": [{"chain_id": 1}]}, "cannot be read: TypeError"),
+        ({"chains": [1]}, "cannot be read: AttributeError"),
+        ({"fingerprint": ...}, "cannot be read: KeyError('fingerprint')"),
+        ({"digests": None}, "cannot be read: TypeError"),
     ],
 )
 def test_a_manifest_that_is_damaged_or_of_another_format_is_one_clear_error(tmp_path, change, says):
     path = build(tmp_path, "aaaa").folder / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    changed = json.loads(path.read_text()) | change
+    path.write_text(json.dumps({name: one for name, one in changed.items() if one is not ...}))
+    point(tmp_path, path.parent)
     with pytest.raises(StorageError, match=re.escape(str(path)) + ".*" + re.escape(says)):
         storage.current_generation(tmp_path)

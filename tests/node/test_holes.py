@@ -252,7 +252,7 @@ def test_a_balance_that_a_node_refuses_is_no_balance_that_differs(tmp_path, refu
     with FaultNode(CHAIN, refuse=refuse) as server:
         line = said(server, tmp_path, contracts=(COIN,))[-1]
     assert line.startswith(f"COIN ({checksummed(COIN)}): balances were not compared: The node ")
-    assert not storage.current_generation(tmp_path).manifest.get("differing")
+    assert [one.differing for one in storage.current_generation(tmp_path).chains] == [{}]
 
 
 def test_states_that_one_node_behind_a_balancer_has_pruned_hide_no_row(tmp_path):

@@ -15,7 +15,7 @@ from nbext.core.uint256 import split
 from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.derive.exports import COIN, OTHERS
 from nbext.engine.ingest.derive.facts import ELSEWHERE
-from nbext.engine.ingest.derive.rows import row_texts, zero_rank
+from nbext.engine.ingest.derive.rows import SPELLED, row_texts, zero_rank
 from nbext.engine.ingest.derive.snapshots import OLDER, OUTDATED, ZERO
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
@@ -445,15 +445,13 @@ def show_first_rows(stage: Stage, report: Report, files: list[FileTable]) -> Non
     report.rows = sum(file.rows for file in files)
     report.preview = []
     _find_bad(stage, report)
-    limbs = "concat(hi, lpad(mid::VARCHAR, 26, '0'), lpad(lo::VARCHAR, 26, '0'))"
-    amount = f"coalesce(nullif(ltrim({limbs}, '0'), ''), '0')"
     moment = "strftime(make_timestamp(seconds * 1000000), '%Y-%m-%d %H:%M:%S UTC')"
     for file in files:
         if file.kind.holds == "transfers":
             read = f"""SELECT row, concat_ws(', ', sender_text || ' to ' || recipient_text, value_text || ' of '
                 || contract_text, 'block ' || block, {moment}) AS said FROM ({row_texts(stage, file)})"""
         elif file.kind.holds == "holders":
-            read = f"""SELECT row_number() OVER () AS row, concat_ws(', ', address || ' has ' || {amount} || ' of '
+            read = f"""SELECT row_number() OVER () AS row, concat_ws(', ', address || ' has ' || {SPELLED} || ' of '
                 || contract, 'block ' || block, {moment}) AS said FROM openings WHERE source = {file.number}"""
         else:
             continue

@@ -121,7 +121,7 @@ def ingest(
     if refused and not found:
         raise refused[0]
     # What is served now may change until the lock is held, so nothing of the data folder is read before.
-    with _locked(folder), storage_errors(folder):
+    with _locked(folder):
         previous = storage.current_generation(folder)
         job = IngestJob(
             folder,
@@ -191,7 +191,7 @@ def remove(
     named = None if chain is None else chain_of(chain)
     folder = Path(data_dir).expanduser().resolve()
     taken.check_folder(folder)
-    with _locked(folder), storage_errors(folder):
+    with _locked(folder):
         previous = storage.current_generation(folder)
         found = taken.removable(folder, previous, name, named)
         if previous and len(found) == len(previous.manifest["files"]):
@@ -227,11 +227,16 @@ def compact(
     # A folder that is not there has nothing to compact, and is not made.
     if not folder.is_dir():
         return None
-    with _locked(folder), _locked(folder, _FOLDING), storage_errors(folder):
-        previous = storage.current_generation(folder)
+    with _locked(folder):
+        return _fold(IngestJob(folder, memory, progress, compacting=True))
+
+
+def _fold(job: IngestJob, **words: str) -> str | None:
+    """Fold what was added to a data folder, and return what is served then; ``words`` as of `storage_errors`."""
+    with _locked(job.folder, _FOLDING, **words):
+        previous = storage.current_generation(job.folder)
         if previous is None or previous.delta is None:
             return None
-        job = IngestJob(folder, memory, progress, compacting=True)
         return _take(job, previous).generation
 
 
@@ -253,64 +258,55 @@ def record_compared(
         Another run is writing to the data folder, or it cannot be written.
     """
     folder = Path(data_dir).expanduser().resolve()
-    with _locked(folder), storage_errors(folder):
+    with _locked(folder):
         served = storage.current_generation(folder)
         if served is None:
             return
-        before = served.differing.get(str(chain.id), {})
-        here = {address: one for address, one in before.items() if address not in compared} | {
-            address: asdict(one) for address, one in compared.items() if one.differs
-        }
+        extent = next((one for one in served.chains if one.chain_id == chain.id), None)
+        before = extent.differing if extent else {}
+        here = {address: one for address, one in {**before, **compared}.items() if one.differs}
         if here == before:
             return
-        differing = {**served.differing, str(chain.id): here}
-        manifest = {
-            key: value
-            for key, value in served.manifest.items()
-            if key not in ("number", "differing")
-        }
-        if any(differing.values()):
-            manifest["differing"] = differing
+        chains = [
+            {**one, "differing": {address: asdict(each) for address, each in here.items()}}
+            if one["chain_id"] == chain.id
+            else one
+            for one in served.manifest["chains"]
+        ]
         building = storage.create_building(folder)
         try:
             for path in filter(None, (served.tables, served.delta)):
                 storage.link_file(path, building)
-            storage.publish(folder, building, manifest)
+            storage.publish(folder, building, {**served.manifest, "chains": chains})
         finally:
             shutil.rmtree(building, ignore_errors=True)
 
 
 def _compact_outgrown(job: IngestJob, report: Report) -> None:
     """Compact where a delta has become so large that queries wait for it. What came is served by now."""
-    again = "`nbext compact` tries it again."
-    try:
-        with storage_errors(job.folder, then=again):
-            served = storage.current_generation(job.folder) if report.changed else None
-    except StorageError as error:
-        report.not_compacted(error)
-        return
-    if served is None or served.delta is None:
-        return
-    if served.manifest.get("added", 0) <= append.FOLDED * served.manifest["tables"]["transfers"]:
-        return
+    words = {
+        "more": "`nbext compact --memory 8GB` may use more.",
+        "then": "`nbext compact` tries it again.",
+    }
     stopped = Event()
-    folding = IngestJob(
-        job.folder,
-        job.memory,
-        partial(_advance_unless, stopped, job),
-        compacting=True,
-        switching=partial(_still_served, job.folder, served),
-    )
     try:
-        with (
-            _locked(job.folder, _FOLDING),
-            storage_errors(
-                job.folder, more="`nbext compact --memory 8GB` may use more.", then=again
-            ),
-            ThreadPoolExecutor(1, initializer=_give_way) as pool,
-        ):
+        with storage_errors(job.folder, **words):
+            served = storage.current_generation(job.folder) if report.changed else None
+        if served is None or served.delta is None:
+            return
+        least = append.FOLDED * served.manifest["tables"]["transfers"]
+        if served.manifest.get("added", 0) <= least:
+            return
+        folding = IngestJob(
+            job.folder,
+            job.memory,
+            partial(_advance_unless, stopped, job),
+            compacting=True,
+            switching=partial(_still_served, job.folder, served),
+        )
+        with ThreadPoolExecutor(1, initializer=_give_way) as pool:
             try:
-                report.generation = pool.submit(_take, folding, served).result().generation
+                report.generation = pool.submit(_fold, folding, **words).result()
             finally:
                 stopped.set()
     except _Busy:  # another run folds, or adds rows: the next one has more to fold
@@ -356,8 +352,8 @@ class _Busy(StorageError):
 
 
 @contextmanager
-def _locked(folder: Path, lock: str = ".ingest.lock") -> Iterator[None]:
-    """Lock the data folder; the lock ends with the process, however it ends."""
+def _locked(folder: Path, lock: str = ".ingest.lock", **words: str) -> Iterator[None]:
+    """Lock the data folder; the lock ends with the process, however it ends. Errors inside as of `storage_errors`."""
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -368,6 +364,7 @@ def _locked(folder: Path, lock: str = ".ingest.lock") -> Iterator[None]:
             ) from None
         except OSError as error:
             raise StorageError(f"{folder} cannot be written: {error.strerror}.") from None
+        held.enter_context(storage_errors(folder, **words))
         yield
 
 

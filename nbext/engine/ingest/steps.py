@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -330,9 +331,12 @@ def manifest_of(
     fingerprint: str,
     rows_of: Mapping[str, int],
     files: list[dict[str, Any]],
-    snapshots: Mapping[int, Mapping[str, int]] = {},
+    known: Mapping[int, Mapping[str, Any]] = {},
 ) -> dict[str, Any]:
-    """Return the manifest of what a run made, ``files`` being those that it ingested, as `storage.publish` takes it."""
+    """Return the manifest of what a run made, as `storage.publish` takes it.
+
+    ``files`` are those that it ingested, ``known`` is what is known of a chain beside its extent.
+    """
     now = iso(int(time.time()))
     gaps = counts.sure_gaps(stage)
     return {
@@ -349,7 +353,7 @@ def manifest_of(
                 # Only where there are some.
                 **({"last_hash": of_last} if of_last else {}),
                 **({"gaps": gaps[chain]} if chain in gaps else {}),
-                **({"snapshots": found} if (found := snapshots.get(chain)) else {}),
+                **known.get(chain, {}),
             }
             for chain, first, last, seconds, of_last in stage.rows(
                 "SELECT chain_id, first_block, last_block, last_timestamp, last_hash FROM extents ORDER BY 1"
@@ -382,17 +386,8 @@ def _manifest(run: IngestRun, fingerprint: str, rows_of: Mapping[str, int]) -> d
         }
         for file in run.opened
     ]
-    manifest = manifest_of(stage, fingerprint, rows_of, files, _snapshots(stage))
+    manifest = manifest_of(stage, fingerprint, rows_of, files, _known(run))
     manifest["files"] = [*taken.left(stage, run.out), *manifest["files"]]
-    # What was known of ranges is not, once rows are taken out.
-    covered = dict(previous.covered) if previous and not run.report.removed else {}
-    if job.chain and job.covered:
-        chain = str(job.chain.id)
-        covered[chain] = {**covered.get(chain, {}), **job.covered}
-    if covered:
-        manifest["covered"] = covered
-    if previous and previous.differing:
-        manifest["differing"] = previous.differing
     if previous and stage.appending:
         # The base's digest is the one that it was written with. ``added`` are the transfers that it does not have.
         digest = previous.manifest["digests"][storage.TABLES_FILE]
@@ -401,11 +396,18 @@ def _manifest(run: IngestRun, fingerprint: str, rows_of: Mapping[str, int]) -> d
     return manifest
 
 
-def _snapshots(stage: Stage) -> dict[int, dict[str, int]]:
-    """Return by chain the contracts whose balances begin with a snapshot, and its block."""
-    found: dict[int, dict[str, int]] = {}
+def _known(run: IngestRun) -> dict[int, dict[str, dict[str, Any]]]:
+    """Return by chain its contracts that differ from the data, are complete in ranges, or begin with a snapshot."""
+    stage, job = run.stage, run.job
+    known: dict[int, dict[str, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
+    # What was known of ranges is not, once rows are taken out.
+    kept = ("differing",) if run.report.removed else ("differing", "covered")
+    for entry in stage.previous.manifest["chains"] if stage.previous else ():
+        known[entry["chain_id"]] |= {name: {**entry[name]} for name in kept if name in entry}
+    if job.chain and job.covered:
+        known[job.chain.id]["covered"] |= job.covered
     for chain, contract, block in stage.rows(
         "SELECT chain_id, contract, block FROM newest ORDER BY ALL"
     ):
-        found.setdefault(chain, {})[contract] = block
-    return found
+        known[chain]["snapshots"][contract] = block
+    return known

@@ -9,14 +9,11 @@ from pathlib import Path
 import platformdirs
 
 from nbext.core.atomic_files import is_intact, made_folder
-from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS
-from nbext.engine.query.amounts import KEY_DIGITS
-from nbext.engine.schema import TABLES, sql_literal
+from nbext.engine.schema import LIMBS, TABLES, sql_literal
 from nbext.engine.storage import MANIFEST, TABLES_FILE
 from nbext.errors import StorageError
 
 PREPARED = Path(__file__).parent / "prepared"
-_STEP = 10**KEY_DIGITS
 
 
 def ensure_sample(data_dir: Path) -> Path:
@@ -59,50 +56,24 @@ def _version() -> str:
 
 def _fill(building: Path) -> None:
     import duckdb
+    import pyarrow as pa
+
+    from nbext.engine.ingest.derive.holdings import normal_amounts, of_decimals
 
     with duckdb.connect(str(building / TABLES_FILE)) as connection:
         # In a notebook DuckDB draws one into the cell when a statement takes two seconds, as on a busy machine.
         connection.execute("SET enable_progress_bar = false")
-        # What is not shipped: its blocks are made up, and have no hashes.
-        made = {
-            "sort_key": f"{sort_key_sql('hi', 'mid', 'lo')} AS sort_key",
-            "hash": "NULL::VARCHAR AS hash",
-        }
-        for name in TABLES:
+        for name, columns in TABLES.items():
             # A literal, not a parameter: to bind one, DuckDB imports pandas, which takes six times as long as all this.
             path = sql_literal(PREPARED / f"{name}.parquet")
-            columns = ", ".join(made.get(column, column) for column in TABLES[name])
-            connection.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet({path})")
+            rows = connection.sql(f"FROM read_parquet({path})").to_arrow_table()
+            if "sort_key" in columns:  # each table comes without it
+                amounts = normal_amounts([of_decimals(rows[limb]) for limb in LIMBS], len(rows))
+                keys = pa.py_buffer(amounts.sort_keys)
+                kept = pa.Array.from_buffers(pa.int64(), len(rows), [None, keys])
+                rows = rows.append_column("sort_key", kept)
+            connection.register("arriving", rows)
+            # Its blocks are made up, and have no hashes.
+            shown = ("NULL::VARCHAR AS hash" if one == "hash" else one for one in columns)
+            connection.execute(f"CREATE TABLE {name} AS SELECT {', '.join(shown)} FROM arriving")
     shutil.copyfile(PREPARED / MANIFEST, building / MANIFEST)
-
-
-def sort_key_sql(hi: str, mid: str, lo: str) -> str:
-    """Return DuckDB's SQL of the sort key of limbs in normal form: each table comes without it."""
-    short = " ".join(
-        f"WHEN {lo} < {10 ** (KEY_DIGITS + more)} THEN {more * _STEP} + ({lo}::HUGEINT // {10**more}::HUGEINT)::BIGINT"
-        for more in range(LIMB_DIGITS - KEY_DIGITS + 1)
-    )
-    digits = _digits_sql(hi, mid, lo)
-    long = (
-        f"CASE WHEN length({digits}) <= {KEY_DIGITS} THEN ({digits})::BIGINT "
-        f"ELSE (length({digits}) - {KEY_DIGITS}) * {_STEP} + left({digits}, {KEY_DIGITS})::BIGINT END"
-    )
-    return (
-        f"CASE WHEN {hi} = 0 AND {mid} = 0 THEN CASE {short} END "
-        f"WHEN {hi} < 0 THEN -({long}) ELSE {long} END::BIGINT"
-    )
-
-
-def _digits_sql(hi: str, mid: str, lo: str) -> str:
-    """Return the SQL of the decimal digits of the magnitude, without leading zeros where it is not zero."""
-    base, rest = f"{LIMB_BASE}::HUGEINT", f"({mid}::HUGEINT + ({lo} <> 0)::HUGEINT)"
-    limbs = (
-        f"CASE WHEN {hi} < 0 THEN -({hi}::HUGEINT) - ({rest} <> 0)::HUGEINT ELSE {hi}::HUGEINT END",
-        f"CASE WHEN {hi} >= 0 THEN {mid}::HUGEINT WHEN {rest} = 0 THEN 0 ELSE {base} - {rest} END",
-        f"CASE WHEN {hi} >= 0 OR {lo} = 0 THEN {lo}::HUGEINT ELSE {base} - {lo}::HUGEINT END",
-    )
-    return (
-        "ltrim("
-        + " || ".join(f"lpad(({limb})::VARCHAR, {LIMB_DIGITS}, '0')" for limb in limbs)
-        + ", '0')"
-    )

@@ -1,21 +1,18 @@
-"""Sizes order amounts as the amounts are ordered, in Python and in the SQL that writes them."""
+"""Sizes order amounts as the amounts are ordered, and bounds by them are exact."""
 
 from __future__ import annotations
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.core.uint256 import split
 from nbext.engine.query.amounts import (
     AmountRange,
     row_at_least,
     sort_key,
 )
 from nbext.engine.query.sql import SqlBuilder
-from nbext.engine.sample.unpack import sort_key_sql
 from tests.engine.query.test_amounts import AMOUNTS, limbs_table, run
 from tests.engine.query.test_amounts import engine as engine  # noqa: PLC0414  a fixture, shared
 
@@ -44,18 +41,6 @@ def test_a_small_amount_is_its_own_key(amount):
 @pytest.mark.parametrize("amount", [1, 10**18, 25 * 10**20, 12345678901234567 * 10**40, 2**56])
 def test_a_least_amount_with_few_digits_is_decided_by_its_key(amount):
     assert row_at_least(SqlBuilder(), amount) == "sort_key >= $v0"
-
-
-@SETTINGS
-@given(st.lists(ANY, min_size=1, max_size=40))
-def test_the_sql_of_a_sort_key_is_pythons(amounts):
-    values = ", ".join(
-        f"({n}, {hi}::DECIMAL(38,0), {mid}::DECIMAL(38,0), {lo}::DECIMAL(38,0))"
-        for n, (hi, mid, lo) in enumerate(map(split, amounts))
-    )
-    keys = sort_key_sql("hi", "mid", "lo")
-    found = duckdb.sql(f"SELECT {keys} FROM (VALUES {values}) AS t(n, hi, mid, lo) ORDER BY n")
-    assert [row[0] for row in found.fetchall()] == [sort_key(amount) for amount in amounts]
 
 
 @SETTINGS

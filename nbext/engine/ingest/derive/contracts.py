@@ -9,9 +9,8 @@ never received, as the ids of a collection whose mints are missing, and yet no s
 from __future__ import annotations
 
 from nbext.core.addresses import ZERO_ADDRESS
-from nbext.core.uint256 import LIMB_BASE
 from nbext.engine.ingest.derive.duplicates import Conflict
-from nbext.engine.ingest.derive.rows import DECIMAL, zero_rank
+from nbext.engine.ingest.derive.rows import DECIMAL, SPELLED, zero_rank
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.query.amounts import carried
@@ -211,19 +210,17 @@ def count_unseen(stage: Stage, zero: int, now: str = "out.", which: str = "") ->
 
 def sum_supplies(stage: Stage, zero: int, balances: str = "out.balances") -> None:
     """Create ``supplies``: what left the zero address and did not come back, of contracts seen from their start."""
-    stage.run("CREATE TABLE supplies (contract INTEGER, total_supply VARCHAR)")
-    sums = stage.rows(f"""
-        SELECT contract, sum(b.hi::HUGEINT), sum(b.mid::HUGEINT), sum(b.lo::HUGEINT)
+    limbs = ", ".join(f"sum({limb})::{DECIMAL} AS {limb}" for limb in LIMBS)
+    sums = f"""(
+        SELECT contract, {limbs}
         FROM {balances} b JOIN contract_ranks r ON r.rowid = contract JOIN known k USING (chain_id, address)
         JOIN extents e USING (chain_id)
-        WHERE k.deployed_block >= e.first_block AND wallet <> {zero} GROUP BY 1""")
-    totals = [
-        (contract, hi * LIMB_BASE * LIMB_BASE + mid * LIMB_BASE + lo)
-        for contract, hi, mid, lo in sums
-    ]
+        WHERE k.deployed_block >= e.first_block AND wallet <> {zero} GROUP BY 1) AS sums"""
     # Below zero where the data misses mints: then the supply is unknown, not negative.
-    if known := [(contract, str(total)) for contract, total in totals if total >= 0]:
-        stage.connection.executemany("INSERT INTO supplies VALUES (?, ?)", known)
+    stage.run(
+        f"CREATE TABLE supplies AS SELECT contract, {SPELLED} AS total_supply "
+        f"FROM ({carried(sums, 'contract')}) WHERE hi >= 0"
+    )
 
 
 def save_wallets(stage: Stage) -> None:
