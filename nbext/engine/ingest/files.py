@@ -150,6 +150,7 @@ def _expand(text: str) -> Iterator[Path]:
         return
     # Path.glob takes no absolute pattern.
     found = sorted(glob.glob(str(path), recursive=True)) if glob.has_magic(text) else []  # noqa: PTH207
+    _check_listed(path)
     if not found:
         missing = "no file matches" if glob.has_magic(text) else "no such file"
         raise IngestError(f"{text[:200]}: {missing}.", path=text[:200])
@@ -158,17 +159,27 @@ def _expand(text: str) -> Iterator[Path]:
             yield Path(name)
 
 
-def _below(folder: Path) -> list[Path]:
-    def unreadable(error: OSError) -> None:
-        # Left out, as os.walk leaves it out, its rows would be missing from all answers.
-        raise IngestError(
-            f"{error.filename}: the folder cannot be read: {error.strerror}.", path=str(folder)
-        )
+def _check_listed(pattern: Path) -> None:
+    """Refuse a pattern that goes through a folder which cannot be read: `glob` passes over it without a word."""
+    parts = pattern.absolute().parts
+    first = next((place for place, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    for end in range(first, len(parts) + (parts[-1] == "**")):
+        for folder in glob.iglob(f"{Path(*parts[:end])}/", recursive=True):  # noqa: PTH207
+            next(os.walk(folder, onerror=_unreadable), None)
 
+
+def _unreadable(error: OSError) -> None:
+    # Left out, as os.walk leaves it out, its rows would be missing from all answers.
+    raise IngestError(
+        f"{error.filename}: the folder cannot be read: {error.strerror}.", path=str(error.filename)
+    )
+
+
+def _below(folder: Path) -> list[Path]:
     # Downloads under way, and what other programs write aside, have names that begin with a dot.
     found = [
         Path(place) / name
-        for place, _, names in sorted(os.walk(folder, onerror=unreadable))
+        for place, _, names in sorted(os.walk(folder, onerror=_unreadable))
         for name in sorted(names)
         if name.lower().endswith(SUFFIXES) and not name.startswith(".")
     ]

@@ -128,12 +128,13 @@ def raw(folder: Path) -> Path:
         )
     write(
         folder / "tokens.csv",
-        ("address", "symbol", "name", "decimals", "total_supply"),
+        ("address", "symbol", "name", "decimals", "total_supply", "deployed_block_number"),
         [
-            [coins[0], "AAA", 'A, "quoted"\nand broken', 18, 10**20],
-            [coins[1], "BBB", "", "", ""],
-            [nfts[0], "NFT", "an NFT", 0, ""],
-            ["nonsense", "X", "X", 1, 1],
+            [coins[0], "AAA", 'A, "quoted"\nand broken', 18, 10**20, 1000],
+            [coins[1], "BBB", "", "", "", 1000],
+            # What of it was minted is its supply.
+            [nfts[0], "NFT", "an NFT", 0, "", 1000],
+            ["nonsense", "X", "X", 1, 1, 1],
         ],
     )
     # Of two facts that of the later file counts, not that of the larger one.
@@ -226,6 +227,10 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
             assert both[0] == both[1]
             # A cluster takes no snapshots.
             assert bool(both[0]) == (name != "snapshot_wallets")
+        supplies = (
+            f"SELECT count(total_supply) FROM read_parquet('{made}/contracts.parquet/*.parquet')"
+        )
+        assert connection.execute(supplies).fetchone()[0] > 1
     assert {**report.tables} == {**expected.tables}
     assert (report.rows, report.new, report.bad_rows, report.gaps) == (
         expected.rows,

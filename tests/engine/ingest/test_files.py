@@ -17,6 +17,7 @@ import pytest
 
 from nbext.engine.ingest import reading
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
+from nbext.engine.ingest.files import find
 from nbext.engine.ingest.formats import recognise
 from nbext.errors import IngestError, ValidationError
 from tests import slow
@@ -824,3 +825,24 @@ def test_a_file_that_may_not_be_read_is_refused_and_the_others_are_taken(log):
             f"{paths[2]}: the file cannot be read: Permission denied"
         ]
         assert balances(folder / "data") == tokens(rows[:2]).balances
+
+
+def test_a_pattern_through_a_folder_that_may_not_be_read_is_refused_and_names_it(log):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for place in ("a/b", "a/shut", "c"):
+            (folder / place).mkdir(parents=True)
+        path = write_csv(folder / "a" / "b" / "one.csv", [log()])
+        (folder / "a" / "shut").chmod(0)
+        with no_root(folder):
+            for pattern in ("**/*.csv", "a/**", "a/*/*.csv", "*/*/one.csv"):
+                found, (error,) = find([folder / pattern])
+                says = f"{folder}/a/shut/: the folder cannot be read: Permission denied."
+                assert (found, str(error)) == ([], says), pattern
+            # What is only named, and not looked into, keeps nothing out.
+            for pattern in ("a/b/*.csv", "a/[b]/*.csv", "a/b/**"):
+                found, refused = find([folder / pattern])
+                assert ([one.path for one in found], refused) == ([path], []), pattern
+            _, (error,) = find([folder / "c" / "*.csv"])
+            assert str(error) == f"{folder}/c/*.csv: no file matches."
+        (folder / "a" / "shut").chmod(0o700)
