@@ -39,7 +39,7 @@ def test_what_was_published_is_what_is_served(tmp_path):
     assert served.folder.name == "000001-" + "ab12" * 4
     assert served.tables.read_bytes() == b"tables"
     assert served.chains == (ChainExtent(1, 5, 9, None),)
-    assert served.manifest["format"] == 6
+    assert served.manifest["format"] == storage.FORMAT
     assert served.manifest["digests"] == {"tables.duckdb": hashlib.sha256(b"tables").hexdigest()}
 
 
@@ -134,10 +134,10 @@ def point(data, folder):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"format": 7}, "has format 7, of another version of nbext; this one reads format 6. "),
+        ({"format": 6}, "has format 6, of another version of nbext; this one reads format 7. "),
         (
             {"format": "2"},
-            "has format '2', of another version of nbext; this one reads format 6. "
+            "has format '2', of another version of nbext; this one reads format 7. "
             "Use that version, or ingest the files into a new data folder.",
         ),
         ({"chains": [{"chain_id": 1}]}, "cannot be read: TypeError"),
