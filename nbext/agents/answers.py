@@ -96,14 +96,12 @@ def plain(value: Any) -> Any:
     >>> plain({"amount": 2**70, "symbol": "US\\u202eDC", "share": float("nan")})
     {'amount': '1180591620717411303424', 'symbol': 'US\\\\u202eDC', 'share': None}
     """
-    if value is None or isinstance(value, bool):
-        return value
     if isinstance(value, Mapping):
         return {visible(key, None): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     if isinstance(value, int):
         return value if abs(value) < _EXACT else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return visible(value, MAX_NOTE)
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return None if value is None or isinstance(value, float) else visible(value, MAX_NOTE)

@@ -48,7 +48,6 @@ class AgentServer:
         self._folder, self.settings = folder, Settings()
         self._client: Client | None = None
         self._connecting = threading.Lock()
-        self._about: dict[str, Any] = {}
 
     @property
     def client(self) -> Client:
@@ -59,9 +58,8 @@ class AgentServer:
                 from nbext.connect import connect
 
                 url = self.settings["base_url"]
-                asks = url and not os.environ.get(keys.KEY_VARIABLE)
                 # Nobody is at a keyboard to type it.
-                key = keys.from_keyring(url) if asks else None
+                key = os.environ.get(keys.KEY_VARIABLE) or (url and keys.from_keyring(url))
                 client = connect(url, key, settings=self.settings)
                 # Asked at once: whose service it is decides how its answers are read, and what may be asked.
                 _ = client.is_ours
@@ -75,7 +73,7 @@ class AgentServer:
             found = self._tools[one_of(name, self._tools, "/tool")].answer(
                 self.client, self._folder, given
             )
-            found.data |= self._data(self.client)
+            found.data["data"] = _data_of(self.client)
         except NbextError as error:
             found = error_answer(error, given)
         except Exception:  # noqa: BLE001  the outermost handler: the reason is in the server's log, which no model reads
@@ -88,14 +86,6 @@ class AgentServer:
         except (NbextError, OSError, ValueError) as error:
             found.notes.append(f"This question is not in the history: {error}")
         return found
-
-    def _data(self, client: Client) -> dict[str, Any]:
-        """Return whose data was asked: an answer from a made-up sample must not pass for one of a chain."""
-        if not client.is_ours:
-            return {"data": visible(client.base_url)}
-        if client.data != self._about.get("fingerprint"):
-            self._about = client.about()["data"]
-        return {"data": data_in_words(self._about)}
 
     async def serve(self) -> None:
         """Answer requests until stdin ends."""
@@ -145,6 +135,11 @@ class AgentServer:
             structured_content=content,
             is_error="error" in found.data,
         )
+
+
+def _data_of(client: Client) -> str:
+    """Return whose data was asked: an answer from a made-up sample must not pass for one of a chain."""
+    return data_in_words(client.about()["data"]) if client.is_ours else visible(client.base_url)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

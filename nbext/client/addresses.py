@@ -89,6 +89,13 @@ class AddressColumn:
         good[good] = valid
         return packed[valid], good, _lengths(rows) == 0
 
+    def all(self, source: str, *, blanks: bool) -> Bytes:
+        """Return the 20 bytes of each address; NotAddresses where a row has none, unless it is blank and may be."""
+        packed, good, blank = self.packed()
+        if wrong := np.flatnonzero(~(good | blank & blanks)).tolist():
+            raise NotAddresses(self._faults(wrong, source))
+        return packed
+
     def fault(self, row: int) -> str:
         """Return what is wrong with a row that has no address."""
         text = str(self.texts[row].as_py() or "").strip(_AROUND)
@@ -98,7 +105,7 @@ class AddressColumn:
             return error.errors[0]["detail"] if text else "blank"
         raise AssertionError(f"{text} is an address")
 
-    def faults(self, rows: Sequence[int], source: str) -> str:
+    def _faults(self, rows: Sequence[int], source: str) -> str:
         """Return a message that names the first rows that have a fault."""
         lines = [f"  {self.place(row)}: {self.fault(row)}" for row in rows[:_MOST_FAULTS]]
         lines += [f"  and {len(rows) - _MOST_FAULTS:,} more"] if len(rows) > _MOST_FAULTS else []

@@ -96,10 +96,7 @@ class Wallets:
     def _read(self) -> None:
         if self._id:
             return
-        column = AddressColumn.of(self._value)
-        packed, good, blank = column.packed()
-        if wrong := np.flatnonzero(~good & ~blank).tolist():
-            raise NotAddresses(column.faults(wrong, self.source))
+        packed = AddressColumn.of(self._value).all(self.source, blanks=True)
         addresses = np.sort(packed.view(f"S{WIDTH}").ravel())
         self._packed = addresses[
             np.append(True, addresses[1:] != addresses[:-1])[: len(addresses)]

@@ -84,7 +84,7 @@ def write_whole(target: Path, text: str, *, mode: int = ORDINARY) -> None:
 def whole_folder(target: Path) -> Iterator[Path]:
     """Lend a new folder to fill; at the end it becomes the target in one step, or nothing is left.
 
-    Where another process made the target meanwhile, that one stays: both were made of the same.
+    OSError: the target exists at the end.
     """
     building = _aside(target)
     building.mkdir()
@@ -92,11 +92,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
         yield building
         for path in (*building.rglob("*"), building):
             sync(path)
-        try:
-            building.rename(target)
-        except OSError:
-            if not target.is_dir():
-                raise
+        building.rename(target)
         sync(target.parent)
     finally:
         shutil.rmtree(building, ignore_errors=True)
@@ -111,9 +107,14 @@ def made_folder(target: Path, of: str, fill: Callable[[Path], None]) -> None:
         return
     if target.is_dir():
         shutil.rmtree(target)
-    with whole_folder(target) as building:
-        fill(building)
-        (building / _SEAL).write_text(_seal(building, of), "ascii")
+    try:
+        with whole_folder(target) as building:
+            fill(building)
+            (building / _SEAL).write_text(_seal(building, of), "ascii")
+    except OSError:
+        # Another process may have made it meanwhile, of the same.
+        if not is_intact(target, of):
+            raise
 
 
 def is_intact(folder: Path, of: str) -> bool:

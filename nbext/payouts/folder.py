@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -94,7 +95,7 @@ def write_files(
         CLAIMS: [claims.csv()],
         "left_out.csv": [
             "address,reason\n",
-            *(f"{who},{why}\n" for who, why in sorted(left_out.items())),
+            *(f"{who},{why}\n" for who, why in left_out.items()),
         ],
         "tree.json": _standard_json(claims),
         "indexed.json": _indexed_json(claims),
@@ -109,12 +110,10 @@ def write_files(
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return what ``manifest.json`` says; StorageError where it is not that of a payout."""
-    try:
+    with suppress(strict_json.NotJson, KeyError, TypeError):
         found = strict_json.parse(_read(folder / MANIFEST))
         if found["format"] == FORMAT:
             return dict(found)
-    except (strict_json.NotJson, KeyError, TypeError):
-        pass
     raise StorageError(f"{visible(folder / MANIFEST)} is not the manifest of a payout.")
 
 
@@ -176,8 +175,7 @@ def _indexed_json(claims: Claims) -> Iterator[str]:
     yield f'{{"merkleRoot":"{tree.root}","tokenTotal":"{total:#x}","claims":{{'
     rows = zip(claims.amounts.items(), _proofs(tree), strict=True)
     for at, ((who, amount), proof) in enumerate(rows):
-        before = "," * (at > 0)
-        yield f'{before}"{who}":{{"index":{at},"amount":"{amount:#x}","proof":{proof}]}}'
+        yield f'{"," * (at > 0)}"{who}":{{"index":{at},"amount":"{amount:#x}","proof":{proof}]}}'
     yield "}}"
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nbext.client import frames
 from nbext.client.addresses import AddressColumn, NotAddresses, texts_of
 from nbext.connect import connect
@@ -23,7 +25,6 @@ from nbext.core.strict_json import to_json
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import quoted, shown, visible
 from nbext.errors import DiskFull, StorageError, ValidationError
-from nbext.payouts.amounts import shares
 from nbext.payouts.folder import CLAIMS, FORMAT, MANIFEST, Claims, read_manifest, write_files
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def payout(
     reasons = dict.fromkeys(contracts, "contract") | dict.fromkeys(BURN_ADDRESSES, "burn")
     able = {one: weight for one, weight in weights.items() if one not in reasons}
     claims = Claims(shares(able, **raw))
-    reasons |= dict.fromkeys(able.keys() - claims.amounts, "at_least")
+    left_out = {one: reasons.get(one, "at_least") for one in weights if one not in claims.amounts}
     manifest = {
         "format": FORMAT,
         **source,
@@ -124,14 +125,66 @@ def payout(
     }
     try:
         with whole_folder(folder) as building:
-            left_out = {one: reasons[one] for one in weights if one in reasons}
             write_files(building, claims, manifest, left_out)
     except OSError as error:
         message = f"{visible(folder)} cannot be written: {error.strerror}."
         raise DiskFull.where(error, message) from None
-    if read_manifest(folder)["root"] != manifest["root"]:
-        raise StorageError(f"{visible(folder)} was written by another payout at the same time.")
     return _table(claims, folder, manifest)
+
+
+def shares(
+    weights: Mapping[str, int],
+    total: int,
+    cap: int | None = None,
+    floor: int = 0,
+    at_least: int = 0,
+) -> dict[str, int]:
+    """Return the amount of each wallet: in proportion, but for those at the cap or at the floor.
+
+    Wallets whose share, before any cap and floor, is less than ``at_least`` are left out. Units that are left over go
+    to those of whom most of a unit was cut off; of equals to the first.
+
+    Raises
+    ------
+    ValidationError
+        The total cannot be divided so, or someone would get nothing.
+    """
+    least = at_least * sum(weights.values())
+    weights = {one: part for one, part in weights.items() if part * total >= least}
+    most, count = total if cap is None else cap, len(weights)
+    detail = f"{count:,} wallets with {floor:,} to {most:,} each do not get {total:,} together."
+    impossible = ValidationError.of("/total", "range", detail)
+    if not count or floor > most or floor * count > total:
+        raise impossible
+    # Of Python's integers: exact, however large.
+    given, amounts = np.array(list(weights.values()), object), np.full(count, floor, object)
+    left, free = total, np.arange(count)
+    while True:
+        rest = given[free]
+        whole = int(rest.sum()) or 1
+        parts = rest * left
+        over, under = parts - most * whole, floor * whole - parts
+        high, low = over > 0, under > 0
+        if not (high.any() or low.any()):
+            break
+        # Who is above the cap by more than others lack to the floor stays above it, whatever those are given.
+        is_over = over[high].sum() >= under[low].sum()
+        bound, amount = (high, most) if is_over else (low, floor)
+        amounts[free[bound]] = amount
+        left -= amount * int(bound.sum())
+        free = free[~bound]
+    if left and not rest.any():
+        raise impossible
+    amounts[free] = parts // whole
+    remainders = (parts % whole).tolist()
+    # Sorting is stable: of equal remainders the first ones come first.
+    ranked = sorted(range(len(free)), key=remainders.__getitem__, reverse=True)
+    amounts[free[ranked[: total - amounts.sum()]]] += 1
+    if empty := count - np.count_nonzero(amounts):
+        detail = f"{empty:,} of {count:,} wallets would get less than one smallest unit, which is nothing."
+        detail += " Leave them out with at_least, or give a floor."
+        raise ValidationError.of("/rows", "range", detail)
+    return dict(zip(weights, amounts.tolist(), strict=True))
 
 
 def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) -> str:
@@ -159,10 +212,12 @@ def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) 
         # The client would read a file whose name a stranger wrote into the request.
         if request is None or b'"@' in to_json(request):
             raise StorageError(f"{visible(folder)} has no request that can be asked again.")
-        again = _ask(client, **request)
-        if at and _moment(again)["as_of"] != at:
-            filters = {"asOf": at["block"], **request["filters"]}
-            again = _ask(client, **{**request, "filters": filters})
+        # And nothing else, such as a file to write.
+        request = {name: request[name] for name in ("filters", "operator", "limit")}
+        again = client.execute_segment(**request)
+        if at and Provenance.of(again).as_of != at:
+            request["filters"] = {"asOf": at["block"], **request["filters"]}
+            again = client.execute_segment(**request)
         with TemporaryDirectory() as scratch:
             other = Path(scratch) / "payout"
             payout(again, **terms, to=other, client=client)
@@ -175,7 +230,7 @@ def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) 
     free: tuple[str, ...] = ("notes", "request", "id", "data") if is_other else ("notes",)
     moved = " The data has changed since, and was asked as of then"
     if None in (said.get("block_hash"), fresh["block_hash"]):
-        free += ("block_hash",) * is_other
+        free += ("block_hash", "as_of") * is_other
         moved += ", by the number of the block: no answer has its hash"
     elif said["block_hash"] != fresh["block_hash"]:
         moved += ": that block has another hash now, as the chain was reorganised"
@@ -200,40 +255,37 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _ask(client: Client, filters: Any, operator: Any, limit: Any) -> pd.DataFrame:
-    return client.execute_segment(filters, operator, limit=limit)
-
-
 def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, Any], list[str]]:
     """Return which request gives the rows, and notes; ValidationError where they are not all that it gives now."""
     about = Provenance.of(rows)
-    moment = _moment(rows)
     notes = ["The rows are not of a segment: `nbext payout verify` has no request to ask again."]
     request: dict[str, Any] | None = None
     if about.filters and about.operation in ("execute_segment", "export"):
-        limit = about.limit or "all"
-        request = {"filters": about.filters, "operator": about.operator or "AND", "limit": limit}
+        request = {
+            "filters": about.filters,
+            "operator": about.operator or "AND",
+            "limit": about.limit or "all",
+        }
         if client.is_ours:
             # With what symbols and the end of the data stand for: addresses, amounts and blocks.
             said = client.explain(**request)["canonical"]
             request = {name: said[name] for name in request}
-        again = _ask(client, **request)
-        about, moment = Provenance.of(again), _moment(again)
+        again = client.execute_segment(**request)
+        about = Provenance.of(again)
         notes, cut = about.notes(), about.cut("")
         if cut and "orderBy" not in request["filters"]:
             raise _refused("/rows", f"{cut}. A payout needs them all, or those of a --top N.")
         if cut:
             notes.append(f"{cut}, the first by {request['filters']['orderBy']}")
         # A column that was computed here cannot be asked for.
-        computed = rule in rows and rule not in again
-        same = "equal" if computed else rule
-        if _weighted(rows, same) != _weighted(again, same):
-            detail = (
+        asked = "equal" if rule in rows and rule not in again else rule
+        if _weighted(rows, asked) != _weighted(again, asked):
+            raise _refused(
+                "/rows",
                 f"These {len(rows):,} rows are not the {len(again):,} that their segment returns now. Run it again; "
-                'to pay a part of its wallets, make a segment of them: {"wallet": {"in": {{rows}}}}.'
+                'to pay a part of its wallets, make a segment of them: {"wallet": {"in": {{rows}}}}.',
             )
-            raise _refused("/rows", detail)
-        if computed:
+        if asked != rule:
             notes.append(
                 f"The service has no {quoted(rule)}: `nbext payout verify` cannot check amounts."
             )
@@ -241,23 +293,19 @@ def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, An
         "request": request,
         "id": about.segment_id,
         "chain": about.chain or client.settings["chain"],
-        **moment,
+        "as_of": about.as_of,
+        "block_hash": (about.as_of or {}).get("hash"),
         "data": client.data if request else None,
     }, notes
-
-
-def _moment(rows: pd.DataFrame) -> dict[str, Any]:
-    """Return the block of an answer and, apart, its hash: None where the service does not know it."""
-    at = dict(Provenance.of(rows).as_of or {})
-    of_block = at.pop("hash", None)
-    return {"as_of": at or None, "block_hash": of_block}
 
 
 def _token(client: Client, chain: str, of: str) -> dict[str, Any]:
     (found,) = client.tokens(chain, of, strict=True).to_dict("records")
     if not is_whole(found["decimals"]):
-        detail = f"The decimals of {quoted(of)} are not known. Leave it out, for amounts in smallest units."
-        raise _refused("/of", detail)
+        raise _refused(
+            "/of",
+            f"The decimals of {quoted(of)} are not known. Leave it out, for amounts in smallest units.",
+        )
     return {"address": found["address"], "decimals": int(found["decimals"])}
 
 
@@ -282,7 +330,7 @@ def _contracts(
     if not client.is_ours:
         return [], "The service does not say which wallets are contracts: they are paid, too."
     filters = {"wallet": {"in": wallets, "contract": True}, "exclude": [], "chain": chain}
-    found = _ask(client, filters, "AND", "all")["address"].tolist()
+    found = client.execute_segment(filters, limit="all")["address"].tolist()
     done = "paid" if paid else "left out"
     return [] if paid else found, (
         f"{len(found):,} known contracts are {done}{': ' * bool(found)}{', '.join(found[:_MOST])}. "
@@ -293,20 +341,19 @@ def _contracts(
 def _weighted(rows: pd.DataFrame, rule: str) -> dict[str, int]:
     """Return the weight of each wallet, by address; ValidationError where that is not clear."""
     try:
-        column = AddressColumn.of(rows)
-        packed, good, _ = column.packed()
+        addresses = texts_of(AddressColumn.of(rows).all("rows", blanks=False).tobytes())
     except NotAddresses as error:
         raise _refused("/rows", str(error)) from None
-    if wrong := (~good).nonzero()[0].tolist():
-        raise _refused("/rows", column.faults(wrong, "rows"))
-    values = [1] * len(good) if rule == "equal" else list(rows[_column(rows, rule)])
+    values = [1] * len(addresses) if rule == "equal" else list(rows[_column(rows, rule)])
     weights = dict[str, int]()
-    for address, value in zip(texts_of(packed.tobytes()), values, strict=True):
+    for address, value in zip(addresses, values, strict=True):
         # What is no integer has other texts than digits; sums of balances may be larger than one balance.
         weight = _WHOLE.fullmatch(str(value))
         if weight is None:
-            detail = f"{address} has {visible(repr(value), 80)}. A weight is a whole number from 0, and no float."
-            raise _refused("/rule", detail)
+            raise _refused(
+                "/rule",
+                f"{address} has {visible(repr(value), 80)}. A weight is a whole number from 0, and no float.",
+            )
         if address in weights:
             raise _refused("/rows", f"{address} is there twice. Add up its rows: it has one claim.")
         weights[address] = int(weight[0])

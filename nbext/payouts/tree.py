@@ -35,6 +35,8 @@ class MerkleTree:
 
     Attributes
     ----------
+    root
+        The text of the hash of all leaves.
     nodes
         The hashes: the root, then each level from the right; the children of node i are 2i + 1 and 2i + 2.
     places
@@ -55,11 +57,7 @@ class MerkleTree:
             pairs = np.sort(_comparable(self.nodes[2 * start + 1 : 2 * end + 1]).reshape(-1, 2))
             self.nodes[start:end] = keccak(pairs.view(np.uint8))
             end = start
-
-    @property
-    def root(self) -> str:
-        """The hash of all leaves."""
-        return self._text(0)
+        self.root = self._text(0)
 
     def beside(self, places: Any) -> Any:
         """Return a row for each place: what it is hashed with on its way to the root, from the bottom, then zeros."""

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from nbext.payouts.amounts import shares
 from nbext.payouts.folder import Claims, write_files
+from nbext.payouts.payout import shares
 from tests.benchmarks.measure import apart, median
 from tests.benchmarks.table import Row
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from nbext.core.atomic_files import (
     ORDINARY,
     PART,
     files_in,
+    is_intact,
+    made_folder,
     secret_file,
     whole_file,
     whole_folder,
@@ -95,13 +98,33 @@ def test_a_folder_that_fails_leaves_nothing(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_of_two_processes_that_make_a_folder_the_first_one_wins(tmp_path):
+def test_of_two_that_make_a_folder_the_first_one_stays_and_the_other_is_told(tmp_path):
     target = tmp_path / "tables"
-    with whole_folder(target) as building:
-        (building / "a").write_text("ours")
-        with whole_folder(target) as other:
-            (other / "a").write_text("theirs")
+    ours = whole_folder(target)
+    (ours.__enter__() / "a").write_text("ours")
+    with whole_folder(target) as other:
+        (other / "a").write_text("theirs")
+    with pytest.raises(OSError, match=re.escape(str(target))):
+        ours.__exit__(None, None, None)
     assert (names(tmp_path), (target / "a").read_text()) == (["tables"], "theirs")
+
+
+def test_of_two_processes_that_make_a_folder_of_the_same_either_does(tmp_path):
+    target = tmp_path / "tables"
+
+    def fill(building: Path) -> None:
+        (building / "a").write_text("1")
+
+    def late(building: Path) -> None:
+        made_folder(target, "same", fill)
+        fill(building)
+
+    made_folder(target, "same", late)
+    assert is_intact(target, "same")
+    # Of anything else it is not the folder that was to be made.
+    with pytest.raises(OSError, match=re.escape(str(target))):
+        made_folder(target, "other", late)
+    assert (names(tmp_path), is_intact(target, "same")) == (["tables"], True)
 
 
 def test_what_is_written_aside_is_hidden_and_named_as_a_part(tmp_path):

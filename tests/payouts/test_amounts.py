@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nbext.errors import ValidationError
-from nbext.payouts.amounts import shares
+from nbext.payouts.payout import shares
 
 WEIGHTS = st.lists(
     st.one_of(st.integers(1, 9), st.integers(1, 2**256 - 1), st.just(7)), min_size=1, max_size=12

@@ -428,17 +428,11 @@ def test_a_payout_names_the_hash_of_its_block_by_which_a_reorganisation_is_found
         with each:
             if name == "made":
                 rows = each.execute_segment({"token": {"token": THREE}}, limit="all")
-                assert rows.attrs["nbext"]["as_of"] == {
-                    "block": 102,
-                    "timestamp": "1970-01-01T00:01:42Z",
-                    "hash": of_block,
-                }
+                at = {"block": 102, "timestamp": "1970-01-01T00:01:42Z", "hash": of_block}
+                assert rows.attrs["nbext"]["as_of"] == at
                 nbext.payout(rows, 7, to=tmp_path / "drop", client=each)
                 manifest, before = said(tmp_path / "drop"), of_block
-                assert (manifest["as_of"], manifest["block_hash"]) == (
-                    {"block": 102, "timestamp": "1970-01-01T00:01:42Z"},
-                    of_block,
-                )
+                assert (manifest["as_of"], manifest["block_hash"]) == (at, of_block)
             try:
                 found[name] = verify_payout(tmp_path / "drop", each)
             except StorageError as error:
@@ -449,8 +443,9 @@ def test_a_payout_names_the_hash_of_its_block_by_which_a_reorganisation_is_found
     assert found == {
         "made": f"{tmp_path}/drop: 1 claims, their sum and their root are what the request gives.",
         "grown": f"{same}{moved}.",
-        "reorganised": f"{tmp_path}/drop has 1 differences from what its request gives.{moved}: that block has "
-        "another hash now, as the chain was reorganised.\n  manifest.json: block_hash is "
+        "reorganised": f"{tmp_path}/drop has 2 differences from what its request gives.{moved}: that block has "
+        "another hash now, as the chain was reorganised.\n  manifest.json: as_of is an object, the request gives an "
+        "object\n  manifest.json: block_hash is "
         f"'{before}', the request gives '{'0x102c'.ljust(66, 'a')}'",
         "unknown": f"{same}{moved}, by the number of the block: no answer has its hash.",
     }
@@ -479,10 +474,10 @@ def test_a_link_to_a_device_is_not_read(folder, client):
 
 def test_a_manifest_cannot_have_files_written(folder, client, tmp_path):
     manifest = said(folder)
-    for part in ("request", "terms"):
+    for part, why in (("request", "manifest.json: request is an object"), ("terms", "is damaged")):
         changes = {**manifest[part], "to": str(tmp_path / "stolen.csv"), "overwrite": True}
         (folder / "manifest.json").write_text(json.dumps({**manifest, part: changes}))
-        with pytest.raises(StorageError, match="is damaged"):
+        with pytest.raises(StorageError, match=why):
             verify_payout(folder, client)
     assert not (tmp_path / "stolen.csv").exists()
 
