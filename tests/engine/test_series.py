@@ -11,6 +11,7 @@ from nbext.engine.open import open_dataset
 from nbext.engine.query import bitmaps as bits
 from nbext.engine.query.bitmaps import Series, series_of
 from nbext.language import language
+from tests import slow
 from tests.engine import forms
 from tests.engine.cluster import cluster
 
@@ -77,7 +78,8 @@ def check(name, dataset, blocks):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in NAMES if name not in ONE_BY_ONE] + ["transfer_in"]
+    "name",
+    slow.but_the_first(["transfer_in", *(name for name in NAMES if name not in ONE_BY_ONE)], 7),
 )
 @settings(max_examples=3, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(data=st.data(), searched=st.booleans())

@@ -13,6 +13,7 @@ from nbext.errors import NodeError, QueryCancelled
 from nbext.node.contracts import CONSECUTIVE_TRANSFER
 from nbext.node.coverage import _Part, uncovered, union
 from nbext.node.limits import RangeSize
+from tests import slow
 from tests.node.conftest import blocks_in, expected_rows, read_all, rows_in, told
 from tests.node.faults import COIN, ITEMS, KEY, ZERO, Chain, FaultNode, word
 from tests.node.refusals import FINAL, PASSING, RANGES
@@ -54,7 +55,7 @@ def _short_pauses(monkeypatch):
     monkeypatch.setattr("nbext.node.rpc.FIRST_PAUSE", 0.01)
 
 
-@pytest.mark.parametrize("refused", RANGES, ids=lambda one: one.who)
+@pytest.mark.parametrize("refused", slow.but_the_first(RANGES, 8), ids=lambda one: one.who)
 def test_all_rows_come_through_a_limit_whatever_its_words(reader_of, refused):
     with FaultNode(SMALL, refuse=above(refused, 30)) as server:
         reader = reader_of(server)

@@ -21,6 +21,7 @@ import pytest
 
 from nbext import Client
 from nbext.errors import AmbiguousAnswer, ApiError, NbextError, NotFound, ProtocolError
+from tests import slow
 from tests.client.conftest import KEY
 from tests.client.faultserver import FaultServer, Request, reply
 
@@ -1170,7 +1171,9 @@ BODIES = [
 
 @pytest.mark.parametrize(("export", "path", "kind", "body"), BODIES, ids=["CSV", "NDJSON"])
 @pytest.mark.parametrize("stated", ["description", "header", "nothing"])
-@pytest.mark.parametrize("to", [None, "rows.csv", "rows.json", "rows.parquet"])
+@pytest.mark.parametrize(
+    "to", slow.but_the_first([None, "rows.parquet", "rows.csv", "rows.json"], 2)
+)
 def test_a_body_without_length_is_checked_against_every_count(
     server, client, tmp_path, export, path, kind, body, stated, to
 ):

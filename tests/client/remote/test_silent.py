@@ -285,7 +285,7 @@ def outcome(server: FaultServer, remote: dict[str, Any], answer: Style, call: An
     "call",
     [
         lambda client: client.export_json("abc"),
-        lambda client: client.search_nfts("ape", limit=100),
+        pytest.param(lambda client: client.search_nfts("ape", limit=100), marks=pytest.mark.slow),
     ],
     ids=["export", "search"],
 )
@@ -314,6 +314,7 @@ def in_body(style: Style) -> Style:
     return answer
 
 
+@pytest.mark.slow
 def test_what_headers_say_holds_for_rows_of_every_format_and_wherever_they_go(server, tmp_path):
     sink = io.BytesIO()
     table = pa.table({"address": [row["address"] for row in FIRST], "n": list(range(10))})

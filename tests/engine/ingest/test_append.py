@@ -421,6 +421,7 @@ def test_compaction_changes_neither_the_fingerprint_nor_an_answer(grown, capsys)
     )
 
 
+@pytest.mark.slow
 def test_a_delta_that_outgrows_its_base_is_compacted_once_its_rows_are_served(grown, log, tmp_path):
     data, _ = grown
     large.grow(data)
@@ -497,7 +498,7 @@ def test_rows_that_change_the_past_of_a_contract_are_added_and_all_others_stay_a
     assert list(storage.damage_of(data)) == []
 
 
-@pytest.mark.parametrize("first", ["its contract", "its block"])
+@pytest.mark.parametrize("first", slow.but_the_first(["its contract", "its block"]))
 def test_a_row_of_the_base_that_is_there_in_another_form_for_two_reasons_is_counted_once(
     tmp_path, added, log, first
 ):

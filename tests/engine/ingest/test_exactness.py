@@ -222,7 +222,14 @@ def test_a_supply_below_zero_is_unknown(data, tmp_path, log, contracts_file):
         assert tables.contract(wallet(1000))["total_supply"] is None
 
 
-@pytest.mark.parametrize("wide", [(2**29, 1), (2**62, 1), (1, 2**33), (1, 2**62)])
+@pytest.mark.parametrize(
+    "wide",
+    [
+        (2**29, 1),
+        (1, 2**33),
+        *(pytest.param(wide, marks=pytest.mark.slow) for wide in ((2**62, 1), (1, 2**62))),
+    ],
+)
 def test_blocks_and_log_indexes_of_any_size_keep_the_order_of_an_nft(tmp_path, wide):
     """Its last owner is that of the last block, and there that of the last log."""
     block, index = wide

@@ -296,7 +296,13 @@ def test_a_row_of_two_files_stays_until_both_are_removed(data, tmp_path, halves,
 
 
 @pytest.mark.parametrize("gone", slow.but_the_first(["etherscan.csv", "etl.csv"]))
-@pytest.mark.parametrize("order", [("etherscan.csv", "etl.csv"), ("etl.csv", "etherscan.csv")])
+@pytest.mark.parametrize(
+    "order",
+    [
+        ("etherscan.csv", "etl.csv"),
+        pytest.param(("etl.csv", "etherscan.csv"), marks=pytest.mark.slow),
+    ],
+)
 def test_a_transfer_that_two_exporters_tell_stays_when_one_is_removed(
     data, tmp_path, log, gone, order
 ):
@@ -583,7 +589,7 @@ def test_a_file_that_is_given_again_for_another_chain_is_another_source(data, ha
         assert tables.rows(counted) == [(8453, 2)]
 
 
-@pytest.mark.parametrize("named", ["b.csv", "--all"])
+@pytest.mark.parametrize("named", slow.but_the_first(["b.csv", "--all"]))
 def test_a_folder_without_its_last_file_is_as_before_its_first(data, halves, named, capsys):
     (a, b), _ = halves
     command = ["remove", "--data", str(data), "--quiet"]

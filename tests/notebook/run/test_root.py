@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbext.connect
@@ -20,6 +20,7 @@ TABLES = st.recursive(
 ).filter(lambda value: isinstance(value, dict))
 
 
+@settings(max_examples=30)
 @given(TABLES)
 def test_a_table_is_the_same_after_it_was_read_as_entries(table):
     assert table_of(entries_of(table)) == table

@@ -21,6 +21,7 @@ from nbext.service.accounts.keys import KeyRing
 from nbext.service.accounts.signups import SignUps
 from nbext.service.container import REGISTRY_FILE
 from nbext.settings import service_folder
+from tests import slow
 from tests.service.conftest import Running
 
 
@@ -441,7 +442,7 @@ def test_a_backup_that_fails_leaves_nothing(folder, capsys, tmp_path):
     assert list(target.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize("ends", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("ends", slow.but_the_first([signal.SIGKILL, signal.SIGTERM]))
 def test_a_backup_that_is_killed_leaves_nothing_that_the_next_one_does_not_take_away(
     folder, capsys, tmp_path, ends
 ):
