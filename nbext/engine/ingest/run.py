@@ -427,8 +427,7 @@ def _take(
     appending, why = append.is_possible(previous) and not job.compacting, None
     spared = True
     while True:
-        # What is replaced must come back whole: without one of its files the data would lack what that file has.
-        if (job.covered or job.replace_from is not None) and refused:
+        if job.needs_every_file and refused:
             raise refused[0]
         report = Report(
             refused=list(refused), generation=previous.folder.name if previous else None

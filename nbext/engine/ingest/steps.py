@@ -60,6 +60,11 @@ class IngestJob:
     # Held while what was built takes its place.
     switching: Callable[[], AbstractContextManager[None]] = nullcontext
 
+    @property
+    def needs_every_file(self) -> bool:
+        """Whether the data would lack what a file has that is refused, and nobody would know."""
+        return bool(self.covered) or self.replace_from is not None
+
     def advance(self, step: str, done: float) -> None:
         """Tell who wants to know how much of a step is done."""
         if self.progress:
@@ -221,7 +226,7 @@ def _open(run: IngestRun, fresh: dict[Source, int | None]) -> None:
                 run.opened.append(table)
         except Refused as without:
             # What the file gave before must stay, then, and what it was to replace too.
-            if replaced or run.job.replace_from is not None:
+            if replaced or run.job.needs_every_file:
                 raise
             # Nothing of the file is in the stage yet: the run can go on.
             run.report.refused.append(without.error)

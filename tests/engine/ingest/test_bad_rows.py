@@ -131,6 +131,19 @@ DAMAGED = [
 ]
 
 
+def test_a_file_that_cannot_be_opened_refuses_a_run_that_says_what_the_data_has_every_transfer_of(
+    data, tmp_path, log
+):
+    """A fetch: what is told to be complete would have a hole that nobody knows of."""
+    whole = write_parquet(tmp_path / "a.parquet", [log(0, 1, 5)])
+    broken = tmp_path / "b.parquet"
+    broken.write_bytes(whole.read_bytes()[:-9])
+    with pytest.raises(IngestError, match=r"b\.parquet"):
+        take(data, whole, broken, covered={wallet(1000): [(0, 100)]})
+    assert storage.current_generation(data) is None
+    assert [str(one) for one in take(data, whole, broken).refused] != []
+
+
 def test_files_that_cannot_be_read_are_named_and_leave_nothing(data, tmp_path, good, log):
     for name, make, _ in DAMAGED:
         make(tmp_path / name, log)
