@@ -99,10 +99,13 @@ class AddressColumn:
     def fault(self, row: int) -> str:
         """Return what is wrong with a row that has no address."""
         text = str(self.texts[row].as_py() or "").strip(_AROUND)
+        bare = re.sub(_BESIDE, "", text).strip(_AROUND)
+        if not bare:
+            return "a comment" if text else "blank"
         try:
-            address_of(text)
+            address_of(bare)
         except ValidationError as error:
-            return error.errors[0]["detail"] if text else "blank"
+            return error.errors[0]["detail"]
         raise AssertionError(f"{text} is an address")
 
     def _faults(self, rows: Sequence[int], source: str) -> str:

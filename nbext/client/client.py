@@ -493,8 +493,6 @@ class Client:
         filters: Mapping[str, Any],
         operator: str = "AND",
         since: str | int = "30d",
-        *,
-        progress: Reporter | None = None,
     ) -> pd.DataFrame:
         """Return the wallets that match a segment now or did at a time, from our own service.
 
@@ -505,7 +503,7 @@ class Client:
         ------
         POST /changes, then GET /v1/segment/{id}, and its export
         """
-        run = SegmentRun(self._service, "execute_deadline", "json", progress)
+        run = SegmentRun(self._service, "execute_deadline", "json", None)
         body = {**self._query(filters, operator), "since": since}
         return run.execute(body, target=op.CHANGES)
 

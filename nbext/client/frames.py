@@ -99,9 +99,9 @@ def inferred(present: Sequence[Any]) -> str:
         return "string"
     if all(isinstance(v, bool) for v in present):
         return "boolean"
-    if all(_is_int(v) for v in present):
+    if all(is_whole(v) for v in present):
         return "whole"
-    if all(_is_int(v) or isinstance(v, Decimal) for v in present):
+    if all(is_whole(v) or isinstance(v, Decimal) for v in present):
         return "number" if all(_exact_as_float(v) for v in present) else "string"
     return "object"
 
@@ -170,7 +170,7 @@ def exact_array() -> Any:
 
         def _cmp_method(self, other: Any, op: Any) -> Any:
             # Arrow takes integers of 64 bits alone for a number.
-            return super()._cmp_method(Decimal(other) if _is_int(other) else other, op)
+            return super()._cmp_method(Decimal(int(other)) if is_whole(other) else other, op)
 
         def _arith_method(self, other: Any, op: Any) -> Any:
             many = hasattr(other, "__len__") and not isinstance(other, str)
@@ -186,7 +186,7 @@ def exact_array() -> Any:
             return _whole_or_float(list(accumulate(_exactly(self), steps[name])))
 
         def isin(self, values: Any) -> Any:
-            return super().isin([Decimal(one) if _is_int(one) else one for one in values])
+            return super().isin([Decimal(int(one)) if is_whole(one) else one for one in values])
 
         def astype(self, dtype: Any, copy: bool = True) -> Any:
             try:
@@ -224,7 +224,7 @@ def _computed(op: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
 
 def _whole_or_float(values: list[Any]) -> Any:
     present = [one for one in values if one is not None]
-    if not all(map(_is_int, present)):
+    if not all(map(is_whole, present)):
         return typed_column(values, "float64")
     # Of more digits than Arrow's decimals have, they stay Python's.
     return typed_column(values, "uint256" if sum(map(abs, present)) < 10**76 else "object")
@@ -244,15 +244,15 @@ def exact_part(texts: pa.Array) -> pa.Array:
     return texts.cast(pa.decimal128(38, 0) if longest <= 38 else pa.decimal256(76, 0))
 
 
-def exact_whole(parts: Sequence[pa.Array], text: Any = None) -> pa.ChunkedArray:
-    """Return such parts as one column: of the narrowest decimals that hold its sum, too, or as ``text``, or string."""
+def exact_whole(parts: Sequence[pa.Array]) -> pa.ChunkedArray:
+    """Return such parts as one column: of the narrowest decimals that hold its sum, too, or as text."""
     import pyarrow as pa
 
     digits = None
     if all(pa.types.is_decimal(part.type) for part in parts):
         # Part by part: the wide numbers of all of a million rows at once would take as much as the table.
         digits = digits_of_column(sum(map(size_of, parts)))
-    kind = {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: text or pa.string()}[digits]
+    kind = {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}[digits]
     return pa.chunked_array([part.cast(kind) for part in parts], kind)
 
 
@@ -282,14 +282,10 @@ def wide_values(records: Sequence[Record], table: pd.DataFrame) -> list[str]:
     return wide_columns(whole, table.dtypes)
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _digits(value: Any) -> bool:
     """Say whether a value is a whole number, or the digits of one."""
     if not isinstance(value, str):
-        return _is_int(value)
+        return is_whole(value)
     bare = value.removeprefix("-")
     # 007 is a name and no number: as one it would come back as 7.
     return (
@@ -323,12 +319,12 @@ def text_or_json(value: Any) -> str | None:
 
 _FITS: dict[str, Any] = {
     "string": lambda value: isinstance(value, str),
-    "integer": _is_int,
+    "integer": is_whole,
     "uint256": _digits,
     "number": lambda value: (
-        (_is_int(value) or isinstance(value, Decimal)) and _exact_as_float(value)
+        (is_whole(value) or isinstance(value, Decimal)) and _exact_as_float(value)
     ),
-    "float64": lambda value: _is_int(value) or isinstance(value, float | Decimal),
+    "float64": lambda value: is_whole(value) or isinstance(value, float | Decimal),
     "boolean": lambda value: isinstance(value, bool),
     "timestamp": lambda value: isinstance(value, str) and TIMESTAMP.match(value) is not None,
     "object": lambda value: True,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,66 +46,58 @@ class Wallets:
     ) -> None:
         self.source = source
         self._value, self._as_json = value, as_json or _values
-        self._packed: bytes | None = None
-        self._id, self._count = "", 0
 
     def __str__(self) -> str:
-        return (
-            f"{self._count:,} wallets of {self.source} ({self._id})"
-            if self._id
-            else f"wallets of {self.source}"
-        )
+        if not self._is_read:
+            return f"wallets of {self.source}"
+        return f"{self.count:,} wallets of {self.source} ({self.id})"
 
-    @property
+    @cached_property
+    def packed(self) -> bytes | None:
+        """The 20 bytes of each address, in order and each once; None of what `without_addresses` returned.
+
+        `NotAddresses` where a value is none.
+        """
+        packed = AddressColumn.of(self._value).all(self.source, blanks=True)
+        addresses = np.sort(packed.view(f"S{WIDTH}").ravel())
+        # A column's text takes three times as much memory, and its owner may change it.
+        self._value = self._value if self._is_file else None
+        is_first = np.append(True, addresses[1:] != addresses[:-1])[: len(addresses)]
+        return addresses[is_first].tobytes()
+
+    @cached_property
     def id(self) -> str:
-        """The list's id; `InvalidSegment` where a value is no address."""
-        self._read()
-        return self._id
+        """The list's id, which is made of its addresses."""
+        return list_id([self.packed or b""])
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many different wallets there are."""
-        self._read()
-        return self._count
-
-    @property
-    def packed(self) -> bytes | None:
-        """The 20 bytes of each address, in order and each once; None of what `without_addresses` returned."""
-        self._read()
-        return self._packed
+        return len(self.packed or b"") // WIDTH
 
     def texts(self) -> Any:
         """Return the values as JSON: as they were written, or once they were read as addresses, in order."""
-        if self._packed is None:
-            return self._as_json(
-                AddressColumn.of(self._value).texts.to_pylist() if self._is_file else self._value
-            )
-        return texts_of(self._packed)
+        if self._is_read and self.packed is not None:
+            return texts_of(self.packed)
+        return self._as_json(
+            AddressColumn.of(self._value).texts.to_pylist() if self._is_file else self._value
+        )
 
     def without_addresses(self, *, by_id: bool = True) -> Any:
         """Return what a history remembers of it: the list by its id, where it may be, or a short list itself."""
-        if not (by_id and self._id) or self._is_file or self._count <= INLINE:
+        if not (by_id and self._is_read) or self._is_file or self.count <= INLINE:
             return self.source if self._is_file else self.texts()
         light = Wallets(None, self.source)
-        light._id, light._count = self._id, self._count
+        light.packed, light.id, light.count = None, self.id, self.count
         return light
 
     @property
     def _is_file(self) -> bool:
         return isinstance(self._value, str)
 
-    def _read(self) -> None:
-        if self._id:
-            return
-        packed = AddressColumn.of(self._value).all(self.source, blanks=True)
-        addresses = np.sort(packed.view(f"S{WIDTH}").ravel())
-        self._packed = addresses[
-            np.append(True, addresses[1:] != addresses[:-1])[: len(addresses)]
-        ].tobytes()
-        self._count = len(self._packed) // WIDTH
-        # A column's text takes three times as much memory, and its owner may change it.
-        self._value = self._value if self._is_file else None
-        self._id = list_id([self._packed])
+    @property
+    def _is_read(self) -> bool:
+        return "packed" in vars(self)
 
 
 def as_sent(filters: Any, *, ours: bool) -> tuple[Any, dict[str, Wallets]]:

@@ -34,16 +34,9 @@ def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
         for word in words:
             if given == word or (given.isascii() and given.lower() == word.lower()):
                 return word
-    named = (
-        repr(given[:40])
-        if isinstance(given, str)
-        else "None"
-        if given is None
-        else type(given).__name__
-    )
     hint = did_you_mean(given[:40], words) if isinstance(given, str) else ""
     raise ValidationError.of(
-        pointer, "choice", f"{named} is not allowed.{hint} Allowed: {', '.join(words)}."
+        pointer, "choice", f"{shown(given)} is not allowed.{hint} Allowed: {', '.join(words)}."
     )
 
 
@@ -51,11 +44,10 @@ def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int
     """Return a whole number within bounds; numpy's integers are whole numbers, True is not."""
     if is_whole(given) and minimum <= int(given) <= maximum:
         return int(given)
-    named = str(given)[:40] if isinstance(given, int | float) else f"{given!r}"[:40]
     raise ValidationError.of(
         pointer,
         "bound",
-        f"{named} is not allowed. Allowed: a whole number from {minimum:,} to {maximum:,}.",
+        f"{shown(given)} is not allowed. Allowed: a whole number from {minimum:,} to {maximum:,}.",
     )
 
 
@@ -77,15 +69,12 @@ def segment_id_of(given: object, *, ours: bool = True) -> str:
     """Return a segment's id. Another service's may have any characters that can be seen."""
     if isinstance(given, str) and (SEGMENT_ID.match(given) if ours else is_foreign_id(given)):
         return given
-    named = (
-        f"{given!r}"[:60] if isinstance(given, str) and len(given) <= 200 else type(given).__name__
-    )
     allowed = (
         "1 to 128 letters, digits, - and _"
         if ours
         else f"1 to {MAX_ID} characters, none of them hidden"
     )
-    raise ValidationError.of("id", "id", f"{named} is not a segment id. Ids have {allowed}.")
+    raise ValidationError.of("id", "id", f"{shown(given)} is not a segment id. Ids have {allowed}.")
 
 
 def is_foreign_id(text: str) -> bool:
@@ -98,11 +87,10 @@ def chain_of(given: object, *, ours: bool) -> str:
     """Return the chain as it goes out: our own service's name for it, or what was written to a remote."""
     text = str(given) if type(given) is int else given
     if not isinstance(text, str) or not chains.CHAIN_TEXT.match(text):
-        named = quoted(text, 60) if isinstance(text, str) else type(given).__name__
         raise ValidationError.of(
             "chain",
             "chain",
-            f"{named} is not a chain. Allowed: {', '.join(chains.chain_names())}, or a chain id.",
+            f"{shown(text)} is not a chain. Allowed: {', '.join(chains.chain_names())}, or a chain id.",
         )
     # A remote may know chains that we do not.
     return chains.chain_of(text).name if ours else text

@@ -33,12 +33,14 @@ FORMS = {
         [(f"row {row}", text, "blank") for row, text in ((1, None), (2, ""), (3, None), (5, "  "))],
     ),
     "names and slips": (
-        [ONE, "vitalik.eth", MISTYPED, "0x1234", ONE[2:], TWO],
+        [ONE, "vitalik.eth", MISTYPED, "0x1234", ONE[2:], TWO, "# team", "0x1234  # slip"],
         [
             ("row 1", "vitalik.eth", ENS),
             ("row 2", MISTYPED, CHECKSUM),
             ("row 3", "0x1234", SHORT),
             ("row 4", ONE[2:], BARE),
+            ("row 6", "# team", "a comment"),
+            ("row 7", "0x1234  # slip", SHORT),
         ],
     ),
     "CAIP-10": ([f"eip155:1:{ONE}", f"eip155:137:{TWO}"], []),
@@ -78,7 +80,7 @@ def test_ten_dirty_forms_say_what_is_kept_what_is_left_out_and_why(form):
     assert [
         tuple(None if pd.isna(one) else one for one in row) for row in out.itertuples(index=False)
     ] == left
-    faults = [row for row in left if row[2] != "blank" and not row[2].startswith("repeats")]
+    faults = [row for row in left if not row[2].startswith(("blank", "a comment", "repeats"))]
     said = (
         [
             f"{len(faults):,} of {len(left) + 2:,} values are left out, such as {faults[0][0]}: {faults[0][2]} "

@@ -140,7 +140,7 @@ def file_of(args: Args) -> dict[str, Any]:
 
 def _target(args: Args) -> dict[str, Any]:
     overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
-    return {"to": checked_file(args["to"], overwrite=overwrite), "overwrite": overwrite, "raw": raw}
+    return {"to": Path(args["to"]).expanduser(), "overwrite": overwrite, "raw": raw}
 
 
 def print_file(written: pd.DataFrame, args: Args) -> None:
