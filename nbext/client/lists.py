@@ -63,7 +63,8 @@ class Wallets:
         # A column's text takes three times as much memory, and its owner may change it.
         self._value = self._value if self._is_file else None
         is_first = np.append(True, addresses[1:] != addresses[:-1])[: len(addresses)]
-        return addresses[is_first].tobytes()
+        found: bytes = addresses[is_first].tobytes()
+        return found
 
     @cached_property
     def id(self) -> str:
