@@ -64,16 +64,12 @@ class Variable:
 
     def assign(self, name: str, value: Any) -> None:
         """Assign the value to the notebook's variable of that name."""
-        if get_ipython() is not None:
-            variables()[checked_name(name)] = value
+        variables()[checked_name(name)] = value
 
 
 def variables() -> dict[str, Any]:
-    """Return the notebook's variables; raise `UsageError` where there is no notebook."""
-    shell = get_ipython()
-    if shell is None:
-        raise UsageError("This is not IPython: there is no notebook whose variable could be set.")
-    names: dict[str, Any] = shell.user_ns
+    """Return the notebook's variables; none where there is no IPython."""
+    names: dict[str, Any] = getattr(get_ipython(), "user_ns", {})
     return names
 
 

@@ -7,6 +7,7 @@ import itertools
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ class View(AnyWidget):
             return
         for part in self.root.walk():
             if part.id == asked.get("part"):
-                part.attempt(lambda part=part: part.obey(asked))  # type: ignore[misc]
+                attempt(partial(part.obey, asked), part.on_error)
 
 
 class ViewPart:
@@ -129,10 +130,6 @@ class ViewPart:
         if self._do is not None:
             self._do(asked)
 
-    def attempt(self, task: Task) -> None:
-        """Run a task; what it raises is shown in the form."""
-        attempt(task, self.on_error)
-
 
 class Box(ViewPart):
     """Parts one below the other, or side by side where it is a row."""
@@ -177,7 +174,7 @@ class Button(ViewPart):
     def press(self) -> None:
         """Do what it is for."""
         if not self.shown["disabled"]:
-            self.attempt(self._act)
+            attempt(self._act, self.on_error)
 
     def obey(self, asked: Asked) -> None:
         """Take a click."""
@@ -204,7 +201,7 @@ class InputField(ViewPart):
         given = {"label": label, "value": value, "choices": list(choices), "width": width}
         super().__init__("field", error="", **given, **more)
         self._seen: list[Callable[[], object]] = []
-        self._enter: Callable[[], object] | None = None
+        self._enter: Callable[[], object] = lambda: None
 
     @property
     def value(self) -> Any:
@@ -235,12 +232,11 @@ class InputField(ViewPart):
         if value != self.value:
             self.show(value=value, by=by)
             for seen in self._seen:
-                self.attempt(seen)
+                attempt(seen, self.on_error)
 
     def enter(self) -> None:
         """Take Enter."""
-        if self._enter is not None:
-            self.attempt(self._enter)
+        attempt(self._enter, self.on_error)
 
     def focus(self) -> None:
         """Move the focus to it, in the views where its form has it."""

@@ -287,3 +287,13 @@ def test_hostile_names_reach_the_page_as_text_and_the_snapshot_escaped():
     assert column(made)[0] == "h0stile00 <script>window.pwned=1</script>"
     made.find([], {}, "<b>")
     assert re.findall(r"[0-9,]+ characters", made.snapshot().html) == ["20,017 characters"]
+
+
+def test_rows_are_shared_where_there_is_no_ipython_whose_variables_could_be_set(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    made = nbext.explore(pd.DataFrame({"number": [1, 2]}))
+    made.share()
+    assert made.message == "rows.html: 2 rows, 1 column"
+    assert (tmp_path / "rows.html").exists()

@@ -74,9 +74,6 @@ def hits(client: Any, kind: str, term: str, chain: str | None) -> list[dict[str,
 
 def _named(kind: str) -> Iterable[tuple[str, str, str]]:
     """Yield value, label and name of the notebook's variables and history, each value once; or of saved queries."""
-    # Where there is no notebook there are no names either.
-    if get_ipython() is None:
-        return []
     if kind == SAVED:
         here = session.current_session()
         names = session.saved_names(here.data_dir) if here else []

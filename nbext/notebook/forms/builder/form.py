@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from IPython.core.getipython import get_ipython
-
 from nbext.analysis.segments import SCOPE
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
@@ -251,8 +249,6 @@ class SegmentForm(Editing):
 
     def insert_cell(self, asked: Asked) -> None:
         """Have the view that asks insert the cell below its own, or else the front end with its next answer."""
-        if get_ipython() is None:
-            raise UsageError("This is not IPython: there is no notebook to insert a cell into.")
         if self._complete() is None or (
             self.name.value.strip() and self.variable.checked() is None
         ):

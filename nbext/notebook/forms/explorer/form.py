@@ -210,17 +210,17 @@ class Explorer(Form):
             page.write_page(self.frame, target, title=name)
             self.say(f"{target}: {size_in_words(self.frame)}", "good")
 
-    def to_segment(self) -> None:
-        """Write the segment that the filters mean; what is no condition is named."""
+    def to_segment(self) -> tuple[str, str]:
+        """Write the segment that the filters mean, and what is not part of it; return both."""
         cell, note = self.segment()
         self.code.value = code_html(cell)
         self.say(note)
         self.renew()
+        return cell, note
 
     def insert_segment(self) -> None:
         """Insert the cell of the segment that the filters mean below the form's own."""
-        self.to_segment()
-        cell, note = self.segment()
+        cell, note = self.to_segment()
         self.insert(self.insertion, cell, self.insertion.asked, note)
 
     def segment(self) -> tuple[str, str]:
