@@ -120,8 +120,6 @@ export class Line {
       ? about.fields
       : [{ name: "", label: "As JSON", shape: "json", help: "", keys: [], choices: [] }];
     this.fields = specs.map((spec) => new Field(page, id, spec));
-    const act = (/** @type {string} */ label, /** @type {string} */ op, /** @type {any} */ more = {}) =>
-      press(label, () => page.send(op, { id, ...more }), { "data-op": op });
     this.editor = h(
       "fieldset",
       { class: "nbl-editor", onkeydown: (/** @type {KeyboardEvent} */ event) => this.typed(event) },
@@ -137,11 +135,9 @@ export class Line {
         "div",
         { class: "nbext-actions" },
         press("Done", () => this.close()),
-        act("Or \u2026", "either"),
-        act("Group", "wrap"),
-        act("Duplicate", "duplicate"),
-        act("Up", "move", { by: -1 }),
-        act("Down", "move", { by: 1 }),
+        page.act(id, "Or \u2026", "either"),
+        page.act(id, "Group", "wrap"),
+        ...page.moves(id),
       ),
     );
     this.el.append(this.editor);

@@ -66,6 +66,20 @@ export class Lines {
     this.link.send(this.id, op, more);
   }
 
+  /** A button that asks for an edit of a part. @param {number} id @param {string} label @param {string} op @param {Message} [more] */
+  act(id, label, op, more) {
+    return press(label, () => this.send(op, { id, ...more }));
+  }
+
+  /** What lines and groups have alike. @param {number} id */
+  moves(id) {
+    return [
+      this.act(id, "Duplicate", "duplicate"),
+      this.act(id, "Up", "move", { by: -1 }),
+      this.act(id, "Down", "move", { by: 1 }),
+    ];
+  }
+
   listen() {
     const leave = () => {
       if (!this.pressed) this.leave();
@@ -208,17 +222,13 @@ class Group {
     this.legend = h("legend", { class: top ? "nbext-label" : "nbl-legend" });
     this.not = press("NOT", () => page.send("negate", { id }), { class: "nbext-button nbl-not" });
     this.counted = h("span", { class: "nbl-count" });
-    const act = (/** @type {string} */ label, /** @type {string} */ op, /** @type {any} */ more = {}) =>
-      press(label, () => page.send(op, { id, ...more }), { "data-op": op });
     const head = h(
       "div",
       { class: "nbext-actions" },
       this.not,
-      act("Ungroup", "unwrap"),
-      act("Duplicate", "duplicate"),
-      act("Up", "move", { by: -1 }),
-      act("Down", "move", { by: 1 }),
-      act("Remove", "remove"),
+      page.act(id, "Ungroup", "unwrap"),
+      ...page.moves(id),
+      page.act(id, "Remove", "remove"),
       this.counted,
     );
     this.errors = h("div", { class: "nbext-error", role: "alert" });
