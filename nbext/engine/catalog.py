@@ -12,7 +12,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +36,8 @@ _COLUMNS = tuple(field.name for field in fields(Contract))
 _EXACT_SYMBOL, _EXACT_NAME, _PREFIX, _WORD, _SUBSTRING, _SPACELESS = 1.0, 0.9, 0.8, 0.6, 0.4, 0.3
 # Below every fit of a contract that is not spam: an exact symbol of spam is worth less than a loose fit.
 _SPAM = 0.1
+# Contracts that were looked up one by one.
+_CACHED = 1_000
 # Fewer times are looked up one by one; more than so many are forgotten.
 _FEWEST_LEARNT, _MOST_LEARNT = 3, 10_000
 
@@ -46,13 +48,15 @@ class Catalog:
     def __init__(self, read: Read) -> None:
         self._read = read
         self._lock = threading.Lock()
+        # Each condition of every query looks its contract up: out of the table that takes longer than to compile it.
+        self._one = lru_cache(_CACHED)(lambda row: self._contracts([row])[0])
         # What wallets hold now of a contract together, once that was asked.
         self._held: dict[int, int] = {}
 
     def contract(self, chain_id: int, address: str) -> Contract | None:
         """Return the contract at that (lower-case) address, or None."""
         row = self._chain(chain_id).row_of_address.get(address)
-        return None if row is None else self._contracts([row])[0]
+        return None if row is None else self._one(row)
 
     def contracts(self, numbers: Any) -> list[Contract]:
         """Return the contracts with these numbers, all of which are known."""
@@ -95,9 +99,8 @@ class Catalog:
 
     def by_symbol(self, chain_id: int, symbol: str, *, nft: bool) -> Sequence[Contract]:
         """Return the contracts with the symbol (any case): verified ones first, spam last."""
-        return self._contracts(
-            self._chain(chain_id).rows_of_symbol.get((symbol.strip().casefold(), nft), [])
-        )
+        rows = self._chain(chain_id).rows_of_symbol.get((symbol.strip().casefold(), nft), [])
+        return list(map(self._one, rows))
 
     def symbols(self, chain_id: int, *, nft: bool) -> Sequence[str]:
         """Return the symbols known on that chain, each once, in alphabetical order."""

@@ -12,12 +12,18 @@ from tests.sample_generator.slots import LAST_SLOT
 from tests.sample_generator.spam import SPAM
 
 
+def key_of(known: Known) -> str:
+    """Return the chain and what people call the contract there: ``ethereum:BAYC``."""
+    return f"{known.chain}:{known.symbol or known.name}"
+
+
 @cache
 def by_key() -> dict[str, Known]:
     """Return the contracts by chain and symbol; the second of two with one symbol ends in ``#2``."""
     found: dict[str, Known] = {}
     for known in (*KNOWN, *SPAM):
-        found[known.key if known.key not in found else f"{known.key}#2"] = known
+        key = key_of(known)
+        found[key if key not in found else f"{key}#2"] = known
     return found
 
 

@@ -19,7 +19,6 @@ def _spam(chain: str, standard: str, symbol: str, name: str, decimals: int | Non
         symbol,
         name,
         decimals,
-        spam=True,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nbext.engine.sample.known import TOKENS
 from tests.sample_generator.cast import DEAD, ZERO, contract, lookalike, wallets
+from tests.sample_generator.diary import key_of
 from tests.sample_generator.draw import Draw
 from tests.sample_generator.market import Market, raw_amount
 from tests.sample_generator.slots import DAY, LAST_SLOT, PACES
@@ -46,7 +47,9 @@ _ON_BASE = ("USDC", "USDC", "DEGEN", "DEGEN", "AERO", "TOSHI", "WETH", "cbBTC")
 
 def _tokens_of(chain: str) -> list[str]:
     # The old RPL is traded only by those who migrate.
-    return sorted({token.key for token in TOKENS if token.chain == chain and token.symbol != "RPL"})
+    return sorted(
+        {key_of(token) for token in TOKENS if token.chain == chain and token.symbol != "RPL"}
+    )
 
 
 def traders(market: Market, draw: Draw) -> None:

@@ -26,7 +26,6 @@ class Known:
     symbol: str | None
     name: str
     decimals: int | None = None
-    spam: bool = False
 
     @property
     def address(self) -> str:
@@ -37,11 +36,6 @@ class Known:
     def chain_id(self) -> int:
         """The chain's EIP-155 id."""
         return chain_of(self.chain).id
-
-    @property
-    def key(self) -> str:
-        """The chain and what people call the contract there: ``ethereum:BAYC``."""
-        return f"{self.chain}:{self.symbol or self.name}"
 
 
 def _known(entries: list[dict[str, Any]]) -> tuple[Known, ...]:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from nbext.core.addresses import checksummed
 from nbext.engine.sample.known import COLLECTIONS, KNOWN, TOKENS
+from tests.sample_generator.diary import key_of
 from tests.sample_generator.spam import SPAM
 from tests.shared_data import shared_data
 
@@ -42,7 +43,7 @@ def test_a_public_list_says_the_same_of_each_well_known_contract():
         return known.standard, known.symbol, known.name, decimals
 
     others = [
-        (known.key, facts(known), listed()[known.chain_id, known.address])
+        (key_of(known), facts(known), listed()[known.chain_id, known.address])
         for known in KNOWN
         if facts(known) not in listed()[known.chain_id, known.address]
     ]
@@ -51,7 +52,7 @@ def test_a_public_list_says_the_same_of_each_well_known_contract():
 
 def test_each_address_is_written_with_its_checksum():
     wrong = [
-        (known.key, known.checksum_address, checksummed(known.address))
+        (key_of(known), known.checksum_address, checksummed(known.address))
         for known in (*KNOWN, *SPAM)
         if known.checksum_address != checksummed(known.address)
     ]
@@ -84,7 +85,5 @@ def test_exactly_one_token_symbol_and_one_collection_symbol_are_ambiguous():
     assert twice([*COLLECTIONS, *spam_collections]) == [("ethereum", "LAND")]
 
 
-def test_only_made_up_contracts_are_marked_as_spam():
-    assert {known.spam for known in KNOWN} == {False}
-    assert {known.spam for known in SPAM} == {True}
+def test_no_made_up_contract_is_at_the_address_of_a_known_one():
     assert not {known.address for known in KNOWN} & {known.address for known in SPAM}
