@@ -149,8 +149,8 @@ def shares(
     ValidationError
         The total cannot be divided so, or someone would get nothing.
     """
-    least = at_least * sum(weights.values())
-    weights = {one: part for one, part in weights.items() if part * total >= least}
+    if least := at_least * sum(weights.values()):
+        weights = {one: part for one, part in weights.items() if part * total >= least}
     most, count = total if cap is None else cap, len(weights)
     detail = f"{count:,} wallets with {floor:,} to {most:,} each do not get {total:,} together."
     impossible = ValidationError.of("/total", "range", detail)
