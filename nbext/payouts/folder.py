@@ -161,7 +161,7 @@ def _read(path: Path) -> str:
 
 def _standard_json(claims: Claims) -> Iterator[str]:
     # Without the comma before the first.
-    tree = claims.standard.elements(b", ").tobytes()[2:].decode("ascii")
+    tree = claims.standard.elements(b", ").tobytes()[2:].decode()
     yield f'{{"format":"standard-v1","leafEncoding":["address","uint256"],"tree":[{tree}],"values":['
     rows = zip(claims.amounts.items(), claims.standard.places.tolist(), strict=True)
     yield ",".join(
@@ -189,7 +189,7 @@ def _proofs(tree: MerkleTree) -> Iterator[str]:
         # In the place of the first one's comma.
         found.view(np.uint8)[:, 0] = ord("[")
         for proof in found.view(f"S{found[0].nbytes}").ravel().tolist():
-            yield proof.decode("ascii")
+            yield proof.decode()
 
 
 def _safe_files(claims: Claims, token: Mapping[str, Any]) -> dict[str, list[str]]:

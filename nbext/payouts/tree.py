@@ -74,7 +74,7 @@ class MerkleTree:
 
     def elements(self, separator: bytes) -> Any:
         """Return an array of the nodes' texts as JSON has them in a list, each after what separates two of them."""
-        before, digits = separator + b'"0x', self.nodes.tobytes().hex().encode("ascii")
+        before, digits = separator + b'"0x', self.nodes.tobytes().hex().encode()
         texts = np.empty(len(self.nodes), f"S{len(before)}, S{2 * HASH}, S1")
         texts["f0"], texts["f2"] = before, b'"'
         texts["f1"] = np.frombuffer(digits, f"S{2 * HASH}")

@@ -492,3 +492,8 @@ def test_of_another_service_it_is_said_that_contracts_are_not_known(running, cli
             "The service does not say which wallets are contracts: they are paid, too."
         )
         assert "262 claims" in verify_payout(tmp_path / "drop", stranger)
+        # One that says the time of its answers, and no block, cannot be asked as of then.
+        own = {"data": None, "as_of": {"timestamp": "2025-01-01T00:00:00Z"}}
+        manifest = {**said(tmp_path / "drop"), **own}
+        (tmp_path / "drop/manifest.json").write_text(json.dumps(manifest))
+        assert "262 claims" in verify_payout(tmp_path / "drop", stranger)
