@@ -41,8 +41,6 @@ SPAN = re.compile(r"([1-9][0-9]{0,5})([hdwy])")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 STATUSES = ("joined", "left", "stayed")
 PERIODS = {"day": "D", "week": "W", "month": "M", "quarter": "Q"}
-# How many days each has, at least.
-_DAYS = {"day": 1, "week": 7, "month": 28, "quarter": 90}
 COHORTS = ("held", "seen")
 # A cohort and a moment for each: as many segments as one request compares.
 MOST_PERIODS = 60
@@ -452,7 +450,7 @@ def retention(
     if number > MOST_PERIODS:
         detail = (
             f"By {by} these are {number:,} periods. At most {MOST_PERIODS} are compared. "
-            f"{_fewer_periods(by, end - begin, MOST_PERIODS)}"
+            f"{_fewer_periods(periods, MOST_PERIODS)}"
         )
         raise ValidationError.of("/since", "range", detail)
     # A date is the whole day; the last period ends where the data does, whatever is added meanwhile.
@@ -489,7 +487,7 @@ def retention(
         about.warnings = [*about.warnings, note]
     about.as_of = dict(last)
     subject = f"those that {found.words[-1] or 'match the segment'}"
-    fewer = _fewer_periods(by, end - begin, charts.MOST_IN_HEATMAP)
+    fewer = _fewer_periods(periods, charts.MOST_IN_HEATMAP)
 
     def cell(row: int, column: Any) -> Segment | None:
         later = row + (list(table.columns).index(column) - 1 if column else 0)
@@ -501,13 +499,14 @@ def retention(
     return result(table, about, cell, {"heatmap": lambda made: _heatmap(made, subject, fewer)})
 
 
-def _fewer_periods(by: str, span: pd.Timedelta, most: int) -> str:
+def _fewer_periods(periods: list[pd.Period], most: int) -> str:
     """Return what to write for at most so many periods: a longer one, which leaves out nothing, or a later begin."""
-    # So many days fit, wherever the first one is in its period.
-    fit = {one: (most - 1) * days for one, days in _DAYS.items()}
-    words = f'since="{fit[by]}d" (on a line --since {fit[by]}d)'
-    if longer := [one for one in fit if span.days < fit[one]]:
-        words = f'by="{longer[0]}" (on a line --by {longer[0]}), or {words}'
+    first, last = periods[0].start_time, periods[-1].end_time
+    since = periods[-most:][0].start_time.date()
+    words = f'since="{since}" (on a line --since {since})'
+    for by, freq in PERIODS.items():
+        if len(pd.period_range(first, last, freq=freq)) <= most:
+            return f'Write by="{by}" (on a line --by {by}), or {words}.'
     return f"Write {words}."
 
 

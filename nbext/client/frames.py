@@ -143,9 +143,6 @@ def exact_array() -> Any:
         def __reduce__(self) -> tuple[Any, ...]:
             return arrow_dtype, (self.pyarrow_dtype,)
 
-        def construct_array_type(self) -> Any:
-            return ExactArray
-
     class ExactArray(arrow):  # type: ignore[misc]  # as above
         def __reduce__(self) -> tuple[Any, ...]:
             # A pickle opens where nbext is not installed.

@@ -164,14 +164,14 @@ def test_retention_takes_its_period_and_its_cohorts(shell):
 def test_more_periods_than_are_compared_or_drawn_are_said_with_what_to_write(shell):
     assert shell.error("%nbext retention BAYC --by day") == (
         "ValidationError: /since: By day these are 365 periods. At most 60 are compared. Write "
-        'by="week" (on a line --by week), or since="59d" (on a line --since 59d).'
+        'by="week" (on a line --by week), or since="2025-11-02" (on a line --since 2025-11-02).'
     )
-    shell.run("%nbext retention BAYC --by day --since 59d -o daily")
-    assert len(shell.ip.user_ns["daily"]) == 59
+    shell.run("%nbext retention BAYC --by day --since 2025-11-02 -o daily")
+    assert len(shell.ip.user_ns["daily"]) == 60
     weekly = shell.run("%nbext retention BAYC --by week")
     assert len(weekly.value) == 53
     room = "A heatmap has room for 30 cohorts, and the table has 53. "
-    month = 'Write by="month" (on a line --by month), or since="203d" (on a line --since 203d).'
+    month = 'Write by="month" (on a line --by month), or since="2025-06-09" (on a line --since 2025-06-09).'
     assert f"note: no chart: {room}{month}\n" in weekly.printed
     assert shell.error("%nbext trend BAYC --every 1h") == (
         "ValidationError: /every: These are more than 1,000 points. Choose a longer step, such as "
