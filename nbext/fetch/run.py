@@ -230,6 +230,7 @@ class _Fetch:
     def run(self) -> None:
         """Read what is missing; then go on as the chain does, where asked to."""
         from nbext.node.contracts import read_metadata
+        from nbext.node.coverage import on_disk
         from nbext.node.rpc import Refusal
 
         self._forget_what_was_removed()
@@ -251,12 +252,15 @@ class _Fetch:
         while True:
             last = None
             try:
-                last = self._last()
-                self.firsts = self.firsts or {each: self._first(each, last) for each in self.topics}
-                self._read(last)
-                if not is_checked:
-                    self._verify(last)
-                    is_checked = True
+                with on_disk(self.coverage.folder):
+                    last = self._last()
+                    self.firsts = self.firsts or {
+                        each: self._first(each, last) for each in self.topics
+                    }
+                    self._read(last)
+                    if not is_checked:
+                        self._verify(last)
+                        is_checked = True
             except QueryCancelled:
                 if not self.request.follow:
                     before = f" before block {last:,}" if last and self._left(last) else ""

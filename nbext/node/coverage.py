@@ -539,7 +539,7 @@ def open_coverage(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
     StorageError: one does, a file is damaged, or the folder cannot be read or written.
     """
     folder = data_dir.expanduser().resolve() / "fetched" / chain.name
-    try:
+    with on_disk(folder):
         (folder / "parts").mkdir(parents=True, exist_ok=True)
         with exclusive(folder / ".lock"):
             # Of a process that was killed while it wrote.
@@ -550,6 +550,13 @@ def open_coverage(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
                 if not _Part.is_intact(path):
                     path.unlink()
             yield _read(folder, chain)
+
+
+@contextlib.contextmanager
+def on_disk(folder: Path) -> Iterator[None]:
+    """Raise a `StorageError` where the folder cannot be read or written, or another process fetches into it."""
+    try:
+        yield
     except BlockingIOError:
         raise StorageError(
             f"{folder}: another `nbext fetch` is running there. Wait until it ends."

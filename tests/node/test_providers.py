@@ -1,15 +1,20 @@
 """Providers that are made up: a fetch from one ends with the chain's balances or with an error, and the next is right.
 
 Over a chain on this machine each lags, forks, leaves out, refuses, answers garbage in any field, or breaks connections,
-at some calls and for a while. After it an honest node is asked, on the same data.
+at some calls and for a while; or the disk is full then, or the process is told to end, or killed. After it an honest
+node is asked, on the same data.
 """
 
 from __future__ import annotations
 
-import copy
+import contextlib
 import json
+import multiprocessing
+import os
 import random
+import signal
 import socket
+import sys
 import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,13 +24,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nbext import cli
+from nbext.core.chains import chain_of
 from nbext.engine import storage
 from nbext.engine.open import open_dataset
-from nbext.errors import NbextError
 from nbext.fetch.balances import _drawn
-from nbext.fetch.run import Output, Request, fetch
+from nbext.node import rpc
+from nbext.node.contracts import TRANSFERS
+from nbext.node.coverage import open_coverage
 from nbext.node.limits import RangeSize
-from nbext.settings import Secret
+from tests.full_disk import fill, mounted
 from tests.node.refusals import FINAL, PASSING, RANGES
 from tests.node.test_chain import STIR, Contracts, fixture_of_local
 from tests.node.test_chain import pytestmark as needs_a_chain
@@ -47,17 +55,17 @@ GARBAGE = [
     True,
     "x" * 3000,
 ]
-KINDS = ["lag", "fork", "gap", "refuse", "garbage", "reset", "null", "stop"]
+KINDS = ["lag", "fork", "gap", "refuse", "garbage", "reset", "null", "term", "kill", "full"]
 FAULT = st.tuples(
-    st.sampled_from(KINDS), st.integers(0, 120), st.integers(1, 40), st.integers(0, 2**32)
+    st.sampled_from(KINDS), st.integers(0, 300), st.integers(1, 40), st.integers(0, 2**32)
 )
 
 
 class Branch:
-    """A chain with three contracts, and what they say of their holders."""
+    """A chain with three contracts that stays as it is, and what they say of their holders."""
 
     def __init__(self, local, seeds):
-        self.chain = local.LocalChain()
+        self.chain, self._known = local.LocalChain(), {}
         self.contracts = {self.chain.deploy(local.COIN, 0): "token"}
         self.contracts |= {self.chain.deploy(each): "nft" for each in (local.BEASTS, local.ITEMS)}
         for seed in seeds:
@@ -68,6 +76,13 @@ class Branch:
         named.local, named.chain, named.items = local, self.chain, list(self.contracts)[-1]
         self.holders = {each: named.holders(each) for each in self.contracts}
         self.rows = rows_of(self.chain)
+
+    def answer(self, asked):
+        """Return the answer to a call. The EVM is asked once: it takes longer than a fetch."""
+        call = json.dumps([asked["method"], asked["params"]])
+        if call not in self._known:
+            self._known[call] = self.chain.answer(asked)
+        return {**self._known[call], "id": asked["id"]}
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +96,16 @@ def branches():
 
 
 class Provider:
-    """A node in front of a chain that has some faults; a context. A fault is its kind, first call, calls and seed."""
+    """A node in front of a chain that has some faults; a context.
 
-    def __init__(self, branches, faults):
-        self.ours, self.theirs = (branch.chain for branch in branches)
-        self.faults, self.calls, self.ending = faults, 0, threading.Event()
+    A fault is its kind, first call, calls and seed. ``process`` is what asks, and ``disk`` what it writes on.
+    """
+
+    def __init__(self, branches, faults=(), disk=None):
+        self.ours, self.theirs = branches
+        self.faults, self.disk, self.calls = faults, disk, 0
+        # Whether logs were asked for: a fetch knows its last block then.
+        self.has_last, self.process = False, None
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -130,13 +150,17 @@ class Provider:
     def answer(self, asked):
         """Return the answer to a call, or None where the connection breaks."""
         number, self.calls = self.calls, self.calls + 1
-        answer, said = copy.deepcopy(self.ours.answer(asked)), {"jsonrpc": "2.0", "id": asked["id"]}
+        self.has_last |= asked["method"] == "eth_getLogs"
+        answer, said = self.ours.answer(asked), {"jsonrpc": "2.0", "id": asked["id"]}
         for kind, first, many, seed in self.faults:
             if not first <= number < first + many:
                 continue
             draw = random.Random(seed * 1000 + number)
-            if kind == "stop":
-                self.ending.set()
+            if kind in ("term", "kill"):
+                self._signal(signal.SIGKILL if kind == "kill" else signal.SIGTERM)
+            elif kind == "full":
+                if number == first:
+                    fill(self.disk, free=seed % 2**18)
             elif kind == "reset":
                 return None
             elif kind == "null":
@@ -145,10 +169,15 @@ class Provider:
                 refused = draw.choice((*RANGES, *PASSING, *FINAL))
                 answer = {**said, "error": {"code": refused.code, "message": refused.message}}
             elif kind == "fork":
-                answer = copy.deepcopy(self.theirs.answer(asked))
+                answer = self.theirs.answer(asked)
             elif "result" in answer:
                 answer["result"] = self._changed(kind, draw, asked, answer["result"], seed)
         return answer
+
+    def _signal(self, number):
+        """Send a signal to who asks, which may be gone."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, number)
 
     def _changed(self, kind, draw, asked, result, seed):
         if kind == "lag":
@@ -156,7 +185,7 @@ class Provider:
             is_late = asked["method"] == "eth_getBlockByNumber" and isinstance(result, dict)
             return (
                 None
-                if is_late and int(result["number"], 16) > self.ours.head - seed % 5
+                if is_late and int(result["number"], 16) > self.ours.chain.head - seed % 5
                 else result
             )
         if kind == "gap":
@@ -177,12 +206,38 @@ def spoilt(draw, value):
     return draw.choice(GARBAGE)
 
 
-def fetched(url, contracts, data, ending=None):
-    """Fetch, and return what was said."""
-    lines: list[str] = []
-    request = Request(tuple(contracts), to_block="latest", check=1000, in_flight=2)
-    fetch([Secret(url)], request, data, Output(lines.append), ending=ending)
-    return lines
+def shorten():
+    """Have pauses be short, and ranges small."""
+    rpc.FIRST_PAUSE, rpc.LONGEST_PAUSE = 0.001, 0.01
+    RangeSize.__init__.__defaults__ = (6, 2000)
+
+
+def command(url, contracts, data, lines):
+    """Run the command, whose lines go to a file; a process's whole work."""
+    shorten()
+    os.environ["NBEXT_RPC_URL"] = url
+    named = [word for each in contracts for word in ("--contract", each)]
+    words = ["--to-block", "latest", "--check", "1000", "--in-flight", "2", "--quiet"]
+    with lines.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        sys.stdout = sys.stderr = file
+        code = cli.main(["fetch", *named, *words, "--data", str(data)])
+        file.flush()
+        os._exit(code)
+
+
+def fetched(provider, data):
+    """Fetch in a process of its own, and return its exit code and what it said."""
+    processes = multiprocessing.get_context("forkserver")
+    # What a process imports takes longer than a fetch.
+    processes.set_forkserver_preload(["nbext.fetch.balances", "nbext.fetch.run", __name__])
+    with tempfile.NamedTemporaryFile("r") as lines:
+        arguments = provider.url, list(provider.ours.contracts), data, Path(lines.name)
+        provider.process = processes.Process(target=command, args=arguments)
+        provider.process.start()
+        provider.process.join()
+        return provider.process.exitcode, lines.read()
 
 
 def answers(data, branch):
@@ -198,26 +253,39 @@ def answers(data, branch):
     return held, storage.current_generation(data).manifest["tables"]["transfers"]
 
 
-def run_of(branches, faults):
-    """Fetch from a provider with faults, then from an honest one; return what is wrong."""
+def left(data, branch):
+    """Whether blocks of a contract are not covered."""
+    with open_coverage(data, chain_of("ethereum")) as coverage:
+        return any(
+            not ranges or ranges[-1][1] < branch.chain.head
+            for ranges in (coverage.covered(each, TRANSFERS) for each in branch.contracts)
+        )
+
+
+def run_of(branches, faults, disk):
+    """Fetch from a provider with faults, then from an honest one; return how the first ended."""
     ours, _ = branches
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=disk) as folder:
         data = Path(folder)
-        with Provider(branches, faults) as provider:
-            try:
-                lines = fetched(provider.url, ours.contracts, data, provider.ending)
-            except NbextError as error:
-                lines = [f"{type(error).__name__}: {error}"]
-            else:
-                expected = [(one.holders, one.rows) for one in branches]
-                assert answers(data, ours) in (
-                    expected if uses(faults, "fork") else expected[:1]
-                ), lines
-        again = fetched(ours.chain.url, ours.contracts, data)
-        assert answers(data, ours) == (ours.holders, ours.rows), (lines, again)
-        assert (
-            len([line for line in again if "balances equal" in line or "balance " in line]) == 3
-        ), again
+        with Provider(branches, faults, disk) as provider:
+            code, said = fetched(provider, data)
+        (disk / "fill").unlink(missing_ok=True)
+        assert "Traceback" not in said
+        if code == 0:
+            expected = [(one.holders, one.rows) for one in branches]
+            found = answers(data, ours)
+            assert found in (expected if uses(faults, "fork") else expected[:1]), said
+        elif code == -signal.SIGKILL:
+            assert uses(faults, "kill")
+        elif provider.has_last and left(data, ours):
+            assert "Not covered: blocks" in said or "before block" in said, said
+        with Provider(branches) as honest:
+            again = fetched(honest, data)
+        assert again[0] == 0, (said, again)
+        assert answers(data, ours) == (ours.holders, ours.rows), (said, again)
+        told = [line for line in again[1].splitlines() if " equal the chain's at block " in line]
+        assert len(told) == 3, again
+    return code
 
 
 def uses(faults, kind):
@@ -225,11 +293,11 @@ def uses(faults, kind):
     return any(each[0] == kind for each in faults)
 
 
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch):
-    monkeypatch.setattr("nbext.node.rpc.FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("nbext.node.rpc.LONGEST_PAUSE", 0.01)
-    monkeypatch.setattr(RangeSize.__init__, "__defaults__", (6, 2000))
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory):
+    """A small disk, which a fault fills."""
+    with mounted(tmp_path_factory.mktemp("disk") / "small") as disk:
+        yield disk
 
 
 OPTIONS = {"deadline": None, "suppress_health_check": list(HealthCheck), "database": None}
@@ -237,12 +305,14 @@ OPTIONS = {"deadline": None, "suppress_health_check": list(HealthCheck), "databa
 
 @settings(max_examples=10, **OPTIONS)
 @given(faults=st.lists(FAULT, min_size=1, max_size=4))
-def test_whatever_a_provider_does_the_data_are_the_chains_or_an_error_says_not(branches, faults):
-    run_of(branches, faults)
+def test_whatever_a_provider_does_the_data_are_the_chains_or_an_error_says_not(
+    branches, disk, faults
+):
+    run_of(branches, faults, disk)
 
 
 @pytest.mark.long
 @settings(max_examples=2000, **OPTIONS)
 @given(faults=st.lists(FAULT, min_size=1, max_size=4))
-def test_of_two_thousand_providers_none_leaves_a_hole(branches, faults):
-    run_of(branches, faults)
+def test_of_two_thousand_providers_none_leaves_a_hole(branches, disk, faults):
+    run_of(branches, faults, disk)
