@@ -56,6 +56,16 @@ GARBAGE = [
     "x" * 3000,
 ]
 KINDS = ["lag", "fork", "gap", "refuse", "garbage", "reset", "null", "term", "kill", "full"]
+# By a fetch, which takes less time than they do.
+IMPORTED = [
+    "Crypto.Hash.keccak",
+    "pandas",
+    "pyarrow.dataset",
+    "nbext.engine.ingest.command",
+    "nbext.engine.sample.known",
+    "nbext.fetch.command",
+    "nbext.node.reader",
+]
 FAULT = st.tuples(
     st.sampled_from(KINDS), st.integers(0, 300), st.integers(1, 40), st.integers(0, 2**32)
 )
@@ -230,8 +240,7 @@ def command(url, contracts, data, lines):
 def fetched(provider, data):
     """Fetch in a process of its own, and return its exit code and what it said."""
     processes = multiprocessing.get_context("forkserver")
-    # What a process imports takes longer than a fetch.
-    processes.set_forkserver_preload(["nbext.fetch.balances", "nbext.fetch.run", __name__])
+    processes.set_forkserver_preload([*IMPORTED, __name__])
     with tempfile.NamedTemporaryFile("r") as lines:
         arguments = provider.url, list(provider.ours.contracts), data, Path(lines.name)
         provider.process = processes.Process(target=command, args=arguments)
