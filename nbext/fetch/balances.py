@@ -70,8 +70,7 @@ class Balances:
             address
             for address, topics in self.topics.items()
             if any(
-                first <= (self.coverage.deployed(address) or 0) and end >= last
-                for first, end in self.coverage.covered(address, topics)
+                first == 0 and end >= last for first, end in self.coverage.complete(address, topics)
             )
         ]
         if not self.check or not whole:
@@ -259,14 +258,8 @@ def _drawn(
     start = 0
     for batch in rows.batches():
         here = [place - start for place in places if start <= place < start + batch.num_rows]
-        taken = batch.take(pa.array(here, pa.int64()))
-        found |= dict(
-            zip(
-                taken["address"].to_pylist(),
-                map(int, taken[column].to_pylist() if column else [0] * len(here)),
-                strict=True,
-            )
-        )
+        for row in batch.take(pa.array(here, pa.int64())).to_pylist():
+            found[row["address"]] = int(row[column]) if column else 0
         start += batch.num_rows
     rows.close()
     return found

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,6 @@ from nbext.errors import (
     IngestError,
     NbextError,
     NodeError,
-    OutOfMemory,
     QueryCancelled,
     StorageError,
     ValidationError,
@@ -40,8 +39,6 @@ URL_VARIABLE = "NBEXT_RPC_URL"
 CHECKED, EVERY, IN_FLIGHT = 20, 30.0, 4
 # That of ingest's DuckDB: what is read from a node is held in pieces.
 MEMORY = "4GB"
-# What ingest needs of so few rows. Of more it would read a popular token's rows once for each share of them.
-_LITTLE, _FEW_ROWS = "128MB", 2_000_000
 # Times that a node is asked for its latest block where it is behind what another one had, or has another one.
 _TRIES = 5
 # Blocks of which it is said beforehand what reading them costs.
@@ -286,7 +283,7 @@ class _Fetch:
     def _left(self, last: int) -> str:
         """Return the ranges of blocks that are not covered yet, in words; nothing where all are."""
         plan = self.reader.plan(self.firsts, last) if self.firsts else [(None, 0, last)]
-        return " and ".join(dict.fromkeys(f"{first:,} to {end:,}" for _, first, end in plan))
+        return _in_words(dict.fromkeys((first, end) for _, first, end in plan))
 
     def _verify(self, last: int) -> None:
         """Say what is new, and compare balances."""
@@ -439,71 +436,43 @@ class _Fetch:
                 if not plan or self.ending.is_set():
                     return
 
-    def _memory(self) -> str:
-        """Return the memory to ingest in: little where that is no slower, at most what was asked for."""
-        from nbext.engine import storage
-        from nbext.engine.ingest.stage import memory_bytes
-
-        served = storage.current_generation(self.data_dir)
-        if served and served.manifest["tables"]["transfers"] > _FEW_ROWS:
-            return self.request.memory
-        return min(_LITTLE, self.request.memory, key=memory_bytes)
-
     def _ingest(self) -> None:
         """Ingest the parts, and count them as covered."""
         import pyarrow as pa
 
         from nbext.engine.ingest.report import ODDITIES
-        from nbext.engine.ingest.run import compact, ingest
+        from nbext.engine.ingest.run import ingest
 
         step = self.coverage.joined(self.cards)
         if step is None:
             return
         # Arrow would hold on to what the reading needed.
         pa.default_memory_pool().release_unused()
-        # Before its deployment a contract has no transfer.
         complete = {
-            address: [
-                (0 if first <= (self.coverage.deployed(address) or 0) else first, end)
-                for first, end in self.coverage.covered(address, topics)
-            ]
+            address: self.coverage.complete(address, topics)
             for address, topics in {**self.coverage.in_parts(), **self.topics}.items()
         }
-        memory = self._memory()
-        for allowed in dict.fromkeys((memory, self.request.memory)):
-            try:
-                report = ingest(
-                    step.files,
-                    self.coverage.chain.name,
-                    self.data_dir,
-                    replace_from=self.coverage.replacing,
-                    covered=complete,
-                    in_place_of=set(self.coverage.replaced) - set(step.files),
-                    memory=allowed,
-                    progress=lambda step, done: self.output.progress(f"ingest: {step}", done),
-                )
-                break
-            except OutOfMemory:
-                if allowed == self.request.memory:
-                    raise
-            except IngestError:
-                # What it refuses would be a hole behind what is covered: it is read again.
-                self.coverage.discard_parts()
-                raise
-        if report.uncompacted and memory != self.request.memory:
-            try:
-                compact(self.data_dir, memory=self.request.memory)
-                report.uncompacted = None
-            except StorageError as error:
-                report.not_compacted(error)
+        try:
+            report = ingest(
+                step.files,
+                self.coverage.chain.name,
+                self.data_dir,
+                replace_from=self.coverage.replacing,
+                covered=complete,
+                in_place_of=set(self.coverage.replaced) - set(step.files),
+                memory=self.request.memory,
+                progress=lambda step, done: self.output.progress(f"ingest: {step}", done),
+            )
+        except IngestError:
+            # What it refuses would be a hole behind what is covered: it is read again.
+            self.coverage.discard_parts()
+            raise
         self.coverage.commit(step, self.cards)
         if not step.covers:
             return
         self.ingested = True
-        ranges = {address: spans for address, spans in step.covers.items() if spans}
-        for address, spans in ranges.items():
-            read = " and ".join(f"{first:,} to {end:,}" for first, end in spans)
-            self.output.say(f"{self.coverage.name_of(address)}: blocks {read}.")
+        for address, spans in step.covers.items():
+            self.output.say(f"{self.coverage.name_of(address)}: blocks {_in_words(spans)}.")
         for line in report.removed:
             self.output.say(f"replaced: {line}")
         self.output.say(
@@ -514,6 +483,10 @@ class _Fetch:
             self.output.say(f"{missing:,} {ODDITIES['unseen'][missing != 1]}.")
         if report.uncompacted:
             self.output.say(report.uncompacted)
+
+
+def _in_words(ranges: Iterable[tuple[int, int]]) -> str:
+    return " and ".join(f"{first:,} to {end:,}" for first, end in ranges)
 
 
 def urls_of(given: Sequence[str] = ()) -> list[Secret]:

@@ -22,6 +22,15 @@ CONSECUTIVE_TRANSFER = "0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e8
 DEPOSIT = "0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c"
 WITHDRAWAL = "0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65"
 TRANSFERS = (TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE_TRANSFER)
+# Events that contracts index as they like, and the bytes of those that have as many in each log.
+_OLD = (TRANSFER, DEPOSIT, WITHDRAWAL)
+_SIZES = {
+    TRANSFER: 96,
+    DEPOSIT: 64,
+    WITHDRAWAL: 64,
+    TRANSFER_SINGLE: 160,
+    CONSECUTIVE_TRANSFER: 128,
+}
 
 _NAME, _SYMBOL, _DECIMALS, _SUPPLY = "0x06fdde03", "0x95d89b41", "0x313ce567", "0x18160ddd"
 _SUPPORTS = "0x01ffc9a7{}" + "0" * 56
@@ -33,7 +42,7 @@ _MOST_TEXT = 1000
 _MOST_ITEMS = 2**63 - 1
 # Ids of one log, which are a row each: ERC-2309 advises to mint 5,000 at once.
 _MOST_IDS = 100_000
-_ADDRESS_PAD = "0x" + "0" * 24
+_ADDRESS_PAD = "0" * 24
 # How often a deployment is looked for, and by how much fewer blocks a refused proof goes on.
 _PROOFS, _FEWER = 4, 16
 # The fields of a card that the seven answers are of.
@@ -59,35 +68,28 @@ def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
     Unreadable
         Its topics and data are not those of the event, or an amount is more than can be stored.
     """
-    kind, indexed = topics[0], topics[1:]
-    if kind in (TRANSFER, DEPOSIT, WITHDRAWAL):
-        # Old tokens index nothing, or the sender alone: the rest is in the data, in the same order.
-        words = [*indexed, *_words(data)]
-        if len(words) != (3 if kind == TRANSFER else 2):
-            raise Unreadable(
-                f"{len(indexed)} indexed fields and {(len(data) - 2) // 2} bytes of data"
-            )
-        if kind == TRANSFER:
-            return [(_address(words[0]), _address(words[1]), _digits(words[2]), None, 0)]
+    kind, indexed, words = topics[0], len(topics) - 1, [*topics[1:], *_words(data)]
+    size = 32 * indexed + len(data) // 2 - 1
+    if size != _SIZES.get(kind, size) or (kind not in _OLD and indexed != 3):
+        raise Unreadable(f"{indexed} indexed fields and {len(data) // 2 - 1} bytes of data")
+    # Old tokens index nothing, or the sender alone: the rest is in the data, in the same order.
+    if kind == TRANSFER:
+        return [(_address(words[0]), _address(words[1]), _digits(words[2]), None, 0)]
+    if kind in _OLD:
         who = _address(words[0])
         ends = (ZERO_ADDRESS, who) if kind == DEPOSIT else (who, ZERO_ADDRESS)
         return [(*ends, _digits(words[1]), None, 0)]
-    if len(indexed) != 3:
-        raise Unreadable(f"{len(indexed)} indexed fields of 3")
+    # The operator, or the first id, is before them.
+    ends = _address(words[1]), _address(words[2])
     if kind == CONSECUTIVE_TRANSFER:
-        first, last, *more = (int(each, 16) for each in (indexed[0], *_words(data)))
-        if more or not 0 <= last - first < _MOST_IDS:
+        first, last = int(words[0], 16), int(words[3], 16)
+        if not 0 <= last - first < _MOST_IDS:
             raise Unreadable(f"it names more than {_MOST_IDS:,} token ids, or none")
-        ends = _address(indexed[1]), _address(indexed[2])
         return [(*ends, str(number), "1", number - first) for number in range(first, last + 1)]
-    # operator, from, to; then ids and amounts.
-    sender, recipient = _address(indexed[1]), _address(indexed[2])
     if kind == TRANSFER_SINGLE:
-        words = _words(data)
-        if len(words) != 2:
-            raise Unreadable(f"{len(words)} words of data, not 2")
-        return [(sender, recipient, _digits(words[0]), _items(int(words[1], 16)), 0)]
-    ids, counts = (_numbers(data, place) for place in (0, 1))
+        ids, counts = [int(words[3], 16)], [int(words[4], 16)]
+    else:
+        ids, counts = (_numbers(words[3:], place) for place in (0, 1))
     if len(ids) != len(counts):
         raise Unreadable(f"{len(ids)} token ids and {len(counts)} amounts")
     # One row for each id: a row is told from the others of its log by its id, and a batch may name an id twice.
@@ -95,7 +97,7 @@ def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
     for number, count in zip(ids, counts, strict=True):
         totals[number] = totals.get(number, 0) + count
     return [
-        (sender, recipient, str(number), _items(count), place)
+        (*ends, str(number), _items(count), place)
         for place, (number, count) in enumerate(totals.items())
     ]
 
@@ -111,27 +113,25 @@ def _items(count: int) -> str:
 
 
 def _words(data: str) -> list[str]:
-    if (len(data) - 2) % 64:
-        raise Unreadable(f"{(len(data) - 2) // 2} bytes of data are not whole words")
-    return [f"0x{data[at : at + 64]}" for at in range(2, len(data), 64)]
+    return [data[at : at + 64] for at in range(2, len(data) - 63, 64)]
 
 
 @lru_cache(1 << 16)
 def _address(word: str) -> str:
-    if not word.startswith(_ADDRESS_PAD):
+    digits = word.removeprefix("0x")
+    if not digits.startswith(_ADDRESS_PAD):
         raise Unreadable("a word that is not an address where one belongs")
-    return "0x" + word[26:]
+    return f"0x{digits[24:]}"
 
 
-def _numbers(data: str, place: int) -> list[int]:
+def _numbers(words: Sequence[str], place: int) -> list[int]:
     """Return the array whose offset is at a place of the data."""
-    raw = bytes.fromhex(data[2:])
-    start = int.from_bytes(raw[32 * place : 32 * place + 32])
-    length = int.from_bytes(raw[start : start + 32])
-    begin = start + 32
-    if start % 32 or begin > len(raw) or length > (len(raw) - begin) // 32:
+    offset, *_ = [*words[place:], "1"]
+    start, odd = divmod(int(offset, 16), 32)
+    length, *found = [int(word, 16) for word in words[start:]] or [1]
+    if odd or length > len(found):
         raise Unreadable("an array that ends after the data")
-    return [int.from_bytes(raw[begin + 32 * n : begin + 32 * n + 32]) for n in range(length)]
+    return found[:length]
 
 
 @dataclass

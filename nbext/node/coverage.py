@@ -67,7 +67,8 @@ _TOKENS = pa.schema(
 )
 
 
-# What is stored of a contract's card.
+# What coverage.json has of a `Coverage`, and of a contract's card.
+_SAVED = ("steps", "hashes", "about", "replacing", "replaced")
 _CARD = ("standard", "name", "symbol", "decimals")
 
 
@@ -161,10 +162,13 @@ class Coverage:
             for contract in part.wanted.contracts
         }
 
-    def deployed(self, contract: str) -> int | None:
-        """Return the block in which a contract was deployed; None where that is not known."""
-        found: int | None = self.about.get(contract, {}).get("deployed")
-        return found
+    def complete(self, contract: str, topics: Sequence[str]) -> list[Range]:
+        """Return the ranges of a contract as `covered`; before its deployment, where that is known, it has no event."""
+        deployed = self.about.get(contract, {}).get("deployed") or 0
+        return [
+            (0 if first <= deployed else first, last)
+            for first, last in self.covered(contract, topics)
+        ]
 
     def symbols(self) -> dict[str, str]:
         """Return the symbols of the contracts that were fetched, by address."""
@@ -212,12 +216,14 @@ class Coverage:
         pq.write_table(table, raw, compression="zstd")
         whole = raw.getvalue().to_pybytes()
         digest = checksum_of(whole)[:_DIGITS]
-        name = f"{window.first:012d}-{window.last:012d}-{wanted.digest}-{digest}.parquet"
+        answers = self._answers(wanted, window.first, window.last)
         # Not flushed: of a part that a power cut takes, or cuts, the name is not its bytes', and it is read again.
-        with whole_file(self.parts / name, mode=ORDINARY, flush=False) as path:
+        with whole_file(
+            answers.with_name(f"{answers.stem}-{digest}.parquet"), mode=ORDINARY, flush=False
+        ) as path:
             path.write_bytes(whole)
         self.known().update(chain)
-        self._answers(wanted, window.first, window.last).unlink(missing_ok=True)
+        answers.unlink(missing_ok=True)
 
     def receiving(self, wanted: LogFilter, first: int, last: int) -> Received:
         """Return where the answers of a range are written until it is a part."""
@@ -432,14 +438,8 @@ class Coverage:
 
     def save(self) -> None:
         """Write coverage.json, in one step."""
-        known = {
-            "chain_id": self.chain.id,
-            "steps": [asdict(step) for step in self.steps],
-            "hashes": self.hashes,
-            "about": self.about,
-            "replacing": self.replacing,
-            "replaced": self.replaced,
-        }
+        known = {"chain_id": self.chain.id, **{name: getattr(self, name) for name in _SAVED}}
+        known["steps"] = [asdict(step) for step in self.steps]
         proved = {**known, "sha256": checksum_of(json.dumps(known).encode())}
         write_whole(self.folder / "coverage.json", json.dumps(proved))
 
@@ -465,7 +465,7 @@ class Coverage:
                     **asdict(card),
                     "decimals": card.decimals if card.standard in (None, "ERC20") else None,
                     "total_supply": None if card.total_supply is None else str(card.total_supply),
-                    "deployed_block_number": self.deployed(card.address),
+                    "deployed_block_number": self.about.get(card.address, {}).get("deployed"),
                 }
                 for card in changed
             ],

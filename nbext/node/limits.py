@@ -168,10 +168,10 @@ class RangeSize:
             self.size = min(self.size, size)
             return size
 
-    def answered(self, blocks: int, logs: int, seconds: float) -> None:
-        """Take an answer: how many blocks it covers, how many logs it has, and how long it took."""
+    def answered(self, blocks: int, rows: int, seconds: float) -> None:
+        """Take an answer: how many blocks it covers, how many rows its logs are, and how long it took."""
         with self._lock:
-            if logs > 5000 or seconds > 8:
+            if rows > 5000 or seconds > 8:
                 self.size = min(self.size, blocks // 2 or 1)
-            elif blocks >= self.size and logs < 2500 and seconds < 4:
+            elif blocks >= self.size and rows < 2500 and seconds < 4:
                 self.size = min(self.size * 2, self.most)

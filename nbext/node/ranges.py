@@ -51,7 +51,7 @@ class Header:
 
 @dataclass
 class BlockRange:
-    """A range that was read whole: its logs, and hash and time of blocks by their numbers.
+    """A range that was read whole: the rows of its logs, and hash and time of blocks by their numbers.
 
     ``parent`` is the hash of the block before the first one. Each block follows the one before; of most that have no
     log nothing is stored.
@@ -59,7 +59,6 @@ class BlockRange:
 
     first: int
     last: int
-    logs: list[EventLog]
     # In the order of logs; a row's fields are those of a part's columns.
     rows: list[tuple[Any, ...]]
     blocks: dict[int, tuple[str, int]]
@@ -161,7 +160,7 @@ def read_range(
     for header in suspects:
         _check_receipts(node, wanted, header, by_block.get(header.number, []))
     logs = [log for came in by_block.values() for log in came]
-    return BlockRange(first, last, logs, _rows(logs), blocks, at_ends[first].parent)
+    return BlockRange(first, last, _rows(logs), blocks, at_ends[first].parent)
 
 
 def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
@@ -176,7 +175,7 @@ def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
         )
     _check_logs(header, came)
     blocks = {block: (header.hash, header.timestamp)}
-    return BlockRange(block, block, came, _rows(came), blocks, header.parent)
+    return BlockRange(block, block, _rows(came), blocks, header.parent)
 
 
 def _linked(node: Node, first: int, last: int, known: Mapping[int, Header]) -> Iterator[Header]:
@@ -203,12 +202,6 @@ def _linked(node: Node, first: int, last: int, known: Mapping[int, Header]) -> I
 def read_header(node: Node, number: int) -> Header:
     """Return the header of a block."""
     return _header(node.call("eth_getBlockByNumber", hex(number), False), number)
-
-
-def check_on_chain(node: Node, number: int, known: str) -> None:
-    """Refuse a block that a reorganisation has orphaned since it was read."""
-    if read_header(node, number).hash != known:
-        raise InconsistentAnswer(f"Block {number:,} has changed since it was read.")
 
 
 def _header(value: Any, number: int) -> Header:

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import pairwise
 
 from nbext.errors import NodeError, QueryCancelled
@@ -17,7 +18,6 @@ from nbext.node.ranges import (
     BlockRange,
     LogFilter,
     RangeTask,
-    check_on_chain,
     read_from_receipts,
     read_header,
     read_range,
@@ -194,7 +194,7 @@ class RangeReader:
         for attempt in range(max(_REPEATS, len(node.endpoints)) + 2):
             started = time.monotonic()
             try:
-                logs = self._window(wanted, first, end, by_receipts=by_receipts)
+                rows = self._window(wanted, first, end, by_receipts=by_receipts)
                 break
             except InconsistentAnswer as error:
                 if attempt >= _REPEATS:
@@ -221,10 +221,10 @@ class RangeReader:
                 )
                 return
             by_receipts = True
-        span.answered(end - first + 1, logs, time.monotonic() - started)
+        span.answered(end - first + 1, rows, time.monotonic() - started)
 
     def _window(self, wanted: LogFilter, first: int, end: int, *, by_receipts: bool) -> int:
-        """Read and store a range, and return how many logs it has; what was received before is not asked for again."""
+        """Read and store a range, and return how many rows it has; what was received before is not asked for again."""
         node, received = self.node, self.coverage.receiving(wanted, first, end)
         try:
             if by_receipts:
@@ -234,18 +234,19 @@ class RangeReader:
                     window = read_range(
                         node, wanted, first, end, near_end=first > self._last - NEAR
                     )
-            if received.is_old:
-                check_on_chain(node, end, window.blocks[end][0])
-            self._keep(window, wanted)
+            self._keep(window, wanted, is_old=received.is_old)
         except QueryCancelled:
             raise
         except Exception:
             # Another answer may do better, and another node has one.
             received.forget()
             raise
-        return len(window.logs)
+        return len(window.rows)
 
-    def _keep(self, window: BlockRange, wanted: LogFilter) -> None:
+    def _keep(self, window: BlockRange, wanted: LogFilter, *, is_old: bool) -> None:
+        last = window.last
+        if is_old and not self._has(last, {last: window.blocks[last][0]}):
+            raise InconsistentAnswer(f"Block {last:,} has changed since it was read.")
         with self._lock:
             if self._ended and self._error is None:
                 return
@@ -277,17 +278,6 @@ class _Progress:
         seconds = max(0.001, time.monotonic() - self.started)
         done, total = self.done, max(1, self.total)
         text = f"{done:,} of {total:,} blocks, {rows:,} rows, {(rows - self.rows) / seconds:,.0f} rows/s"
-        left = f", {_span(seconds / done * (total - done))} left" if done else ""
-        return text + left, done / total
-
-
-def _span(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return (
-        f"{hours} h {minutes} min"
-        if hours
-        else f"{minutes} min {seconds} s"
-        if minutes
-        else f"{seconds} s"
-    )
+        if done:
+            text += f", {timedelta(seconds=int(seconds / done * (total - done)))} left"
+        return text, done / total

@@ -125,10 +125,6 @@ class Node:
     """
 
     def __init__(self, urls: Sequence[Secret], *, rps: float | None = None) -> None:
-        if not urls:
-            raise ConfigError(
-                "No node is set. Set NBEXT_RPC_URL to its URL, or to several with a space between."
-            )
         many = len(urls) > 1
         self.endpoints = [
             Endpoint(f"node {number} of {len(urls)}" if many else "the node", url)

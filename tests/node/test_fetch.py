@@ -21,9 +21,8 @@ from nbext import cli
 from nbext.core.addresses import checksummed
 from nbext.core.chains import chain_of
 from nbext.engine import storage
-from nbext.engine.ingest.run import ingest
 from nbext.engine.open import open_dataset
-from nbext.errors import ConfigError, NodeError, OutOfMemory, StorageError, ValidationError
+from nbext.errors import ConfigError, NodeError, StorageError, ValidationError
 from nbext.fetch.run import Output, Request, fetch, urls_of
 from nbext.language.language import parse, resolve
 from nbext.node.contracts import TRANSFERS, head_of
@@ -1073,24 +1072,6 @@ def test_an_install_without_what_ingest_needs_names_the_extra_that_has_it(
 def test_no_contract_is_no_fetch(tmp_path):
     with pytest.raises(ValidationError, match="a contract is missing"):
         fetch([Secret("http://127.0.0.1:1")], Request(()), tmp_path, Output())
-
-
-def test_ingest_begins_with_little_memory_and_goes_on_with_what_is_allowed(tmp_path, monkeypatch):
-    allowed = []
-
-    def short(*files, memory, **options):
-        allowed.append(memory)
-        if memory == "128MB":
-            raise OutOfMemory("too little")
-        return ingest(*files, memory=memory, **options)
-
-    monkeypatch.setattr("nbext.engine.ingest.run.ingest", short)
-    with FaultNode(CHAIN) as server:
-        said(server, tmp_path / "a", contracts=(COIN,), check=0)
-        with pytest.raises(OutOfMemory):
-            said(server, tmp_path / "b", contracts=(COIN,), check=0, memory="128MB")
-    assert allowed == ["128MB", "4GB", "128MB"]
-    assert storage.current_generation(tmp_path / "a").manifest["tables"]["transfers"] > 0
 
 
 @pytest.mark.slow
