@@ -263,11 +263,13 @@ class _Fetch:
                     before = f" before block {last:,}" if last and self._left(last) else ""
                     raise QueryCancelled(f"The fetch was stopped{before}. {self.kept()}") from None
             except (NodeError, Refusal, StorageError) as why:
-                if getattr(why, "meaning", "") == "LEFT_OUT" and not is_again:
+                is_left_out = getattr(why, "meaning", "") == "LEFT_OUT"
+                if is_left_out and not is_again:
                     # An earlier fetch may have read it, of another node: this one's answers are not known yet.
                     is_again = True
                     continue
-                if not self.request.follow:
+                # Of a node that left logs out all blocks are read anew each time.
+                if is_left_out or not self.request.follow:
                     if last and (left := self._left(last)):
                         self.output.say(f"Not covered: blocks {left}.")
                     raise

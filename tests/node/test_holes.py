@@ -439,6 +439,35 @@ def test_a_fetch_that_follows_goes_on_beside_an_ingest(tmp_path):
     assert "another `nbext ingest` is writing there" in lines[0]
 
 
+def test_a_fetch_that_follows_ends_where_a_node_leaves_out_logs_again(tmp_path):
+    """It reads all blocks anew for that: each time that it tried again, it would cost as much as the first."""
+    lost = next(
+        hex(number)
+        for number, logs in CHAIN.logs.items()
+        if number < 20 and any(log["address"] == COIN and int(log["data"], 16) for log in logs)
+    )
+
+    def lie(method, params, true):
+        if method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]:
+            return [log for log in true if log["blockNumber"] != lost]
+        return true
+
+    no_receipts = lambda method, params: FINAL[6] if "Receipts" in method else None  # noqa: E731
+    ending, lines = threading.Event(), []
+
+    def say(line):
+        lines.append(line)
+        if "Trying again" in line:
+            ending.set()
+
+    request = Request((COIN,), to_block="latest", check=1000, follow=True, every=0.01)
+    with FaultNode(CHAIN, lie=lie, refuse=no_receipts) as server:
+        with pytest.raises(NodeError, match="The node left logs out: block"):
+            fetch([Secret(server.url)], request, tmp_path, Output(say), ending=ending)
+        assert lines[-1] == "Not covered: blocks 1 to 90."
+        assert is_chains(tmp_path, server, CHAIN)
+
+
 def test_a_full_disk_ends_the_fetch_and_asks_the_node_for_nothing_more(small_disk):
     data = small_disk / "data"
     chain = Chain(400)
