@@ -27,7 +27,7 @@ from nbext.fetch.run import Output, Request, fetch
 from nbext.settings import Secret
 from tests.full_disk import fill
 from tests.node.conftest import said
-from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode, word
+from tests.node.faults import COIN, ITEMS, KEY, ZERO, Chain, FaultNode, word
 from tests.node.refusals import FINAL, Refused
 
 pytestmark = pytest.mark.slow
@@ -515,6 +515,21 @@ def test_a_contract_that_was_made_again_is_read_from_its_first_life_on(tmp_path)
     with FaultNode(CHAIN, lie=lie) as server:
         said(server, tmp_path, check=0)
     assert stored(tmp_path) == CHAIN.rows()
+
+
+def test_a_contract_of_which_nobody_has_anything_at_the_last_block_is_compared(tmp_path):
+    chain, holder = Chain(90), f"0x{20:040x}"
+    chain.logs.clear()
+    with FaultNode(chain) as server:
+        lines = said(server, tmp_path, contracts=(COIN,))
+        assert lines[-1] == f"COIN ({checksummed(COIN)}): nobody has a balance at block 90."
+        chain.move(30, 0, COIN, (ZERO, holder), 5)
+        chain.move(31, 0, COIN, (holder, ZERO), 5)
+        server.chain._headers.clear()
+        lines = said(server, tmp_path / "moved", contracts=(COIN,))
+    compared = "1 of 1 balances equal the chain's at block 90."
+    assert lines[-1] == f"COIN ({checksummed(COIN)}): {compared}"
+    assert stored(tmp_path / "moved") == 2
 
 
 def test_a_limit_in_unknown_words_is_halved_and_then_said(tmp_path):
