@@ -25,8 +25,8 @@ from nbext.node.rpc import InconsistentAnswer, Node, Refusal, quantity
 
 # So near to the end of what is read every header is asked for: that is where nodes differ, and blocks are orphaned.
 NEAR = 64
-# Blocks of one range that are looked at by their receipts, and headers that are asked for before they are looked at.
-_LOOKED_AT, _PIECE = 2, 200
+# Headers that are asked for before they are looked at.
+_PIECE = 200
 # Rows of one range, in memory; of one block there may not be more.
 MOST_ROWS = 500_000
 _RECEIPTS, _TWICE = "eth_getBlockReceipts", 2
@@ -154,10 +154,12 @@ def read_range(
         _check_logs(header, came)
         if near_end or came or number in at_ends:
             blocks[number] = header.hash, header.timestamp
-        is_looked_at = near_end or len(suspects) < _LOOKED_AT
-        if number == sample or (is_looked_at and _may_hold_more(header, wanted, came)):
+        if number == sample:
+            _check_receipts(node, wanted, header, came)
+        elif _may_hold_more(header, wanted, came):
             suspects.append(header)
-    for header in suspects:
+    # An answer that was cut lacks the last ones.
+    for header in suspects if near_end else {*suspects[:1], *suspects[-1:]}:
         _check_receipts(node, wanted, header, by_block.get(header.number, []))
     logs = [log for came in by_block.values() for log in came]
     return BlockRange(first, last, _rows(logs), blocks, at_ends[first].parent)

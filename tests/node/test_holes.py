@@ -486,7 +486,6 @@ def test_a_row_that_ingest_refuses_leaves_its_range_uncovered(tmp_path, monkeypa
     """Whatever passes our own checks: here they let through what is no hash."""
     with FaultNode(CHAIN, lie=changed(transactionHash="0x" + "zz" * 32)) as server:
         monkeypatch.setattr("nbext.node.ranges._hash", lambda value: value.lower())
-        monkeypatch.setattr("nbext.node.ranges._LOOKED_AT", 0)
         server.refuse = lambda method, params: FINAL[6] if "Receipts" in method else None
         with pytest.raises(NbextError, match="could not be stored"):
             said(server, tmp_path, check=0)
