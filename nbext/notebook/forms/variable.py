@@ -63,8 +63,8 @@ class Variable:
             self.field.focus()
 
     def assign(self, name: str, value: Any) -> None:
-        """Assign the value to the notebook's variable of that name."""
-        variables()[checked_name(name)] = value
+        """Assign the value to the notebook's variable of that name, which `name` returned."""
+        variables()[name] = value
 
 
 def variables() -> dict[str, Any]:

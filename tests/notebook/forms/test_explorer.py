@@ -289,11 +289,13 @@ def test_hostile_names_reach_the_page_as_text_and_the_snapshot_escaped():
     assert re.findall(r"[0-9,]+ characters", made.snapshot().html) == ["20,017 characters"]
 
 
-def test_rows_are_shared_where_there_is_no_ipython_whose_variables_could_be_set(
+def test_rows_are_stored_and_shared_where_there_is_no_ipython_whose_variables_could_be_set(
     tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     made = nbext.explore(pd.DataFrame({"number": [1, 2]}))
+    made.store()
+    assert made.message == "form.frame = 2 rows, 1 column"
     made.share()
     assert made.message == "rows.html: 2 rows, 1 column"
     assert (tmp_path / "rows.html").exists()
