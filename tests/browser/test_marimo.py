@@ -29,6 +29,8 @@ def test_forms_and_charts_work_in_marimo_and_offer_neither_magics_nor_variables(
     (tmp_path / "holders.py").write_text(notebook_of_the_reference())
     with lab.marimo(server, tmp_path / "holders.py") as url:
         page = context.new_page()
+        # Of a view nothing is heard before all cells have run.
+        page.set_default_timeout(60_000)
         page.on("request", lambda request: requests.append(request.url))
         page.goto(url)
         search, build, table, card, chart = (
