@@ -213,19 +213,18 @@ def _flat(text: str) -> str:
     return "".join(kept)
 
 
-def _once(names: Sequence[str], most: int = 28) -> list[str]:
-    """Return names cut for an axis, no two alike: rows of one name would be drawn as one row.
+def told_apart(names: Iterable[str]) -> list[str]:
+    """Return names, no two alike: rows of one name would be drawn as one row.
 
-    >>> _once(["UNI", "UNI", "UNI (2)"])
-    ['UNI', 'UNI (2)', 'UNI (2) (2)']
+    >>> told_apart(["UNI (2)", "UNI", "UNI"])
+    ['UNI (2)', 'UNI', 'UNI (3)']
     """
     taken: list[str] = []
     for name in names:
-        cut = one = shortened(name, most)
-        again = 1
+        one, again = name, 1
         while one in taken:
             again += 1
-            one = f"{cut} ({again})"
+            one = f"{name} ({again})"
         taken.append(one)
     return taken
 
@@ -296,7 +295,9 @@ def heatmap(
     A ``square`` one has the same names on both axes: its diagonal has no shade, 0 is dark, and where numbers span
     decades the shade is logarithmic. The shades of another one are from its least to its largest number.
     """
-    rows, columns = (_once(list(map(str, names))) for names in (table.index, table.columns))
+    rows, columns = (
+        told_apart(shortened(str(name)) for name in names) for names in (table.index, table.columns)
+    )
     square = square and len(rows) > 1
     joint = " and " if square else ", "
     cells: list[dict[str, Any]] = [
@@ -355,7 +356,10 @@ def upset(
     groups = sorted(
         (group for group in only if only[group]), key=lambda group: (-only[group], group)
     )[:MOST_BARS]
-    labels = [f"{name} ({size:,})" for name, size in zip(_once(names), sizes, strict=True)]
+    labels = [
+        f"{name} ({size:,})"
+        for name, size in zip(told_apart(map(shortened, names)), sizes, strict=True)
+    ]
     rows = []
     for place, group in enumerate(groups):
         inside = [row for row in range(len(names)) if group >> row & 1]
@@ -385,7 +389,9 @@ def steps(
     removed = [before - after for before, after in zip([*left[:1], *left], left, strict=False)]
     rows = [
         {"name": label, "what": what, "value": number, "shown": f"{number:,} {what}"}
-        for label, *numbers in zip(_once(names, 112), alone, removed, left, strict=True)
+        for label, *numbers in zip(
+            told_apart(shortened(name, 112) for name in names), alone, removed, left, strict=True
+        )
         for what, number in zip(STEPS, numbers, strict=True)
     ]
     above = [number for number in (*alone, *left) if number]
@@ -415,7 +421,7 @@ def bars(
 
     A number that can have no bar there is left out, and its cell with it.
     """
-    labels = _once(names, 40)
+    labels = told_apart(shortened(name, 40) for name in names)
     drawn = [at for at, one in enumerate(numbers) if math.isfinite(one) and (one > 0 or not wide)]
     rows = [{"name": labels[at], "value": numbers[at], "shown": form(numbers[at])} for at in drawn]
     panel = _bars(rows, unit, wide=wide, begin=begin)

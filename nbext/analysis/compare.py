@@ -219,7 +219,7 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
             segments=requests_of([asked]),
         )
     else:
-        members, scope, chains = _members(asked), asked.scope(), []
+        members, scope, chains = asked.members(), asked.scope(), []
         ends = range(1, len(members) + 1)
         both = [matching(end - 1, end) for end in ends] + [matching(0, end) for end in ends]
         counts = count_common(both, [[place] for place in range(len(both))])
@@ -272,16 +272,6 @@ def _chains(part: Any) -> Iterator[str]:
     elif isinstance(part, list):
         for one in part:
             yield from _chains(one)
-
-
-def _members(asked: Segment) -> list[dict[str, Any]]:
-    if asked.operator != "AND":
-        return [asked.member()]
-    return [
-        {key: one}
-        for key, value in asked.member().items()
-        for one in (value if isinstance(value, list) and key not in ("all", "any") else [value])
-    ]
 
 
 @warned

@@ -26,6 +26,7 @@ from nbext.analysis.segments import (
     share_columns,
 )
 from nbext.client import frames
+from nbext.client.validate import one_of
 from nbext.core.chains import DEFAULT_CHAIN, chain_of
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
@@ -429,15 +430,8 @@ def retention(
     POST /counts, once for the block at which the data ends and once for all cohorts. A cell of ``held``, once it is
     opened, also stores each period's segment without rows, because it names them.
     """
-    client = client_of(client)
-    asked = segment_of(segment, client)
-    ours_of(client, "compares cohorts")
-    _timeless(asked, "retention")
-    for name, given, allowed in (("by", by, PERIODS), ("cohort", cohort, COHORTS)):
-        if given not in allowed:
-            raise ValidationError.of(
-                f"/{name}", "choice", f"{quoted(given)} is not one of: {', '.join(allowed)}."
-            )
+    asked = _timeless(segment_of(segment, ours_of(client, "compares cohorts")), "retention")
+    by, cohort = one_of(by, PERIODS, "/by"), one_of(cohort, COHORTS, "/cohort")
     (last,) = count_common([asked], [[0]]).as_of
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import pandas as pd
 
+from nbext.analysis.charts import Chart, told_apart
+from nbext.client.validate import one_of
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import quoted
@@ -17,12 +19,12 @@ from nbext.core.wire import MAX_COMPARED, MAX_COUNTS
 from nbext.errors import ConfigError, NotFound, ValidationError
 
 if TYPE_CHECKING:
-    from nbext.analysis.charts import Chart
     from nbext.client import Client
 
 
 # The keys of filters that are no condition; of these, which wallets match depends on the first three.
 SCOPE = ("chain", "asOf", "exclude", "orderBy", "columns")
+_GROUPS = ("all", "any")
 
 
 @dataclass(frozen=True)
@@ -42,17 +44,22 @@ class Segment:
             self.filters, self.operator, limit=most if limit is None else limit
         )
 
-    def member(self) -> dict[str, Any]:
-        """Return the conditions as a map inside a group, whose keys all hold."""
-        conditions = {key: one for key, one in self.filters.items() if key not in SCOPE}
-        if self.operator == "AND":
-            return conditions
-        either: list[dict[str, Any]] = []
-        for key, one in conditions.items():
+    def members(self) -> list[dict[str, Any]]:
+        """Return the conditions that must all hold, each as a map inside a group."""
+        conditions = [
+            {key: each}
+            for key, one in self.filters.items()
+            if key not in SCOPE
             # The list under a group is its members; under another key each element is a condition.
-            spread = isinstance(one, list | tuple) and key not in ("all", "any")
-            either += [{key: each} for each in one] if spread else [{key: one}]
-        return {"any": either}
+            for each in (one if isinstance(one, list | tuple) and key not in _GROUPS else [one])
+        ]
+        return conditions if self.operator == "AND" else [{"any": conditions}]
+
+    def member(self) -> dict[str, Any]:
+        """Return the conditions as one map inside a group."""
+        if self.operator == "AND":
+            return {key: one for key, one in self.filters.items() if key not in SCOPE}
+        return self.members()[0]
 
     def scope(self) -> dict[str, Any]:
         """Return the keys beside the conditions that decide which wallets match."""
@@ -275,13 +282,11 @@ def _symbol(filters: Mapping[str, Any]) -> str | None:
 
 def names_of(given: Iterable[Any], segments: Sequence[Segment], words: Sequence[str]) -> list[str]:
     """Return a name for each segment: the symbol that was given, its words, or its filters; each name once."""
-    names: list[str] = []
-    for one, segment, said in zip(given, segments, words, strict=True):
-        given_name = one if isinstance(one, str) else said or _symbol(segment.filters)
-        name = given_name or json.dumps(segment.filters, default=str, ensure_ascii=False)
-        again = sum(each == name or each.startswith(f"{name} (") for each in names)
-        names.append(f"{name} ({again + 1})" if again else name)
-    return names
+    return told_apart(
+        (one if isinstance(one, str) else said or _symbol(segment.filters))
+        or json.dumps(segment.filters, default=str, ensure_ascii=False)
+        for one, segment, said in zip(given, segments, words, strict=True)
+    )
 
 
 class Result(pd.DataFrame):
@@ -330,11 +335,7 @@ class Result(pd.DataFrame):
     def chart(self, kind: str | None = None) -> Chart:
         """Return the table's chart, whose marks are segments; ``kind`` chooses where there are several."""
         kinds = self._drawn
-        if kind is not None and kind not in kinds:
-            raise ValidationError.of(
-                "/kind", "choice", f"{quoted(kind)} is not one of: {', '.join(kinds)}."
-            )
-        chart = kinds[kind or next(iter(kinds))]()
+        chart = kinds[next(iter(kinds)) if kind is None else one_of(kind, kinds, "/kind")]()
         return replace(chart, of_cell=chart.of_cell or self._cells)
 
 

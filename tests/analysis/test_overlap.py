@@ -179,7 +179,7 @@ def test_a_cell_and_a_chart_that_are_not_there_are_named(client):
     table = nbext.overlap(["BAYC"], client=client)
     with pytest.raises(ValidationError, match="The table has no cell 'MAYC', 'BAYC'"):
         table.segment("MAYC", "BAYC")
-    with pytest.raises(ValidationError, match="'pie' is not one of: heatmap, upset"):
+    with pytest.raises(ValidationError, match=r"'pie' is not allowed\. Allowed: heatmap, upset"):
         table.chart("pie")
     with pytest.raises(ValidationError, match="Ask for share or for lift"):
         nbext.overlap(["BAYC"], share=True, lift=True, client=client)

@@ -84,8 +84,8 @@ def test_the_triangle_is_a_heatmap_with_the_sizes_beside_the_cohorts(client):
             {},
             "/segment/asOf: retention sets asOf itself. Leave it out.",
         ),
-        ("USDC", {"by": "year"}, "/by: 'year' is not one of: day, week, month, quarter."),
-        ("USDC", {"cohort": "new"}, "/cohort: 'new' is not one of: held, seen."),
+        ("USDC", {"by": "year"}, "/by: 'year' is not allowed. Allowed: day, week, month, quarter."),
+        ("USDC", {"cohort": "new"}, "/cohort: 'new' is not allowed. Allowed: held, seen."),
     ],
 )
 def test_what_cannot_be_asked_is_named(client, segment, options, message):
