@@ -30,7 +30,7 @@ USELESS: dict[str, dict[str, Any]] = {
     "states.failed": {"states": {"failed": "NIE"}},
     "columns": {"columns": {"nichts": "anything"}},
     "types": {"types": {"nichts": "uint256"}},
-    "known": {"known": "nichts"},
+    "known": {"export": {"known": "nichts"}},
     "idempotent": {"idempotent": "true"},
 }
 

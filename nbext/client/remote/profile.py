@@ -77,9 +77,7 @@ class ForeignProfile:
     idempotent
         Whether a segment may be sent again under its Idempotency-Key.
     known
-        Fields beside the rows that nobody need be told of: their names or paths.
-    silent
-        Those of them that are named for this operation alone: whatever they say, it is of no rows that are missing.
+        Fields that are named for this operation: whatever they say, it is of no rows that are missing.
     """
 
     def __init__(self, remote: Mapping[str, Any], operation: str = "segment") -> None:
@@ -87,12 +85,7 @@ class ForeignProfile:
         builtin = builtins().get(remote.get("profile", ""), {})
         self.operation, self._remote = operation, remote
         self.paths, self.columns, self.types = dict[str, str](), dict[str, str](), dict[str, str]()
-        self.own, self.users, self.known, self.silent = (
-            set[str](),
-            set[str](),
-            set[str](),
-            set[str](),
-        )
+        self.own, self.users, self.known = set[str](), set[str](), set[str]()
         self.states: dict[str, State] = {}
         paging: dict[str, str] = {}
         for table, layer in (
@@ -103,7 +96,6 @@ class ForeignProfile:
         ):
             is_own = layer is not table
             stated = {name: str(path) for name, path in layer.get("paths", {}).items()}
-            known = {bare(word) for word in _words(layer.get("known", []))}
             self.paths |= stated
             self.own = self.own | stated.keys() if is_own else self.own - stated.keys()
             if table is remote:
@@ -112,8 +104,7 @@ class ForeignProfile:
                 self.states |= dict.fromkeys(_words(words), STATES[name])
             self.columns |= _flat(layer.get("columns", {}))
             self.types |= _flat(layer.get("types", {}))
-            self.known |= known
-            self.silent |= known if is_own else set()
+            self.known |= {bare(word) for word in _words(layer.get("known", []))}
             paging |= layer.get("paging", {})
         self.style, self.parameter = paging.get("style"), paging.get("parameter")
         idempotent = remote.get(operation, {}).get("idempotent", remote.get("idempotent"))
@@ -134,14 +125,13 @@ class ForeignProfile:
 
     def silences(self, path: str) -> bool:
         """Say whether the settings say, for this operation, that a field speaks of no rows that are missing."""
-        return bool(self.silent) and bool({bare(path), bare(path.rpartition(".")[2])} & self.silent)
+        return bool(self.known) and bool({bare(path), bare(path.rpartition(".")[2])} & self.known)
 
-    def is_known(self, path: str, value: Any) -> bool:
-        """Say whether the settings read a field beside the rows, or say that it does not matter."""
+    def reads(self, path: str, value: Any) -> bool:
+        """Say whether the settings read a field beside the rows."""
         name = path.rpartition(".")[2].strip('"')
-        read = any(name in re.findall(r"\w+", text) for text in self.paths.values())
         is_word = isinstance(value, str) and value.casefold() in self.states
-        return read or is_word or bool({bare(path), bare(name)} & self.known)
+        return is_word or any(name in re.findall(r"\w+", text) for text in self.paths.values())
 
     def find(self, name: str, document: Any, headers: Mapping[str, str] | None = None) -> Any:
         """Return what the path of that name leads to; None without such a path, or where it leads to nothing."""
@@ -202,7 +192,8 @@ def _check(remote: Mapping[str, Any]) -> None:
         table, _, name = (rest if operation else line).partition(".")
         place = f"remote.{line}"
         # A sign-up is never sent twice, whatever the settings say.
-        others = ("known", "idempotent") if operation in ("", "segment") else ("known",)
+        others: tuple[str, ...] = ("known",) if operation else ()
+        others += ("idempotent",) if operation in ("", "segment") else ()
         tables = (*_TABLES, *others, *(() if operation else ("profile", *OPERATIONS)))
         if table and (table not in tables or (name and table not in _TABLES)):
             raise _unknown(f"{place} is not a setting.", table, tables)

@@ -73,7 +73,7 @@ def signs_of(
     for path, place, about in _places(document, rows):
         reader.place(path, {name: one for name, one in place.items() if one is not rows}, about)
     found.unknown = {
-        path: value for path, value in found.unknown.items() if not profile.is_known(path, value)
+        path: value for path, value in found.unknown.items() if not profile.reads(path, value)
     }
     total, after = (profile.find(name, document, headers) for name in ("total", "next"))
     if number_of(total) is not None:

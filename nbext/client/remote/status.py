@@ -165,20 +165,14 @@ def status_of(
     spoken = sorted(filter(None, texts), key=lambda text: text.lower() not in _OF_THE_CALL)
     word = spoken[-1] if spoken else None
     state, is_calls = known(word) if word else None, (word or "").lower() in _OF_THE_CALL
-    flags = {_flag(name, value) for name, value in pairs}
-    flagged = next((one for one in _FLAGS if one in flags), None)
-    shares = {_share(name, value) for name, value in pairs}
-    ends = [value for name, value in pairs if name in _ENDS]
-    if state not in ENDED_BADLY and flagged is not None:
-        state = flagged
-    elif State.RUNNING in shares and (state is None or is_calls):
-        state = State.RUNNING
-    elif word is None and State.COMPLETED in shares:
-        state = State.COMPLETED
-    elif word is None and ends and not any(ends):
+    said = {state, *(_flag(name, value) for name, value in pairs)}
+    if word is None or is_calls:
+        said |= {_share(name, value) for name, value in pairs}
+        ends = [value for name, value in pairs if name in _ENDS]
         # "completedAt": null, and nothing else that speaks of the state.
-        state = State.RUNNING
-    return word, state
+        said |= {State.RUNNING} if ends and not any(ends) and said == {None} else set()
+    order = (*ENDED_BADLY, State.RUNNING, State.COMPLETED)
+    return word, next((one for one in order if one in said), None)
 
 
 ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)

@@ -149,7 +149,8 @@ def test_two_columns_never_become_one(columns, record):
         ({"paging": "cursor"}, 'remote.paging is a table, such as remote.paging.style = "page".'),
         ({"types": {"n": "int"}}, "remote.types.n: 'int' is not allowed. Did you mean"),
         ({"idempotent": "yes"}, "remote.idempotent: 'yes' is not allowed. Allowed: true, false."),
-        ({"known": {"x": 1}}, "remote.known.x is not a setting."),
+        ({"known": "x"}, "remote.known is not a setting."),
+        ({"nft": {"known": {"x": 1}}}, "remote.nft.known.x is not a setting."),
         ({"profile": "dunes"}, "remote.profile: 'dunes' is not allowed. Did you mean 'dune'?"),
     ],
 )

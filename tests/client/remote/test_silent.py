@@ -414,7 +414,6 @@ def test_a_sign_is_silenced_by_its_name_and_for_one_operation(server, settings):
 
     assert rows({"export": {"known": "has_more, total"}}) == 10
     for remote in (
-        {"known": "has_more, total"},
         {"search": {"known": "has_more, total"}},
         {"export": {"known": "has_more"}},
         {"paths": {"total": "`null`"}, "export": {"known": "has_more"}},
