@@ -121,9 +121,10 @@ def opened(source: Unread, known: Mapping[str, str], *, of_job: bool) -> Foreign
     if is_csv or kind == ARROW_TYPE:
         # Accepted: what it has so far is no result.
         waits = of_job and came.status == 202
-        return ForeignPage(state=State.RUNNING) if waits else _of_table(source, known, is_csv)
-    page = of_document(came.whole(source.most))
-    page.size = len(came.answer.body if came.answer else b"")
+        page = ForeignPage(state=State.RUNNING) if waits else _of_table(source, known, is_csv)
+    else:
+        page = of_document(came.whole(source.most))
+        page.size = len(came.answer.body if came.answer else b"")
     page.unproven = page.unproven and not came.delimited
     page.cut = page.unproven and came.tail != b"\n"
     return page
@@ -157,11 +158,8 @@ def _of_table(source: Unread, known: Mapping[str, str], is_csv: bool) -> Foreign
         if source.folder is None
         else _on_disk(batches, schema, source.folder)
     )
-    page = ForeignPage(table=table, size=table.nbytes, warnings=notes)
     # Arrow has its own end.
-    page.unproven = is_csv and not came.delimited
-    page.cut = page.unproven and came.tail != b"\n"
-    return page
+    return ForeignPage(table=table, size=table.nbytes, warnings=notes, unproven=is_csv)
 
 
 def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path) -> pa.Table:

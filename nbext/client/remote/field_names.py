@@ -167,13 +167,8 @@ def fields_of(
 
 def path_to(path: str, name: str) -> str:
     """Return a JMESPath to a name below a path."""
-    plain = (
-        name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
-        if name
-        else False
-    )
     # JMESPath takes JSON's escapes, so that nothing in a stranger's name hides or runs where the path is shown.
-    quoted = name if plain else json.dumps(name)
+    quoted = name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else json.dumps(name)
     return f"{path}.{quoted}" if path else quoted
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from nbext.client.decode import Reading
@@ -24,7 +25,7 @@ from nbext.http.errors import redacted
 from nbext.settings import Secret
 
 # An outline is for reading: of a list some items are looked at, and of deep or wide answers the beginning.
-MOST_FIELDS, MOST_ITEMS, MOST_DEPTH, LONGEST_VALUE = 150, 50, 8, 60
+MOST_FIELDS, MOST_VALUES, MOST_ITEMS, MOST_DEPTH, LONGEST_VALUE = 150, 20_000, 50, 8, 60
 _PLAIN_HEADERS = re.compile(
     r"date|server|via|vary|age|etag|connection|keep-alive|set-cookie|content-(type|length|encoding|language)|"
     r"transfer-encoding|cache-control|expires|last-modified|strict-transport-security|cf-.*|x-(xss|frame|powered).*|"
@@ -153,45 +154,42 @@ def outlined(
 
 def _fields(document: Any, key: Secret) -> list[OutlineField]:
     found: dict[str, OutlineField] = {}
-    todo: list[tuple[str, Any, int]] = [("", document, 0)]
-    while todo:
-        path, value, depth = todo.pop(0)
-        one = found.get(path)
-        if one is None:
-            if len(found) > MOST_FIELDS:
-                continue
-            one = found[path] = OutlineField(path)
-        kind, inner = _opened(path, value)
+    for path, value in islice(_inside("", document), MOST_VALUES):
+        if path not in found and len(found) > MOST_FIELDS:
+            continue
+        one = found.setdefault(path, OutlineField(path or "@"))
+        is_text = not isinstance(value, list | Mapping | None)
+        kind = "keyed object" if is_keyed(value) else _KINDS.get(type(value), "number")
         one.kinds[kind] = None
-        if kind in ("list", "keyed object"):
-            one.size = max(one.size, len(value))
-        elif kind not in ("object", "null"):
-            one.value = one.value or _value(value, key)
-        if depth < MOST_DEPTH:
-            todo = [*((where, item, depth + 1) for where, item in inner), *todo]
+        one.size = max(one.size, len(value) if one.is_list and not is_text else 0)
+        one.value = one.value or (_value(value, key) if is_text else "")
     # The whole answer is a line of its own only where it is rows, or a single value.
-    fields = [
-        one
-        for path, one in found.items()
-        if path or not isinstance(document, Mapping) or is_keyed(document)
-    ]
-    for one in fields:
-        one.path = one.path or "@"
+    fields = [one for path, one in found.items() if path or "object" not in one.kinds]
     return fields[:MOST_FIELDS]
 
 
-def _opened(path: str, value: Any) -> tuple[str, list[tuple[str, Any]]]:
-    """Return the type of a value, in words, and the values in it, each with its path."""
+_KINDS: dict[type, str] = {
+    str: "text",
+    bool: "boolean",
+    int: "integer",
+    list: "list",
+    dict: "object",
+    type(None): "null",
+}
+
+
+def _inside(path: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Yield the path of a value and of all in it, with what is there; an object's names may be data."""
+    yield path, value
+    items: list[tuple[str, Any]] = []
     if isinstance(value, list):
-        return "list", [(f"{path}[]", item) for item in value[:MOST_ITEMS]]
-    if is_keyed(value):
-        here = f"{path}.*" if path else "*"
-        return "keyed object", [(here, item) for item in list(value.values())[:MOST_ITEMS]]
-    if isinstance(value, Mapping):
-        items = list(value.items())[:MOST_FIELDS]
-        return "object", [(path_to(path, str(name)), item) for name, item in items]
-    kinds = {str: "text", bool: "boolean", int: "integer", type(None): "null"}
-    return kinds.get(type(value), "number"), []
+        items = [(f"{path}[]", item) for item in value[:MOST_ITEMS]]
+    elif isinstance(value, Mapping):
+        here = (f"{path}.*" if path else "*") if is_keyed(value) else None
+        some = islice(value.items(), MOST_FIELDS)
+        items = [(here or path_to(path, str(name)), item) for name, item in some]
+    for where, item in items if depth < MOST_DEPTH else ():
+        yield from _inside(where, item, depth + 1)
 
 
 def _headers(headers: Mapping[str, str], key: Secret) -> list[OutlineField]:

@@ -390,13 +390,12 @@ def _total(value: Any) -> tuple[int | None, bool]:
     if isinstance(value, Mapping):
         is_least = str(value.get("relation", "")).lower() in ("gte", "gt", ">=")
         value = first_named(value, ("value", "count", "total", "all"))
-    if isinstance(value, str) and re.fullmatch("0x[0-9a-fA-F]{1,15}", value):
-        return int(value, 16), False
     if isinstance(value, str) and number_of(value) is None:
         text = value[:100]
         is_least |= re.search(r"[0-9]\s*\+|>|\b(over|more|least)\b", text) is not None
-        numbers = (int(one.replace(",", "")) for one in re.findall(r"[0-9][0-9,]*", text))
-        value = max(numbers, default=None)
+        numbers = re.findall(r"0x[0-9a-fA-F]{1,15}|[0-9][0-9,]*", text)
+        bases = ((one.replace(",", ""), 16 if "x" in one else 10) for one in numbers)
+        value = max((int(digits, base) for digits, base in bases), default=None)
     return number_of(value), is_least and number_of(value) is not None
 
 

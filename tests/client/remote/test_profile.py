@@ -342,4 +342,4 @@ def test_each_setting_of_the_page_has_an_example_that_is_taken():
     assert len(examples) == len(rows) == 13
     for example in examples:
         ((name, value),) = tomllib.loads(f"[remote]\n{example}")["remote"].items()
-        assert with_profile({name: value}, "api.example.com")[name] == value
+        assert ForeignProfile({name: value}).operation == "segment"

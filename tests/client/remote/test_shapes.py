@@ -888,7 +888,9 @@ def test_fields_that_nobody_knows_are_one_note_until_the_settings_know_them(
     few = Client(server.url, KEY, settings=settings(remote={"export": {"known": list(odd)[:7]}}))
     assert "x7 = ['a list of one']" in few.export_json("abc").attrs["nbext"]["warnings"][1]
     told = Client(
-        server.url, KEY, settings=settings(remote={"segment": {"known": "tier"}, "export": {"known": list(odd)}})
+        server.url,
+        KEY,
+        settings=settings(remote={"segment": {"known": "tier"}, "export": {"known": list(odd)}}),
     )
     assert told.export_json("abc").attrs["nbext"]["warnings"] == []
 
