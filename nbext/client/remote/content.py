@@ -24,7 +24,6 @@ from nbext.core.wire import ARROW_TYPE
 from nbext.errors import AmbiguousAnswer, ProtocolError, StorageError
 from nbext.http.body import Answer, Incoming
 from nbext.http.errors import one_line
-from nbext.settings import Secret
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,9 +45,8 @@ class Signs:
     ``ways`` to the next page, which are ``chosen`` where the settings say them; ``go_on``: whether a field says that
     there is one, or ``ended`` that a next is null; ``hints``: the fields that say so. ``totals`` of all rows, by field;
     ``counts`` that may be this page's or all; numbers of ``page``, ``pages``, ``offset`` and ``size``, each with its
-    own name; ``least`` is a total that may be higher. ``notes`` are warnings, ``states`` the status words of inner
-    objects; ``unknown`` the values of all fields that no rule understands, and that may say anything; ``nowhere`` are
-    the user's paths that lead to nothing.
+    own name; ``least`` is a total that may be higher. ``notes`` are warnings; ``unknown`` the values of all fields that
+    no rule understands, and that may say anything; ``nowhere`` are the user's paths that lead to nothing.
     """
 
     ways: list[Way] = field(default_factory=list)
@@ -64,7 +62,6 @@ class Signs:
     size: int | None = None
     least: int | None = None
     notes: list[str] = field(default_factory=list)
-    states: dict[str, str] = field(default_factory=dict)
     unknown: dict[str, Any] = field(default_factory=dict)
     nowhere: list[str] = field(default_factory=list)
 
@@ -97,14 +94,13 @@ class ForeignPage(Reading):
 
 @dataclass(frozen=True)
 class Unread:
-    """An answer that is still to be read, and how: the types of its columns as far as they are known, and the key.
+    """An answer that is still to be read, and how: the types of its columns as far as they are known.
 
     A document has at most ``most`` bytes, and so has a table, unless there is a ``folder`` for its rows to wait in.
     """
 
     came: Incoming
     types: Mapping[str, str]
-    key: Secret | None
     most: int
     folder: Path | None = None
 
@@ -152,7 +148,7 @@ def _of_table(source: Unread, known: Mapping[str, str], is_csv: bool) -> Foreign
         schema, batches = arrow_batches(came)
         if not schema.names or len(set(schema.names)) < len(schema.names):
             raise ProtocolError("The answer has no columns, or two of the same name.")
-    batches = _checked(batches, source.key)
+    batches = _checked(batches)
     table = (
         pa.Table.from_batches(batches, schema)
         if source.folder is None
@@ -183,7 +179,7 @@ def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path)
     return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
 
 
-def _checked(batches: Iterator[pa.RecordBatch], key: Secret | None) -> Iterator[pa.RecordBatch]:
+def _checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the batches, and refuse what came with them instead of a row."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -200,24 +196,24 @@ def _checked(batches: Iterator[pa.RecordBatch], key: Secret | None) -> Iterator[
         is_text = column.type in (pa.string(), pa.large_string())
         if is_text and wallets:
             rows = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
-            _refuse_odd(column.filter(pc.invert(pc.fill_null(rows, False))).to_pylist(), key)
+            _refuse_odd(column.filter(pc.invert(pc.fill_null(rows, False))).to_pylist())
         elif is_text:
             same = batch.filter(pc.equal(column, names[0])).to_pylist()
             if any(list(row.values()) == names for row in same):
-                raise _no_row(names[0], key)
+                raise _no_row(names[0])
         ends[2:] = batch.slice(batch.num_rows - 1).to_pylist() if len(ends) == 2 else []
         yield batch
-    _refuse_footer(ends, key)
+    _refuse_footer(ends)
 
 
-def refuse_others(records: Sequence[Mapping[str, Any]], key: Secret | None) -> None:
+def refuse_others(records: Sequence[Mapping[str, Any]]) -> None:
     """Refuse what came among records instead of one, as it is refused in a table."""
-    _refuse_footer([*records[:2], *records[-1:]], key)
+    _refuse_footer([*records[:2], *records[-1:]])
     wallets = _address_column(records[:20])
     if wallets is not None:
         # Of records each may have its address under its own name.
         odd = [record for record in records if not any(map(is_address, record.values()))]
-        _refuse_odd([record.get(wallets) for record in odd], key)
+        _refuse_odd([record.get(wallets) for record in odd])
 
 
 def _address_column(rows: Sequence[Mapping[str, Any]]) -> str | None:
@@ -228,18 +224,18 @@ def _address_column(rows: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _refuse_odd(values: Sequence[Any], key: Secret | None) -> None:
+def _refuse_odd(values: Sequence[Any]) -> None:
     """Refuse a row without an address where the others have one: a second header, an error or a remark."""
     for value in values:
         # A name with a dot is an address to those who resolve it.
         is_name = isinstance(value, str) and "." in value.strip(".")
         if not is_name or re.search(_REMARK, value):
-            raise _no_row(value, key)
+            raise _no_row(value)
 
 
-def _no_row(value: object, key: Secret | None) -> ProtocolError:
+def _no_row(value: object) -> ProtocolError:
     return ProtocolError(
-        f"Among the rows is {one_line(value, key, 60)!r}: it may be a second table, an error, a sum or a remark, and "
+        f"Among the rows is {one_line(value, length=60)!r}: it may be a second table, an error, a sum or a remark, and "
         "rows may be missing."
     )
 
@@ -248,7 +244,7 @@ def _no_row(value: object, key: Secret | None) -> ProtocolError:
 _REMARK = r"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$"
 
 
-def _refuse_footer(rows: Sequence[Mapping[str, Any]], key: Secret | None) -> None:
+def _refuse_footer(rows: Sequence[Mapping[str, Any]]) -> None:
     """Refuse a last row that is a sum or a remark, by the first two and the last."""
     cells = [list(row.values()) for row in rows if row]
     if len(cells) == 3:
@@ -258,7 +254,7 @@ def _refuse_footer(rows: Sequence[Mapping[str, Any]], key: Secret | None) -> Non
         nothing = [all(cell in (None, "") for cell in row[1:]) for row in cells]
         is_remark = isinstance(last, str) and re.search(_REMARK, last.strip())
         if is_remark and (are_numbers or nothing == [False, False, True]):
-            raise _no_row(last, key)
+            raise _no_row(last)
 
 
 def of_document(answer: Answer) -> ForeignPage:

@@ -84,28 +84,25 @@ class ForeignProfile:
         _check(remote)
         builtin = builtins().get(remote.get("profile", ""), {})
         self.operation, self._remote = operation, remote
-        self.paths, self.columns, self.types = dict[str, str](), dict[str, str](), dict[str, str]()
         self.own, self.users, self.known = set[str](), set[str](), set[str]()
         self.states: dict[str, State] = {}
-        paging: dict[str, str] = {}
+        merged = {name: dict[str, Any]() for name in _TABLES}
         for table, layer in (
             (builtin, builtin),
             (builtin, builtin.get(operation, {})),
             (remote, remote),
             (remote, remote.get(operation, {})),
         ):
-            is_own = layer is not table
-            stated = {name: str(path) for name, path in layer.get("paths", {}).items()}
-            self.paths |= stated
-            self.own = self.own | stated.keys() if is_own else self.own - stated.keys()
-            if table is remote:
-                self.users |= {name for name, path in stated.items() if path not in _NOWHERE}
+            for name in _TABLES:
+                merged[name] |= _flat(layer.get(name, {}))
+            stated = layer.get("paths", {}).keys()
+            self.own = self.own - stated if layer is table else self.own | stated
+            self.users |= stated if table is remote else set()
             for name, words in layer.get("states", {}).items():
                 self.states |= dict.fromkeys(_words(words), STATES[name])
-            self.columns |= _flat(layer.get("columns", {}))
-            self.types |= _flat(layer.get("types", {}))
             self.known |= {bare(word) for word in _words(layer.get("known", []))}
-            paging |= layer.get("paging", {})
+        self.paths = {name: str(path) for name, path in merged["paths"].items()}
+        self.columns, self.types, paging = merged["columns"], merged["types"], merged["paging"]
         self.style, self.parameter = paging.get("style"), paging.get("parameter")
         idempotent = remote.get(operation, {}).get("idempotent", remote.get("idempotent"))
         # `%nbext set` knows only texts.

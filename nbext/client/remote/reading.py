@@ -96,8 +96,13 @@ class Stranger:
     ) -> ForeignPage:
         """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
         profile, fields = self._profiles[operation], _METADATA.get(operation, {})
-        source = content.Unread(came, types, self._key, self._max_body, folder)
+        source = content.Unread(came, types, self._max_body, folder)
         page = decoded(source, want, profile)
+        # A path is logged: an id that echoes the key must not become one.
+        if redacted(page.id, self._key) != page.id:
+            raise ProtocolError("The id of the segment has the API key in it.")
+        page.warnings = redacted(page.warnings, self._key)
+        page.signs.unknown = redacted(page.signs.unknown, self._key)
         page.types = {profile.columns.get(name, name): kind for name, kind in page.types.items()}
         if page.table is not None:
             names = profile.renamed(dict.fromkeys(page.table.column_names))
@@ -191,27 +196,27 @@ def decoded(source: content.Unread, want: Want, profile: ForeignProfile) -> Fore
 
 
 def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> ForeignPage:
-    came, key = source.came, source.key
+    came = source.came
     if want is Want.RECEIPT:
-        return _receipt(came.whole(source.most), profile, key)
+        return _receipt(came.whole(source.most), profile)
     page = content.opened(source, profile.types_by_theirs, of_job=want is Want.SEGMENT)
     page.retry_after = retry_after(came.headers)
     answer = came.answer
     if answer is None:
         if page.table is not None:
-            _refuse_text(page.table, {**profile.columns, **source.types}, key)
+            _refuse_text(page.table, {**profile.columns, **source.types})
         page.signs = signs_of(None, came.headers, None, profile)
-        page.warnings += [one_line(note, key, 300) for note in page.signs.notes]
+        page.warnings += [one_line(note, length=300) for note in page.signs.notes]
         return page
     is_job = want is Want.SEGMENT and profile.operation == "segment"
     page.document = document = tables.unlisted(page.document, of_job=is_job)
     if want is Want.SEGMENT:
-        read_job(page, answer, profile, key)
+        read_job(page, answer, profile)
     elif want is Want.TABLE:
         page.word, page.state = status_of(document, None, profile.state_of)
-    _raise_error(page, answer.status, want, profile, key)
+    _raise_error(page, answer.status, want, profile)
     if want is not Want.RECORD:
-        _read_table(page, answer, profile, key)
+        _read_table(page, answer, profile)
     elif not page.empty:
         if answer.status == 202:
             raise ProtocolError("The service has accepted the question, but has no record yet.")
@@ -220,7 +225,7 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         page.records = [tables.the_record(document if chosen is None else chosen)]
         # Of a record only notes are signs: how old it is, which of a hundred is said once, and warnings.
         notes = signs_of(document, came.headers, None, profile).notes
-        page.warnings += [one_line(note.partition(" = ")[0], key, 300) for note in notes]
+        page.warnings += [one_line(note.partition(" = ")[0], length=300) for note in notes]
     # A JSON document ends by itself; lines of JSON do not.
     page.unproven = page.unproven and page.rows is not None
     page.cut = page.cut and (page.rows or 0) > 1
@@ -228,28 +233,26 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
     again = page.id or page.url or page.poll or (page.state and page.word is not None)
     runs = want is Want.SEGMENT and (again or page.state is State.RUNNING)
     if page.rows is None and not runs:
-        kind = "empty" if page.empty else tables.kind_of(document, key)
+        kind = "empty" if page.empty else tables.kind_of(document)
         raise ProtocolError(f"Expected {want.value}, but the answer is {kind}.")
     return page
 
 
-def _refuse_text(table: Any, known: Mapping[str, str], key: Secret | None) -> None:
+def _refuse_text(table: Any, known: Mapping[str, str]) -> None:
     """Refuse a table that is an error as a row, or a text in place of a header."""
     text = error_in_rows(table.to_pylist() if 0 < table.num_rows <= 20 else [])
     if not table.num_rows and known.keys().isdisjoint(table.column_names):
         text = prose_in(table.column_names)
     if text:
-        raise _error(text, key)
+        raise _error(text)
 
 
-def _error(
-    text: object, key: Secret | None, status: int = 200, problem: Mapping[str, Any] | None = None
-) -> ApiError:
-    said = f"The service answered with an error: {one_line(text, key, 400)}"
+def _error(text: object, status: int = 200, problem: Mapping[str, Any] | None = None) -> ApiError:
+    said = f"The service answered with an error: {one_line(text, length=400)}"
     return ApiError(said, status=status, problem=problem)
 
 
-def _receipt(answer: Answer, profile: ForeignProfile, key: Secret | None) -> ForeignPage:
+def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     """Return the answer to a sign-up: whatever comes under a status of success is one, unless it says an error."""
     try:
         page = content.of_document(answer)
@@ -270,20 +273,19 @@ def _receipt(answer: Answer, profile: ForeignProfile, key: Secret | None) -> For
         if _SAYS_ERROR.search(text[:200]) or _WALL.search(document):
             refused = [text]
         elif state_of(text) is not State.COMPLETED:
-            kind = "a page of HTML" if title else "a text"
-            page.warnings.append(f"The receipt is {kind}: {one_line(text, key, 80)}")
+            page.warnings.append(f"The receipt is a text: {one_line(text, length=80)}")
     elif isinstance(document, bool | int) and document <= 0:
         refused = [str(document).lower()]
     elif message := words(document):
         # Whether it was taken is for people to read: "already exists" may be both.
-        page.warnings.append(f"The service says: {one_line(message, key, 200)}")
+        page.warnings.append(f"The service says: {one_line(message, length=200)}")
     if refused:
-        raise _error(refused[0], key, answer.status)
-    _raise_error(page, answer.status, Want.RECEIPT, profile, key)
+        raise _error(refused[0], answer.status)
+    _raise_error(page, answer.status, Want.RECEIPT, profile)
     chosen = profile.find("status", document, answer.headers)
     word, state = status_of(document, chosen, profile.state_of)
     if state in ENDED_BADLY:
-        raise _error(said(document) or word, key, answer.status)
+        raise _error(said(document) or word, answer.status)
     delivered = next((truth_of(value) for _, name, value in fields if name == "delivered"), None)
     page.document = {"status": word, "delivered": delivered}
     return page
@@ -306,9 +308,7 @@ def _is_refused(name: str, value: Any) -> bool:
     )
 
 
-def _raise_error(
-    page: ForeignPage, status: int, want: Want, profile: ForeignProfile, key: Secret | None
-) -> None:
+def _raise_error(page: ForeignPage, status: int, want: Want, profile: ForeignProfile) -> None:
     """Raise the error inside an answer of status 200; a failed job is known by its state."""
     if (
         page.id is not None
@@ -329,13 +329,11 @@ def _raise_error(
     inner = first_named(by_bare(problem), vocabulary()["codes"])
     status = inner if type(inner) is int and 400 <= inner < 600 else status
     if status >= 400:
-        raise of_problem(status, problem, text or words(document), key)
-    raise _error(text, key, status, problem)
+        raise of_problem(status, problem, text or words(document))
+    raise _error(text, status, problem)
 
 
-def _read_table(
-    page: ForeignPage, answer: Answer, profile: ForeignProfile, key: Secret | None
-) -> None:
+def _read_table(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> None:
     document = page.document
     as_of = next((value for _, name, value in fields_of(places(document)) if name == "asof"), None)
     page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
@@ -343,16 +341,15 @@ def _read_table(
     if found is not None:
         if "rows" not in profile.paths:
             _refuse_groups(found, profile)
-        document = _with_last_row(found, document, key)
+        document = _with_last_row(found, document)
         if text := error_in_rows(found.records):
-            raise _error(text, key)
+            raise _error(text)
         if profile.operation != "search":
             # A hit may be of a chain whose addresses look otherwise.
-            content.refuse_others(found.records, key)
+            content.refuse_others(found.records)
         page.unnamed = found.unnamed
     source = None if found is None else found.source
     page.signs = signs_of(document, answer.headers, source, profile)
-    page.signs.unknown = redacted(page.signs.unknown, key)
     totals = page.signs.totals or page.signs.counts
     page.stated = {"total": next(iter(totals.values()))} if totals else {}
     rows = 0 if found is None else len(found.records)
@@ -361,7 +358,7 @@ def _read_table(
     if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
         page.parts = []
         return
-    page.warnings += [one_line(note, key, 300) for note in page.signs.notes]
+    page.warnings += [one_line(note, length=300) for note in page.signs.notes]
     if found is None:
         # Trino: an answer without rows, and the address of the next one.
         page.bare = profile.operation == "export" and any(
@@ -371,7 +368,7 @@ def _read_table(
             # What it says of the segment; the note on the rows' own answer comes with its last page.
             page.warnings += unknown_notes(page.signs.unknown, profile, "segment's description")
             if page.signs.go_on:
-                hints = ", ".join(one_line(path, key, 60) for path in page.signs.hints[:3])
+                hints = ", ".join(one_line(path, length=60) for path in page.signs.hints[:3])
                 page.warnings.append(
                     f"The segment's description says that its rows are not all: {hints}."
                 )
@@ -401,28 +398,19 @@ def _refuse_groups(found: tables.FoundTable, profile: ForeignProfile) -> None:
 
 
 def _check_state(page: ForeignPage, rows: int, profile: ForeignProfile) -> None:
-    """Read a state that is not at the top: of a search, in what is about the answer, of each of several parts."""
-    signs = page.signs
-    if signs.ways or page.url or page.poll:
+    """Read that it is too early to ask, and refuse to search what is not ready."""
+    if page.signs.ways or page.url or page.poll:
         return
-    inner = {
-        path: word
-        for path, word in signs.states.items()
-        if profile.state_of(word) not in (None, State.COMPLETED)
-    }
-    if page.state is None and page.word is None:
-        waits = page.retry_after is not None and not rows and profile.operation != "search"
-        if waits or State.RUNNING in map(profile.state_of, inner.values()):
-            page.state = State.RUNNING
-    elif page.state is State.COMPLETED:
-        signs.unknown = {**inner, **signs.unknown}
+    waits = page.retry_after is not None and not rows and profile.operation != "search"
+    if page.state is None and page.word is None and waits:
+        page.state = State.RUNNING
     if page.state is State.RUNNING and profile.operation == "search":
         raise ProtocolError(
             "The service is not ready to be searched: it says so beside the rows. Try again later."
         )
 
 
-def _with_last_row(found: tables.FoundTable, document: Any, key: Secret | None) -> Any:
+def _with_last_row(found: tables.FoundTable, document: Any) -> Any:
     """Return the document with what a first or last row says of it, which is no row: {"remaining": 15}.
 
     Such a row has no address and shares no field with the others, or has a field that they do not have and not their
@@ -442,7 +430,7 @@ def _with_last_row(found: tables.FoundTable, document: Any, key: Secret | None) 
         return document
     word, state = status_of(said_last, None, state_of)
     if text := error_in(said_last) or (word if state in ENDED_BADLY else None):
-        raise _error(text, key)
+        raise _error(text)
     return {**(document if isinstance(document, dict) else {}), **said_last}
 
 

@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from nbext.client.decode import State
 from nbext.client.remote.content import Signs, Way
 from nbext.client.remote.field_names import (
     ECHOES,
@@ -26,10 +27,11 @@ from nbext.client.remote.field_names import (
     number_of,
     path_to,
     places,
+    state_of,
     truth_of,
     vocabulary,
 )
-from nbext.client.remote.status import says_whole, status_text
+from nbext.client.remote.status import says_whole
 from nbext.core.untrusted_text import quoted, shown
 from nbext.http.errors import words
 
@@ -51,6 +53,7 @@ _A_PART = re.compile(
     r"\b(first|only|limited to)\s+(the )?[0-9]|[0-9]\s+of\s+[0-9]|more (rows|results|than)|not all|out of date|exceed",
     re.IGNORECASE,
 )
+_DONE = (None, State.COMPLETED)
 # Kinds of what leads to the next page.
 _LEADING = ("next", "cursor", "parameters")
 _OF_PAGES = ("pagination", "paging", "cursors")
@@ -72,9 +75,6 @@ def signs_of(
     reader.headers(headers)
     for path, place, about in _places(document, rows):
         reader.place(path, {name: one for name, one in place.items() if one is not rows}, about)
-    found.unknown = {
-        path: value for path, value in found.unknown.items() if not profile.reads(path, value)
-    }
     total, after = (profile.find(name, document, headers) for name in ("total", "next"))
     if number_of(total) is not None:
         found.totals["remote.paths.total"] = number_of(total) or 0
@@ -84,6 +84,13 @@ def signs_of(
     if chosen:
         found.ways, found.chosen = chosen, True
         found.hints.append("remote.paths.next")
+    # Where a next page is, what runs is said of that.
+    said = STATUSES if found.ways else frozenset[str]()
+    found.unknown = {
+        path: value
+        for path, value in found.unknown.items()
+        if not profile.reads(path, value) and bare(path.rpartition(".")[2]) not in said
+    }
     if profile.parameter:
         # The settings name the parameter: none is guessed.
         found.ways = [
@@ -93,7 +100,11 @@ def signs_of(
             for way in found.ways
         ]
     nothing = {"total": number_of(total) is None, "next": not chosen}
-    found.nowhere = [name for name, is_so in nothing.items() if is_so and name in profile.users]
+    found.nowhere = [
+        name
+        for name, is_so in nothing.items()
+        if is_so and name in profile.users and not profile.is_absent(name)
+    ]
     return found
 
 
@@ -138,8 +149,6 @@ class _Reader:
             if isinstance(value, list) and len(value) == 1 and _kind(plain) in _LEADING:
                 # HAL's link may be a list of one.
                 value = value[0]  # noqa: PLW2901
-            if plain in STATUSES and (path or isinstance(value, list)):
-                self._states(here, value)
             if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
                 # A next that is null says that there is none.
                 self.found.ended |= about and _kind(plain) in _LEADING
@@ -155,10 +164,16 @@ class _Reader:
                 is_read = self._say(here, True)
             else:
                 is_read = about and self._about(kind, here, name, value)
+            # A part of it is not done: what is at the top was read as the job's.
+            waits = path and plain in STATUSES and state_of(str(value)) not in _DONE
             is_odd = (
-                not (_kind(plain) == "harmless" or plain in ECHOES or says_whole(plain, value))
-                and not _HARMLESS_PLACES.fullmatch(holder)
-            ) or _A_PART.search(str(value)[:1000])
+                waits
+                or (
+                    not (_kind(plain) == "harmless" or plain in ECHOES or says_whole(plain, value))
+                    and not _HARMLESS_PLACES.fullmatch(holder)
+                )
+                or _A_PART.search(str(value)[:1000])
+            )
             says_something = isinstance(value, _PLAIN) and (value or value is False)
             if not is_read and is_odd and says_something and value != "0":
                 self.found.unknown[here] = value
@@ -224,11 +239,6 @@ class _Reader:
             found.hints += [here] if kind == "pages" else []
         return kind in ("total", "count", "pages", "page", "offset", "size")
 
-    def _states(self, here: str, value: Any) -> None:
-        for one in value[:20] if isinstance(value, list) else [value]:
-            if word := status_text(one):
-                self.found.states[here] = word
-
     def _say(self, path: str, more: bool) -> bool:
         self.found.go_on = more or bool(self.found.go_on)
         self.found.hints += [path] if more else []
@@ -242,8 +252,7 @@ class _Reader:
             for link in objects:
                 relation = link.get("rel", link.get("relation"))
                 if "next" in (relation if isinstance(relation, list) else [relation]):
-                    found.ways += (ways := _in_an_object(link))
-                    self._say(here, True) if not ways else found.hints.append(here)
+                    self._leads(here, "next", link, "", about)
         elif about and kind == "division" and items:
             counts = [number_of(one.get("rowcount", one.get("rows"))) for one in objects]
             if len(counts) == len(items) and None not in counts:
@@ -268,8 +277,8 @@ class _Reader:
         ):
             # The first page is not the last one, and no link leads on.
             self._say("Link", True)
-        parts = _PART_OF.search(headers.get("Content-Disposition", "")[:1000])
-        if parts and int(parts[1]) > 1:
+        part = _PART_OF.search(headers.get("Content-Disposition", "")[:1000])
+        if part and int(part[1]) > 1:
             self._say("Content-Disposition", True)
         if ranged := _RANGE.fullmatch(headers.get("Content-Range", "")):
             found.offset = ("offset", int(ranged[1]))
@@ -280,7 +289,8 @@ class _Reader:
                 self.place(name, _json(value), True)
             elif not _NO_HEADER.fullmatch(plain):
                 # A vendor's name may come first: Sforce-Locator, X-Aptos-Cursor, X-Pagination-Total-Count.
-                ends = [plain, *(plain.split("-", n)[n] for n in (1, 2) if plain.count("-") >= n)]
+                parts = plain.split("-")
+                ends = ("-".join(parts[number:]) for number in range(3))
                 own = plain if name.lower() != plain else ""
                 known = next((end for end in ends if _is_sign(bare(end))), own)
                 self.place("", {known: value} if known else {}, True)

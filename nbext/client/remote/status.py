@@ -35,22 +35,18 @@ from nbext.client.validate import is_foreign_id
 from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.errors import AmbiguousAnswer, ProtocolError
 from nbext.http.body import Answer
-from nbext.http.errors import one_line, redacted, words
-from nbext.settings import Secret
+from nbext.http.errors import one_line, words
 
 
-def read_job(
-    page: ForeignPage, answer: Answer, profile: ForeignProfile, key: Secret | None
-) -> None:
+def read_job(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> None:
     """Read what an answer says of a job into the page."""
     document, headers = page.document, answer.headers
     is_begun = answer.status in (201, 202)
     own = re.search(rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", headers.get("Location", ""))
     page.id = _id_of(document, headers, profile) or (own[1] if own and is_begun else None)
-    # A path is logged: an id that echoes the key must not become one.
-    if page.id is not None and (not is_foreign_id(page.id) or redacted(page.id, key) != page.id):
+    if page.id is not None and not is_foreign_id(page.id):
         raise ProtocolError(
-            f"{one_line(page.id, key, 80)!r} is not a segment id: it is too long, or has hidden parts."
+            f"{one_line(page.id, length=80)!r} is not a segment id: it is too long, or has hidden parts."
         )
     chosen = profile.find("status", document, headers)
     if isinstance(document, str) and profile.state_of(document):
@@ -60,7 +56,7 @@ def read_job(
     # Without an id a number may be the call's own.
     of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
     if of_job and page.state is None and answer.status != 202:
-        page.doubt = _unknown(page.word or "", profile, key)
+        page.doubt = _unknown(page.word or "", profile)
     fields = [("", "url", document)]
     if not isinstance(document, str):
         fields = list(fields_of(places(document)))
@@ -95,9 +91,9 @@ def read_job(
 _MONITORS = ("Operation-Location", "Azure-AsyncOperation", "Location")
 
 
-def _unknown(word: str, profile: ForeignProfile, key: Secret | None) -> AmbiguousAnswer:
+def _unknown(word: str, profile: ForeignProfile) -> AmbiguousAnswer:
     """Return the error that asks what a status word means."""
-    plain = one_line(word, key, 60)
+    plain = one_line(word, length=60)
     lines = [profile.adding(f"states.{state}", [plain]) for state in ("done", "running", "failed")]
     return AmbiguousAnswer(
         f"nbext does not know what the service's status {plain!r} means. If it means done: `%nbext set {lines[0]}`. "
@@ -290,7 +286,7 @@ def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | No
         if named.get(name) not in (None, False, "", [], {}, 0, "0", "false"):
             return said(named[name]) or said(beside) or str(named[name])[:200]
     codes = {name: number_of(named[name]) for name in _CODES & named.keys()}
-    http = [n for name, n in codes.items() if n and (400 <= n < 600 or n < 0)]
+    http = [n for n in codes.values() if n and (400 <= n < 600 or n < 0)]
     result, message = named.get("result"), str(named.get("message"))
     bad = any(
         isinstance(named.get(name), str) and bare(named[name]) in _BAD_WORDS
@@ -312,10 +308,7 @@ def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | No
         return None
     more = result[:300] if isinstance(result, str) and bare(result) not in _BAD_WORDS else ""
     found = dict.fromkeys(filter(None, (said(beside), more)))
-    return ": ".join(found) or next((f"status {n}" for n in http), "") or _NO_REASON
-
-
-_NO_REASON = "the service says that it failed, but not why"
+    return ": ".join(found) or "the service says that it failed, but not why"
 
 
 def _is_message(named: Mapping[str, Any]) -> bool:

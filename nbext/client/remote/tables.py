@@ -31,7 +31,6 @@ from nbext.client.remote.profile import ambiguous
 from nbext.core.addresses import looks_like_address
 from nbext.errors import ProtocolError
 from nbext.http.errors import one_line
-from nbext.settings import Secret
 
 # No answer was seen with more than a dozen objects around its rows; a stranger may send a million.
 MAX_DEPTH, MOST_HOLDERS = 6, 20_000
@@ -349,11 +348,11 @@ _FIELDS = name_set(
 )
 
 
-def kind_of(value: Any, key: Secret | None = None) -> str:
+def kind_of(value: Any) -> str:
     """Return what a value is, for a message."""
     if isinstance(value, Mapping):
-        names = ", ".join(one_line(name, key, 40) for name in list(value)[:8])
+        names = ", ".join(one_line(name, length=40) for name in list(value)[:8])
         return f"an object with {names or 'no fields'}"
     if isinstance(value, list):
         return f"a list of {len(value):,} values"
-    return "null" if value is None else f"{one_line(repr(value), key, 60)}"
+    return "null" if value is None else one_line(repr(value), length=60)

@@ -34,7 +34,7 @@ def answer(body, content_type="application/json", status=200, **headers):
 
 
 def decoded(came, want, profile=reading.NO_PROFILE):
-    return reading.decoded(Unread(came, {}, None, 10**9), want, profile)
+    return reading.decoded(Unread(came, {}, 10**9), want, profile)
 
 
 def rows(reading):

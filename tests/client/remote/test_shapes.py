@@ -721,6 +721,10 @@ NOTED: dict[str, tuple[Style, str]] = {
         simply({"status": "completed", "rows": FIRST, "part": {"status": "running"}}),
         "part.status = 'running'",
     ),
+    "a part that runs": (
+        simply({"rows": FIRST, "meta": {"status": "running"}}),
+        "meta.status = 'running'",
+    ),
     "on a later page": (
         cursor(
             "cursor",
@@ -842,7 +846,7 @@ def test_rows_of_an_answer_that_is_only_accepted_are_not_taken(server, settings,
 
 @pytest.mark.parametrize(
     "flag",
-    [{"ready": False}, {"pending": True}, {"loading": True}, {"meta": {"status": "running"}}],
+    [{"ready": False}, {"pending": True}, {"loading": True}, {"data": {"status": "running"}}],
 )
 def test_no_rows_beside_a_sign_that_it_still_runs_are_asked_for_again(server, client, flag):
     server.script("GET /v1/segment/abc", reply({}, 404))
