@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.client.decode import Reading, State, arrow_batches
 from nbext.client.files import csv_text
-from nbext.client.remote.field_names import is_address, name_set
+from nbext.client.remote.field_names import is_address, name_set, number_of
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import ARROW_TYPE
@@ -320,10 +320,8 @@ def _unpacked(document: Any, warnings: list[str]) -> ForeignPage:
     # AWS's API Gateway sends JSON as a text inside of JSON, and some wrap that once more.
     for _ in range(3):
         inner = found.document
-        if isinstance(inner, dict) and "body" in inner and inner.keys() <= _GATEWAY:
-            status = inner.get("statusCode", inner.get("status_code"))
-            if type(status) is int:
-                found.wrapped, inner = status, inner["body"]
+        if isinstance(inner, dict) and {"body", "statusCode"} <= inner.keys() <= _GATEWAY:
+            found.wrapped, inner = number_of(inner["statusCode"]), inner["body"]
         if not (isinstance(inner, str) and inner.strip()[:1] in ("{", "[", '"')):
             found.document = inner
             return found
@@ -332,6 +330,4 @@ def _unpacked(document: Any, warnings: list[str]) -> ForeignPage:
     return found
 
 
-_GATEWAY = name_set(
-    "statusCode status_code body headers multiValueHeaders isBase64Encoded statusDescription"
-)
+_GATEWAY = name_set("statusCode body headers multiValueHeaders isBase64Encoded statusDescription")

@@ -44,7 +44,7 @@ from nbext.client.remote.status import (
     said,
     status_of,
 )
-from nbext.core.chains import CHAINS, chain_of
+from nbext.core.chains import chain_of
 from nbext.core.strict_json import NotJson
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import ApiError, NotFound, ProtocolError, ValidationError
@@ -163,8 +163,7 @@ def _other(
         if asked and addresses and asked not in addresses:
             return min(filter(None, addresses))
         if number and chains and number not in chains:
-            other = min(filter(None, chains))
-            return next((one.name for one in CHAINS if one.id == other), f"chain {other}")
+            return f"chain {min(filter(None, chains))}"
     return None
 
 
@@ -214,6 +213,8 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         read_job(page, answer, profile)
     elif want is Want.TABLE:
         page.word, page.state = status_of(document, None, profile.state_of)
+        if page.state in ENDED_BADLY:
+            raise _error(said(document) or page.word)
     _raise_error(page, answer.status, want, profile)
     if want is not Want.RECORD:
         _read_table(page, answer, profile)

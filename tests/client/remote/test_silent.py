@@ -265,6 +265,11 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
             "no longer available",
         )
     },
+    "rows of a job that ended badly": (
+        simply({"status": "cancelled", "rows": FIRST}),
+        [{}],
+        ERROR,
+    ),
     "ok is false beside rows": (simply({"ok": False, "rows": FIRST}), [{}], ERROR),
 }
 
