@@ -213,11 +213,11 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         read_job(page, answer, profile)
     elif want is Want.TABLE:
         page.word, page.state = status_of(document, None, profile.state_of)
-        if page.state in ENDED_BADLY:
-            raise _error(said(document) or page.word)
     _raise_error(page, answer.status, want, profile)
     if want is not Want.RECORD:
         _read_table(page, answer, profile)
+        if page.rows and page.state in ENDED_BADLY and not is_job:
+            raise _error(f"its status is {page.word or page.state.value}")
     elif not page.empty:
         if answer.status == 202:
             raise ProtocolError("The service has accepted the question, but has no record yet.")

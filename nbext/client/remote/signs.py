@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MOST_OBJECTS, MAX_DEPTH = 2_000, 6
 
 _KINDS = [(kind, like(f"signs.{kind}")) for kind in vocabulary()["signs"]]
-_ABOUT, _ABOUT_LIKE, _BACK = names("about"), like("about_like"), like("back_like")
+_ABOUT, _ABOUT_LIKE = names("about"), like("about_like")
 _HARMLESS_PLACES, _NO_HEADER = like("harmless_places_like"), like("no_header_like")
 _OF_TOTAL = frozenset(("value", "relation", "count", "total", "all"))
 _PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNORECASE)
@@ -169,7 +169,11 @@ class _Reader:
             is_odd = (
                 waits
                 or (
-                    not (_kind(plain) == "harmless" or plain in ECHOES or says_whole(plain, value))
+                    not (
+                        _kind(plain) in ("harmless", "back")
+                        or plain in ECHOES
+                        or says_whole(plain, value)
+                    )
                     and not _HARMLESS_PLACES.fullmatch(holder)
                 )
                 or _A_PART.search(str(value)[:1000])
@@ -307,7 +311,7 @@ def _kind_beside(
     if kind == "cursor":
         # "after" is a cursor where "before" is another, or among what is said of pages: elsewhere it is a date.
         of_pages = plain != "after" or "before" in place or holder in _OF_PAGES
-        kind = "cursor" if of_pages and not _BACK.fullmatch(plain) else ""
+        kind = "cursor" if of_pages else ""
     if is_link and (kind == "more" or plain == "after"):
         kind = "next"
     elif kind == "offset" and isinstance(value, str) and not is_number:
@@ -326,12 +330,8 @@ def _kind_beside(
 
 def _is_sign(plain: str) -> bool:
     """Say whether a header of that name speaks of rows or pages, whatever is in front of the name."""
-    kind = _kind(plain)
-    return (
-        kind in ("more", "cut", "pages", "total", "stale", "warning", *_LEADING)
-        and plain not in ("of", "found", "total", "after")
-        and not _BACK.fullmatch(plain)
-    )
+    kinds = ("more", "cut", "pages", "total", "stale", "warning", *_LEADING)
+    return _kind(plain) in kinds and plain not in ("of", "found", "total", "after")
 
 
 def _ways(plain: str, name: str, value: Any, holder: str = "") -> list[Way]:
@@ -369,16 +369,6 @@ def _is_link(value: Any) -> bool:
     return is_text and bool(re.match(r"https?://|/|\?|\.\.?/|[\w./-]+\?[\w.-]+=", value))
 
 
-_ASKED_WITH = {
-    "endcursor": ("after",),
-    "next": ("cursor",),
-    "nextcursor": ("cursor", "start_cursor"),
-    "nextpage": ("page",),
-    "nextpagekey": ("pageKey",),
-    "lastevaluatedkey": ("ExclusiveStartKey",),
-}
-
-
 def _asked_with(name: str, value: str, holder: str) -> list[Way]:
     """Return the names under which a cursor may be sent back, the likeliest first; a wrong one repeats its page."""
     plain = bare(name)
@@ -389,9 +379,8 @@ def _asked_with(name: str, value: str, holder: str) -> list[Way]:
     likely = [own, "pagination_token"] if plain == "nexttoken" else [asked, own]
     # gRPC's gateway reads the fields of an object by dotted names: pagination.key.
     likely += [f"{holder}.{asked}"] if holder == "pagination" and plain.endswith("key") else []
-    first, *others = _ASKED_WITH.get(plain, ("",))
-    every = dict.fromkeys([first, *likely, *others, "cursor"])
-    return [{candidate: value} for candidate in every if candidate]
+    first, *others = vocabulary()["asked_with"].get(plain, likely)
+    return [{one: value} for one in dict.fromkeys([first, *likely, *others, "cursor"])]
 
 
 def _total(value: Any) -> tuple[int | None, bool]:

@@ -100,6 +100,14 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
                 and (plain in ROWS or _is_records(value))
             ):
                 found.append(table_in(value, here, columns, document))
+                is_text = bool(value) and isinstance(value[0], str)
+                others = [
+                    one for one in holder.values() if isinstance(one, list) and one is not value
+                ]
+                if is_text and len(value) in map(len, others):
+                    raise ProtocolError(
+                        f"{one_line(here, length=80)} may be a column: a list beside it is as long."
+                    )
     return [table for table in found if table is not None]
 
 

@@ -265,6 +265,11 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
             "no longer available",
         )
     },
+    "addresses, and a list beside them that is as long": (
+        simply({"addresses": [row["address"] for row in ROWS], "balances": list(range(25))}),
+        [{}],
+        "may be a column",
+    ),
     "rows of a job that ended badly": (
         simply({"status": "cancelled", "rows": FIRST}),
         [{}],
