@@ -328,7 +328,7 @@ class Walk:
         is_counted = any(map(str.isdigit, last.values()))
         if more is None and (self._stated or (is_counted and isinstance(refusal, NotFound))):
             # Some services have no page after the last one, and say so with a 404.
-            asked = f"{named[-1]} {last[named[-1]]}"
+            asked = f"{named[-1]} {list(last.values())[-1]}" if named else "the next page"
             says = f"answers {refusal.status}" if refusal else "sends the same page again"
             self._notes.append(
                 f"Nothing proves that the {self._came:,} rows are all: asked for {asked}, the "

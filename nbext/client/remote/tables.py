@@ -100,7 +100,7 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
                 and (plain in ROWS or _is_records(value))
             ):
                 found.append(table_in(value, here, columns, document))
-                is_text = bool(value) and isinstance(value[0], str)
+                is_text = len(value) > 1 and isinstance(value[0], str)
                 others = [
                     one for one in holder.values() if isinstance(one, list) and one is not value
                 ]
