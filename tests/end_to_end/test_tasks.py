@@ -72,6 +72,7 @@ TASKS = (
         'nbext.wallet(whales["address"].head(2))["address"].nunique()',
         "2",
     ),
+    ("an exact mean", 'whales["UNI_balance_raw"].head(2).mean() / 10**18', "994.5"),
     ("exact arithmetic", '(whales["UNI_balance_raw"] + 1).dtype', "decimal128(38, 0)"),
     ("a misspelt collection", "%nft search azuky", "Near: 'AZUKI'"),
     ("another", "%nft search bayk", "Near: 'BAYC'"),
@@ -89,6 +90,7 @@ TASKS = (
         "%nbext trend UNI --since 2024-12-01 --every 30d",
         "this is all of it",
     ),
+    ("weekly cohorts of a year", "%nbext retention UNI --by week", 'Write by="month"'),
     (
         "a token from an enum",
         "class Token(str, enum.Enum):\n    UNI = 'UNI'\n"
@@ -124,6 +126,11 @@ TASKS = (
         "%nbext ingest paid.csv --chain base --token USDC --map from=src,to=dst,amount=qty,time=day,hash=txid "
         "--dry-run",
         "add --date-format",
+    ),
+    (
+        "with its token in the map",
+        "%nbext ingest paid.csv --chain base --map from=src,to=dst,amount=qty,time=day,hash=txid,token=USDC",
+        "given by --token UNI",
     ),
     (
         "with its dates",
