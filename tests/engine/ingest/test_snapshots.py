@@ -95,7 +95,7 @@ def test_raw_balances_are_taken_as_they_are(data, tmp_path):
 @given(number=st.integers(1, 2**256 - 1), zeros=st.integers(0, 20))
 @settings(max_examples=200)
 def test_a_raw_amount_is_exact_in_digits_in_hex_and_with_an_exponent(number, zeros):
-    tokens = SimpleNamespace(unit="raw")
+    tokens = SimpleNamespace(unit="raw", decimals=lambda _: 0)
     digits = str(number)
     scientific = [
         f"{digits[0]}.{digits[1:] or 0}e{len(digits) - 1}",
@@ -115,7 +115,7 @@ def test_a_raw_amount_is_exact_in_digits_in_hex_and_with_an_exponent(number, zer
     "text", ["1.5e0", "0x", "0x" + "f" * 65, "1e78", "1e-1", "-1", "-0x1", "1e999", "", "x"]
 )
 def test_a_raw_amount_that_is_no_whole_number_of_256_bits_is_a_bad_row(text):
-    tokens = SimpleNamespace(unit="raw")
+    tokens = SimpleNamespace(unit="raw", decimals=lambda _: 0)
     assert snapshots._digits(text, tokens, TOKEN, by_id=False) == (
         None,
         "not a whole number from 0 to 2**256-1",

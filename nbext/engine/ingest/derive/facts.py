@@ -16,26 +16,26 @@ from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import OF_A_FILE, Stage
-from nbext.engine.schema import sql_literal
+from nbext.engine.schema import SQL_TYPES, sql_literal
 from nbext.errors import IngestError, ValidationError
 
 # First what an exporter read from the contracts and their logs, then curated lists, then what a row calls a token.
 SOURCES = ("contracts", "tokens", "transfers", "list", "tokentx", "known", "snapshot")
 FACTS = {
-    "chain_id": "BIGINT",
-    "address": "VARCHAR",
-    "source": "VARCHAR",
-    "seq": "BIGINT",
-    "standard": "VARCHAR",
-    "name": "VARCHAR",
-    "symbol": "VARCHAR",
-    "decimals": "INTEGER",
-    "logo": "VARCHAR",
-    "verified": "BOOLEAN",
-    "spam": "BOOLEAN",
-    "deployer": "VARCHAR",
-    "deployed_block": "BIGINT",
-    "total_supply": "VARCHAR",
+    "chain_id": "int64",
+    "address": "string",
+    "source": "string",
+    "seq": "int64",
+    "standard": "string",
+    "name": "string",
+    "symbol": "string",
+    "decimals": "int32",
+    "logo": "string",
+    "verified": "boolean",
+    "spam": "boolean",
+    "deployer": "string",
+    "deployed_block": "int64",
+    "total_supply": "string",
 }
 FIELDS = tuple(FACTS)[4:]
 ELSEWHERE = "tokens on chains that nbext does not support"
@@ -45,20 +45,14 @@ ADDRESS = "regexp_full_match(lower({0}), '0x[0-9a-f]{{40}}')"
 
 def create_facts(stage: Stage) -> None:
     """Create the table of facts, with those of the generation before."""
-    stage.run(f"CREATE TABLE facts ({', '.join(f'{c} {t}' for c, t in FACTS.items())})")
+    stage.run(f"CREATE TABLE facts ({', '.join(f'{c} {SQL_TYPES[t]}' for c, t in FACTS.items())})")
     if stage.previous:
         # The well-known contracts are of this version.
         stage.run(
             f"INSERT INTO facts SELECT {', '.join(FACTS)} FROM prev.ingest.facts WHERE source <> 'known'"
         )
     # Facts of the well-known contracts fill what no file says, and never contradict one.
-    types = {
-        "VARCHAR": pa.string(),
-        "BIGINT": pa.int64(),
-        "INTEGER": pa.int32(),
-        "BOOLEAN": pa.bool_(),
-    }
-    schema = pa.schema((column, types[kind]) for column, kind in FACTS.items())
+    schema = pa.schema((column, pa.type_for_alias(kind)) for column, kind in FACTS.items())
     stage.insert("facts", pa.Table.from_pylist(list(_well_known()), schema))
 
 

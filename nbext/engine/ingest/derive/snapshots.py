@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from nbext.core.addresses import looks_like_address
@@ -442,17 +442,18 @@ def _digits(
     text: str | None, tokens: Tokens, token: str, *, by_id: bool
 ) -> tuple[str | None, str | None]:
     """Return the amount in the smallest unit, or what is wrong with it; neither for a balance of zero."""
-    if by_id or tokens.unit == "raw":
-        number = uint256_of(text or "") if by_id else _whole(text or "")
-        if number is None:
-            return None, "not a whole number from 0 to 2**256-1"
-        return (str(number), None) if by_id or number else (None, None)
-    if _HEX.match(text or ""):
+    text, raw = text or "", tokens.unit == "raw"
+    if by_id or (raw and _HEX.match(text)):
+        number = uint256_of(text.lower())
+        digits, fault = (None, "none") if number is None else (str(number), None)
+    elif _HEX.match(text):
         return None, "balance is hexadecimal, as amounts in the smallest unit are: add --unit raw"
-    digits, fault = amount_of(text or "", tokens.decimals(token))
+    else:
+        digits, fault = amount_of(text, tokens.decimals(token))
     if fault:
-        return None, f"balance {fault}"
-    return (None if digits == "0" else digits), None
+        whole = "not a whole number from 0 to 2**256-1"
+        return None, whole if by_id or raw else f"balance {fault}"
+    return (None if digits == "0" and not by_id else digits), None
 
 
 def amount_of(text: str, decimals: int) -> tuple[str | None, str | None]:
@@ -467,16 +468,3 @@ def amount_of(text: str, decimals: int) -> tuple[str | None, str | None]:
     if raw < 0:
         return None, "is below zero"
     return (None, "is above 2**256-1") if raw > MAX_UINT256 else (str(raw), None)
-
-
-def _whole(text: str) -> int | None:
-    """Return a whole number of up to 256 bits, written in digits, as 0x... or as 1.5e18; else None."""
-    if _HEX.match(text):
-        return int(text, 16)
-    if text.isdecimal() or not _NUMBER.match(text):
-        return uint256_of(text) if text.isdecimal() else None
-    try:
-        number = to_raw(Decimal(text), 0)
-    except (InvalidOperation, TooManyDecimals):
-        return None
-    return number if 0 <= number <= MAX_UINT256 else None
