@@ -118,12 +118,14 @@ class SegmentForm(Editing):
         def count() -> None:
             try:
                 found = self._counts(tree, question)
-            except NbextError:
-                # The query has changed meanwhile: its own count follows, and this error is about fields that are gone.
-                if question is not self._counted:
-                    return
-                self.stop_counting()
-                raise
+            except NbextError as error:
+                with self.editing:
+                    # Else the query has changed meanwhile: its own count follows, and this error is about fields that
+                    # are gone.
+                    if question is self._counted:
+                        self.stop_counting()
+                        self.failed(error)
+                return
             with self.editing:
                 if question is self._counted:
                     self.matched = found["matched"]
