@@ -398,6 +398,7 @@ def test_a_payout_is_verified_at_its_block_where_the_data_has_grown_since(client
     )
 
 
+@pytest.mark.slow
 def test_a_payout_names_the_hash_of_its_block_by_which_a_reorganisation_is_found(client, tmp_path):
     def served(name, last, branch=""):
         """Return a client of data up to a block, and the hash of block 102 there; of no branch it has none."""

@@ -8,6 +8,8 @@ from nbext.engine import storage
 from nbext.engine.ingest import remove
 from nbext.engine.ingest.run import compact
 from nbext.errors import IngestError
+from tests import slow
+from tests.engine.ingest import large
 from tests.engine.ingest.conftest import ETL, write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, take
 
@@ -20,8 +22,13 @@ def name(block, branch=0):
 def hashes(data):
     """Return the hash of each block, and that of the chain's last one."""
     with Tables(data) as tables:
-        of_blocks = dict(tables.rows("SELECT block, hash FROM blocks ORDER BY 1"))
-    return of_blocks, storage.current_generation(data).chains[0].last_hash
+        of_blocks = dict(
+            tables.rows("SELECT block, hash FROM blocks WHERE chain_id = 1 ORDER BY 1")
+        )
+    (last,) = [
+        one.last_hash for one in storage.current_generation(data).chains if one.chain_id == 1
+    ]
+    return of_blocks, last
 
 
 def blocks_file(path, *blocks, branch=0):
@@ -63,7 +70,7 @@ def test_the_last_block_without_a_hash_has_not_that_of_another(data, tmp_path, l
     assert hashes(data) == ({100: name(100), 101: None}, None)
 
 
-@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("later", slow.but_the_first([True, False]))
 def test_two_hashes_of_one_block_are_refused(data, tmp_path, log, later):
     one, two = (
         write_parquet(
@@ -92,8 +99,9 @@ def test_two_hashes_of_one_block_are_refused(data, tmp_path, log, later):
 
 
 def test_a_reorganised_block_gets_its_new_hash_and_what_is_taken_out_takes_its_hash_along(
-    data, tmp_path, log, appending
+    added, tmp_path, log
 ):
+    data = added
     transfers = write_csv(tmp_path / "t.csv", [log(block=block) for block in (100, 101, 102)])
     take(data, transfers, blocks_file(tmp_path / "old.csv", 100, 101, 102))
     new = blocks_file(tmp_path / "new.csv", 102, 103, branch=1)
@@ -105,30 +113,30 @@ def test_a_reorganised_block_gets_its_new_hash_and_what_is_taken_out_takes_its_h
     assert hashes(data) == ({100: name(100), 101: name(101), 103: None}, None)
 
 
+@pytest.mark.slow
 def test_a_day_brings_its_hashes_and_those_of_stored_blocks_are_added_by_building_again(
-    data, tmp_path, log, appending
+    added, tmp_path, log
 ):
     days = [[log(block=100), log(block=101)], [log(block=102)]]
     paths = [write_csv(tmp_path / f"{n}.csv", logs) for n, logs in enumerate(days)]
-    take(data, paths[0], blocks_file(tmp_path / "a.csv", 100, 101))
-    before = storage.current_generation(data).fingerprint
-    report = take(data, paths[1], blocks_file(tmp_path / "b.csv", 102))
-    assert (report.rebuilt, storage.current_generation(data).delta is not None) == (None, True)
+    take(added, paths[0], blocks_file(tmp_path / "a.csv", 100, 101))
+    report = take(added, paths[1], blocks_file(tmp_path / "b.csv", 102))
+    assert (report.rebuilt, storage.current_generation(added).delta is not None) == (None, True)
     known = {block: name(block) for block in (100, 101, 102)}
-    assert hashes(data) == (known, name(102))
-    compact(data)
-    assert hashes(data) == (known, name(102))
+    assert hashes(added) == (known, name(102))
+    compact(added)
+    assert hashes(added) == (known, name(102))
     # The same transfers and times, and hashes later: an answer says more then, and none from before is given again.
-    late = tmp_path / "late"
+    late = large.begin(tmp_path / "late")
     plain = tmp_path / "plain.csv"
     plain.write_text(
         "number,timestamp\n" + "".join(f"{n},{1_600_000_000 + 12 * n}\n" for n in (100, 101))
     )
     take(late, paths[0], plain)
-    other = storage.current_generation(late).fingerprint
+    before = storage.current_generation(late).fingerprint
     report = take(late, tmp_path / "a.csv")
     assert report.rebuilt == "stored blocks get their times or hashes"
-    assert storage.current_generation(late).fingerprint == before != other
+    assert storage.current_generation(late).fingerprint != before
     assert hashes(late) == ({100: name(100), 101: name(101)}, name(101))
 
 

@@ -212,7 +212,8 @@ class _Run:
         else:
             return
         both = [
-            f"{tables.told_text(one)} in {self.opened[file - 1].source.shown}" for file, one in told
+            f"{tables.time_or_hash(one)} in {self.opened[file - 1].source.shown}"
+            for file, one in told
         ]
         raise IngestError(
             f"{what}: {', '.join(both)}. Nothing was changed.",

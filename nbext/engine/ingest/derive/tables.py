@@ -299,9 +299,9 @@ def find_two(stage: Stage) -> tuple[str, int] | None:
     return None
 
 
-def told_text(told: int | str) -> str:
+def time_or_hash(value: int | str) -> str:
     """Return a time or a hash as it is shown."""
-    return told if isinstance(told, str) else str(utc_text(told))
+    return value if isinstance(value, str) else str(utc_text(value))
 
 
 class Backward(NamedTuple):
@@ -462,7 +462,9 @@ def _two(stage: Stage, word: str, first: int) -> Conflict:
         GROUP BY chain_id, block HAVING count(*) > 1 ORDER BY block""")
     lines = [
         f"  block {block:,}: "
-        + ", ".join(f"{told_text(told)} in {short_path(paths[source])}" for source, told in both)
+        + ", ".join(
+            f"{time_or_hash(value)} in {short_path(paths[source])}" for source, value in both
+        )
         for block, both in found[:CONFLICTS_SHOWN]
     ]
     many = "1 block has" if len(found) == 1 else f"{len(found):,} blocks have"
