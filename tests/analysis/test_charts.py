@@ -376,6 +376,28 @@ def test_a_number_that_has_no_bar_takes_its_cell_with_it():
     ]
 
 
+def test_the_largest_parts_of_a_hundred_are_said_beside_the_curve():
+    chart = charts.lorenz([6, 3, 1], "UNI", 0.3, Provenance())
+    assert [line.split()[2:6] for line in str(chart.text).splitlines()[1:]] == [
+        ["1", "%", "(1)", "60.0%"],
+        ["5", "%", "(1)", "60.0%"],
+        ["10", "%", "(1)", "60.0%"],
+        ["25", "%", "(1)", "60.0%"],
+        ["50", "%", "(2)", "90.0%"],
+    ]
+
+
+def test_no_two_layers_of_a_chart_are_one_mark():
+    for chart in kinds_of(["a", "b"]):
+        named = [
+            layer["name"]
+            for panel in chart.spec.get("vconcat", [chart.spec])
+            for layer in panel.get("layer", [])
+            if "name" in layer
+        ]
+        assert len(named) == len(set(named))
+
+
 def test_a_chart_of_nothing_is_drawn_too():
     for chart in (
         charts.upset(["A", "B"], [0, 0], {1: 0, 2: 0, 3: 0}, Provenance()),

@@ -190,3 +190,13 @@ def test_data_that_begins_later_is_taken_from_there_on_and_a_date_is_as_good_as_
 def test_a_segment_with_a_time_of_its_own_has_no_trend(client):
     with pytest.raises(ValidationError, match="A trend sets asOf itself"):
         nbext.trend({"token": {"token": "USDC"}, "asOf": 5}, client=client)
+
+
+def test_a_span_from_before_a_strangers_data_is_named_as_it_was_given(stranger):
+    with pytest.raises(ValidationError) as caught:
+        nbext.trend(
+            {"activity": {"transfers": {"min": 1}}}, every="900h", since="9999d", client=stranger
+        )
+    (error,) = caught.value.errors
+    assert (error["pointer"], error["code"]) == ("/since", "range")
+    assert error["detail"].startswith("'9999d' reaches back too far. Choose a shorter span. ")

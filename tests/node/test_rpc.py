@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -28,6 +29,23 @@ def test_a_quantity_is_a_text_of_hex_digits_within_bounds():
             quantity(wrong, "number")
     with pytest.raises(InconsistentAnswer, match="has no number"):
         quantity("0xb", "number", 10)
+
+
+def test_what_is_no_object_among_the_answers_of_a_batch_is_none_and_what_is_missing_is_asked_again():
+    class Odd(FaultNode):
+        odd = 1
+
+        def answer(self, body):
+            status, headers, raw = super().answer(body)
+            if isinstance(body, list) and self.odd:
+                self.odd -= 1
+                raw = json.dumps([None, 5, "x", *json.loads(raw)[1:]]).encode()
+            return status, headers, raw
+
+    with Odd(SMALL) as server:
+        node = Node([Secret(server.url)])
+        found = node.batch([("eth_chainId", []), ("eth_blockNumber", [])])
+    assert found == ["0x1", hex(SMALL.blocks)]
 
 
 @pytest.mark.parametrize("longest_batch", [0, 7])

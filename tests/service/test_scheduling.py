@@ -22,6 +22,7 @@ from nbext.service.limits import Bound, Limits
 from nbext.service.middleware import Log
 from nbext.service.scheduling import Lane, Scheduler, SegmentJob
 from nbext.service.segments.store import SegmentStore
+from tests.service.conftest import Running
 
 DATA = "a-fingerprint"
 
@@ -257,3 +258,10 @@ def test_all_segments_of_a_killed_service_are_taken_over_though_its_lease_is_gon
         assert (some.lease.is_alive(killed.name), some.lease.others()) == (False, [])
         some.scheduler.adopt()
         assert [some.store.get(name).status for name in ("sg_1", "sg_2")] == ["queued"] * 2
+
+
+def test_a_service_that_ends_takes_the_mark_of_its_life_away(data_dir, tmp_path):
+    running = Running(data_dir, tmp_path)
+    before = len(list((tmp_path / "leases").iterdir()))
+    running.stop()
+    assert (before, list((tmp_path / "leases").iterdir())) == (1, [])

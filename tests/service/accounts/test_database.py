@@ -57,6 +57,21 @@ def test_an_error_of_python_s_own_module_is_not_told_as_damage_of_the_file(datab
         db.change("DELETE FROM signups WHERE address = :nobody")
 
 
+def test_notes_of_the_audit_log_wait_until_the_registry_can_be_written(database):
+    log = audit.Audit(database)
+    for action in ("execute", "export"):
+        log.note(action, key_id="k", target="sg", client=None)
+    with database.write() as db:
+        db.change("ALTER TABLE audit RENAME TO away")
+    with pytest.raises(StorageError):
+        log.flush()
+    with database.write() as db:
+        db.change("ALTER TABLE away RENAME TO audit")
+    log.flush()
+    log.flush()
+    assert [row.action for row in log.entries()] == ["execute", "export"]
+
+
 @pytest.fixture
 def pool():
     with ThreadPoolExecutor(16) as pool:
