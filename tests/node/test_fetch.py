@@ -155,8 +155,9 @@ def test_balances_that_differ_are_named_in_later_answers_until_a_later_check_fin
             f"Transfer, first in block {first}: it rebases, takes a fee on transfer, or wraps ether (--deposits reads "
             "those logs). Answers about it are approximate."
         )
-        # Nothing is new: the data alone knows it.
+        # Nothing is new: the data alone knows it. Where it was deployed may be wrong, too, and is looked for again.
         for warns in (True, False):
+            server.requests.clear()
             said(server, tmp_path, contracts=(COIN,), check=0 if warns else 20)
             warnings = resolve(
                 parse({"filters": {"token": {"token": "COIN"}}}), open_dataset(tmp_path)
@@ -169,7 +170,11 @@ def test_balances_that_differ_are_named_in_later_answers_until_a_later_check_fin
                 "COIN on ethereum: 20 of 20 balances differed from the contract's own at block 90: it changes balances "
                 "without a transfer, as tokens do that rebase or take a fee. Its amounts are approximate."
             ] * warns
+            assert ("eth_getCode", [COIN, "0x0"]) in server.requests
             server.lie = lambda method, params, true: true
+        server.requests.clear()
+        said(server, tmp_path, contracts=(COIN,), check=0)
+        assert ("eth_getCode", [COIN, "0x0"]) not in server.requests
 
 
 @pytest.mark.parametrize("receipts", slow.but_the_first(["not offered", "offered", "empty"]))

@@ -217,6 +217,20 @@ def test_metadata_that_reverts_or_is_empty_is_unknown_and_not_zero(tmp_path, how
     }
 
 
+def test_decimals_are_what_eight_bits_hold(tmp_path):
+    for places, known in ((255, 255), (256, None)):
+        with FaultNode(
+            CHAIN,
+            lie=lambda method, params, true, places=places: (
+                f"0x{places:064x}"
+                if method == "eth_call" and params[0]["data"].startswith("0x313ce567")
+                else true
+            ),
+        ) as server:
+            said(server, tmp_path / str(places), contracts=(COIN,), check=0)
+        assert metadata_of_coin(tmp_path / str(places))[2] == known
+
+
 def test_what_a_wallet_sends_to_itself_changes_nothing(tmp_path):
     chain = Chain(12)
     chain.logs = {}

@@ -695,6 +695,14 @@ def test_numbers_that_only_look_like_a_status_say_nothing(server, client):
         assert (len(table), table.attrs["nbext"].get("truncated")) == (206, False), beside
 
 
+def test_an_answer_without_a_table_that_says_when_to_come_again_is_not_the_result(server, client):
+    for early in ({}, {"note": "soon"}, {"rows": []}):
+        server.scripts.clear()
+        server.script("GET /v1/segment/abc", reply({}, 404))
+        server.script("*", reply(early, Retry_After="0"), reply({"rows": ROWS}))
+        assert len(client.export_json("abc")) == len(ROWS), early
+
+
 def test_a_list_beside_the_rows_says_something_of_them_where_it_is_short_and_of_plain_values(
     server, client
 ):
