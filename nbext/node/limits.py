@@ -77,7 +77,6 @@ _STATUSES = {
     403: Meaning.DENIED,
     408: Meaning.TIMEOUT,
     413: Meaning.LESS,
-    429: Meaning.RATE,
     504: Meaning.TIMEOUT,
     524: Meaning.TIMEOUT,
 }

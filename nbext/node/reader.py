@@ -106,7 +106,8 @@ class RangeReader:
         for task in self._received.difference(plan):
             self.coverage.receiving(*task).forget()
         self._ended, self._enough = False, self.rows + STEP_ROWS
-        self._progress = _Progress(sum(end - first + 1 for _, first, end in plan), self.rows)
+        self._total, self._done = sum(end - first + 1 for _, first, end in plan), 0
+        started, before = time.monotonic(), self.rows
         threads = [
             threading.Thread(target=self._run, name=f"nbext-fetch-{n}", daemon=True)
             for n in range(max(1, self.in_flight))
@@ -117,7 +118,8 @@ class RangeReader:
             while any(thread.is_alive() for thread in threads):
                 for thread in threads:
                     thread.join(0.05)
-                self.progress(*self._progress.said(self.rows))
+                seconds = max(0.001, time.monotonic() - started)
+                self.progress(*self._said(seconds, self.rows - before))
         finally:
             # No part is stored after this: a thread may wait for a node a while longer, and nobody for it.
             with self._lock:
@@ -252,32 +254,21 @@ class RangeReader:
                 return
             self.coverage.keep(window, wanted)
             self.rows += len(window.rows)
-            self._progress.done += window.last - window.first + 1
+            self._done += window.last - window.first + 1
 
     def _instead(self, tasks: Sequence[RangeTask]) -> None:
         """Read these in place of one that was refused, in the order of blocks: several threads may have had theirs."""
         with self._lock:
             blocks = [end - first + 1 for _, first, end in tasks]
-            self._progress.total += sum(blocks) - (tasks[-1][2] - tasks[0][1] + 1)
+            self._total += sum(blocks) - (tasks[-1][2] - tasks[0][1] + 1)
             in_order = sorted([*self._plan, *tasks], key=lambda task: task[1])
             self._plan.clear()
             self._plan.extend(in_order)
 
-
-@dataclass
-class _Progress:
-    """How far the reading of a plan is."""
-
-    total: int
-    rows: int
-    done: int = 0
-    started: float = field(default_factory=time.monotonic)
-
-    def said(self, rows: int) -> tuple[str, float]:
-        """Return a line for people, and a share from 0 to 1."""
-        seconds = max(0.001, time.monotonic() - self.started)
-        done, total = self.done, max(1, self.total)
-        text = f"{done:,} of {total:,} blocks, {rows:,} rows, {(rows - self.rows) / seconds:,.0f} rows/s"
+    def _said(self, seconds: float, rows: int) -> tuple[str, float]:
+        """Return a line for people of what was read in a time, and a share from 0 to 1."""
+        done, total = self._done, max(1, self._total)
+        text = f"{done:,} of {total:,} blocks, {self.rows:,} rows, {rows / seconds:,.0f} rows/s"
         if done:
             text += f", {timedelta(seconds=int(seconds / done * (total - done)))} left"
         return text, done / total
