@@ -362,7 +362,7 @@ class _Fetch:
 
     def _first(self, address: str, last: int) -> int:
         """Return the block to read a contract from."""
-        from nbext.node.contracts import deployment
+        from nbext.node.contracts import code_at, deployment
 
         if self.request.from_block.isdecimal():
             first = int(self.request.from_block)
@@ -375,8 +375,13 @@ class _Fetch:
             return first
         about = self.coverage.about.setdefault(address, {})
         before = about.get("deployed")
-        # Where balances differed, what was found may be wrong.
-        if before is None or (about.get("check") or {}).get("cause"):
+        # Where balances differed, what was found may be wrong; of ERC1155 none that is known has to: the node may have
+        # hidden the first states and logs alike. Another one has code there.
+        if (
+            before is None
+            or (about.get("check") or {}).get("cause")
+            or (before and code_at(self.node, address, before - 1))
+        ):
             found = deployment(self.node, address, self.topics[address], last)
             if found is None and before is not None:
                 found = before

@@ -296,11 +296,11 @@ def deployment(node: Node, address: str, topics: Sequence[str], head: int) -> in
         low, high = 0, end
         while low < high:
             middle = (low + high) // 2
-            if (here := _code_at(node, address, middle)) is None:
+            if (here := code_at(node, address, middle)) is None:
                 return None
             low, high = (low, middle) if here else (middle + 1, high)
         before = [block for block in {low - 1, low // 2} if 0 <= block < low]
-        looked = {block: _code_at(node, address, block) for block in before}
+        looked = {block: code_at(node, address, block) for block in before}
         if None in looked.values():
             return None
         earlier = [block for block, here in looked.items() if here]
@@ -316,7 +316,7 @@ def deployment(node: Node, address: str, topics: Sequence[str], head: int) -> in
     return None
 
 
-def _code_at(node: Node, address: str, block: int) -> bool | None:
+def code_at(node: Node, address: str, block: int) -> bool | None:
     """Return whether an address has code at a block; None where the node does not have that state, or does not say."""
     try:
         return _has_code(node.call("eth_getCode", address, hex(block)))

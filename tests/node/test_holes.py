@@ -531,6 +531,24 @@ def test_a_contract_of_which_nobody_has_anything_at_the_last_block_is_compared(t
     assert stored(tmp_path / "moved") == 2
 
 
+def test_a_contract_whose_first_states_and_logs_a_node_hides_is_read_whole_from_an_honest_one(
+    tmp_path,
+):
+    """Of ERC1155 every balance of a token id that is known may be equal all the same."""
+
+    def lie(method, params, true):
+        if method == "eth_getCode" and params[1] != "latest" and int(params[1], 16) < 40:
+            return "0x"
+        is_logs = method == "eth_getLogs"
+        return [log for log in true if int(log["blockNumber"], 16) >= 40] if is_logs else true
+
+    with FaultNode(CHAIN, lie=lie) as server:
+        lines = said(server, tmp_path, contracts=(ITEMS,))
+        assert lines[-1].endswith("4 of 4 balances equal the chain's at block 90.")
+        assert stored(tmp_path) < CHAIN.rows()
+        assert is_chains(tmp_path, server, CHAIN)
+
+
 def test_a_limit_in_unknown_words_is_halved_and_then_said(tmp_path):
     def refuse(method, params):
         if method != "eth_getLogs":
