@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -43,7 +44,7 @@ MOST_OBJECTS, MAX_DEPTH = 2_000, 6
 _KINDS = [(kind, like(f"signs.{kind}")) for kind in vocabulary()["signs"]]
 _ABOUT, _ABOUT_LIKE = names("about"), like("about_like")
 _HARMLESS_PLACES, _NO_HEADER = like("harmless_places_like"), like("no_header_like")
-_OF_TOTAL = frozenset(("value", "relation", "count", "total", "all"))
+_OF_TOTAL = ("value", "relation", "count", "total", "all")
 _PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNORECASE)
 _RANGE = re.compile(r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)\s*")
 _LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
@@ -290,7 +291,8 @@ class _Reader:
         for name, value in list(headers.items())[:200]:
             plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
             if value.startswith("{") and "pagination" in plain:
-                self.place(name, _json(value), True)
+                with suppress(ValueError):
+                    self.place(name, json.loads(value[:10_000]), True)
             elif not _NO_HEADER.fullmatch(plain):
                 # A vendor's name may come first: Sforce-Locator, X-Aptos-Cursor, X-Pagination-Total-Count.
                 parts = plain.split("-")
@@ -406,14 +408,6 @@ def _links_of(header: str) -> dict[str, str]:
         for name in (rel[1] or rel[2] or "").lower().split() if rel else ():
             found.setdefault(name, str(target))
     return found
-
-
-def _json(value: str) -> dict[str, Any]:
-    try:
-        inner = json.loads(value[:10_000])
-    except ValueError:
-        return {}
-    return inner if isinstance(inner, dict) else {}
 
 
 def value_shown(value: Any) -> str:

@@ -268,9 +268,13 @@ def error_in_rows(records: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the words of an error that came as a row: alone, or where the rows break off; None without one."""
     # Of a million rows of the same names the first speaks for all.
     odd = (record for record in records if record.keys() != records[0].keys())
-    few = [by_bare(one) for one in [*records[:1], *islice(odd, 1000)] if 0 < len(one) <= 4]
-    errors = [named for named in few if named.keys() <= _ERRORS | _MESSAGES | _CODES]
-    return next(filter(None, (_error_of(named, top=False, receipt=True) for named in errors)), None)
+    some = map(by_bare, [*records[:1], *islice(odd, 1000)])
+    errors = (
+        _error_of(named, top=False, receipt=True)
+        for named in some
+        if 0 < len(named) <= 4 and named.keys() <= _ERRORS | _MESSAGES | _CODES
+    )
+    return next(filter(None, errors), None)
 
 
 def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | None:
