@@ -307,7 +307,7 @@ def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
         (
             "set remote.pathz.rows x",
             "remote.pathz.rows is not a setting. Did you mean 'paths'? Allowed: paths, states, "
-            "paging, columns, types, known, idempotent, profile, segment, export, search, token, nft, "
+            "paging, columns, types, idempotent, profile, segment, export, search, token, nft, "
             "signup.",
         ),
         (
