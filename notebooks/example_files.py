@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import checksummed
 from nbext.core.chains import chain_of
-from nbext.engine.sample.known import KNOWN
+from nbext.engine.sample.known import KNOWN, Known
 from nbext.engine.sample.unpack import PREPARED
 
 if TYPE_CHECKING:
@@ -85,9 +85,14 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     return path
 
 
+def _key(known: Known) -> str:
+    """Return the chain and what people call the contract there: ``ethereum:BAYC``."""
+    return f"{known.chain}:{known.symbol}"
+
+
 def _transfers(*keys: str) -> str:
     """Return the SQL of the transfers of contracts that are all on one chain."""
-    chosen = [known for known in KNOWN if known.key in keys]
+    chosen = [known for known in KNOWN if _key(known) in keys]
     addresses = ", ".join(f"'{known.address}'" for known in chosen)
     return _TRANSFERS.format(
         chain=chosen[0].chain, chain_id=chosen[0].chain_id, addresses=addresses, tables=PREPARED
@@ -120,7 +125,7 @@ def _ethereum_etl(folder: Path) -> list[Path]:
     tokens = [
         (known.address, known.symbol, known.name, known.decimals)
         for known in KNOWN
-        if known.key in _ON_ETHEREUM
+        if _key(known) in _ON_ETHEREUM
     ]
     return [
         write_csv(folder / "token_transfers.csv", TRANSFER_COLUMNS, rows),
@@ -197,7 +202,7 @@ def _token_list(path: Path) -> Path:
             "decimals": known.decimals,
         }
         for known in KNOWN
-        if known.key in (*_ON_ETHEREUM, *_ON_BASE) and known.decimals is not None
+        if _key(known) in (*_ON_ETHEREUM, *_ON_BASE) and known.decimals is not None
     ]
     document = {
         "name": "nbext example",
