@@ -15,8 +15,12 @@ from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage
 
 DECIMAL = "DECIMAL(38,0)"
-# The digits of an amount in normal form that is not negative.
-SPELLED = "coalesce(nullif(ltrim(concat(hi, lpad(mid::VARCHAR, 26, '0'), lpad(lo::VARCHAR, 26, '0')), '0'), ''), '0')"
+# The digits of an amount in normal form that is not negative. As text all three: beside texts Spark makes a DOUBLE of a
+# number that may be missing.
+SPELLED = (
+    "coalesce(nullif(ltrim(concat(hi::VARCHAR, lpad(mid::VARCHAR, 26, '0'), lpad(lo::VARCHAR, 26, '0')), '0'), ''), "
+    "'0')"
+)
 
 
 def is_uint256(digits: str) -> str:
