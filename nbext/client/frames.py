@@ -128,30 +128,11 @@ def exact_array() -> Any:
 
     # Its stubs leave out the methods that pandas' arrays are made of.
     arrow: Any = pd.arrays.ArrowExtensionArray
-    arrow_dtype: Any = pd.ArrowDtype
-
-    class ExactDtype(arrow_dtype):  # type: ignore[misc]  # as above
-        # pandas' `nlargest` and `describe` compute with numbers of 64 bits: by this the one names the column and its
-        # dtype in the error, and the other counts values. What is said elsewhere of a dtype is data: its name stays.
-        _is_numeric = False
-
-        def __eq__(self, other: object) -> bool:
-            return bool(arrow_dtype.__eq__(arrow_dtype(self.pyarrow_dtype), other))
-
-        __hash__ = arrow_dtype.__hash__
-
-        def __reduce__(self) -> tuple[Any, ...]:
-            return arrow_dtype, (self.pyarrow_dtype,)
 
     class ExactArray(arrow):  # type: ignore[misc]  # as above
         def __reduce__(self) -> tuple[Any, ...]:
             # A pickle opens where nbext is not installed.
             return arrow, (self._pa_array,)
-
-        @property
-        def dtype(self) -> Any:
-            kind = self._pa_array.type
-            return ExactDtype(kind) if pa.types.is_decimal(kind) else super().dtype
 
         def _reduce(self, name: str, **options: Any) -> Any:
             # Arrow cuts a mean of decimals to their digits: the mean of 1 and 2 is 1.
