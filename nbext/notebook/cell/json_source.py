@@ -206,10 +206,11 @@ def place_of(text: str, pointer: str) -> int | None:
     best, depth = None, 0
     for path, position in key_places(text):
         length = len(path)
-        # A pointer has keys as messages show them, and as much of one as they do.
-        if depth < length <= len(parts) and parts[:length] == [
-            visible(str(part)[:80], None) for part in path
-        ]:
+        # A pointer has keys as they are, or as messages show them, and as much of one as they do.
+        if depth < length <= len(parts) and all(
+            word in (str(part), visible(str(part)[:80], None))
+            for word, part in zip(parts, path, strict=False)
+        ):
             best, depth = position, length
     return best
 

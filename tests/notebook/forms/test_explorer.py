@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from IPython.core.interactiveshell import InteractiveShell
 
 import nbext
 from nbext.client import frames
@@ -292,6 +293,8 @@ def test_hostile_names_reach_the_page_as_text_and_the_snapshot_escaped():
 def test_rows_are_stored_and_shared_where_there_is_no_ipython_whose_variables_could_be_set(
     tmp_path, monkeypatch
 ):
+    # A test before this one may have left a shell.
+    monkeypatch.setattr(InteractiveShell, "_instance", None, raising=False)
     monkeypatch.chdir(tmp_path)
     made = nbext.explore(pd.DataFrame({"number": [1, 2]}))
     made.store()
