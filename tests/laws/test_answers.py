@@ -166,7 +166,7 @@ def test_every_law_holds_of_any_data_and_any_question():
     def each(luck):
         machine = FrontDoor()
         try:
-            machine.begin(luck=luck, timed=1, chains=[1])
+            machine.begin(luck=luck, timed=1, chains=[1], beside=False)
             for step in (machine.send_more, machine.snapshot, machine.send_more):
                 step(luck=luck)
             hold(machine, luck)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from queue import Empty
 from typing import Any
 
-from jupyter_client.manager import start_new_kernel
+from jupyter_client.manager import KernelManager
 
 SECONDS = 60
 
@@ -95,9 +95,14 @@ class Kernel:
 @contextmanager
 def running_kernel(**environ: str) -> Iterator[Kernel]:
     """A kernel with nbext loaded, in an environment of its own."""
-    manager, client = start_new_kernel(env={**os.environ, **environ})
+    # Not by TCP: another process may take the ports that are chosen for a kernel before it has them.
+    manager = KernelManager(transport="ipc")
+    manager.start_kernel(env={**os.environ, **environ})
+    client = manager.blocking_client()
+    client.start_channels()
     kernel = Kernel(manager, client)
     try:
+        client.wait_for_ready(timeout=SECONDS)
         assert kernel.run("%load_ext nbext").reply["status"] == "ok"
         yield kernel
     finally:
