@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import re
 import signal
 import sys
@@ -204,6 +205,8 @@ def run(args: argparse.Namespace) -> int:
 
     # Arrow's own holds on to what the reading needed while ingest needs as much.
     pa.set_memory_pool(pa.system_memory_pool())
+    # A million logs are some ten million objects without a circle: looking for one took a fifth of a fetch's time.
+    gc.set_threshold(100_000)
     urls = urls_of(args.rpc)
     ending = threading.Event()
     former = signal.signal(signal.SIGTERM, lambda *_: ending.set())
