@@ -104,8 +104,11 @@ def write_files(
         (folder / "safe").mkdir()
         files |= _safe_files(claims, token)
     for name, pieces in files.items():
-        with (folder / name).open("w", encoding="ascii", newline="") as file:
-            file.writelines(pieces)
+        # Proofs are bytes: a gigabyte of them is not made text first.
+        with (folder / name).open("wb", buffering=1 << 20) as file:
+            file.writelines(
+                piece.encode("ascii") if isinstance(piece, str) else piece for piece in pieces
+            )
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -159,10 +162,11 @@ def _read(path: Path) -> str:
     return path.read_bytes().decode("ascii", "replace")
 
 
-def _standard_json(claims: Claims) -> Iterator[str]:
+def _standard_json(claims: Claims) -> Iterator[str | bytes]:
+    yield '{"format":"standard-v1","leafEncoding":["address","uint256"],"tree":['
     # Without the comma before the first.
-    tree = claims.standard.elements(b", ").tobytes()[2:].decode()
-    yield f'{{"format":"standard-v1","leafEncoding":["address","uint256"],"tree":[{tree}],"values":['
+    yield claims.standard.elements(b", ").tobytes()[2:]
+    yield '],"values":['
     rows = zip(claims.amounts.items(), claims.standard.places.tolist(), strict=True)
     yield ",".join(
         [f'{{"value":["{who}","{amount}"],"treeIndex":{place}}}' for (who, amount), place in rows]
@@ -170,16 +174,17 @@ def _standard_json(claims: Claims) -> Iterator[str]:
     yield "]}"
 
 
-def _indexed_json(claims: Claims) -> Iterator[str]:
+def _indexed_json(claims: Claims) -> Iterator[str | bytes]:
     tree, total = claims.indexed, sum(claims.amounts.values())
     yield f'{{"merkleRoot":"{tree.root}","tokenTotal":"{total:#x}","claims":{{'
     rows = zip(claims.amounts.items(), _proofs(tree), strict=True)
     for at, ((who, amount), proof) in enumerate(rows):
-        yield f'{"," * (at > 0)}"{who}":{{"index":{at},"amount":"{amount:#x}","proof":{proof}]}}'
-    yield "}}"
+        yield f'{"]}," * (at > 0)}"{who}":{{"index":{at},"amount":"{amount:#x}","proof":'
+        yield proof
+    yield "]}}}"
 
 
-def _proofs(tree: MerkleTree) -> Iterator[str]:
+def _proofs(tree: MerkleTree) -> Iterator[bytes]:
     """Yield each leaf's proof as JSON has it, without its end: many leaves at a time, a step up of all at once."""
     texts = tree.elements(b",")
     # No leaf is hashed with the root. At a text of nothing numpy ends a text.
@@ -188,8 +193,7 @@ def _proofs(tree: MerkleTree) -> Iterator[str]:
         found = texts[tree.beside(tree.places[start : start + _STEP])]
         # In the place of the first one's comma.
         found.view(np.uint8)[:, 0] = ord("[")
-        for proof in found.view(f"S{found[0].nbytes}").ravel().tolist():
-            yield proof.decode()
+        yield from found.view(f"S{found[0].nbytes}").ravel().tolist()
 
 
 def _safe_files(claims: Claims, token: Mapping[str, Any]) -> dict[str, list[str]]:
