@@ -175,8 +175,8 @@ def _standard_json(claims: Claims) -> Iterator[str | bytes]:
 
 
 def _indexed_json(claims: Claims) -> Iterator[str | bytes]:
-    tree, total = claims.indexed, sum(claims.amounts.values())
-    yield f'{{"merkleRoot":"{tree.root}","tokenTotal":"{total:#x}","claims":{{'
+    tree = claims.indexed
+    yield f'{{"merkleRoot":"{tree.root}","tokenTotal":"{sum(claims.amounts.values()):#x}","claims":{{'
     rows = zip(claims.amounts.items(), _proofs(tree), strict=True)
     for at, ((who, amount), proof) in enumerate(rows):
         yield f'{"]}," * (at > 0)}"{who}":{{"index":{at},"amount":"{amount:#x}","proof":'
