@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import threading
 import traceback
@@ -59,7 +58,7 @@ class AgentServer:
 
                 url = self.settings["base_url"]
                 # Nobody is at a keyboard to type it.
-                key = os.environ.get(keys.KEY_VARIABLE) or (url and keys.from_keyring(url))
+                key = url and keys.find_key(url, ask=False)[0]
                 client = connect(url, key, settings=self.settings)
                 # Asked at once: whose service it is decides how its answers are read, and what may be asked.
                 _ = client.is_ours
@@ -73,7 +72,12 @@ class AgentServer:
             found = self._tools[one_of(name, self._tools, "/tool")].answer(
                 self.client, self._folder, given
             )
-            found.data["data"] = _data_of(self.client)
+            # Whose data was asked: an answer from a made-up sample must not pass for one of a chain.
+            found.data["data"] = (
+                data_in_words(self.client.about()["data"])
+                if self.client.is_ours
+                else visible(self.client.base_url)
+            )
         except NbextError as error:
             found = error_answer(error, given)
         except Exception:  # noqa: BLE001  the outermost handler: the reason is in the server's log, which no model reads
@@ -135,11 +139,6 @@ class AgentServer:
             structured_content=content,
             is_error="error" in found.data,
         )
-
-
-def _data_of(client: Client) -> str:
-    """Return whose data was asked: an answer from a made-up sample must not pass for one of a chain."""
-    return data_in_words(client.about()["data"]) if client.is_ours else visible(client.base_url)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,14 +18,17 @@ _KEYRING_NAME = "nbext"
 KEYRING_SECONDS = 1.5
 
 
-def find_key(base_url: str) -> tuple[Secret, str]:
-    """Return the key for a service, and where it was found; `ConfigError` where there is none and nobody to ask."""
+def find_key(base_url: str, *, ask: bool = True) -> tuple[Secret, str]:
+    """Return the key for a service, and where it was found; `ConfigError` where there is none and nobody to ask.
+
+    Where it is not to ``ask``, an empty one.
+    """
     # The environment first: servers and jobs set it, and reading it never waits.
     if value := os.environ.get(KEY_VARIABLE, "").strip():
         return Secret(value), KEY_VARIABLE
     if secret := from_keyring(base_url):
         return secret, "keyring"
-    return prompt(base_url), "prompt"
+    return prompt(base_url) if ask else Secret(""), "prompt"
 
 
 def prompt(base_url: str) -> Secret:

@@ -71,9 +71,8 @@ class Claims:
 
     def csv(self) -> str:
         """Return the text of ``claims.csv``."""
-        rows = enumerate(self.amounts.items())
-        lines = [f"{at},{who},{amount}\n" for at, (who, amount) in rows]
-        return "".join(("index,address,amount\n", *lines))
+        lines = [f"{at},{who},{n}\n" for at, (who, n) in enumerate(self.amounts.items())]
+        return "index,address,amount\n" + "".join(lines)
 
     @classmethod
     def read(cls, folder: Path) -> Claims:

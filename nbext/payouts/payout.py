@@ -215,23 +215,25 @@ def verify_payout(folder: str | os.PathLike[str], client: Client | None = None) 
         # And nothing else, such as a file to write.
         request = {name: request[name] for name in ("filters", "operator", "limit")}
         again = client.execute_segment(**request)
-        # A stranger's service may say a time alone.
-        if at and "block" in at and Provenance.of(again).as_of != at:
-            request["filters"] = {"asOf": at["block"], **request["filters"]}
+        # A stranger's service may say the time of its answer alone.
+        block = (at or {}).get("block")
+        if block is not None and (Provenance.of(again).as_of or {}).get("block") != block:
+            request["filters"] = {"asOf": block, **request["filters"]}
             again = client.execute_segment(**request)
         with TemporaryDirectory() as scratch:
             other = Path(scratch) / "payout"
             payout(again, **terms, to=other, client=client)
             fresh, claims = read_manifest(other), Claims.read(other).amounts
             files = _unlike(folder, other)
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise StorageError(f"{visible(folder / MANIFEST)} is damaged: {error!r}.") from None
     # Other data, and each answer of another service, have other ids.
     is_other = client.data != data or data is None
-    free: tuple[str, ...] = ("notes", "request", "id", "data") if is_other else ("notes",)
+    free = ["notes", *["request", "id", "data"] * is_other]
     moved = " The data has changed since, and was asked as of then"
+    free += ["as_of"] * (is_other and block is None)
     if None in (said.get("block_hash"), fresh["block_hash"]):
-        free += ("block_hash", "as_of") * is_other
+        free += ["block_hash"] * is_other
         moved += ", by the number of the block: no answer has its hash"
     elif said["block_hash"] != fresh["block_hash"]:
         moved += ": that block has another hash now, as the chain was reorganised"
@@ -290,12 +292,14 @@ def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, An
             notes.append(
                 f"The service has no {quoted(rule)}: `nbext payout verify` cannot check amounts."
             )
+    as_of = dict(about.as_of or {})
     return {
         "request": request,
         "id": about.segment_id,
         "chain": about.chain or client.settings["chain"],
-        "as_of": about.as_of,
-        "block_hash": (about.as_of or {}).get("hash"),
+        # Once: it is compared only where both are known.
+        "block_hash": as_of.pop("hash", None),
+        "as_of": as_of,
         "data": client.data if request else None,
     }, notes
 

@@ -16,28 +16,30 @@ from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import OF_A_FILE, Stage
-from nbext.engine.schema import SQL_TYPES, sql_literal
+from nbext.engine.schema import CONTRACTS, SQL_TYPES, sql_literal
 from nbext.errors import IngestError, ValidationError
 
 # First what an exporter read from the contracts and their logs, then curated lists, then what a row calls a token.
 SOURCES = ("contracts", "tokens", "transfers", "list", "tokentx", "known", "snapshot")
+FIELDS = (
+    "standard",
+    "name",
+    "symbol",
+    "decimals",
+    "logo",
+    "verified",
+    "spam",
+    "deployer",
+    "deployed_block",
+    "total_supply",
+)
 FACTS = {
     "chain_id": "int64",
     "address": "string",
     "source": "string",
     "seq": "int64",
-    "standard": "string",
-    "name": "string",
-    "symbol": "string",
-    "decimals": "int32",
-    "logo": "string",
-    "verified": "boolean",
-    "spam": "boolean",
-    "deployer": "string",
-    "deployed_block": "int64",
-    "total_supply": "string",
+    **{name: CONTRACTS[name] for name in FIELDS},
 }
-FIELDS = tuple(FACTS)[4:]
 ELSEWHERE = "tokens on chains that nbext does not support"
 _PRIORITY = "list_position([" + ", ".join(f"'{s}'" for s in SOURCES) + "], source)"
 ADDRESS = "regexp_full_match(lower({0}), '0x[0-9a-f]{{40}}')"
