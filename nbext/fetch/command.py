@@ -209,7 +209,13 @@ def run(args: argparse.Namespace) -> int:
     gc.set_threshold(100_000)
     urls = urls_of(args.rpc)
     ending = threading.Event()
-    former = signal.signal(signal.SIGTERM, lambda *_: ending.set())
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # In another thread: this one may be in the midst of a call of the event's, whose lock it would wait for.
+        threading.Thread(target=ending.set).start()
+
+    former = signal.signal(signal.SIGTERM, end)
     request, folder = request_of(args)
     try:
         with bar(quiet=args.quiet) as progress:

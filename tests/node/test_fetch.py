@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import traceback
@@ -764,6 +765,31 @@ def test_where_nobody_answers_the_message_says_so_what_to_check_and_which_others
         assert error_of(server.url) == (
             "No answer after 6 attempts. The node failed. It says: <html>Bad Gateway</html>."
         )
+
+
+def test_a_fetch_that_is_told_to_end_again_and_again_ends(tmp_path, capsys, monkeypatch):
+    others = []
+
+    def insist(method, params):
+        if method == "eth_getCode" and not others:
+            # From another process: one comes while another is taken.
+            loop = f"import os\nprint(1, flush=True)\nwhile True: os.kill({os.getpid()}, {signal.SIGTERM})"
+            others.append(subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE))
+            others[0].stdout.read(1)
+
+    former = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with FaultNode(CHAIN) as server:
+            monkeypatch.setenv("NBEXT_RPC_URL", server.url)
+            server.refuse = insist
+            words = ["--contract", COIN, "--to-block", "latest", "--data", str(tmp_path)]
+            assert cli.main(["fetch", *words]) == 143
+    finally:
+        for process in others:
+            process.kill()
+            process.communicate()
+        signal.signal(signal.SIGTERM, former)
+    assert "The fetch was stopped" in capsys.readouterr().err
 
 
 def test_a_fetch_that_is_ended_by_sigterm_says_what_became_of_it(tmp_path, capsys, monkeypatch):
