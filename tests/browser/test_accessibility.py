@@ -69,7 +69,7 @@ def test_axe_finds_no_violation_in_any_form_in_any_theme(open_notebook):
     page.set_viewport_size(TALL)
     page.add_style_tag(content=WITH_A_HEIGHT)
     notebook.run_cell(0)
-    page.locator(".nbext-csv").last.wait_for()
+    page.locator(".nbext-save").last.wait_for()
     page.locator(".nbext-form").nth(2).get_by_label("As JSON", exact=True).wait_for()
     # A field that is wrong, with its error below it.
     address = page.get_by_label("E-mail address")

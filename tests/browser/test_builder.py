@@ -84,7 +84,7 @@ def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_r
     focused_on(page, "NFT *")
     hand.type("m")
     hand.enter()
-    form.get_by_text("(AZUKI or MAYC)").wait_for()
+    form.get_by_text("own AZUKI on ethereum or own MAYC on ethereum").wait_for()
     form.locator(".nbext-big").wait_for()
     print(f"built and counted in {time.monotonic() - began:.1f} s")
     assert json.loads(form.locator(".nbl-json").input_value()) == WANTED
@@ -95,8 +95,8 @@ def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_r
     counts = [one.split("\n")[-1] for one in form.locator(".nbl-head .nbl-count").all_inner_texts()]
     assert counts[1].startswith("\N{MINUS SIGN}")
     matched = form.locator(".nbext-big").inner_text()
-    assert form.locator(".nbl-funnel td:last-child").last.inner_text() == matched
-    expect(form.locator(".nbl-sample code")).to_have_count(min(3, int(matched.replace(",", ""))))
+    assert form.locator(".nbl-beside td:last-child").last.inner_text() == matched
+    expect(form.locator(".nbl-beside code")).to_have_count(min(3, int(matched.replace(",", ""))))
     form.get_by_label("Variable").fill("whales")
     form.locator(".nbext-insert").click()
     # At once, below the form's own cell.
@@ -121,12 +121,12 @@ def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_r
     page.set_viewport_size({"width": 1280, "height": 1400})
     notebook.run_cell(5)
     card = page.locator(".nbext-form").nth(1)
-    card.get_by_role("button", name="Save CSV").wait_for()
+    card.get_by_role("button", name="Save").wait_for()
     card.locator(".nbext-title").first.scroll_into_view_if_needed()
     notebook.screenshot("card")
     assert card.locator(".nbext-facts td").first.inner_text() == matched
     card.get_by_label("File").fill("out.csv")
-    card.get_by_role("button", name="Save CSV").click()
+    card.get_by_role("button", name="Save").click()
     card.get_by_text("Saved out.csv").wait_for()
     rows = (notebook.server.root / "out.csv").read_text().splitlines()
     assert len(rows) == int(matched) + 1

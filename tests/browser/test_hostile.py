@@ -80,7 +80,7 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(
     assert build.get_by_label("Token *").input_value() == f"0x{3:040x}"
     build.scroll_into_view_if_needed()
     notebook.screenshot("hostile-builder")
-    card.locator(".nbext-csv").wait_for()
+    card.locator(".nbext-save").wait_for()
     card_text = card.inner_text()
     assert [name for name in names if visible(name) not in card_text] == []
     card.scroll_into_view_if_needed()

@@ -51,7 +51,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     notebook = open_notebook(ALL_FORMS)
     page = notebook.page
     notebook.run_cell(0)
-    page.locator(".nbext-csv").last.wait_for()
+    page.locator(".nbext-save").last.wait_for()
     builder = page.locator(".nbext-form").nth(2)
     builder.get_by_label("As JSON", exact=True).wait_for()
     for index in range(7):
@@ -83,7 +83,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
         ("checkbox", "I agree that this address is stored for the newsletter."),
         ("button", "Sign up"),
     ]
-    assert [name for role, name in named(page, 3)] == ["File", "Save CSV", "Save JSON", "Edit"]
+    assert [name for role, name in named(page, 3)] == ["File", "Save", "Edit"]
     assert named(page, 4)[3:6] == [
         ("button", "Hide"),
         ("button", "All columns"),

@@ -77,7 +77,7 @@ def test_the_other_forms_and_the_card_work_under_voila_too(server, context, sign
         lab.expect(builder.locator(".nbext-insert")).to_have_count(0)
         builder.locator(".nbext-run").click()
         builder.get_by_text("segment holds", exact=False).wait_for()
-        card.get_by_role("button", name="Save CSV").click()
+        card.get_by_role("button", name="Save").click()
         card.get_by_text("Saved ", exact=False).wait_for()
         page.set_viewport_size({"width": 1000, "height": 2800})
         page.screenshot(path=lab.ARTEFACTS / "voila-all.png")

@@ -18,12 +18,11 @@ from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import Bins, bars_html, counted, is_countable, ranges
 from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.markup import (
-    bar_html,
-    cells_html,
     code_html,
     facts_html,
     facts_of,
     frame_html,
+    funnel_html,
     is_repeated,
     lines_html,
     number_text,
@@ -73,15 +72,11 @@ class Card(Form):
             with suppress(NbextError):
                 for column in filter(is_countable, self._amounts()):
                     self.counted[str(column["name"])], _ = counted(client, *asked, column)
-        self.export = Export(self, str(self.known.segment_id), self._write)
+        name = str(self.known.segment_id)
+        self.export = Export(self, name, partial(client.export_csv, name))
         self.edit = Edit(client, frame, "Open it in the builder")
         panel = row(*self.export.parts, self.edit, classes="nbext-panel")
         self.assemble(Markup(self.body()), panel, self.status, self.edit.below)
-
-    def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
-        export = self.client.export_csv if kind == "csv" else self.client.export_json
-        written: pd.DataFrame = export(self.known.segment_id, to=path, overwrite=overwrite)
-        return written
 
     def body(self) -> str:
         """Return the card without its buttons as HTML."""
@@ -186,54 +181,36 @@ def _asked_html(shown: Mapping[str, Any]) -> str:
 
 
 class Export:
-    """Buttons that save wallets as CSV or JSON to the file that a field names, in the background.
+    """A button that saves wallets to the file that a field names, in the background; its ending says the format.
 
-    ``write`` takes the format, the path and whether a file there may be replaced, and returns what was written.
+    ``write`` takes the path and whether a file there may be replaced, and returns what was written.
     """
 
-    def __init__(
-        self, form: Form, name: str, write: Callable[[str, str, bool], pd.DataFrame]
-    ) -> None:
-        self.form, self.write, self.existing = form, write, ""
+    def __init__(self, form: Form, name: str, write: Callable[..., pd.DataFrame]) -> None:
+        self.form, self.write, self._exists = form, write, ""
         # The name may be a stranger's: it must not lead to another folder.
         stem = re.sub(r"[^A-Za-z0-9_-]", "", name)[:80]
         self.file = InputField("File", f"{stem or 'wallets'}.csv", width="320px")
-        self.file.changed(lambda: self._offer(""))
-        csv = Button("Save CSV", partial(self.save, "csv"), classes="nbext-csv")
-        json = Button("Save JSON", partial(self.save, "json"), classes="nbext-json-file")
-        self.again = Button("Overwrite", self.overwrite, classes="nbext-overwrite")
-        self.parts = (self.file, csv, json, self.again)
-        self._offer("")
+        self.file.entered(self.save)
+        self.parts = (self.file, Button("Save", self.save, classes="nbext-save"))
 
-    def _offer(self, kind: str) -> None:
-        """Offer to replace the file of this format that is there; of none, nothing."""
-        self.existing = kind
-        self.again.hide(not kind)
-
-    def overwrite(self) -> None:
-        """Replace the file that the last save left as it was."""
-        if self.existing:
-            self.save(self.existing, replace=True)
-
-    def save(self, kind: str, *, replace: bool = False) -> None:
-        """Save all wallets to the file that the field names; where it exists, say so and offer to replace it."""
-        # The button says which format, whatever ending was typed.
-        name = self.file.value.strip().removesuffix(".csv").removesuffix(".json")
-        if not name or name.endswith("/"):
+    def save(self) -> None:
+        """Save all wallets; a file that exists is replaced where that was said to be so just before."""
+        path = self.file.value.strip()
+        if not path:
             raise UsageError("Give the file a name.")
-        path = f"{name}.{kind}"
-        self._offer("")
+        replace, self._exists = path == self._exists, ""
         self.form.say(f"Saving {path} …")
 
         def run() -> None:
             try:
-                written = self.write(kind, path, replace)
+                written = self.write(to=path, overwrite=replace)
             except ValidationError as error:
                 if [one["code"] for one in error.errors] != ["exists"]:
                     raise
-                self._offer(kind)
+                self._exists = path
                 raise UsageError(
-                    f"{path} exists. Press Overwrite to replace it, or give another name."
+                    f"{path} exists. Press Save again to replace it, or give another name."
                 ) from None
             rows, folder = int(written["rows"].iloc[0]), Path(path).expanduser().absolute().parent
             of = ", cut by the limit" if Provenance.of(written).truncated else ""
@@ -267,35 +244,6 @@ def explained(client: Any, known: Provenance) -> tuple[str, list[Mapping[str, An
     return words, steps, ""
 
 
-def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
-    """Return conditions with the wallets that match each and remain after it; NOT is marked, and what it takes away."""
-    if not steps:
-        return ""
-    rows, before = [], None
-    # Of conditions of which any holds nothing is left over.
-    remaining = any(step.get("remaining") is not None for step in steps)
-    most = max(
-        (one for step in steps for one in (step.get("remaining", step.get("alone")),) if one),
-        default=1,
-    )
-    for step in steps:
-        left, match = step.get("remaining"), number_text(step.get("alone"))
-        denied, words = set(step.get("filters") or ()) == {"not"}, str(step.get("words"))
-        if denied and isinstance(before, int) and isinstance(left, int):
-            match = f"\N{MINUS SIGN}{before - left:,}"
-        # The mark says it in place of the words: not both, which would be its opposite.
-        mark = '<span class="nbext-mark nbext-mark-bad">NOT</span> ' if denied else ""
-        words = words.removeprefix("do not ") if denied else words
-        bar = bar_html(100 * (left if left is not None else step.get("alone") or 0) / most)
-        counts = [match, number_text(left)][: 1 + remaining]
-        numbers = "".join(f'<td class="nbext-number">{html(count)}</td>' for count in counts)
-        rows.append(f'<td class="nbext-step">{mark}{html(words, 400)}{bar}</td>{numbers}')
-        before = left
-    names = ("match it", "remain")[: 1 + remaining]
-    heads = "".join(f'<th scope="col" class="nbext-number">{name}</th>' for name in names)
-    return cells_html(f'<th scope="col">Wallets that</th>{heads}', rows)
-
-
 def section(title: str, body: str) -> str:
     """Return a part of the card under its heading, or nothing for an empty part."""
     heading = f'<div class="nbext-label" role="heading" aria-level="3">{html(title)}</div>'
@@ -327,16 +275,11 @@ class ContractCard(Form):
                 self.bins, self.notes = counted(client, self.filters(), "AND", column)
             except NbextError as error:
                 self.notes = [message_of(error)]
-        self.export = Export(self, f"{symbol or name or 'contract'}-holders", self._write)
+        write = partial(client.execute_segment, self.filters(), file_type="csv", limit=MAX_LIMIT)
+        self.export = Export(self, f"{symbol or name or 'contract'}-holders", write)
         self.edit = Edit(client, self.filters(), "Build on its holders")
         panel = row(*self.export.parts, self.edit, classes="nbext-panel")
         self.assemble(Markup(self.body()), panel, self.status, self.edit.below)
-
-    def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
-        written: pd.DataFrame = self.client.execute_segment(
-            self.filters(), file_type=kind, limit=MAX_LIMIT, to=path, overwrite=overwrite
-        )
-        return written
 
     def filters(self) -> dict[str, Any]:
         """Return the filters of its holders' segment."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.provenance import Provenance
@@ -56,6 +56,35 @@ def facts_of(frame: pd.DataFrame) -> list[tuple[str, object]]:
         *(("Note", warning) for warning in known.warnings),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
+    """Return conditions with the wallets that match each alone, that it removes and that remain; NOT is marked.
+
+    Of conditions of which any holds nothing is left over: these have no ``remaining``.
+    """
+    if not steps:
+        return ""
+    heads = ("alone", "removes", "remain") if "remaining" in steps[0] else ("alone",)
+    most = max(step.get("remaining", step["alone"]) or 0 for step in steps) or 1
+    rows: list[str] = []
+    before: int | None = None
+    for step in steps:
+        alone, left, words = step["alone"], step.get("remaining"), str(step["words"])
+        removed = None if before is None or left is None else before - left
+        bar = bar_html(100 * ((alone if left is None else left) or 0) / most)
+        mark = ""
+        if set(step.get("filters") or ()) == {"not"}:
+            # The mark says it in place of the words: not both, which would be its opposite.
+            mark = '<span class="nbext-mark nbext-mark-bad">NOT</span> '
+            words = words.removeprefix("do not ")
+            alone = alone if removed is None else None
+        counts = [number_text(number) for number in (alone, removed, left)][: len(heads)]
+        numbers = "".join(f'<td class="nbext-number">{html(count)}</td>' for count in counts)
+        rows.append(f'<td class="nbext-step">{mark}{html(words, 400)}{bar}</td>{numbers}')
+        before = left
+    named = "".join(f'<th scope="col" class="nbext-number">{name}</th>' for name in heads)
+    return cells_html(f'<th scope="col">Wallets that</th>{named}', rows)
 
 
 def code_html(text: str) -> str:

@@ -1,23 +1,19 @@
 // @ts-check
-// Beside a segment's conditions: how many wallets match, what each condition takes away, and the JSON.
+// Beside a segment's conditions: how many wallets match, what Python says of each condition, and the JSON.
 import { active, Clock, copied, h, press, put, text, unique } from "./dom.js";
 import { count } from "./numbers.js";
 
 const TYPING = 400; // ms without a key before half-typed JSON is read
-const HEADS = ["Condition", "Alone", "Removes", "Remain"];
 
 export class Beside {
-  /** @param {import("./lines.js").Lines} page */
-  constructor(page) {
+  /** @param {import("./lines.js").Lines} page @param {import("./link.js").Part[]} counts  what Python draws of them */
+  constructor(page, counts) {
     this.page = page;
     this.clock = new Clock(() => {});
     this.total = h("span", { role: "status" });
     // Not announced: it changes every second.
     this.seconds = h("span", { class: "nbext-note" });
     this.stop = press("Cancel", () => page.send(page.shown.counted.act), { hidden: true });
-    this.funnel = h("table", { class: "nbl-funnel" });
-    this.sample = h("div", { class: "nbext-note nbl-sample" });
-    this.notes = h("div", { class: "nbext-note" });
     this.error = h("div", { class: "nbext-error", role: "alert", id: unique("nbl") });
     this.json = h("textarea", {
       class: "nbl-json",
@@ -37,9 +33,7 @@ export class Beside {
       "div",
       { class: "nbl-beside" },
       h("div", { class: "nbl-total" }, this.total, this.seconds, " ", this.stop),
-      this.funnel,
-      this.sample,
-      this.notes,
+      ...counts.map((one) => one.el),
       h("div", { class: "nbext-label" }, "JSON"),
       this.json,
       this.error,
@@ -64,7 +58,7 @@ export class Beside {
   }
 
   /** @param {any} counted */
-  count({ matched, stale, text: said, act, steps = [], sample = [], notes = [] }) {
+  count({ matched, stale, text: said, act }) {
     const inside =
       typeof matched !== "number"
         ? []
@@ -74,33 +68,6 @@ export class Beside {
           ];
     this.total.replaceChildren(...inside, ...(said ? [h("span", { class: "nbext-note" }, said)] : []));
     this.wait(act || "");
-    const head = HEADS.map((one, at) => h("th", { scope: "col", class: at ? "nbext-number" : null }, one));
-    const rows = steps.map((/** @type {any} */ step) =>
-      h(
-        "tr",
-        null,
-        h(
-          "td",
-          { title: step.label },
-          h("div", { class: "nbl-step" }, step.label),
-          h("div", { class: "nbext-bar", style: `width: ${Math.max(1, 100 * step.share)}%` }),
-        ),
-        ...[step.alone, step.removes, step.remaining].map((number) =>
-          h("td", { class: "nbext-number" }, number),
-        ),
-      ),
-    );
-    this.funnel.hidden = rows.length < 2;
-    this.funnel.replaceChildren(h("thead", null, h("tr", null, ...head)), h("tbody", null, ...rows));
-    // Of the conditions that are shown, and of no earlier ones.
-    const wallets = stale ? [] : sample;
-    const short = (/** @type {string} */ one) =>
-      one.length > 20 ? `${one.slice(0, 8)}…${one.slice(-6)}` : one;
-    this.sample.replaceChildren(
-      ...(wallets.length ? ["Such as"] : []),
-      ...wallets.map((/** @type {string} */ one) => h("code", { title: one }, short(one))),
-    );
-    this.notes.replaceChildren(...notes.map((/** @type {string} */ note) => h("div", null, note)));
   }
 
   /** Of a count that takes 2 s, for how long already, and Cancel; of one that failed or was cancelled, Retry. @param {string} act */

@@ -13,8 +13,8 @@ const JOINS = { all: "AND", any: "OR" };
 const LEGENDS = { all: "All of these", any: "Any of these" };
 
 export class Lines {
-  /** @param {import("./link.js").Link} link @param {number} id @param {Message} shown */
-  constructor(link, id, shown) {
+  /** @param {import("./link.js").Link} link @param {number} id @param {Message} shown @param {import("./form.js").Make} make */
+  constructor(link, id, shown, make) {
     this.link = link;
     this.id = id;
     this.shown = shown;
@@ -43,7 +43,7 @@ export class Lines {
       h("div", { class: "nbl-fields" }, ...this.scopeFields.map((/** @type {Field} */ one) => one.el)),
     );
     this.list = h("div");
-    this.beside = new Beside(this);
+    this.beside = new Beside(this, shown.members.map(make));
     this.el = h(
       "div",
       { class: "nbl", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },

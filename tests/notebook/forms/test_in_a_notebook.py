@@ -128,8 +128,8 @@ def test_a_card_marks_not_and_shows_how_much_all_wallets_hold_and_not_the_first_
     body, known = card.body(), whole.known.matched
     alone = shell.value('%segment {"token": {"token": "UNI"}} --count')
     assert cells_of(body, "Condition by condition") == [
-        ["hold UNI on ethereum", f"{alone:,}", f"{alone:,}"],
-        ["NOT own BAYC on ethereum", f"\N{MINUS SIGN}{alone - known:,}", f"{known:,}"],
+        ["hold UNI on ethereum", f"{alone:,}", "", f"{alone:,}"],
+        ["NOT own BAYC on ethereum", "", f"{alone - known:,}", f"{known:,}"],
     ]
     counted = cells_of(body, f"How much: UNI_balance (of all {known:,} wallets)")
     assert counted == cells_of(whole.body(), "How much: UNI_balance")
@@ -201,31 +201,31 @@ def test_a_card_saves_its_wallets_says_where_and_replaces_a_file_only_when_that_
     card, target = shell.value(line), tmp_path / "owners.csv"
     export = card.export
 
-    def pressed(act):
-        act()
+    def saved_as(path):
+        export.file.type(str(path))
+        export.save()
         assert card.background.join(30)
         return card.message
 
-    export.file.type(str(target))
     saved = f"Saved {target} in {tmp_path}: 202 rows."
-    assert pressed(lambda: export.save("csv")) == saved
+    assert saved_as(target) == saved
     assert len(target.read_text().splitlines()) == 203
     target.write_text("mine")
-    asked = f"{target} exists. Press Overwrite to replace it, or give another name."
-    assert pressed(lambda: export.save("csv")) == asked
-    assert (target.read_text(), export.again.shown["hidden"]) == ("mine", False)
-    # What is offered is offered for this name alone.
-    export.file.type(str(tmp_path / "others.csv"))
-    assert export.again.shown["hidden"]
-    pressed(export.overwrite)
-    export.file.type(str(target))
-    pressed(lambda: export.save("csv"))
-    assert pressed(export.overwrite) == saved
+    asked = f"{target} exists. Press Save again to replace it, or give another name."
+    assert (saved_as(target), target.read_text()) == (asked, "mine")
+    # What is offered is offered for this name alone, and once.
+    other = tmp_path / "owners.json"
+    assert saved_as(other) == saved.replace(".csv", ".json")
+    assert len(json.loads(other.read_text())) == 202
+    assert (saved_as(target), target.read_text()) == (asked, "mine")
+    assert saved_as(target) == saved
     assert len(target.read_text().splitlines()) == 203
-    assert pressed(lambda: export.save("json")) == saved.replace(".csv", ".json")
+    assert saved_as(target) == asked
+    unknown = saved_as(tmp_path / "owners.xls")
+    assert [one for one in (".csv", ".json", ".parquet", ".arrow") if one not in unknown] == []
     export.file.type(" ")
     with pytest.raises(nbext.errors.UsageError, match=r"Give the file a name\."):
-        export.save("csv")
+        export.save()
 
 
 def test_the_file_that_a_card_proposes_is_in_this_folder_whatever_a_contract_is_called(shell):
@@ -440,11 +440,15 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     alone, remaining = ([step[name] for step in found] for name in ("alone", "remaining"))
     taken = f"\N{MINUS SIGN}{remaining[0] - remaining[1]:,}"
     removes = [f"{before - after:,}" for before, after in itertools.pairwise(remaining)]
-    names = ("label", "alone", "removes", "remaining")
-    assert [tuple(step[name] for name in names) for step in counted["steps"]] == [
-        ("UNI · balance >= 1,000", f"{alone[0]:,}", "", f"{remaining[0]:,}"),
-        ("NOT BAYC", "", removes[0], f"{remaining[1]:,}"),
-        ("(AZUKI or MAYC)", f"{alone[2]:,}", removes[1], f"{remaining[2]:,}"),
+    assert cells_of(form.funnel.value, "Wallets that") == [
+        ["hold at least 1,000 UNI on ethereum", f"{alone[0]:,}", "", f"{remaining[0]:,}"],
+        ["NOT own BAYC on ethereum", "", removes[0], f"{remaining[1]:,}"],
+        [
+            "own AZUKI on ethereum or own MAYC on ethereum",
+            f"{alone[2]:,}",
+            removes[1],
+            f"{remaining[2]:,}",
+        ],
     ]
     each = [
         form.client.execute_segment({"nft": {"nft": one}}, limit=0).attrs["nbext"]["matched"]
@@ -458,12 +462,15 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
         str(mayc.id): f"{each[1]:,}",
     }
     assert (counted["stale"], form.matched) == (False, remaining[2])
-    assert counted["sample"] == [*form.client.execute_segment(EITHER, limit=3)["address"]] != []
+    few = re.findall("<code>(.*?)</code>", form.sample.value)
+    assert few == [*form.client.execute_segment(EITHER, limit=3)["address"]] != []
     form.do({"op": "negate", "id": token.id})
     assert (form.lines.shown["counted"]["stale"], form.lines.shown["counted"]["text"]) == (
         True,
         "Counting …",
     )
+    # Of the conditions before, but for the wallets.
+    assert (form.sample.value, bool(form.funnel.value)) == ("", True)
     form.background.drop()
 
 
@@ -537,12 +544,14 @@ def _listed(filters: dict[str, Any]) -> list[dict[str, Any]]:
 def test_the_steps_of_the_service_are_those_of_the_lines(shell, filters):
     form = nbext.segment_form(filters)
     assert form.background.join(30)
-    steps = form.client.funnel(filters)["steps"]
-    shown = form.lines.shown["counted"]["steps"]
-    assert [one["remaining"] for one in shown] == [f"{one['remaining']:,}" for one in steps]
-    assert not any("ethereum" in one["label"] for one in shown), (
-        "named by the service, not by the lines"
-    )
+    before, wanted = None, []
+    for step in form.client.funnel(filters)["steps"]:
+        denied = before is not None and set(step["filters"]) == {"not"}
+        taken = f"\N{MINUS SIGN}{before - step['remaining']:,}" if denied else f"{step['alone']:,}"
+        wanted.append(taken)
+        before = step["remaining"]
+    # First those that the service takes for steps, each by its line.
+    assert [*form.lines.shown["counted"]["lines"].values()][: len(wanted)] == wanted
 
 
 def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_nothing(shell):

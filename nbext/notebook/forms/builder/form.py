@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.editing import Editing
 from nbext.notebook.forms.builder.tree import Group, Part, Tree
 from nbext.notebook.forms.form import Background, Snapshot
-from nbext.notebook.forms.markup import code_html, frame_html
+from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html
 from nbext.notebook.forms.variable import Variable, add_to_history
 from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
 
@@ -59,6 +58,8 @@ class SegmentForm(Editing):
         self.bar = ViewPart("bar", label="Progress", value=0.0)
         self.inserted, self.result = Markup(), Markup()
         self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
+        self.funnel, self.sample = Markup(), Markup(classes="nbext-note")
+        self.lines.members = (self.funnel, self.sample)
         for hidden in (self.bar, self.stop, self.again):
             hidden.hide(True)
         entries = (self.name, self.limit, self.run, self.stop, self.again)
@@ -129,55 +130,45 @@ class SegmentForm(Editing):
             with self.editing:
                 if question is self._counted:
                     self.matched = found["matched"]
-                    self.lines.show(counted={**found, "stale": False, "text": ""})
+                    self.funnel.value, self.sample.value = found["funnel"], found["sample"]
+                    told = {"matched": self.matched, "lines": found["lines"]}
+                    self.lines.show(counted={**told, "stale": False, "text": ""})
                     self.renew()
 
         self.background.schedule(count, after=PAUSE)
 
     def _counts(self, tree: Tree, question: tuple[Any, str]) -> dict[str, Any]:
-        """Return what the page shows of a tree's counts: matched, steps, lines by their ids, some wallets, notes.
+        """Return what is shown of a tree's counts: matched, lines by their ids, the funnel, some wallets.
 
         A stranger's service is asked for the whole alone.
         """
         if not self.client.is_ours:
             known = Provenance.of(self.client.execute_segment(*question, limit=0))
-            return {"matched": known.matched, "steps": [], "lines": {}, "notes": known.notes()}
-        funnel = self.client.funnel(*question, sample=FEW)
-        steps, parts = funnel["steps"], list(_steps(tree))
-        # Where the service joins the conditions in a way that is not foreseen here, its own words name them.
-        if len(parts) != len(steps) or tree.root.join != "all":
-            parts = []
-        before, shown, lines = None, [], {}
-        for part, step in itertools.zip_longest(parts, steps):
-            alone, left = f"{step['alone']:,}", step["remaining"]
-            if part is not None and part.negated and before is not None:
-                alone = f"\N{MINUS SIGN}{before - left:,}"
-            shown.append(
-                {
-                    "label": visible(step["words"], 160) if part is None else self._in_words(part),
-                    "alone": "" if alone[0] == "\N{MINUS SIGN}" else alone,
-                    "removes": "" if before is None else f"{before - left:,}",
-                    "remaining": f"{left:,}",
-                    "share": left / max(steps[0]["remaining"], 1),
-                }
-            )
-            if part is not None:
-                lines[str(part.id)] = alone
-            before = left
+            return {"matched": known.matched, "lines": {}, "funnel": _notes(known), "sample": ""}
+        found = self.client.funnel(*question, sample=FEW)
+        steps, parts, lines = found["steps"], list(_steps(tree)), {}
+        # Where the service joins the conditions in a way that is not foreseen here, none of its steps is a line.
+        if len(parts) == len(steps) and tree.root.join == "all":
+            for part, step, before in zip(parts, steps, [None, *steps], strict=False):
+                taken = before["remaining"] - step["remaining"] if part.negated and before else None
+                lines[str(part.id)] = (
+                    f"{step['alone']:,}" if taken is None else f"\N{MINUS SIGN}{taken:,}"
+                )
         # The other parts each by itself.
         scope = {key: tree.scope[key] for key in SCOPE[:3] if key in tree.scope}
         others = [part for part in tree.root.walk() if str(part.id) not in lines][:MAX_COMPARED]
         if others:
             asked = [(filters.alone(part, scope), "AND") for part in others]
-            found = self.client.counts(asked, [[place] for place in range(len(others))])["counts"]
-            for part, count in zip(others, found, strict=False):
+            counts = self.client.counts(asked, [[place] for place in range(len(others))])["counts"]
+            for part, count in zip(others, counts, strict=False):
                 lines[str(part.id)] = f"{'not ' * part.negated}{count:,}"
+        wallets = " ".join(f"<code>{html(one, 42)}</code>" for one in found.get("sample") or ())
+        funnel = funnel_html(steps) if len(steps) > 1 else ""
         return {
-            "matched": before,
-            "steps": shown,
+            "matched": steps[-1]["remaining"],
             "lines": lines,
-            "sample": [visible(wallet, 42) for wallet in funnel.get("sample") or ()],
-            "notes": Provenance(warnings=funnel["warnings"]).notes(),
+            "funnel": funnel + _notes(Provenance(warnings=found["warnings"])),
+            "sample": wallets and f"Such as {wallets}",
         }
 
     def stop_counting(self) -> None:
@@ -192,28 +183,18 @@ class SegmentForm(Editing):
             self._recount((self.filters(), self.operator))
             self.background.hurry()
 
-    def _in_words(self, part: Part) -> str:
-        """Return a part as the funnel names it."""
-        shown = self.node(part)
-        if "members" in shown:
-            joint = " and " if shown["join"] == "all" else " or "
-            inner = joint.join(self._in_words(member) for member in part.members)  # type: ignore[union-attr]
-            return f"{'NOT ' * part.negated}({inner})"
-        words = (
-            shown["words"]
-            or f"{shown['label']} {shown['short'] if shown['fields'] is None else ''}"
-        )
-        return f"{'NOT ' * part.negated}{words}"
-
     def _show_count(self, text: str, *, keep: bool = False, act: str = "") -> None:
         """Show no count, and why; ``keep`` the old one, marked. ``act`` is what the button beside it does."""
         self.matched = None
         old = self.lines.shown["counted"] if keep else {}
+        # Of the conditions that are shown, and of no earlier ones.
+        self.sample.value = ""
         # A time of its own: the page shows how long each count takes.
         about = {"stale": True, "text": text, "act": act, "asked": time.monotonic()}
         self.lines.show(counted={**old, **about})
         # The snapshot is saved with the notebook: "Counting …" in it would stay there for ever.
         if not keep:
+            self.funnel.value = ""
             self.renew()
 
     # Errors
@@ -370,6 +351,10 @@ class _Run:
     segment_id: str | None = None
     cancelled: bool = False
     told: bool = False
+
+
+def _notes(known: Provenance) -> str:
+    return "".join(f'<div class="nbext-note">{lines_html(note)}</div>' for note in known.notes())
 
 
 def _steps(tree: Tree) -> Iterator[Part]:
