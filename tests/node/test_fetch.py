@@ -773,7 +773,8 @@ def test_a_fetch_that_is_told_to_end_again_and_again_ends(tmp_path, capsys, monk
     def insist(method, params):
         if method == "eth_getCode" and not others:
             # From another process: one comes while another is taken.
-            loop = f"import os\nprint(1, flush=True)\nwhile True: os.kill({os.getpid()}, {signal.SIGTERM})"
+            send = f"os.kill({os.getpid()}, {signal.SIGTERM})"
+            loop = f"import os\nfor _ in range(20_000): {send}\nprint(1)"
             others.append(subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE))
             others[0].stdout.read(1)
 
