@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command = resolve_name(place)
         own = _Parser(prog=f"nbext {known.command}", description=line)
         command.add_arguments(own)
-        return int(command.run(own.parse_args(rest)) or 0)
+        return int(command.run(own.parse_args(rest)))
     except NbextError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+import nbext
 from nbext.errors import ConfigError
-from nbext.settings import SETTINGS, Secret, Settings, default_data_dir
+from nbext.settings import (
+    SETTINGS,
+    Secret,
+    Settings,
+    current,
+    default_data_dir,
+    share,
+    unshare,
+)
 
 
 @pytest.fixture
@@ -126,3 +135,27 @@ def test_a_secret_cannot_be_changed():
     with pytest.raises(AttributeError, match="cannot be changed"):
         key.reveal = lambda: "another"
     assert key.reveal() == "one"
+
+
+def test_the_settings_of_the_notebook_that_was_loaded_last_are_the_current_ones():
+    first, last = Settings(environ={}), Settings(environ={})
+    for one in (first, last):
+        share(one)
+    try:
+        assert current() is last
+        unshare(last)
+        assert current() is first
+    finally:
+        unshare(first)
+
+
+def test_the_settings_that_connect_is_given_come_before_the_current_ones():
+    here, given = (
+        Settings(arguments={"base_url": f"http://127.0.0.1:{port}"}, environ={}) for port in (8, 9)
+    )
+    share(here)
+    try:
+        urls = [nbext.connect(api_key="k", settings=one).base_url for one in (given, None)]
+    finally:
+        unshare(here)
+    assert urls == ["http://127.0.0.1:9", "http://127.0.0.1:8"]

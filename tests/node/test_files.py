@@ -13,6 +13,9 @@ from polars.testing import assert_frame_equal
 from nbext.core.addresses import checksummed
 from nbext.engine.open import open_dataset
 from nbext.language.language import compile, parse, resolve  # noqa: A004  the step's name
+from nbext.node.contracts import read_metadata
+from nbext.node.rpc import Node
+from nbext.settings import Secret
 from tests import slow
 from tests.node.conftest import said
 from tests.node.faults import COIN, ITEMS, ZERO, Chain, FaultNode
@@ -255,3 +258,30 @@ def test_what_a_wallet_sends_to_itself_changes_nothing(tmp_path):
         )
     assert balances_of_coin(tmp_path) == {A: 70, B: 30}
     assert answered(tmp_path, {"nft": {"nft": BEASTS}}) == {A: 2}
+
+
+def test_a_name_is_a_string_of_the_abi_or_32_bytes_and_nothing_that_is_cut():
+    def words(*numbers):
+        return b"".join(number.to_bytes(32) for number in numbers)
+
+    for raw, known in (
+        (words(32, 5) + b"Hello".ljust(32, b"\0"), "Hello"),
+        (words(32, 5) + b"Hello", "Hello"),
+        (words(32, 5) + b"Hell", None),
+        (words(64, 0, 2) + b"OK", "OK"),
+        (words(32, 0), None),
+        (words(64, 5), None),
+        (words(2**255, 5), None),
+        (b"Maker".ljust(32, b"\0"), "Maker"),
+        (b"Maker", None),
+    ):
+        with FaultNode(
+            CHAIN,
+            lie=lambda method, params, true, raw=raw: (
+                (f"0x{raw.hex()}" if params[0]["data"] == "0x06fdde03" else true)
+                if method == "eth_call"
+                else true
+            ),
+        ) as server:
+            (found,) = read_metadata(Node([Secret(server.url)]), [COIN], {COIN: "ERC20"})
+        assert found.name == known, raw

@@ -40,3 +40,13 @@ def test_an_offer_is_taken_and_the_very_range_that_was_asked_is_halved():
 def test_a_message_as_long_as_an_attack_is_read_at_once():
     assert meaning_of(200, None, "a" * 10_000_000) is Meaning.OTHER
     assert blocks_offered("limited to a " + "1" * 10_000_000) is None
+
+
+def test_429_is_the_rate_whatever_its_page_says_but_of_a_range_that_is_too_large():
+    for text, meaning in (
+        ("your API key may ask for no more blocks today", Meaning.RATE),
+        ("reduce your load", Meaning.RATE),
+        ("", Meaning.RATE),
+        ("the block range is too large", Meaning.LESS),
+    ):
+        assert meaning_of(429, None, text) is meaning, text

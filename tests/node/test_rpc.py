@@ -15,7 +15,7 @@ from nbext.node.rpc import InconsistentAnswer, Node, _Turn, quantity
 from nbext.settings import Secret
 from tests.node.conftest import expected_rows, read_all, told
 from tests.node.faults import Chain, FaultNode
-from tests.node.refusals import PASSING
+from tests.node.refusals import FINAL, PASSING
 
 SMALL = Chain(90)
 RPS = 200
@@ -136,3 +136,13 @@ def test_of_several_threads_that_are_refused_all_wait_for_the_longest_time_asked
         node.close()
     assert len(refused_at) == 6
     assert min(refused_at[3:]) - refused_at[2] >= pauses[2]
+
+
+def test_a_node_that_refuses_for_good_is_asked_once_and_one_that_is_busy_again():
+    for refusals, answered in (([FINAL[0]], False), (PASSING[:2], True)):
+        waiting = list(refusals)
+        with FaultNode(
+            SMALL, refuse=lambda *_, left=waiting: left.pop(0) if left else None
+        ) as server:
+            (found,) = Node([Secret(server.url)]).of_each("eth_chainId").values()
+        assert (found == "0x1", server.posts) == (answered, len(refusals) + answered)

@@ -73,6 +73,12 @@ def test_a_keyring_that_cannot_even_be_loaded_costs_that_line_too(monkeypatch, t
     assert "the keyring cannot be used (RuntimeError)" in capsys.readouterr().out
 
 
+def test_where_there_is_no_keyring_nothing_is_said_of_it(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    assert keys.from_keyring(URL) is None
+    assert capsys.readouterr().out == ""
+
+
 def test_a_keyring_that_does_not_answer_is_left_behind(ring, monkeypatch, nobody_types, capsys):
     monkeypatch.setattr(keys, "KEYRING_SECONDS", 0.1)
     ring(Ring(seconds=20))

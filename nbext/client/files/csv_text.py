@@ -195,11 +195,10 @@ class _Joined(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int | None = -1) -> bytes:
-        limit = BLOCK if size is None or size < 0 else size
-        piece, self._head = self._head[:limit], self._head[limit:]
-        if len(piece) < limit:
-            piece += self._source.read(limit - len(piece))
+    def read(self, size: int = BLOCK) -> bytes:
+        piece, self._head = self._head[:size], self._head[size:]
+        if len(piece) < size:
+            piece += self._source.read(size - len(piece))
         self._count(piece)
         return piece
 

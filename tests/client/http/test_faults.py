@@ -466,6 +466,13 @@ def test_a_connection_that_went_stale_in_the_pool_is_no_error(server, quick):
     assert len(server.requests) == 3
 
 
+def test_what_is_only_read_is_asked_for_over_a_connection_that_is_there(server, quick):
+    server.script(TOKEN_PATH, reply(TOKEN))
+    for _ in range(5):
+        quick.tokens("ethereum", ADDRESS)
+    assert len({one.connection for one in server.requests}) < 5
+
+
 def test_a_segment_never_rides_on_a_connection_that_lay_idle(server, quick):
     server.script(TOKEN_PATH, reply(TOKEN))
     server.script(EXECUTE, reply(ROWS))

@@ -79,6 +79,14 @@ def test_an_error_names_its_candidates_and_where_to_look(server, client):
     )
 
 
+def test_of_several_fields_the_one_that_has_the_very_name_is_offered_first(server, client):
+    server.script(
+        "GET /v1/segment/abc", reply({"ticket": "t-9", "queryId": "q-7", "rows": [{"a": 1}]})
+    )
+    client.segment("abc")
+    assert client.outline.lines("id")[0] == 'remote.segment.paths.id = "queryId"'
+
+
 def test_an_error_of_the_service_is_remembered_and_one_of_the_network_is_not(server, settings):
     client = Client(server.url, KEY, settings=settings(attempts=1))
     server.script("*", reply({"detail": f"no {KEY}"}, 404))

@@ -715,6 +715,12 @@ def test_what_may_be_rows_beside_an_id_is_asked_about_where_there_are_none_under
     assert len(said.execute_segment({"a": 1})) == 25
 
 
+def test_rows_beside_an_id_are_those_that_are_named_as_a_result(server, client):
+    server.script("GET /v1/segment/abc", reply({}, 404))
+    server.script("*", reply({**JOB, "data": ROWS, "owners": ROWS[:2]}))
+    assert len(client.export_json("abc")) == len(ROWS)
+
+
 # ------------------------------------------------------------------ states
 
 RUNNING: dict[str, Any] = {

@@ -12,6 +12,7 @@ import json
 import re
 from itertools import product
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -714,6 +715,37 @@ def test_a_list_beside_the_rows_says_something_of_them_where_it_is_short_and_of_
         warnings = client.export_json("abc").attrs["nbext"].get("warnings", [])
         found.append(any("blob" in one for one in warnings))
     assert found == [True, False, False]
+
+
+def test_a_page_that_is_shorter_than_its_size_or_than_the_one_before_is_the_last(server, client):
+    for sizes, said in (([4], {"per_page": 10}), ([10, 4], {"per_page": 10}), ([10, 4], {})):
+        bodies = [
+            {"rows": ROWS[:size], "page": number, **said} for number, size in enumerate(sizes, 1)
+        ]
+        bodies[-1]["rows"] = ROWS[10 : 10 + sizes[-1]]
+        asked = list[int]()
+
+        def answer(request, bodies=bodies, asked=asked):
+            if "/json" not in request.path:
+                return reply({}, 404)
+            number = int(parse_qs(urlsplit(request.path).query).get("page", ["1"])[0])
+            asked.append(number)
+            return reply(bodies[number - 1] if number <= len(bodies) else {}, 200)
+
+        server.handler = answer
+        assert len(client.export_json("abc")) == sum(sizes), (sizes, said)
+        assert asked == list(range(1, len(sizes) + 1)), (sizes, said)
+
+
+def test_a_total_of_something_else_says_nothing_of_the_rows(server, client):
+    for beside in (
+        {"seller": {"stats": {"total": 99}}},
+        {"seller": {"pagination": {"has_more": True}}},
+    ):
+        server.scripts.clear()
+        server.script("GET /v1/segment/abc", reply({}, 404))
+        server.script("*", reply({"rows": ROWS, **beside}))
+        assert len(client.export_json("abc")) == len(ROWS), beside
 
 
 def test_pages_may_be_of_another_format_than_what_says_where_they_are(server, client):

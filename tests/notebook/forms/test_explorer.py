@@ -222,6 +222,7 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
             "share": [0.5, float("nan"), 1e-7, 3.0],
             "kind": pd.Categorical(["a", "b", "a", "a"]),
             7: [1, 2, 3, 4],
+            "fine": pd.to_datetime([1, None, 1_700_000_000_123_456_789, 0]),
         }
     )
     made = nbext.explore(table)
@@ -233,6 +234,7 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
         "share": "number",
         "kind": "text",
         "7": "number",
+        "fine": "time",
     }
     assert column(made, 0) == ["1", "two", None, "[3]"]
     assert column(made, 1) == [str(10**40), "2", None, "4"]

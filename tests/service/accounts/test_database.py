@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -278,6 +279,16 @@ def test_what_sqlite_finds_wrong_is_told_where_every_row_can_be_read(tmp_path):
             raw.execute("INSERT INTO more VALUES (-1)")
             raw.commit()
         assert database.damage() == "CHECK constraint failed in more"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are listed by Linux")
+def test_a_file_that_is_no_registry_is_closed_again(tmp_path):
+    path = tmp_path / "registry.sqlite"
+    path.write_text("no database, whatever its name says\n" * 100)
+    with pytest.raises(StorageError) as caught:
+        Database(path)
+    assert caught.value is not None
+    assert [one for one in Path("/proc/self/fd").iterdir() if one.resolve() == path] == []
 
 
 def test_a_key_that_was_looked_up_is_known_without_the_registry_and_no_other(tmp_path):
