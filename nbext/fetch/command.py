@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import gc
 import re
@@ -212,8 +213,9 @@ def run(args: argparse.Namespace) -> int:
 
     def end(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        # In another thread: this one may be in the midst of a call of the event's, whose lock it would wait for.
-        threading.Thread(target=ending.set).start()
+        # In another thread: this one may be in the midst of a call of the event's, whose lock it would wait for. Nor
+        # may it take the lock that `threading` has while it starts one.
+        _thread.start_new_thread(ending.set, ())
 
     former = signal.signal(signal.SIGTERM, end)
     request, folder = request_of(args)
