@@ -417,7 +417,7 @@ def _text(raw: bytes) -> str | None:
         found = raw.rstrip(b"\0")
     else:
         start = int.from_bytes(raw[:32])
-        length = int.from_bytes(raw[start : start + 32]) if start + 32 <= len(raw) else len(raw) + 1
+        length = int.from_bytes(raw[start : start + 32])
         if start + 32 + length > len(raw):
             return None
         found = raw[start + 32 : start + 32 + length]

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from nbext.agents.answers import plain
 from nbext.language.json_schema import json_schema
 from nbext.notebook import schema
 
@@ -41,6 +42,12 @@ def test_the_list_of_tools_has_the_language_in_it_and_costs_a_model_less_than_30
         f"Beside them: {', '.join(beside[3:])}."
     ) in tools[2].description
     assert [tool.name for tool in tools if not tool.annotations.read_only_hint] == ["export"]
+
+
+def test_whatever_a_table_holds_is_json_without_a_float_that_json_does_not_have():
+    held = {"share": float("nan"), "most": [float("-inf"), 0.5, None], "amount": 2**70, "n": -3}
+    said = {"share": None, "most": [None, 0.5, None], "amount": str(2**70), "n": -3}
+    assert json.loads(json.dumps(plain(held), allow_nan=False)) == said
 
 
 def test_a_count_says_in_words_what_was_counted(agent):

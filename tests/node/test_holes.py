@@ -142,6 +142,24 @@ def test_a_balancer_over_two_branches_gives_rows_of_one_of_them(tmp_path, every)
         assert is_chains(tmp_path, server, ours)
 
 
+def test_a_node_that_never_has_the_blocks_that_it_sent_is_not_asked_for_ever(tmp_path):
+    class Balancer(FaultNode):
+        """Sends the headers of a range from one branch, and any single one from another."""
+
+        def answer(self, body):
+            alone = isinstance(body, dict) and body["method"] == "eth_getBlockByNumber"
+            self.chain = Chain(90, fork=80, branch="b") if alone and self.logs_asked() else CHAIN
+            return super().answer(body)
+
+    with (
+        Balancer(CHAIN) as server,
+        pytest.raises(NodeError, match="is another one each time that it is read: the node"),
+    ):
+        said(server, tmp_path, check=0)
+    with FaultNode(CHAIN) as server:
+        assert is_chains(tmp_path, server, CHAIN)
+
+
 def test_a_reorganisation_between_the_look_for_one_and_the_logs_is_read_again(tmp_path):
     longer, other = Chain(120), Chain(120, fork=85, branch="b")
     with FaultNode(CHAIN) as server:

@@ -9,5 +9,6 @@ with it, and every export has the same rows.
 
 A condition: its meaning in `meaning`, a `draw_NAME` in `asking`. A format: an entry of ``FORMATS``, or a rule. A number
 at which integers change their width: ``EDGES``. `test_front_door` fails where a field, a pair of them, a standard,
-a format or an analysis was never drawn in its long run. ``TESTS_SEED`` repeats a run, ``ORACLE_EXAMPLES=300`` is long.
+a format or an analysis was never drawn in its long run, and `.ci/long` has Spark answer a few walks. ``TESTS_SEED``
+repeats a run, ``ORACLE_EXAMPLES=300`` is long.
 """

@@ -97,6 +97,8 @@ def of_chain(one: Transfer) -> int:
 class FrontDoor(RuleBasedStateMachine):
     """A data folder, its service, its client, and the files that it was given: they say what to expect."""
 
+    # What its service answers with.
+    engine: ClassVar[str] = "duckdb://"
     # Over all runs: (format, container), (condition, field, standard), and the steps that were taken.
     drawn: ClassVar[Counter[tuple[str, ...]]] = Counter()
 
@@ -197,7 +199,7 @@ class FrontDoor(RuleBasedStateMachine):
         self.run("ingest", names)
         for chain in chains:
             self.send(luck, chain, 0, 12, most=12)
-        newest = Newest(self.data)
+        newest = Newest(self.data, self.engine)
         self.service = Running(
             self.data,
             self.folder / "state",
@@ -205,9 +207,9 @@ class FrontDoor(RuleBasedStateMachine):
             dataset=newest.open(),
             newer=newest.newer,
         )
-        self.client = Client(
-            self.service.url, KEY, settings=Settings(environ={}, folder=self.folder)
-        )
+        # However long an engine takes to begin.
+        given = Settings(arguments={"read_timeout": 600}, environ={}, folder=self.folder)
+        self.client = Client(self.service.url, KEY, settings=given)
 
     def send(
         self, luck: Random, chain: int, first: int, last: int, *options: Any, most: int = 6

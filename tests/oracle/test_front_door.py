@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import get_state_machine_test
 
 from nbext.language.conditions import CONDITIONS
+from tests.engine.cluster import spark_home
 from tests.oracle.analyses import ANALYSES
 from tests.oracle.asking import Asking
 from tests.oracle.files import FORMATS
@@ -49,13 +50,19 @@ APART = {
 EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES") or 12)
 
 
-@pytest.mark.slow
-def test_every_answer_after_any_steps_through_the_front_door_is_the_oracles():
+class OfSpark(FrontDoor):
+    """The same, answered by Spark."""
+
+    engine = "local[2]"
+
+
+def walk(door: type[FrontDoor], examples: int) -> None:
+    """Walk through a door so many times."""
     # Shrinking takes minutes, and the steps are printed as they are.
-    walk = get_state_machine_test(
-        FrontDoor,
+    walked = get_state_machine_test(
+        door,
         settings=settings(
-            max_examples=EXAMPLES,
+            max_examples=examples,
             stateful_step_count=20,
             derandomize=False,
             database=None,
@@ -63,9 +70,21 @@ def test_every_answer_after_any_steps_through_the_front_door_is_the_oracles():
             suppress_health_check=list(HealthCheck),
         ),
     )
-    seed(gate_seed())(walk)()
+    seed(gate_seed())(walked)()
+
+
+@pytest.mark.slow
+def test_every_answer_after_any_steps_through_the_front_door_is_the_oracles():
+    walk(FrontDoor, EXAMPLES)
     if EXAMPLES >= 100:
         assert never_drawn() == set()
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_every_answer_of_spark_after_any_steps_through_the_front_door_is_the_oracles():
+    spark_home()
+    walk(OfSpark, 15)
 
 
 def never_drawn() -> set[tuple[str, ...]]:

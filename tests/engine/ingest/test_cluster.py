@@ -452,6 +452,19 @@ def test_what_cannot_be_used_refuses_the_run_and_leaves_nothing(tmp_path, header
         open_dataset(f"file://{tmp_path}/there", "local[1]")
 
 
+@pytest.mark.spark
+@pytest.mark.long
+@quiet
+def test_what_only_one_machine_reads_is_refused_also_beside_what_spark_reads(tmp_path):
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    write(raw / "one.csv", ("number", "timestamp"), [[5, 1_600_000_000]])
+    (raw / "README").write_text("Transfers of a day.")
+    (raw / "more.json").write_text("[]")
+    with pytest.raises(IngestError, match=r"more\.json: on a cluster nbext reads"):
+        ingest([str(raw)], "ethereum", f"file://{tmp_path}/there", "local[1]", CONF)
+
+
 @pytest.mark.slow
 def test_a_url_needs_spark_and_spark_a_url_and_options_of_one_machine_are_refused(tmp_path):
     with pytest.raises(

@@ -185,13 +185,26 @@ def test_the_registry_of_another_nbext_is_refused_in_one_line_and_left_alone(
         registry.execute(change)
         registry.commit()
         before = list(registry.iterdump())
-        with pytest.raises(StorageError) as caught:
-            Database(path)
-        assert str(caught.value) == (
-            f"registry.sqlite is not a registry of this nbext (version {found}; this one reads 2)."
-            " Use the nbext that made it, or name another data folder."
-        )
+        for make in (True, False):
+            with pytest.raises(StorageError) as caught:
+                Database(path, make=make)
+            assert str(caught.value) == (
+                f"registry.sqlite is not a registry of this nbext (version {found}; this one reads 2)."
+                " Use the nbext that made it, or name another data folder."
+            )
         assert list(registry.iterdump()) == before
+
+
+def test_an_empty_file_becomes_a_registry_only_where_one_may_be_made(tmp_path):
+    path = tmp_path / "registry.sqlite"
+    path.touch()
+    with pytest.raises(
+        StorageError, match=r"registry\.sqlite has no tables\. It is not a registry"
+    ):
+        Database(path, make=False)
+    for make in (True, False):
+        with contextlib.closing(Database(path, make=make)) as database:
+            assert database.id
 
 
 def test_many_that_open_a_new_registry_at_once_make_it_once(tmp_path, pool):
@@ -298,6 +311,15 @@ def test_a_key_that_was_looked_up_is_known_without_the_registry_and_no_other(tmp
         assert ring.known(text.reveal()) is None
         assert ring.find(text.reveal()) == ring.known(text.reveal()) == key
         assert ring.find("another") is ring.known("another") is None
+
+
+def test_a_rate_is_of_one_span_or_of_several():
+    for text, rate in (
+        ("600/minute", (600, 60)),
+        ("10 per 2 minutes", (10, 120)),
+        ("5/day", (5, 86_400)),
+    ):
+        assert parse_rate(text) == rate, text
 
 
 def test_a_rate_is_granted_in_parts_and_no_request_more_or_less(tmp_path):
