@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import re
+from importlib import import_module
+from pathlib import Path
 
 import nbext
 from tests.notebook.shells import loaded_shell
@@ -26,3 +29,15 @@ def test_what_the_docstring_shows_runs():
             ran = shell.run(cell)
             assert ran.error is None, f"{cell}\n{ran.shown_error}"
         assert shell.value("len(whales)") > 0
+
+
+def test_each_example_in_a_docstring_gives_what_it_shows():
+    folder, wrong, asked = Path(nbext.__file__).parent, [], 0
+    for path in folder.rglob("*.py"):
+        if ">>> " in path.read_text("utf-8"):
+            name = ".".join(path.relative_to(folder.parent).with_suffix("").parts)
+            found = doctest.testmod(import_module(name))
+            wrong += [name] * found.failed
+            asked += found.attempted
+    assert wrong == []
+    assert asked >= 50

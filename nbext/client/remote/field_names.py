@@ -43,6 +43,8 @@ def number_of(value: Any) -> int | None:
 
     >>> number_of(25), number_of("25"), number_of("1,234"), number_of(True), number_of("x")
     (25, 25, 1234, None, None)
+    >>> number_of(Decimal("25.0")), number_of(Decimal("25.5"))
+    (25, None)
     """
     if isinstance(value, str) and re.fullmatch(
         r"[0-9]{1,3}(,[0-9]{3}){1,5}|[0-9]{1,18}", value.strip()

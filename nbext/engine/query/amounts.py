@@ -70,7 +70,7 @@ def sort_key(amount: int) -> SortKey:
     """Return the sort key of an amount.
 
     >>> sort_key(10**18)
-    110000000000000000
+    210000000000000000
     """
     if amount < 0:
         return SortKey(-sort_key(-amount))

@@ -737,6 +737,13 @@ def test_a_page_that_is_shorter_than_its_size_or_than_the_one_before_is_the_last
         assert asked == list(range(1, len(sizes) + 1)), (sizes, said)
 
 
+def test_an_empty_answer_that_says_where_to_ask_is_of_a_job_that_runs(server, client):
+    server.script("POST /v1/segment/execute", reply(b"", 201, Location="/v1/jobs/7"))
+    running = reply({"status": "running"}, Retry_After="0")
+    server.script("GET /v1/jobs/7", running, reply({"status": "done", "rows": ROWS}))
+    assert len(client.execute_segment({"a": 1})) == len(ROWS)
+
+
 def test_a_total_of_something_else_says_nothing_of_the_rows(server, client):
     for beside in (
         {"seller": {"stats": {"total": 99}}},
