@@ -36,7 +36,6 @@ from nbext.service.generations import not_open
 from nbext.service.http.problems import Problem, problem_of
 from nbext.service.limits import Bound, Limits
 from nbext.service.middleware import Log
-from nbext.service.segments.results import give_back_memory
 from nbext.service.segments.store import SegmentRecord, SegmentStore
 
 Result = TypeVar("Result")
@@ -191,6 +190,8 @@ class Scheduler:
         self._shared = False
         # Whether the registry may have segments as running here that nobody runs.
         self._in_doubt = False
+        # Set when a segment has ended here, and nothing refers to its answer any more.
+        self.ended = threading.Event()
         self.stopping = False
         self._threads = [
             threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True)
@@ -343,8 +344,6 @@ class Scheduler:
         except Exception as error:  # noqa: BLE001 - the thread goes on, and the segment goes back
             self._log.warning("segment not ended", error, segment=job.id)
         finally:
-            # Here, where nothing refers to the answer any more.
-            give_back_memory()
             with self._changed:
                 # Both at once: a look in between would find it among those that run.
                 del self._running[job.id]
@@ -353,6 +352,7 @@ class Scheduler:
                 self._leave(job)
         # Outside of the condition: what waits for it runs in this thread, and may ask for the condition itself.
         job.done.set_result(None)
+        self.ended.set()
 
     def _run_to_end(self, job: SegmentJob) -> None:
         try:

@@ -173,9 +173,7 @@ def addresses_of_bytes(packed: bytes) -> pa.StringArray:
 def address_column(texts: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.StringArray:
     """Return the rows of a matrix of letters, each an address, as texts."""
     offsets = np.arange(len(texts) + 1, dtype=np.int32) * ADDRESS_LENGTH
-    return pa.StringArray.from_buffers(
-        len(texts), pa.py_buffer(offsets), pa.py_buffer(texts.tobytes())
-    )
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(texts))
 
 
 def in_exact_order(

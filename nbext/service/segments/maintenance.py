@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from nbext.service.accounts.audit import Audit
 from nbext.service.middleware import Log
+from nbext.service.segments.results import give_back_memory
 from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import ResultFile
 
@@ -131,9 +132,13 @@ class Maintenance:
         return before is not None and abs(epoch - before) < _JUMP
 
     def _make_room(self) -> None:
-        if not self._segments.grown.is_set():
+        """Give back what segments took that have ended: memory, and where their results are too much, older ones."""
+        ended = self._segments.scheduler.ended
+        if not ended.is_set():
             return
-        self._segments.grown.clear()
+        ended.clear()
+        # Not after each segment: to have the system make the same pages again is a tenth of the work of a large one.
+        give_back_memory()
         most = self._segments.database.policy.keep_bytes
         # A folder that is in doubt is left alone.
         if not self.trouble() and self._segments.store.stored_bytes() > most:

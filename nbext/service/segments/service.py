@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -75,8 +74,6 @@ class SegmentService:
         self.results.claim(expected=any(self.store.results()))
         self.lists.claim(expected=False)
         self.remembered = Remembered()
-        # Set when a result was stored: others may have to give way.
-        self.grown = threading.Event()
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
         lease = self.lease = ProcessLock(folder / "leases")
         self.scheduler = Scheduler(
@@ -296,7 +293,6 @@ class SegmentService:
         )
         if job.ended is None:
             self.results.remove(result.file)
-        self.grown.set()
 
     def expire(self, results: Collection[ResultFile], why: str) -> None:
         """Delete results, and mark their segments as expired."""
