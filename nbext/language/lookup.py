@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from nbext.engine.query.answers import Dataset
     from nbext.engine.query.set_tree import WalletList
 
+# Of a contract, or of some of the contracts of an answer.
+SHARELESS = "shares of the supply are not known"
 _UNLOGGED = "it changes balances without a transfer, as tokens do that rebase or take a fee"
 # Why a contract's balances differ from those of the data, by `Compared.cause`.
 _CAUSES = {
@@ -310,7 +312,7 @@ class Context(ABC):
                 if contract.total_supply is None
                 else "totalSupply is not what its wallets hold"
             )
-            self.warn(f"{contract_name(contract)}: shares of its supply are not known: {why}.")
+            self.warn(f"{contract_name(contract)}: {SHARELESS}: {why}.")
         return supply or 0
 
     # Times

@@ -69,10 +69,11 @@ class Limits:
     # Each holds a batch of rows in memory, and a connection's buffer.
     exports: Bound = Bound("exports", per_key=16, in_all=64)
     # Each may take as much disk as the longest list, until it is stored.
-    receiving: Bound = Bound("lists of wallets", per_key=2, in_all=4)
+    receiving: Bound = Bound("lists of wallets", per_key=2, in_all=8)
     # Bodies of more than `LARGE_BODY` bytes: read as JSON, a megabyte takes up to 30 of memory.
     large_bodies: Bound = Bound("large requests", per_key=4, in_all=16)
     # The longest list of wallets, of 20 bytes each. Ten million take 200 MB on the disk, and a second to sort.
     list_wallets: int = 10_000_000
-    # A body without end may not send less than this for longer than ``arrive_seconds`` (bytes a second).
-    slowest: int = 64 << 10
+    # A list may not send less than this for longer than ``arrive_seconds`` (bytes a second): the longest has 13
+    # minutes, in which it holds its place among all that are received.
+    slowest: int = 256 << 10

@@ -326,6 +326,8 @@ class Log:
         self._writing = threading.Lock()
         # What `once` has reported, until it is done again.
         self._failing: set[tuple[Any, ...]] = set()
+        # When the last line of `counted` was written, and how many it has had since.
+        self._counted: dict[tuple[Any, ...], tuple[float, int]] = {}
 
     @contextlib.contextmanager
     def of_the_process(self) -> Iterator[None]:
@@ -368,6 +370,16 @@ class Log:
                 self._write(level, event, values, error)
             self._failing.add(work)
 
+    def counted(self, event: str, cause: BaseException | None = None, **values: Any) -> None:
+        """Write a warning that anyone may cause at will: once a second, with how many ``more`` there were before."""
+        work, now = (event, *values.values()), time.monotonic()
+        at, more = self._counted.get(work, (-1.0, 0))
+        if now - at < 1:
+            self._counted[work] = (at, more + 1)
+            return
+        self._counted[work] = (now, 0)
+        self.warning(event, cause, **values, more=more)
+
     def _write(
         self, level: str, event: str, values: Mapping[str, Any], cause: BaseException | None = None
     ) -> None:
@@ -380,7 +392,7 @@ class Log:
 
 
 class _OfLibraries(logging.Handler):
-    """Makes lines of the log of what libraries log; each place of their code once a second, whoever causes it.
+    """Makes lines of the log of what libraries log, by the place of their code.
 
     Their texts are left out, as they may hold what a caller sent.
     """
@@ -388,20 +400,12 @@ class _OfLibraries(logging.Handler):
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
-        # Place -> when its last line was written, and how many it has had since.
-        self._written: dict[tuple[str, int], tuple[float, int]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line, or count it."""
-        place, now = (record.name, record.lineno), time.monotonic()
-        at, more = self._written.get(place, (-1.0, 0))
-        if now - at < 1:
-            self._written[place] = (at, more + 1)
-            return
-        self._written[place] = (now, 0)
         cause = record.exc_info[1] if record.exc_info else None
         where = f"{record.module}:{record.lineno}"
-        self._log.warning("library", cause, logger=record.name, place=where, more=more)
+        self._log.counted("library", cause, logger=record.name, place=where)
 
 
 def _described(error: BaseException) -> dict[str, str]:

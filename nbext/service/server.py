@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from importlib import import_module
@@ -138,7 +137,6 @@ class Door:
         self._log, self._count = log, count
         self._most = most_connections()
         self._inside: Counter[str] = Counter()
-        self._refused, self._told = 0, 0.0
 
     def enter(self, address: str) -> bool:
         """Return whether one more connection of that address may stay, and count it."""
@@ -146,11 +144,8 @@ class Door:
         if self._inside.total() < self._most and self._inside[address] < self._most * 3 // 4:
             self._inside[address] += 1
             return True
-        self._refused += 1
         self._count()
-        if (now := time.monotonic()) - self._told >= 1:
-            self._log.warning("connections refused", count=self._refused)
-            self._refused, self._told = 0, now
+        self._log.counted("connection refused")
         return False
 
     def leave(self, address: str) -> None:

@@ -65,7 +65,7 @@ def test_holders_come_with_exact_balances_ordered_by_address(dataset):
 
 def test_a_share_of_a_supply_that_nobody_knows_is_missing_and_says_why(dataset):
     known = WORLD.contracts[0]
-    unknown = "USDC: shares of its supply are not known: "
+    unknown = "USDC: shares of the supply are not known: "
     for stated, as_of, shares, why in (
         (2 * 10**6, {}, [0.75, 0.25], None),
         (8 * 10**6, {}, [0.1875, 0.0625], None),

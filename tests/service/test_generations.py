@@ -309,7 +309,7 @@ def test_an_answer_about_every_contract_says_that_balances_begin_with_a_snapshot
             with Client(running.url, KEY, settings=Settings(environ={})) as client:
                 held = client.holdings([f"0x{5:040x}"], as_of=asked)
             beside = (
-                "share is missing for 1 of 1 contracts, whose supply is not known."
+                "1 of 1 contracts: shares of the supply are not known."
                 if len(held)
                 else f"0x{5:040x}: no holdings in this data."
             )

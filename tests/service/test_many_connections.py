@@ -47,7 +47,7 @@ def test_idle_connections_past_the_descriptors_cost_no_result_and_no_log(tmp_pat
         while process.session.get(f"{process.url}/readyz", timeout=60).status_code != 200:
             assert time.monotonic() < until
         lines = [json.loads(line) for line in process.log.read_text().splitlines()]
-        told = [line["count"] for line in lines if line["event"] == "connections refused"]
+        told = [line["more"] for line in lines if line["event"] == "connection refused"]
         assert told
         assert len(told) < 30
         metrics = process.session.get(f"{process.url}/metrics", timeout=60).text

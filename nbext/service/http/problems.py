@@ -107,11 +107,8 @@ class Problem(ours.NbextError):
         """Return the problem object of RFC 9457, with our ``code``, ``request_id`` and ``errors``."""
         return {
             "type": f"urn:nbext:problem:{self.code}",
-            "title": self.title,
-            "status": self.status,
-            "detail": self.detail,
+            **self.summary,
             "instance": instance,
-            "code": self.code,
             "request_id": request_id,
             "errors": self.errors,
             **self.more,

@@ -7,14 +7,14 @@ only counts, with more to say: the same job, queue, limits and cancelling.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
-from nbext.core.chains import chain_of
+from nbext.core.chains import Chain, chain_of
 from nbext.core.strict_json import canonical_json
 from nbext.core.times import iso
 from nbext.core.uint256 import size_of
@@ -34,6 +34,7 @@ from nbext.engine.query.rows import amount_type, quotients
 from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
 from nbext.language import language
+from nbext.language.lookup import SHARELESS
 from nbext.service.accounts.keys import Key
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import give_back_memory
@@ -268,11 +269,10 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
         chains = [chain_of(body["chain"], "/chain")]
     else:
         chains = [chain_of(extent.chain_id) for extent in dataset.about.chains]
-    # As a segment of what is seen on these chains: so addresses, times and their errors are those of segments.
-    seen = [{"activity": {"transfers": {"min": 1}, "chain": chain.name}} for chain in chains]
     scope = {name: value for name, value in body.items() if name in ("chain", "asOf")}
     key, listed = ("in", named) if named[0].startswith("0x") or named[1:] else ("list", named[0])
-    filters = {"wallet": {key: listed}, "any": seen, "exclude": [], **scope}
+    # As a segment of what is seen on these chains: so addresses, times and their errors are those of segments.
+    filters = {"wallet": {key: listed}, "exclude": [], **_seen_on(chains), **scope}
     with _below(lambda: "", "/filters"), _below(lambda: "/wallets", f"/filters/wallet/{key}"):
         plan = planner.plan({"filters": filters, "limit": 0})
     asked = _times(plan)
@@ -290,8 +290,7 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
         lacking = "because the data lacks transfers. They are left out."
         notes.append(f"{below:,} balances are below zero, {lacking}")
     if shareless := sum(supply is None for supply in supplies.values()):
-        unknown = f"{shareless:,} of {len(contracts):,} contracts, whose supply is not known"
-        notes.append(f"share is missing for {unknown}.")
+        notes.append(f"{shareless:,} of {len(contracts):,} contracts: {SHARELESS}.")
     holding = found["address"].unique()
     if without := wallets.most() - len(holding):
         nothing = sorted(set(wallets.among or ()).difference(holding.to_pylist()))
@@ -363,6 +362,13 @@ def _contract(contract: Contract) -> dict[str, Any]:
     }
 
 
+def _seen_on(chains: Iterable[Chain]) -> dict[str, Any]:
+    """Return the filter of wallets that the data has seen on any of these chains."""
+    return {
+        "any": [{"activity": {"transfers": {"min": 1}, "chain": chain.name}} for chain in chains]
+    }
+
+
 def _times(plan: Any) -> dict[int, int | None]:
     """Return the block that a plan looks at on each chain; None for the last."""
     return {one.chain_id: one.at for one in plan.whole.seen}
@@ -397,12 +403,8 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
     dataset = planner.dataset
     known = plan.canonical["filters"]
     scope = {name: known[name] for name in ("chain", "asOf", "exclude") if name in known}
-    chains = [chain_of(one.chain_id).name for one in plan.whole.seen]
-    seen = {
-        "any": [{"activity": {"transfers": {"min": 1}, "chain": one}} for one in chains],
-        **scope,
-    }
-    base = planner.plan(asked["base"] or {"filters": seen, "limit": 0})
+    seen = _seen_on(chain_of(one.chain_id) for one in plan.whole.seen)
+    base = planner.plan(asked["base"] or {"filters": {**seen, **scope}, "limit": 0})
     parts = _parts(planner, plan, scope)
     questions = [language.compile(one) for one in (plan, base, *parts)]
     both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]

@@ -8,11 +8,12 @@ callers set aside what is damaged, and nothing else.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from nbext.core.atomic_files import PRIVATE, files_in, whole_file
+from nbext.core.atomic_files import PART, PRIVATE, files_in, whole_file
 from nbext.errors import DiskFull, StorageError
 
 Condition = Literal["here", "absent", "damaged"]
@@ -109,6 +110,17 @@ class StoredFiles:
                 return "absent"
             raise Unavailable(f"{path} cannot be read now ({type(error).__name__})") from None
         return "here"
+
+    def strays(self, age: float) -> Iterator[Path]:
+        """Yield what was last changed before ``age`` (seconds since 1970) and may belong to nothing.
+
+        Results, of which another service may be about to register a younger one; and what was being written.
+        """
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                    if entry.name.endswith((".arrow", PART)) and entry.stat().st_mtime < age:
+                        yield Path(entry.path)
 
     def trust(self, name: str) -> None:
         """Note that a file was just written: its bytes need no comparison before it changes."""

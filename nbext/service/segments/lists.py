@@ -120,11 +120,9 @@ class Lists(StoredFiles):
             total = sum(size for _, size, _ in named) + more
             for each in named:
                 used_at, size, path = each
-                # What was being received for an hour when its service ended is nobody's.
-                kept = _NOTED if path.suffix == PART else policy.keep_days * 86400
                 # A use within the hour may have been noted an hour before.
-                gives_way = path.suffix != PART and abs(now - used_at) > 2 * _NOTED
-                if (aged and now - used_at > kept) or (gives_way and total > most):
+                gives_way = total > most and abs(now - used_at) > 2 * _NOTED
+                if gives_way or (aged and now - used_at > policy.keep_days * 86400):
                     self.remove(path.name)
                     stored.remove(each)
                     total -= size
@@ -135,9 +133,9 @@ class Lists(StoredFiles):
                 raise Problem("quota", detail)
 
     def _stored(self) -> list[tuple[float, int, Path]]:
-        """Return when each file was last used, with its size, the least recently used first."""
+        """Return when each list was last used, with its size, the least recently used first."""
         stored = []
-        for path in (*self.folder.glob("ls_*"), *self.folder.glob(f".*{PART}")):
+        for path in self.folder.glob("ls_*"):
             # Another round of this, or another service, may delete it meanwhile.
             with contextlib.suppress(FileNotFoundError):
                 stat = path.stat()

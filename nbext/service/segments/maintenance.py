@@ -120,7 +120,8 @@ class Maintenance:
         self.trim_results(aged=self._is_steady())
         for name in lease.others():
             lease.is_alive(name)  # deletes the lease of a service that has ended
-        old = segments.results.older_than(time.time() - _STRAY_SECONDS)
+        since = time.time() - _STRAY_SECONDS
+        old = itertools.chain(segments.results.strays(since), segments.lists.strays(since))
         while files := {path.name: path for path in itertools.islice(old, _BATCH)}:
             for name in segments.store.unnamed(files):
                 files[name].unlink(missing_ok=True)

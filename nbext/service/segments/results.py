@@ -10,11 +10,9 @@ rows pass through without a Python loop.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import io
 import json
-import os
 import secrets
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from nbext.core.atomic_files import PART, sha256_of, whole_file
+from nbext.core.atomic_files import sha256_of, whole_file
 from nbext.core.strict_json import to_json
 from nbext.core.times import in_iso
 from nbext.core.uint256 import as_texts
@@ -77,17 +75,6 @@ class ResultFolder(StoredFiles):
             raise Unavailable(
                 f"result {result.file} cannot be read now ({type(error).__name__})"
             ) from None
-
-    def older_than(self, age: float) -> Iterator[Path]:
-        """Yield the folder's files that were last changed before ``age`` (seconds since 1970).
-
-        Another service may be about to register a younger one.
-        """
-        with os.scandir(self.folder) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-                    if entry.name.endswith((".arrow", PART)) and entry.stat().st_mtime < age:
-                        yield Path(entry.path)
 
 
 def json_page(

@@ -227,7 +227,7 @@ class SegmentService:
         if time.time() - segment.used_at > _TOUCH_SECONDS:
             # On a full disk what is stored is still read; the next reader notes it.
             with contextlib.suppress(StorageError):
-                self.store.touch(segment_id, every=_TOUCH_SECONDS)
+                self.store.touch(segment_id)
         return segment, reader
 
     def cancel(self, segment_id: str, key: Key) -> SegmentRecord:

@@ -488,11 +488,10 @@ class SegmentStore:
         this = "SELECT id FROM segments WHERE id = :id AND file = :file AND status = 'completed'"
         return bool(self._database.rows(this, id=segment_id, file=file))
 
-    def touch(self, segment_id: str, *, every: float) -> None:
-        """Note that the result was used, unless that was noted less than ``every`` seconds ago."""
-        used = "UPDATE segments SET used_at = :now WHERE id = :id AND used_at < :before"
-        now = time.time()
-        self._database.change(used, id=segment_id, now=now, before=now - every)
+    def touch(self, segment_id: str) -> None:
+        """Note that the result was used now."""
+        used = "UPDATE segments SET used_at = :now WHERE id = :id"
+        self._database.change(used, id=segment_id, now=time.time())
 
     def running(self) -> list[SegmentRecord]:
         """Return the segments that run, in whichever service, the least recently used first."""
