@@ -20,7 +20,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections import Counter, OrderedDict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
@@ -49,9 +49,8 @@ class Lane:
         self._taken: Counter[str] = Counter()
         self._changing = threading.Lock()
         self._limiter = CapacityLimiter(max(1, bound.threads))
-        self._free = bound.threads
-        self._running: set[str] = set()
-        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        # Of the keys that have one now: whoever holds a key's turn is the only one of it that waits for a thread.
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
     def total(self) -> int:
@@ -79,45 +78,25 @@ class Lane:
                 # A service has a hundred thousand keys, and few of them at once.
                 if not self._taken[key_id]:
                     del self._taken[key_id]
+                    self._turns.pop(key_id, None)
 
     async def run(
         self, key_id: str, work: Callable[[Cancel], Result], cancel: Cancel | None = None
     ) -> Result:
         """Do work in a thread when it is the key's turn; it has its time from then on, and heeds ``cancel``.
 
-        A key has one thread at a time, however many requests it sends. The problem is that of `taken`.
+        A key has one thread at a time, however many requests it sends, and waits for it behind all keys that wait. The
+        problem is that of `taken`.
         """
-        cancel = cancel or Cancel()
-        with self.taken(key_id):
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.setdefault(key_id, deque()).append(turn)
-            self._grant()
-            try:
-                await turn
-                cancel.deadline = time.monotonic() + self._seconds
-                return await to_thread.run_sync(work, cancel, limiter=self._limiter)
-            finally:
-                waiting = self._waiting.get(key_id, deque())
-                # A caller that hung up while it waited has cancelled its turn, which nobody is given.
-                if turn in waiting:
-                    waiting.remove(turn)
-                    if not waiting:
-                        del self._waiting[key_id]
-                else:
-                    self._free += 1
-                    self._running.remove(key_id)
-                    self._grant()
+        given = cancel or Cancel()
 
-    def _grant(self) -> None:
-        """Give the free threads to the keys that waited longest for a turn."""
-        for key_id in list(self._waiting):
-            if self._free and key_id not in self._running:
-                self._free -= 1
-                self._running.add(key_id)
-                self._waiting[key_id].popleft().set_result(None)
-                self._waiting.move_to_end(key_id)
-                if not self._waiting[key_id]:
-                    del self._waiting[key_id]
+        def in_time() -> Result:
+            given.deadline = time.monotonic() + self._seconds
+            return work(given)
+
+        with self.taken(key_id):
+            async with self._turns[key_id]:
+                return await to_thread.run_sync(in_time, limiter=self._limiter)
 
 
 @dataclass(eq=False)

@@ -110,14 +110,14 @@ class Lists(StoredFiles):
         """
         policy, now = self._database.policy, time.time()
         stored = self._stored()
-        shares = [("The lists of wallets that are in use", "", policy.list_bytes, 0)]
+        shares = [("The lists of wallets that are in use", "", policy.list_bytes)]
         if key is not None and key.id != "owner":
             shares.append(
-                ("This key's lists that are in use", f".{key.id}", policy.list_bytes // 4, arrived)
+                ("This key's lists that are in use", f".{key.id}", policy.list_bytes // 4)
             )
-        for whose, mark, most, more in shares:
+        for whose, mark, most in shares:
             named = [each for each in stored if mark in each[2].name]
-            total = sum(size for _, size, _ in named) + more
+            total = sum(size for _, size, _ in named) + arrived
             for each in named:
                 used_at, size, path = each
                 # A use within the hour may have been noted an hour before.

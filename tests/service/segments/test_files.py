@@ -148,6 +148,9 @@ def test_a_round_that_finds_many_results_missing_does_nothing_and_readiness_says
     first.write_bytes(b"")
     stray.write_bytes(b"")
     os.utime(stray, (1, 1))
+    received = running.container.lists.folder / ".0123456789ab.part"
+    received.write_bytes(b"")
+    os.utime(received, (1, 1))
     running.container.database.set_policy(Policy(keep_days=1e-9))
     rounds(running)
     assert (first.exists(), stray.exists(), len(files)) == (True, True, 8)
@@ -161,6 +164,7 @@ def test_a_round_that_finds_many_results_missing_does_nothing_and_readiness_says
         path.write_bytes(content)
     rounds(running)
     assert not stray.exists()
+    assert not received.exists()
     assert running.get("/readyz").status_code == 200
     assert [running.get(CSV.format(each["id"])).status_code for each in segments] == [200] * 8
 
