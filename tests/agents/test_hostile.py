@@ -12,6 +12,7 @@ import pytest
 
 from nbext.agents.answers import plain
 from nbext.agents.server import AgentServer
+from nbext.http.deadline import Scope
 from tests.agents.conftest import living
 from tests.client.faultserver import FaultServer, reply
 from tests.keyrings import Ring
@@ -199,6 +200,17 @@ def test_the_key_of_the_keyring_is_used(ring, monkeypatch, stranger):
     ring(Ring({("nbext", stranger.url): "from-the-ring"}))
     assert not AgentServer().client.is_ours
     assert [one.headers["x-api-key"] for one in stranger.requests] == ["from-the-ring"]
+
+
+def test_a_fault_of_ours_is_an_error_and_its_reason_is_in_the_log_alone(
+    tmp_path, monkeypatch, stranger, capfd
+):
+    for name, value in (("BASE_URL", stranger.url), ("API_KEY", KEY), ("DATA_DIR", str(tmp_path))):
+        monkeypatch.setenv(f"NBEXT_{name}", value)
+    # What the protocol's library lets nobody send.
+    found = AgentServer().answer(Scope(), "count", 5)
+    assert (found.said, found.data) == ("nbext failed. Its log says why.", {"error": "Internal"})
+    assert "Traceback" in capfd.readouterr().err
 
 
 @pytest.mark.slow

@@ -117,6 +117,7 @@ def test_names_from_a_chain_are_drawn_literally_and_cut_in_the_middle(tables):
         assert [name for name in shown if not any(one.startswith(name) for one in written)] == []
 
 
+@pytest.mark.slow
 def test_each_mark_of_a_chart_opens_the_wallets_that_it_counts(tables, client):
     bayc = {"nft": {"nft": "BAYC"}}
     all_tables = {

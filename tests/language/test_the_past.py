@@ -310,6 +310,7 @@ def world(tmp_path_factory):
         one.close()
 
 
+@pytest.mark.slow
 def test_as_of_the_last_block_is_now(world):
     differ = [
         one

@@ -53,7 +53,8 @@ EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES") or 12)
 class OfSpark(FrontDoor):
     """The same, answered by Spark."""
 
-    engine = "local[2]"
+    # As few shares as there are threads: each costs as much as the rows of a walk.
+    engine = "local[2]?spark.sql.shuffle.partitions=2"
 
 
 def walk(door: type[FrontDoor], examples: int) -> None:

@@ -231,13 +231,9 @@ def _open_parquet(
             return _open_text(stage, number, source, renamed, texts)
     # The path is a literal, never a pattern, and the row number comes from the file itself.
     path = sql_literal(glob.escape(str(source.path)))
-    try:
+    with _reading(source):
         described = stage.rows(f"DESCRIBE SELECT * FROM read_parquet({path})")
         rows = stage.value(f"SELECT count(*) FROM read_parquet({path})")
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error as error:
-        raise unreadable(source, error) from None
     types = {column: str(kind) for column, kind, *_ in described}
     if any(column.lower() == "file_row_number" for column in types):
         raise source.fault(

@@ -42,6 +42,7 @@ from nbext.errors import (
     ValidationError,
 )
 from nbext.http.transport import MAX_RETRIES, REGAINED
+from tests import slow
 from tests.client.conftest import KEY
 from tests.client.faultserver import RESET, FaultServer, as_arrow, reply
 
@@ -186,16 +187,18 @@ NOW = "Wed, 21 Oct 2015 07:28:00 GMT"
 
 @pytest.mark.parametrize(
     ("headers", "seconds"),
-    [
-        ({"Retry_After": "1"}, 1),
-        ({"Retry_After": "0.5"}, 0.5),
-        ({"X_RateLimit_Reset": "0.6"}, 0.6),
-        ({"RateLimit_Reset": "1"}, 1),
-        ({"X_Rate_Limit_Reset": "1445412481", "Date": NOW}, 1),
-        ({"X_RateLimit_Reset": "1445412480700", "Date": NOW}, 0.7),
-        ({"Retry_After": "0.5", "RateLimit_Reset": "9"}, 0.5),
-        ({"Retry_After": "Wed, 21 Oct 2015 07:28:01 GMT", "Date": NOW}, 1),
-    ],
+    slow.but_the_first(
+        [
+            ({"Retry_After": "0.5", "RateLimit_Reset": "9"}, 0.5),
+            ({"X_RateLimit_Reset": "1445412480700", "Date": NOW}, 0.7),
+            ({"Retry_After": "1"}, 1),
+            ({"X_RateLimit_Reset": "0.6"}, 0.6),
+            ({"RateLimit_Reset": "1"}, 1),
+            ({"X_Rate_Limit_Reset": "1445412481", "Date": NOW}, 1),
+            ({"Retry_After": "Wed, 21 Oct 2015 07:28:01 GMT", "Date": NOW}, 1),
+        ],
+        2,
+    ),
 )
 def test_the_pause_that_a_service_asks_for_is_made(server, settings, headers, seconds):
     server.script(TOKEN_PATH, reply({}, 429, **headers), reply(TOKEN))

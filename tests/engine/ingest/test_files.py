@@ -388,7 +388,7 @@ def test_etherscans_tokentx_is_read_with_the_names_in_its_rows(data, tmp_path, l
 
 @pytest.mark.parametrize(
     "runs",
-    [["etl"], ["etl", "etherscan"], ["etherscan", "etl"]],
+    slow.but_the_first([["etl"], ["etl", "etherscan"], ["etherscan", "etl"]]),
     ids=["together", "ethereum-etl first", "Etherscan first"],
 )
 def test_transfers_that_etherscan_and_ethereum_etl_tell_both_are_one(data, tmp_path, log, runs):

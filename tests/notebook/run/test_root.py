@@ -20,7 +20,7 @@ TABLES = st.recursive(
 ).filter(lambda value: isinstance(value, dict))
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(TABLES)
 def test_a_table_is_the_same_after_it_was_read_as_entries(table):
     assert table_of(entries_of(table)) == table
