@@ -330,8 +330,8 @@ class Client:
         overwrite
             Replace a file that is there.
         raw
-            A .csv byte for byte as it came. Otherwise texts that a spreadsheet would run as formulas
-            (= + - @ ...) get a ``'`` in front.
+            A .csv with its texts as they came; our own service's byte for byte. Otherwise texts that a
+            spreadsheet would run as formulas (= + - @ ...) get a ``'`` in front.
         progress
             Called with a `Progress` while rows come.
 

@@ -194,11 +194,19 @@ def check_count(
     """Refuse fewer or more rows than the service states, or than the limit; a page (``is_page``) may have fewer."""
     if limit and came > limit:
         raise ProtocolError(f"The limit was {limit:,} rows, but {came:,} came.")
-    for name in ("returned", "total", "count"):
-        if name not in stated:
-            continue
-        expected = stated[name]
-        # A limit keeps fewer rows than match; of what is returned none may be missing.
-        cut = (limit is not None and came == min(limit, expected)) or (is_page and came < expected)
-        if came != expected and (name == "returned" or not cut):
+    for expected in miscounted(came, stated, limit).values():
+        if not is_page or came > expected:
             raise ProtocolError(f"The service states {expected:,} rows, but {came:,} came.")
+
+
+def miscounted(came: int, stated: Mapping[str, int], limit: int | None) -> dict[str, int]:
+    """Return those numbers of rows that a service states and that did not come.
+
+    A limit keeps fewer rows than match; of what is ``returned`` none may be missing.
+    """
+    return {
+        name: expected
+        for name, expected in stated.items()
+        if came != expected
+        and (name == "returned" or limit is None or came != min(limit, expected))
+    }

@@ -213,15 +213,15 @@ def search(
         body |= {"limit": int(limit), "offset": int(offset)}
     call = service.call("POST", op.SEARCH, body, operation="search")
     reading = service.read(call)
+    types = op.SEARCH_FIELDS if service.ours or not reading.rows else {}
     if service.ours:
         check_count(reading.rows or 0, reading.stated, None, is_page=True)
+        table = frames.frame(reading.records or [], types)
     else:
-        pages = list(service.pages(reading, call, {}, limit=offset + limit, cap=service.cap))
-        reading.records = [row for page in pages for row in page.records or []]
-        tables = [page.table for page in pages if page.table is not None]
-        reading.table = frames.joined_pages(tables) if tables else None
+        # A stranger's columns stay in its own order.
+        table = service.table(reading, call, types, limit=offset + limit)
         # Only a limit that somebody chose: a stranger does not know of ours.
-        sent = reading.rows or 0
+        sent = len(table)
         if is_chosen and (offset or sent > limit):
             here = f"{offset + 1:,} to {min(sent, offset + limit):,} are"
             if not offset:
@@ -229,24 +229,7 @@ def search(
             elif sent <= offset:
                 here = f"none after the first {offset:,} is"
             reading.warnings.append(f"The service sent {sent:,} hits: {here} here.")
-            reading.records = reading.records[offset : offset + limit]
-            reading.table = (
-                reading.table.slice(offset, limit) if reading.table is not None else None
-            )
-    fields = reading.document.keys() if isinstance(reading.document, dict) else ()
-    known = {"type", "chain", "searchTerm", "items"} <= set(fields)
-    types = {**op.SEARCH_FIELDS, **reading.types} if known else reading.types
-    configured = service.decoder.types("search")
-    if reading.table is not None:
-        table = frames.arrow_frame(reading.table, {**configured, **types})
-    else:
-        if not service.ours and not known:
-            # A stranger's columns stay in its own order.
-            types, configured = {}, {**types, **configured}
-        types = types or ({} if reading.records else op.SEARCH_FIELDS)
-        records = reading.records or []
-        table = frames.frame(records, types, configured)
-        reading.warnings += frames.wide_values(records, table)
+            table = table.iloc[offset : offset + limit].reset_index(drop=True)
     matched = reading.stated.get("total")
     if service.ours and text and not matched:
         reading.warnings.append(_instead(service, text, chain, kind))

@@ -9,11 +9,10 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
@@ -37,7 +36,6 @@ from nbext.errors import (
     SegmentExpired,
     SegmentFailed,
 )
-from nbext.http.body import Incoming
 from nbext.http.deadline import SCOPE, Deadline, Scope
 from nbext.http.errors import one_line
 from nbext.http.transport import NO_CAP, Call, Repeat
@@ -288,7 +286,11 @@ class SegmentRun:
 
         With ``arrow`` another service is asked for Arrow, too, where it offers that.
         """
-        kind, types = self.file_type, self._types
+        return self.table(*self._rows(arrow=arrow))
+
+    def _rows(self, *, arrow: bool = False, folder: Path | None = None) -> tuple[Reading, Call]:
+        """Return an answer with the segment's rows, or the first of them, and what was asked for it."""
+        kind = self.file_type
         document = self._described.document
         links = document.get("links") if isinstance(document, dict) else None
         offered = links.get("arrow") if isinstance(links, dict) else None
@@ -304,16 +306,14 @@ class SegmentRun:
         wait = FIRST_POLL
         while True:
             try:
-                reading = self.service.read(call, Want.SEGMENT, types)
+                reading = self.service.read(call, Want.SEGMENT, self._types, folder)
             except ApiError as error:
                 # Not ready, and too early: the two ways to say that the rows come later.
                 if not isinstance(error, Conflict) and error.status != 425:
                     raise
             else:
                 if reading.rows is not None:
-                    if self.service.ours and reading.table is not None:
-                        types = {**types, **frames.sent_types(reading.table.schema)}
-                    return self.table(reading, call, types)
+                    return reading, call
                 if reading.state is not State.RUNNING:
                     self._raise_failure(reading)
                     if instead := getattr(reading, "instead", None):
@@ -325,30 +325,15 @@ class SegmentRun:
             self._sleep(wait)
             wait = min(wait * 1.5, LONGEST_POLL)
 
-    def table(
-        self,
-        reading: Reading,
-        call: Call,
-        types: Mapping[str, str] = MappingProxyType({}),
-    ) -> pd.DataFrame:
+    def table(self, reading: Reading, call: Call) -> pd.DataFrame:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
-        types, configured = {**reading.types, **types}, self.service.decoder.types(call.operation)
-        records, tables, limit = list[dict[str, Any]](), [], self._limit
-        for page in self.service.pages(
-            reading, call, types, limit=limit, counts=self._counts, cap=self.service.cap
-        ):
-            records += page.records or []
-            tables += [] if page.table is None else [page.table]
+        types, limit = {**reading.types, **self._types}, self._limit
+        if self.service.ours and reading.table is not None:
+            types |= frames.sent_types(reading.table.schema)
+        found = self.service.table(reading, call, types, limit=limit, counts=self._counts)
+        if limit and len(found) > limit:
+            raise ProtocolError(f"The limit was {limit:,} rows, but {len(found):,} came.")
         self._notes += [note for note in reading.warnings if note not in self._notes]
-        came = len(records) + sum(table.num_rows for table in tables)
-        if limit and came > limit:
-            raise ProtocolError(f"The limit was {limit:,} rows, but {came:,} came.")
-        if tables:
-            return frames.arrow_frame(frames.joined_pages(tables), {**configured, **types})
-        # A table of a million rows and their records at once would take twice the memory.
-        reading.records, reading.document = None, None if reading.id is None else reading.document
-        found = frames.frame(records, types, configured)
-        self._notes += frames.wide_values(records, found)
         return found
 
     def _describe(self) -> None:
@@ -387,95 +372,64 @@ class SegmentRun:
     def _written(
         self, path: Path, reading: Reading, body: Mapping[str, Any], *, overwrite: bool, raw: bool
     ) -> pd.DataFrame:
-        """Write the rows of the segment to a file, while they arrive."""
-        kind = self.file_type
+        """Write the rows of the segment to a file, page by page, or while they arrive."""
         if self.service.ours:
-            # Its Arrow has the columns' types; its CSV is for a file that has it byte for byte.
-            kind = "csv" if raw and path.suffix.lower() == ".csv" else "arrow"
-        call = self.call(
-            "GET", self.path(_PATHS[kind]), {"Accept": _ACCEPT[kind]}, operation="export"
-        )
-        call = replace(call, cap=NO_CAP)
-        for attempt in self.service.transport.exchange(call):
-            with attempt as exchange:
-                came = exchange.open()
-                # Each attempt starts its own file: what a broken one left is no part of the next.
-                with writer.replaced_file(path, overwrite=overwrite) as file:
-                    rows = self._save(came, path, file, call, raw=raw)
-                    came.finish()
-                    if self.service.ours:
-                        check_count(rows, self._counts, None)
-                    size = file.tell()
+            rows, size = self._streamed(path, overwrite=overwrite, raw=raw)
+        else:
+            found = self._rows(folder=path.parent)
+            with writer.replaced_file(path, overwrite=overwrite) as file:
+                rows = self._save(*found, path, file, raw=raw)
+                size = file.tell()
         about = self._provenance(frames.frame([]), reading, body)
         about.returned = rows
         return _file_of(path, rows, size, about)
 
-    def _save(self, came: Incoming, path: Path, file: IO[bytes], call: Call, *, raw: bool) -> int:
-        ending, types, stranger = path.suffix.lower(), self._types, self.service.stranger
-        is_copied = raw and ending == ".csv"
-        if stranger is None:
-            if is_copied:
-                csv_text.refuse_other_kinds(came.peek(4096))
-                return writer.copy(came, file)
-            schema, batches = arrow_batches(came)
-            self._notes += frames.wide_columns(types, {field.name: field.type for field in schema})
-            return writer.write(ending, schema, batches, file, raw=raw)
-        came.copy = file if is_copied else None
-        reading = self.service.decoded(came, Want.SEGMENT, types, call.operation, path.parent)
-        if reading.url is not None and reading.rows is None and reading.state is not State.RUNNING:
-            if is_copied:
-                raise ProtocolError(
-                    "The rows are in a file at another address, which raw cannot copy. Leave out raw (--raw)."
-                )
-            call = replace(call, target=self.service.follow(reading.url))
-            reading = self.service.read(call, types=types, folder=path.parent)
-        if reading.rows is None:
-            running = reading.state is State.RUNNING
-            raise ProtocolError(
-                "The segment has not finished yet."
-                if running
-                else "The service was asked for rows, and sent none."
-            )
+    def _streamed(self, path: Path, *, overwrite: bool, raw: bool) -> tuple[int, int]:
+        """Write our own service's rows while they arrive; return how many there are, and the size of the file."""
+        ending = path.suffix.lower()
+        # Its Arrow has the columns' types; its CSV is for a file that has it byte for byte.
+        kind = "csv" if raw and ending == ".csv" else "arrow"
+        call = self.call(
+            "GET", self.path(_PATHS[kind]), {"Accept": _ACCEPT[kind]}, operation="export"
+        )
+        for attempt in self.service.transport.exchange(replace(call, cap=NO_CAP)):
+            with attempt as exchange:
+                came = exchange.open()
+                # Each attempt starts its own file: what a broken one left is no part of the next.
+                with writer.replaced_file(path, overwrite=overwrite) as file:
+                    if kind == "csv":
+                        csv_text.refuse_other_kinds(came.peek(4096))
+                        rows = writer.copy(came, file)
+                    else:
+                        schema, batches = arrow_batches(came)
+                        arrow_types = {field.name: field.type for field in schema}
+                        self._notes += frames.wide_columns(self._types, arrow_types)
+                        rows = writer.write(ending, schema, batches, file, raw=raw)
+                    came.finish()
+                    check_count(rows, self._counts, None)
+                    size = file.tell()
+        return rows, size
+
+    def _save(self, reading: Reading, call: Call, path: Path, file: IO[bytes], *, raw: bool) -> int:
+        """Write what was read of another service, and the pages that follow it; return the number of rows."""
+        types, folder = self._types, path.parent
         pages = self.service.pages(
-            reading, call, types, limit=self._limit, counts=self._counts, folder=path.parent
+            reading, call, types, limit=self._limit, counts=self._counts, folder=folder
         )
         # The first page with rows says what they are: an answer may list the files that hold them.
         first = next((page for page in pages if page.rows), reading)
-        is_copied = is_copied and first.table is not None and came.content_type != op.ARROW_TYPE
-        if is_copied:
-            if first is not reading or any(page.rows for page in pages):
-                raise ProtocolError(
-                    "The CSV comes in several pages, which raw cannot join. Leave out raw (--raw)."
-                )
-            rows = first.rows or 0
+        every = chain([first], pages)
+        if first.table is None:
+            lists = (page.records or [] for page in every)
+            rows = writer.write_pages(lists, {**first.types, **types}, path, file, raw=raw)
         else:
-            file.seek(0)
-            file.truncate()
-            rows = self._write(chain([first], pages), first, types, path, file, raw=raw)
+            tables = frames.alike(page.table for page in every)
+            batches = (batch for table in tables for batch in table.to_batches())
+            rows = writer.write(path.suffix.lower(), first.table.schema, batches, file, raw=raw)
         if self._limit and rows > self._limit:
             raise ProtocolError(f"The limit was {self._limit:,} rows, but {rows:,} came.")
         self._notes += [note for note in reading.warnings if note not in self._notes]
         return rows
-
-    def _write(
-        self,
-        pages: Iterable[Reading],
-        first: Reading,
-        types: Mapping[str, str],
-        path: Path,
-        file: IO[bytes],
-        *,
-        raw: bool,
-    ) -> int:
-        if first.table is None:
-            lists = (page.records or [] for page in pages)
-            return writer.write_pages(lists, {**first.types, **types}, path, file, raw=raw)
-        each = (
-            batch
-            for table in frames.alike(page.table for page in pages)
-            for batch in table.to_batches()
-        )
-        return writer.write(path.suffix.lower(), first.table.schema, each, file, raw=raw)
 
     def path(self, template: str) -> str:
         """Return an operation's path for this segment: a stranger's id may have any characters."""

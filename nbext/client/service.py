@@ -19,6 +19,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from nbext.client import frames
 from nbext.client.decode import (
     HINT,
     Ours,
@@ -47,6 +48,8 @@ from nbext.http.transport import NO_CAP, Call, Transport
 from nbext.settings import Secret, Settings
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from nbext.client.remote.reading import Stranger
 
 # A service that sends us further than this sends us in a circle.
@@ -251,6 +254,29 @@ class Service:
         # Our own service's rows come in one piece, as Arrow.
         yield reading
         check_count(reading.rows or 0, {**reading.stated, **counts}, limit)
+
+    def table(
+        self,
+        reading: Reading,
+        call: Call,
+        types: Mapping[str, str],
+        *,
+        limit: int | None = None,
+        counts: Mapping[str, int] | None = None,
+    ) -> pd.DataFrame:
+        """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
+        records, tables = list[dict[str, Any]](), list[Any]()
+        for page in self.pages(reading, call, types, limit=limit, counts=counts, cap=self.cap):
+            records += page.records or []
+            tables += [] if page.table is None else [page.table]
+        configured = {**reading.types, **self.decoder.types(call.operation)}
+        if tables:
+            return frames.arrow_frame(frames.joined_pages(tables), {**configured, **types})
+        # A table of a million rows and their records at once would take twice the memory.
+        reading.records, reading.document = None, None if reading.id is None else reading.document
+        found = frames.frame(records, types, configured)
+        reading.warnings += frames.wide_values(records, found)
+        return found
 
     def stop(self, segment_id: str) -> str:
         """Tell our own service to stop a segment whose wait was interrupted; return the words that say so."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from typing import IO, Any
+from typing import Any
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import DeadlineExceeded, ProtocolError, ResponseTooLarge
@@ -117,8 +117,6 @@ class Incoming(_Head, io.RawIOBase):
         self._came = 0
         # The whole, once that was asked for.
         self.answer: Answer | None = None
-        # Gets a copy of all that is read.
-        self.copy: IO[bytes] | None = None
 
     def whole(self, cap: int | None = None) -> Answer:
         """Return the answer with its body, which is refused beyond ``cap`` bytes."""
@@ -146,8 +144,6 @@ class Incoming(_Head, io.RawIOBase):
             self._fill(size)
             piece = bytes(self._ready[:size])
             del self._ready[:size]
-        if self.copy is not None:
-            self.copy.write(piece)
         return piece
 
     def peek(self, size: int) -> bytes:

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from nbext.core.untrusted_text import visible
 from nbext.core.wire import DATA_HEADER, IDEMPOTENCY_HEADER
 from nbext.errors import (
     ApiError,
@@ -300,16 +301,19 @@ class Exchange:
                 return self._accepted(response, url)
             response.close()
             target = transport.origin.follow(location, url)
-            if method != "GET" and (
-                response.status_code in (307, 308) or _is_same(response.status_code, url, target)
-            ):
-                # The filters of a segment are the user's business, and no other service's.
-                if not transport.origin.owns(target):
-                    raise ProtocolError(
-                        f"{transport.origin.root} redirects the {method} to another service."
-                    )
-            else:
+            if response.status_code == 303 or method == "GET":
                 method, body = "GET", None
+            elif response.status_code == 302 and _name(url) != _name(target):
+                where = visible(urlsplit(target).path, 80)
+                raise ProtocolError(
+                    f"{transport.origin.root} redirects the {method} to {where} with status 302, which does not say "
+                    "whether the request moved there, or its answer is there."
+                )
+            elif not transport.origin.owns(target):
+                # The filters of a segment are the user's business, and no other service's.
+                raise ProtocolError(
+                    f"{transport.origin.root} redirects the {method} to another service."
+                )
             url = target
         raise ProtocolError(
             f"{transport.origin.root} redirected the request more than {MAX_REDIRECTS} times."
@@ -409,11 +413,9 @@ class Exchange:
         )
 
 
-def _is_same(status: int, url: str, target: str) -> bool:
-    """Say whether a redirect leads to the same thing under another address, and not to an answer that is there."""
-    before, after = (urlsplit(each).path.rstrip("/").rpartition("/")[2] for each in (url, target))
-    # 301 says so itself; browsers made a GET of 302, which a moved /search would answer with all there is.
-    return status == 301 or (status == 302 and before == after)
+def _name(url: str) -> str:
+    # Browsers make a GET of a 302, which a moved /search would answer with all there is: what has its name is it.
+    return urlsplit(url).path.rstrip("/").rpartition("/")[2]
 
 
 def _ended(error: NbextError) -> str:

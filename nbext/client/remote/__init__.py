@@ -1,12 +1,12 @@
 """The decoder of a stranger's answers, whose shapes are not known. It never guesses between two equal readings.
 
-reading      the decoder: an answer as a table, a job, or where to find either
+reading      the decoder: an answer as a table, a job, a record or a receipt, or where to find either
 content      a page: one answer, and which kind of body it has: JSON, CSV, or wrapped by a gateway
 tables       tables and records in a JSON document, and lists of the files that hold a table
-field_names  the names and words that services use, which are in words.toml, each with a vendor that uses it
-status       the job that an answer speaks of: its id, its state, and where to ask on; errors that come under status 200
+field_names  the names and words that services use, which are in words.toml, each with a vendor that uses it; and what
+             they say of a job's state, and of an error that comes under status 200
 signs        what an answer says of rows beyond its own: where the next page is, and how many rows there are
 paging       all rows, from page to page, or an error that says what would complete them
-last_answer  the outline of the last answer, and the settings that would read it otherwise
-profile      what the settings say of all this, and the profiles of known services, which are in profiles.toml
+profile      what the settings say of all this, and the profiles of known services, which are in profiles.toml; the
+             outline of the last answer, and the settings that would read it otherwise
 """

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.client.decode import Reading, State, arrow_batches
 from nbext.client.files import csv_text
-from nbext.client.remote.field_names import is_address, name_set, number_of
+from nbext.client.remote.field_names import bare, is_address, name_set, number_of
+from nbext.client.remote.signs import Signs
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import ARROW_TYPE
@@ -32,38 +33,6 @@ _LINES_TYPES = name_set(
     "application/x-ndjson application/ndjson application/jsonl application/x-jsonlines application/jsonlines "
     "application/json-seq"
 )
-
-
-# One way to ask for the next page: an address, or what to change in the query of this page's.
-Way = str | Mapping[str, str]
-
-
-@dataclass
-class Signs:
-    """What one answer says of all rows, beside its own.
-
-    ``ways`` to the next page, which are ``chosen`` where the settings say them; ``go_on``: whether a field says that
-    there is one, or ``ended`` that a next is null; ``hints``: the fields that say so. ``totals`` of all rows, by field;
-    ``counts`` that may be this page's or all; numbers of ``page``, ``pages``, ``offset`` and ``size``, each with its
-    own name; ``least`` is a total that may be higher. ``notes`` are warnings; ``unknown`` the values of all fields that
-    no rule understands, and that may say anything; ``nowhere`` are the user's paths that lead to nothing.
-    """
-
-    ways: list[Way] = field(default_factory=list)
-    chosen: bool = False
-    go_on: bool | None = None
-    ended: bool = False
-    hints: list[str] = field(default_factory=list)
-    totals: dict[str, int] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    page: tuple[str, int] | None = None
-    pages: int | None = None
-    offset: tuple[str, int] | None = None
-    size: int | None = None
-    least: int | None = None
-    notes: list[str] = field(default_factory=list)
-    unknown: dict[str, Any] = field(default_factory=dict)
-    nowhere: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -148,12 +117,12 @@ def _of_table(source: Unread, known: Mapping[str, str], is_csv: bool) -> Foreign
         schema, batches = arrow_batches(came)
         if not schema.names or len(set(schema.names)) < len(schema.names):
             raise ProtocolError("The answer has no columns, or two of the same name.")
-    batches = _checked(batches)
     table = (
         pa.Table.from_batches(batches, schema)
         if source.folder is None
         else _on_disk(batches, schema, source.folder)
     )
+    _refuse_rows(table)
     # Arrow has its own end.
     return ForeignPage(table=table, size=table.nbytes, warnings=notes, unproven=is_csv)
 
@@ -179,49 +148,55 @@ def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path)
     return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
 
 
-def _checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, and refuse what came with them instead of a row."""
+def _refuse_rows(table: pa.Table) -> None:
+    """Refuse what came in a table instead of a row."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wallets, ends = None, list[dict[str, Any]]()
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        if not ends:
-            first = batch.slice(0, 20).to_pylist()
-            wallets, ends = _address_column(first), first[:2]
-        names = batch.schema.names
-        column = batch.column(wallets or names[0])
-        is_text = column.type in (pa.string(), pa.large_string())
-        if is_text and wallets:
-            rows = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
-            _refuse_odd(column.filter(pc.invert(pc.fill_null(rows, False))).to_pylist())
-        elif is_text:
-            same = batch.filter(pc.equal(column, names[0])).to_pylist()
-            if any(list(row.values()) == names for row in same):
-                raise _no_row(names[0])
-        ends[2:] = batch.slice(batch.num_rows - 1).to_pylist() if len(ends) == 2 else []
-        yield batch
-    _refuse_footer(ends)
+    first, names = table.slice(0, 20).to_pylist(), table.column_names
+    wallets = _address_column(first)
+    column = table.column(wallets or names[0])
+    is_text = column.type in (pa.string(), pa.large_string())
+    if is_text and wallets:
+        rows = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
+        _refuse_odd(column.filter(pc.invert(pc.fill_null(rows, False))).to_pylist())
+    elif is_text:
+        same = table.filter(pc.equal(column, names[0])).to_pylist()
+        if any(list(row.values()) == names for row in same):
+            raise _no_row(names[0])
+    end = max(0, table.num_rows - 1)
+    _refuse_footer([*first[: min(2, end)], *table.slice(end).to_pylist()])
 
 
-def refuse_others(records: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse what came among records instead of one, as it is refused in a table."""
-    _refuse_footer([*records[:2], *records[-1:]])
-    wallets = _address_column(records[:20])
+def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> None:
+    """Refuse what came among records instead of one, as it is refused in a table: {"remaining": 15} at their end.
+
+    ``addressed``: where most have an address, each has one.
+    """
+    for row, other in ((records[-1], records[0]), (records[0], records[-1])) if records else ():
+        beside = {} if row is other else other
+        alone = not row.keys() & beside.keys()
+        lost = any(is_address(beside[name]) for name in beside.keys() - row.keys())
+        is_odd = len(records) > 2 and (alone or (lost and row.keys() - beside.keys()))
+        is_about = alone and _OF_ROWS.issuperset(map(bare, row))
+        if 0 < len(row) <= 8 and (is_about or (is_odd and not any(map(is_address, row.values())))):
+            raise _no_row(row)
+    _refuse_footer([*records[: max(0, min(2, len(records) - 1))], *records[-1:]])
+    wallets = _address_column(records[:20]) if addressed else None
     if wallets is not None:
         # Of records each may have its address under its own name.
         odd = [record for record in records if not any(map(is_address, record.values()))]
         _refuse_odd([record.get(wallets) for record in odd])
 
 
+_OF_ROWS = name_set("cursor nextcursor meta metadata pagination paging pageinfo")
+
+
 def _address_column(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the first column where more than half of the first values are addresses."""
-    for name in rows[0] if len(rows) > 2 else ():
-        if 2 * sum(is_address(row.get(name)) for row in rows) > len(rows):
-            return name
-    return None
+    """Return the column with the most addresses, where more than half of the first values are some."""
+    counts = {name: sum(is_address(row.get(name)) for row in rows) for name in (rows or [{}])[0]}
+    best = max(counts, key=lambda name: counts[name], default=None)
+    return best if best is not None and len(rows) > 2 and 2 * counts[best] > len(rows) else None
 
 
 def _refuse_odd(values: Sequence[Any]) -> None:
@@ -246,15 +221,21 @@ _REMARK = r"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$"
 
 def _refuse_footer(rows: Sequence[Mapping[str, Any]]) -> None:
     """Refuse a last row that is a sum or a remark, by the first two and the last."""
-    cells = [list(row.values()) for row in rows if row]
-    if len(cells) == 3:
-        last = cells[-1][0]
-        are_numbers = all(re.fullmatch(r"-?\d+", str(row[0])) for row in cells[:2])
+    *others, last = [row for row in rows if row] or [{}]
+    name = next(iter(others[0] if others else last), "")
+    remark = last.get(name)
+    if others and isinstance(remark, str) and re.search(_REMARK, remark.strip()):
+        first = [str(row.get(name)) for row in others]
         # All of the others may have texts in front, but only a remark has nothing beside it.
-        nothing = [all(cell in (None, "") for cell in row[1:]) for row in cells]
-        is_remark = isinstance(last, str) and re.search(_REMARK, last.strip())
-        if is_remark and (are_numbers or nothing == [False, False, True]):
-            raise _no_row(last)
+        alone = [
+            all(row[one] in (None, "") for one in row if one != name) for row in (*others, last)
+        ]
+        if (
+            is_address(first[0])
+            or all(re.fullmatch(r"-?\d+", text) for text in first)
+            or alone == [False, False, True]
+        ):
+            raise _no_row(remark)
 
 
 def of_document(answer: Answer) -> ForeignPage:
@@ -274,9 +255,7 @@ def of_document(answer: Answer) -> ForeignPage:
     # One word: an id, an address of a file, a number; whoever asked says which of them may come.
     if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
         return ForeignPage(document=body.decode("ascii"))
-    raise ProtocolError(
-        f"The answer is neither JSON nor CSV, but {len(body):,} bytes of plain text."
-    )
+    raise ProtocolError(f"The answer is a text: {quoted(body.decode('utf-8', 'replace'), 200)}.")
 
 
 def _markup(body: bytes) -> str:

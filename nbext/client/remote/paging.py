@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from nbext.client.decode import State
-from nbext.client.remote.content import ForeignPage, Signs, Way
+from nbext.client.decode import State, miscounted
+from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import is_address
 from nbext.client.remote.profile import ForeignProfile
-from nbext.client.remote.signs import value_shown
+from nbext.client.remote.signs import Signs, Way, value_shown
 from nbext.core.wire import IDEMPOTENCY_HEADER
 from nbext.errors import ApiError, NotFound, ProtocolError, ResponseTooLarge, TruncatedResponse
 from nbext.http.base_url import Origin
@@ -243,35 +243,40 @@ class Walk:
 
     def _ways(self, page: ForeignPage) -> list[Way]:
         """Return the ways to the next page, the likeliest first."""
-        signs, rows, style = page.signs, page.rows or 0, self._profile.style
-        if style in ("page", "offset") and rows:
-            # Nobody knows whether the first page was 0 or 1 until the page 1 is asked for: the next, or the same again.
-            numbers = [self._number + 1] if self._number else [1, 2]
-            name = self._profile.parameter or style
-            return [
-                *({name: str(n)} for n in ([self._came] if style == "offset" else numbers)),
-                *signs.ways,
-            ]
+        signs = page.signs
+        counted = self._counted(signs, page.rows) if page.rows else []
+        if self._profile.style in ("page", "offset"):
+            return [*counted, *signs.ways]
         links: list[Way] = [way for way in signs.ways if isinstance(way, str)]
-        queries = [way for way in signs.ways if not isinstance(way, str)]
-        if isinstance(self._way, str):
-            queries = []
-        if not links and not queries and rows:
-            queries = self._counted(signs, rows)
+        # Where a link led here, a cursor beside it leads nowhere.
+        of_links = isinstance(self._way, str)
+        queries = [] if of_links else [way for way in signs.ways if not isinstance(way, str)]
+        if not links and not queries:
+            queries = counted
         # What worked for the last page comes first.
         queries.sort(key=lambda way: tuple(way) != tuple(self._way or ()))
         return [*links[:2], *queries][:MAX_WAYS]
 
     def _counted(self, signs: Signs, rows: int) -> list[Mapping[str, str]]:
-        """Return the ways by the number of the page, or of the row, that the answer states."""
+        """Return the ways by the number of the page, or of the row, that the settings or the answer count."""
+        style, own = self._profile.style, self._profile.parameter
         name, number = signs.page or signs.offset or ("", 0)
-        if signs.offset and not signs.page:
-            return [{one: str(number + rows)} for one in dict.fromkeys((name, "offset"))]
-        is_plain = not re.match("current|number$", name, re.IGNORECASE)
-        every = (name, "page", name.replace("_", "-")) if is_plain else ("page",)
-        ways = [{one: str(number + 1)} for one in dict.fromkeys(every) if signs.page]
-        # Counted from 0 in the answer, and from 1 in the question.
-        return [*ways, *([{every[0]: str(number + 2)}] if self._base == 0 else [])]
+        if style == "offset" or (style != "page" and signs.offset and not signs.page):
+            start = self._came if style == "offset" else number + rows
+            names = [own] if own else filter(None, (name, "offset"))
+            return [{one: str(start)} for one in dict.fromkeys(names)]
+        if style == "page":
+            names, number = [own or "page"], self._number
+        elif not signs.page:
+            return []
+        elif re.match("current|number$", name, re.IGNORECASE):
+            names = ["page"]
+        else:
+            names = [name, "page", name.replace("_", "-")]
+        ways = [{one: str(number + 1)} for one in dict.fromkeys(names)]
+        # Whether pages are counted from 0 or from 1 shows when 1 is asked for: the next page comes, or the same again.
+        from_0 = self._base == 0 or not number
+        return [*ways, *([{names[0]: str(number + 2)}] if from_0 else [])]
 
     def _following(self, page: ForeignPage, call: Call) -> tuple[ForeignPage, Call] | None:
         """Return the next page by the first way that leads to one; None where this one is the last."""
@@ -371,24 +376,24 @@ class Walk:
     def _calls(self, call: Call, way: Way) -> list[Call]:
         """Return the requests that a way may mean: a search's next page may be asked for in its body or its query."""
         url = self._address(call)
-        # A segment is not run again for each page, unless the settings allow it; a search may be.
-        again = call.method == "POST" and call.repeat is Repeat.ALWAYS
         # Another page is another question: under the same key it would get the same answer.
         headers = {name: text for name, text in call.headers.items() if name != IDEMPOTENCY_HEADER}
         target = self._origin.follow(way, url) if isinstance(way, str) else with_query(url, way)
-        posted = replace(call, target=target, headers=headers)
+        moved = replace(call, target=target, headers=headers)
+        if call.method == "GET":
+            return [moved]
+        # A segment is not run again for each page, unless the settings allow it; a search may be.
+        again = [moved] if call.repeat is Repeat.ALWAYS else []
         if isinstance(way, str):
-            got = replace(call, method="GET", target=target, body=None)
-            return [got, *([posted] if again else [])]
-        if call.method == "GET" or not again:
-            return [posted] if call.method == "GET" else []
+            return [replace(moved, method="GET", body=None), *again]
         body = json.loads(call.body or b"{}")
         for name, value in way.items():
             place, (*outer, inner) = body, name.split(".")
             for one in outer:
                 place = place.setdefault(one, {})
             place[inner] = int(value) if value.isdigit() and len(value) < 10 else value
-        return [replace(call, body=json.dumps(body).encode(), headers=headers), posted]
+        inside = replace(call, body=json.dumps(body).encode(), headers=headers)
+        return [inside, *again] if again else []
 
     def _check_number(self, page: ForeignPage, found: ForeignPage, way: Way) -> None:
         before, now = page.signs, found.signs
@@ -413,13 +418,11 @@ class Walk:
 
         TruncatedResponse where the body may have ended early, and looks so.
         """
-        for path, expected in self._stated.items():
-            by_limit = self._limit is not None and self._came == min(self._limit, expected)
-            if self._came != expected and (path == "returned" or not by_limit):
-                raise ProtocolError(
-                    f"The service states {expected:,} rows, but {self._came:,} came ({one_line(path, length=60)}). "
-                    f"{self._lines([path], more=expected > self._came)}"
-                )
+        for path, expected in miscounted(self._came, self._stated, self._limit).items():
+            raise ProtocolError(
+                f"The service states {expected:,} rows, but {self._came:,} came ({one_line(path, length=60)}). "
+                f"{self._lines([path], more=expected > self._came)}"
+            )
         if self._cut and not self._stated:
             raise TruncatedResponse(
                 f"The answer ends in the middle of a line, after {self._came:,} rows, and states neither its length "

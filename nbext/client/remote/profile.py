@@ -10,7 +10,8 @@
     [tool.nbext.remote.search.paths]  # ... and for one
     rows = "hits"
 
-A path is JMESPath into the answer's body, or ``header:NAME``.
+A path is JMESPath into the answer's body, or ``header:NAME``. Of the last answer an outline is remembered: names,
+types, counts, one short value of each field, how it was read, and the lines that would read it otherwise.
 """
 
 from __future__ import annotations
@@ -18,16 +19,23 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from nbext.client.decode import State
-from nbext.client.remote.field_names import bare, state_of
-from nbext.core.untrusted_text import quoted
+from nbext.client.decode import Reading, State
+from nbext.client.remote.field_names import IDS, STATUSES, bare, is_keyed, path_to, state_of
+from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import AmbiguousAnswer, ConfigError, ProtocolError, did_you_mean
-from nbext.http.errors import one_line
+from nbext.http.body import Answer
+from nbext.http.errors import one_line, redacted
+from nbext.settings import Secret
+
+if TYPE_CHECKING:
+    from jmespath.parser import ParsedResult
 
 OPERATIONS = ("segment", "export", "search", "token", "nft", "signup")
 PATHS = ("rows", "id", "status", "next", "error", "total", "url", "poll")
@@ -63,9 +71,8 @@ class ForeignProfile:
     ----------
     paths
         The paths that are stated, by name, as they are written.
-    own, users
-        The names of those that are stated for this operation alone, and of those that are the user's, and not of a
-        profile that comes with nbext.
+    users
+        The names of those that are the user's, and lead somewhere: not of a profile that comes with nbext.
     states
         The state of each status word that is stated, in lower case; `state_of` knows the others.
     style, parameter
@@ -84,20 +91,13 @@ class ForeignProfile:
         _check(remote)
         builtin = builtins().get(remote.get("profile", ""), {})
         self.operation, self._remote = operation, remote
-        self.own, self.users, self.known = set[str](), set[str](), set[str]()
-        self.states: dict[str, State] = {}
+        self.known, self.states = set[str](), dict[str, State]()
+        users = {**remote.get("paths", {}), **remote.get(operation, {}).get("paths", {})}
+        self.users = {name for name, path in users.items() if path not in _NOWHERE}
         merged = {name: dict[str, Any]() for name in _TABLES}
-        for table, layer in (
-            (builtin, builtin),
-            (builtin, builtin.get(operation, {})),
-            (remote, remote),
-            (remote, remote.get(operation, {})),
-        ):
+        for layer in (builtin, builtin.get(operation, {}), remote, remote.get(operation, {})):
             for name in _TABLES:
                 merged[name] |= _flat(layer.get(name, {}))
-            stated = layer.get("paths", {}).keys()
-            self.own = self.own - stated if layer is table else self.own | stated
-            self.users |= stated if table is remote else set()
             for name, words in layer.get("states", {}).items():
                 self.states |= dict.fromkeys(_words(words), STATES[name])
             self.known |= {bare(word) for word in _words(layer.get("known", []))}
@@ -113,8 +113,7 @@ class ForeignProfile:
         value: Any = self._remote
         for name in place.split("."):
             value = value.get(name, []) if isinstance(value, Mapping) else []
-        every = ", ".join(dict.fromkeys([*_listed(value), *words]))
-        return f"remote.{place} = {json.dumps(every, ensure_ascii=False)}"
+        return _line(place, ", ".join(dict.fromkeys([*_listed(value), *words])))
 
     def is_absent(self, name: str) -> bool:
         """Say whether the settings say that no answer has such a thing: paths.url = "null"."""
@@ -135,7 +134,8 @@ class ForeignProfile:
         path = self.paths.get(name, "")
         if path.startswith(_HEADER):
             return (headers or {}).get(path.removeprefix(_HEADER)) or None
-        return _searched(f"remote.paths.{name}", path, document) if path else None
+        place = f"remote.paths.{name}"
+        return _used(place, path, lambda one: one.search(document)) if path else None
 
     @property
     def types_by_theirs(self) -> dict[str, str]:
@@ -200,8 +200,8 @@ def _check(remote: Mapping[str, Any]) -> None:
             raise ConfigError(f"{place} is a table, such as {start}{example}.")
         if name and name not in (_TABLES[table] or (name,)):
             raise _unknown(f"{place} is not a setting.", name, _TABLES[table])
-        if table == "paths" and name:
-            _check_path(place, str(value))
+        if table == "paths" and name and not str(value).startswith(_HEADER):
+            _used(place, str(value), lambda _: None)
         allowed = {
             "style": STYLES,
             "types": TYPES,
@@ -212,25 +212,16 @@ def _check(remote: Mapping[str, Any]) -> None:
             raise _unknown(f"{place}: {quoted(value, 40)} is not allowed.", str(value), allowed)
 
 
-def _check_path(place: str, path: str) -> None:
-    import jmespath
+def _used(place: str, path: str, use: Callable[[ParsedResult], Any]) -> Any:
+    """Return what is made of a path; a ConfigError where it is none, or does not fit the answer."""
+    from jmespath import compile as parsed
     from jmespath.exceptions import JMESPathError
 
     try:
-        jmespath.compile("@" if path.startswith(_HEADER) else path)
+        return use(parsed(path))
     except JMESPathError as error:
         # The first line says what; the others draw it for a terminal.
         raise ConfigError(f"{place}: {str(error).splitlines()[0].rstrip(':')}.") from None
-
-
-def _searched(place: str, path: str, document: Any) -> Any:
-    from jmespath import search
-    from jmespath.exceptions import JMESPathError
-
-    try:
-        return search(path, document)
-    except JMESPathError as error:
-        raise ConfigError(f"{place} cannot be used on this answer: {error}") from None
 
 
 def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
@@ -261,8 +252,11 @@ def _unknown(words: str, got: str, allowed: tuple[str, ...]) -> ConfigError:
 
 def pasteable(name: str, path: str, operation: str = "export") -> str:
     """Return the line of settings that chooses one reading, for the operation whose answer it was."""
-    quoted = path.replace("\\", "\\\\").replace('"', '\\"')
-    return f'remote.{operation}.paths.{name} = "{quoted}"'
+    return _line(f"{operation}.paths.{name}", path)
+
+
+def _line(place: str, value: str) -> str:
+    return f"remote.{place} = {json.dumps(value, ensure_ascii=False)}"
 
 
 def ambiguous(name: str, candidates: list[str], operation: str = "export") -> AmbiguousAnswer:
@@ -277,3 +271,211 @@ def ambiguous(name: str, candidates: list[str], operation: str = "export") -> Am
         candidates=candidates,
         setting=line,
     )
+
+
+# An outline is for reading: of a list some items are looked at, and of deep or wide answers the beginning.
+MOST_FIELDS, MOST_VALUES, MOST_ITEMS, MOST_DEPTH, LONGEST_VALUE = 150, 20_000, 50, 8, 60
+_PLAIN_HEADERS = re.compile(
+    r"date|server|via|vary|age|etag|connection|keep-alive|set-cookie|content-(type|length|encoding|language)|"
+    r"transfer-encoding|cache-control|expires|last-modified|strict-transport-security|cf-.*|x-(xss|frame|powered).*|"
+    r"x-content-type-options|access-control-.*|alt-svc|nel|report-to|p3p|.*security-policy",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class OutlineField:
+    """One field: its path (JMESPath, or ``header:NAME``), the types of its values, how many items, and one value."""
+
+    path: str
+    kind: str
+    # None of what is no list, nor an object whose names are data.
+    size: int | None = None
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class LastAnswer:
+    """An answer's outline; `text` shows it."""
+
+    operation: str
+    title: str
+    fields: list[OutlineField]
+    read_as: list[str]
+
+    def text(self, *, values: bool = False) -> str:
+        """Return the outline, how it was read and what would read it otherwise; with ``values``, one of each field."""
+        width = min(60, max((len(one.path) for one in self.fields), default=0))
+        lines = [self.title]
+        for one in self.fields:
+            value = f"  {one.value}" if values else ""
+            lines.append(visible(f"{one.path:<{width}}  {one.kind}{value}".rstrip(), 200))
+        if len(self.fields) >= MOST_FIELDS:
+            lines.append("... (the answer has more fields)")
+        others = [f"  %nbext set {line}" for role in ROLES for line in self.lines(role)[:3]]
+        lines += ["", "Read as:", *(f"  {line}" for line in self.read_as or ["nothing"])]
+        lines += ["", "Lines that would read it otherwise:", *others] if others else []
+        return "\n".join(lines)
+
+    def lines(self, role: str) -> list[str]:
+        """Return the lines of settings that would take fields of this answer for a role, the likeliest first."""
+        ranked = [(_rank(role, one), one.path) for one in self.fields]
+        # Only a job has an id that must be found at all costs.
+        least = 2 if role == "id" and self.operation != "segment" else 1
+        paths = [path for rank, path in sorted(ranked, key=lambda pair: -pair[0]) if rank >= least]
+        return [pasteable(role, path, self.operation) for path in paths]
+
+    def advice(self, roles: Sequence[str]) -> str:
+        """Return the line of settings for each role that a field of this answer may have, as one sentence."""
+        found = [(role, line) for role in roles for line in self.lines(role)[:1]]
+        choices = "; or, ".join(f"if {ROLES[role]}: `%nbext set {line}`" for role, line in found)
+        return f"{choices[:1].upper()}{choices[1:]}." if choices else ""
+
+
+def outlined(
+    answer: Answer,
+    document: Any,
+    reading: Reading | None,
+    profile: ForeignProfile,
+    key: Secret,
+    *,
+    failure: str,
+) -> LastAnswer:
+    """Return the outline of an answer, as it was read or as the ``failure`` says that it was not."""
+    # What follows ? may be a signature that opens a file.
+    url, kind = answer.url.split("?", 1)[0], visible(answer.content_type or "no content type", 60)
+    size = f", {len(answer.body):,} bytes" if answer.body else ""
+    fields = [] if document is None else list(_fields(_inside("", document), key))
+    if reading is not None and reading.table is not None:
+        # Of its rows there is only the first.
+        fields = [one for one in fields if one.path.startswith("[].")]
+    if not fields and answer.body:
+        # Of what could not be read only the beginning is here.
+        beginning = answer.body[:200].decode("utf-8", "replace")
+        size, fields = "", [OutlineField("(beginning)", "text", value=_value(beginning, key))]
+    headers = [
+        (f"header:{visible(name, 60)}", value)
+        for name, value in list(answer.headers.items())[:100]
+        if not _PLAIN_HEADERS.fullmatch(name)
+    ]
+    fields += _fields(headers[:20], key)
+    read_as = [failure] if reading is None else list(_read_as(reading, profile, fields))
+    # Names are a stranger's text, too.
+    title = f"{visible(redacted(url, key), 120)}: {answer.status}, {kind}{size}, read as {profile.operation}"
+    return LastAnswer(profile.operation, redacted(title, key), fields, redacted(read_as, key))
+
+
+def _fields(found: Iterable[tuple[str, Any]], key: Secret) -> Iterator[OutlineField]:
+    """Yield a field for each path, with what is known of all its values."""
+    seen = dict[str, list[Any]]()
+    for path, value in islice(found, MOST_VALUES):
+        if path in seen or len(seen) <= MOST_FIELDS:
+            seen.setdefault(path, []).append(value)
+    for path, values in seen.items():
+        kinds = dict.fromkeys(
+            "keyed object" if is_keyed(one) else _KINDS.get(type(one), "number") for one in values
+        )
+        size = max(
+            (len(one) for one in values if isinstance(one, list) or is_keyed(one)), default=None
+        )
+        texts = [one for one in values if not isinstance(one, list | Mapping | None)]
+        of = "" if size is None else f" of {size:,}"
+        # The whole answer is a line of its own only where it is rows, or a single value.
+        if path or "object" not in kinds:
+            named, value = redacted(path or "@", key), _value(texts[0], key) if texts else ""
+            yield OutlineField(named, " or ".join(kinds) + of, size, value)
+
+
+_KINDS: dict[type, str] = {
+    str: "text",
+    bool: "boolean",
+    int: "integer",
+    list: "list",
+    dict: "object",
+    type(None): "null",
+}
+
+
+def _inside(path: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Yield the path of a value and of all in it, with what is there; an object's names may be data."""
+    yield path, value
+    items: list[tuple[str, Any]] = []
+    if isinstance(value, list):
+        items = [(f"{path}[]", item) for item in value[:MOST_ITEMS]]
+    elif isinstance(value, Mapping):
+        here = (f"{path}.*" if path else "*") if is_keyed(value) else None
+        some = islice(value.items(), MOST_FIELDS)
+        items = [(here or path_to(path, str(name)), item) for name, item in some]
+    for where, item in items if depth < MOST_DEPTH else ():
+        yield from _inside(where, item, depth + 1)
+
+
+def _value(value: object, key: Secret) -> str:
+    # The key goes before anything is cut.
+    return quoted(redacted(str(value)[:5000], key), LONGEST_VALUE)
+
+
+def _read_as(
+    reading: Reading, profile: ForeignProfile, fields: Sequence[OutlineField]
+) -> Iterator[str]:
+    """Yield a line for each thing that was found, with the setting that it is from."""
+
+    def at(role: str) -> str:
+        return f"  (remote.paths.{role} = {profile.paths[role]})" if role in profile.paths else ""
+
+    if reading.rows is not None:
+        paths = [one.path for one in fields if _rank("rows", one) and one.size == reading.rows]
+        where = at("rows") or (f"  ({paths[0]})" if len(paths) == 1 else "")
+        yield f"rows    {reading.rows:,}{where}"
+    if reading.id is not None:
+        yield f"id      {quoted(reading.id)}{at('id')}"
+    if reading.word is not None or reading.state is not None:
+        state = reading.state.value if reading.state else "not known"
+        word = "" if reading.word is None else f"{quoted(reading.word)}, which is "
+        yield f"status  {word}{state}{at('status')}"
+    if reading.url is not None:
+        yield f"url     where the rows are{at('url')}"
+    for name, number in reading.stated.items():
+        yield f"{name:<7} {number:,}{at('total')}"
+
+
+ROLES = {
+    "rows": "these are its rows",
+    "id": "this is its id",
+    "status": "this is its status",
+    "url": "its rows are there",
+    "poll": "its state is asked for there",
+}
+# What the names of fields say: those of the role itself, and those that may well be it, in a few languages.
+_NAMES = {
+    "id": (
+        IDS,
+        r"(id|uuid|key|handle|ref|reference|ticket|token|number|nummer|nr|no|job|run|kennung|code)$",
+    ),
+    "status": (STATUSES, r"stat|state|phase|progress|zustand|estado|etat"),
+}
+_NO_ID = re.compile(
+    r"next|cursor|continu|marker|after|more|bookmark|total|count|size|anzahl|percent|progress|date|time|stamp|"
+    r"seconds|version|at$|ms$"
+)
+
+
+def _rank(role: str, one: OutlineField) -> int:
+    """Return how likely a field is what a role asks for; 0 where it cannot be."""
+    if role == "rows":
+        return int(one.size is not None and "[]" not in one.path)
+    name = bare(one.path.replace('"', "").rpartition(".")[2].removeprefix("header:"))
+    is_odd = role == "id" and ("boolean" in one.kind or _NO_ID.search(name))
+    if not one.value or is_odd or re.search(r"\[\]|\*", one.path):
+        return 0
+    if role in ("url", "poll"):
+        # Names that speak of a state are likelier where it is asked for, and others where the rows are.
+        is_address = re.match(r"'(https?:/)?/", one.value) is not None
+        of_state = re.search("stat|poll|monitor|operation", name) is not None
+        return is_address * (1 + (of_state is (role == "poll")))
+    exact, pattern = _NAMES[role]
+    if name in exact or re.search(pattern, name):
+        return 3 if name in exact else 2
+    # In a language that nobody here knows, an id still looks like one: "T-9", 4711, "operations/7".
+    looks_like_id = re.fullmatch(r"'?(?=.*\d)[\w.:-][\w.:/-]{0,80}'?", one.value)
+    return int(role == "id" and looks_like_id is not None)

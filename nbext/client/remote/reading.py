@@ -16,38 +16,47 @@ from nbext.client.decode import Reading, State, Want
 from nbext.client.remote import content, tables
 from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
+    ENDED_BADLY,
+    IDS,
+    PLAIN_URLS,
+    POLLED_AT,
     ROWS,
     bare,
     by_bare,
+    error_in,
+    error_in_rows,
     fields_of,
     first_named,
     is_address,
-    name_set,
+    is_url,
     names,
     path_to,
     places,
+    prose_in,
+    said,
+    says_whole,
     state_of,
+    status_of,
     to_ours,
     truth_of,
     vocabulary,
 )
-from nbext.client.remote.last_answer import LastAnswer, outlined
 from nbext.client.remote.paging import Walk, unknown_notes
-from nbext.client.remote.profile import OPERATIONS, ForeignProfile, ambiguous, with_profile
-from nbext.client.remote.signs import signs_of
-from nbext.client.remote.status import (
-    ENDED_BADLY,
-    error_in,
-    error_in_rows,
-    prose_in,
-    read_job,
-    said,
-    status_of,
+from nbext.client.remote.profile import (
+    OPERATIONS,
+    ForeignProfile,
+    LastAnswer,
+    ambiguous,
+    outlined,
+    with_profile,
 )
+from nbext.client.remote.signs import signs_of
+from nbext.client.validate import is_foreign_id
 from nbext.core.chains import chain_of
+from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.core.strict_json import NotJson
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
-from nbext.errors import ApiError, NotFound, ProtocolError, ValidationError
+from nbext.errors import AmbiguousAnswer, ApiError, NotFound, ProtocolError, ValidationError
 from nbext.http.base_url import Origin
 from nbext.http.body import Answer, Incoming, retry_after
 from nbext.http.errors import of_problem, one_line, redacted, words
@@ -82,9 +91,17 @@ class Stranger:
         self, answer: Answer, operation: str, reading: Reading | None, failure: str
     ) -> LastAnswer:
         """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
-        return outlined(
-            answer, operation, reading, self._profiles[operation], self._key, failure=failure
-        )
+        if reading is not None and reading.table is not None:
+            names = dict.fromkeys(reading.table.column_names, "")
+            document: Any = reading.table.slice(0, 1).to_pylist() or [names]
+        elif reading is None or reading.document is None:
+            document = None
+            with contextlib.suppress(ProtocolError, NotJson, RecursionError):
+                document = content.of_document(answer).document
+        else:
+            document = reading.document
+        profile = self._profiles[operation]
+        return outlined(answer, document, reading, profile, self._key, failure=failure)
 
     def read(
         self,
@@ -177,7 +194,10 @@ def _chain_in(text: str, is_identifier: bool) -> int | None:
     """Return the number of the chain that a text names; None where nobody knows it."""
     if found := re.match(r"(eip155:)?([0-9]{1,18}|0x[0-9a-f]{1,15})(?![\w.-])", text):
         return int(found[2], 0) if found[1] or not is_identifier else None
-    for alias in () if is_identifier else (text, text.removesuffix("-mainnet")):
+    # Rarible: polygon:0x...
+    name, _, rest = text.replace(" ", "-").partition(":")
+    known = not is_identifier or _address_in(rest, False)
+    for alias in (name, name.removesuffix("-mainnet")) if known else ():
         with contextlib.suppress(ValidationError):
             return chain_of(alias).id
     return None
@@ -204,13 +224,13 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
     if answer is None:
         if page.table is not None:
             _refuse_text(page.table, {**profile.columns, **source.types})
-        page.signs = signs_of(None, came.headers, None, profile)
+        page.signs = signs_of(None, came.headers, profile)
         page.warnings += [one_line(note, length=300) for note in page.signs.notes]
         return page
     is_job = want is Want.SEGMENT and profile.operation == "segment"
     page.document = document = tables.unlisted(page.document, of_job=is_job)
     if want is Want.SEGMENT:
-        read_job(page, answer, profile)
+        _read_job(page, answer, profile)
     elif want is Want.TABLE:
         page.word, page.state = status_of(document, None, profile.state_of)
     _raise_error(page, answer.status, want, profile)
@@ -225,11 +245,8 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         chosen = profile.find("rows", document)
         page.records = [tables.the_record(document if chosen is None else chosen)]
         # Of a record only notes are signs: how old it is, which of a hundred is said once, and warnings.
-        notes = signs_of(document, came.headers, None, profile).notes
+        notes = signs_of(document, came.headers, profile).notes
         page.warnings += [one_line(note.partition(" = ")[0], length=300) for note in notes]
-    # A JSON document ends by itself; lines of JSON do not.
-    page.unproven = page.unproven and page.rows is not None
-    page.cut = page.cut and (page.rows or 0) > 1
     # What runs is asked for again: by its id, or where an earlier answer said.
     again = page.id or page.url or page.poll or (page.state and page.word is not None)
     runs = want is Want.SEGMENT and (again or page.state is State.RUNNING)
@@ -237,6 +254,103 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         kind = "empty" if page.empty else tables.kind_of(document)
         raise ProtocolError(f"Expected {want.value}, but the answer is {kind}.")
     return page
+
+
+def _read_job(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> None:
+    """Read what an answer says of a job into the page."""
+    document, headers = page.document, answer.headers
+    is_begun = answer.status in (201, 202)
+    own = re.search(rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", headers.get("Location", ""))
+    page.id = _id_of(document, headers, profile) or (own[1] if own and is_begun else None)
+    if page.id is not None and not is_foreign_id(page.id):
+        raise ProtocolError(
+            f"{one_line(page.id, length=80)!r} is not a segment id: it is too long, or has hidden parts."
+        )
+    chosen = profile.find("status", document, headers)
+    if isinstance(document, str) and profile.state_of(document):
+        # A word alone: Allium answers "running". Any other text may be an id.
+        chosen = document
+    page.word, page.state = status_of(document, chosen, profile.state_of)
+    # Without an id a number may be the call's own.
+    of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
+    if of_job and page.state is None and answer.status != 202:
+        page.doubt = _unknown_word(page.word or "", profile)
+    fields = [("", "url", document)]
+    if not isinstance(document, str):
+        fields = list(fields_of(places(document)))
+    reasons = (words(value) for _, name, value in fields if name in _REASONS)
+    page.reason = next(filter(None, reasons), "")
+    found = [
+        (path, name, value)
+        for path, name, value in fields
+        if isinstance(value, str) and re.match(r"(https?:/)?/\S+\Z", value)
+    ]
+    poll, url = (profile.find(name, document, headers) for name in ("poll", "url"))
+    if url is None and not profile.is_absent("url"):
+        urls = {path: value for path, name, value in found if is_url(name)}
+        url = _only(urls, "url", profile.operation)
+    if poll is None and not page.id and not profile.is_absent("poll"):
+        named = [headers.get(name) for name in _MONITORS if is_begun]
+        named += [value for _, name, value in found if POLLED_AT.fullmatch(name)]
+        poll = next(filter(None, named), None)
+    # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
+    begun = answer.status == 202 or (page.empty and (page.id or poll))
+    page.state = page.state or (State.RUNNING if begun else None)
+    plain = [value for _, name, value in found if name in PLAIN_URLS]
+    if page.state is State.RUNNING and url in plain:
+        # The rows are not there yet, if ever: beside an id it is the address of the job itself.
+        poll, url = poll or (None if page.id else url), None
+    # Django REST framework names each object's own address: its description is there, and not its rows.
+    if url in plain and str(url).rstrip("/").endswith(f"/segment/{page.id}"):
+        url = None
+    page.poll, page.url = (None if one is None else str(one) for one in (poll, url))
+
+
+_MONITORS = ("Operation-Location", "Azure-AsyncOperation", "Location")
+
+
+def _unknown_word(word: str, profile: ForeignProfile) -> AmbiguousAnswer:
+    """Return the error that asks what a status word means."""
+    plain = one_line(word, length=60)
+    lines = [profile.adding(f"states.{state}", [plain]) for state in ("done", "running", "failed")]
+    return AmbiguousAnswer(
+        f"nbext does not know what the service's status {plain!r} means. If it means done: `%nbext set {lines[0]}`. "
+        f"Otherwise write states.running or states.failed in its place.",
+        candidates=lines,
+        setting=lines[0],
+    )
+
+
+def _id_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
+    chosen = profile.find("id", document, headers)
+    if chosen is not None or profile.is_absent("id"):
+        return None if chosen is None else str(chosen)
+    if isinstance(document, str):
+        # A word such as "ok" is not an id.
+        is_id = SEGMENT_ID.match(document) and state_of(document) is None and len(document) > 2
+        return document if is_id else None
+    # The id of a JSON-RPC answer is the question's, and JSON-LD's @id is an address.
+    holders = ((path, place) for path, place in places(document) if "jsonrpc" not in place)
+    found = {
+        path: str(value)
+        for path, plain, value in fields_of(holders)
+        if plain in IDS and type(value) in (str, int) and value != "" and '"@' not in path
+    }
+    # The query's id beside that of its run: what ran is asked for by its own.
+    runs = {
+        path: value for path, value in found.items() if bare(path.rpartition(".")[2]) != "queryid"
+    }
+    return _only(runs or found, "id", profile.operation)
+
+
+def _only(found: Mapping[str, str], name: str, operation: str) -> str | None:
+    """Return the one value, or None; several different ones are an error."""
+    if len(set(found.values())) > 1:
+        raise ambiguous(name, list(found), operation)
+    return next(iter(found.values()), None)
+
+
+_REASONS = names("reasons")
 
 
 def _refuse_text(table: Any, known: Mapping[str, str]) -> None:
@@ -254,51 +368,33 @@ def _error(text: object, status: int = 200, problem: Mapping[str, Any] | None = 
 
 
 def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
-    """Return the answer to a sign-up: whatever comes under a status of success is one, unless it says an error."""
-    try:
-        page = content.of_document(answer)
-    except (ProtocolError, NotJson):
-        page = ForeignPage(document=answer.body[:20_000].decode("utf-8", "replace"))
+    """Return the answer to a sign-up: any JSON that says no error, or a text whose word is known."""
+    page = content.of_document(answer)
     document = page.document
     if isinstance(document, list) and len(document) == 1:
         document = document[0]
+    if isinstance(document, str) and profile.state_of(document) is None:
+        raise _unknown_word(document, profile)
     fields = list(fields_of(places(document)))
-    refused = [
-        said(document) or f"{path} says that it was not taken"
-        for path, name, value in fields
-        if _is_refused(name, value)
-    ]
-    if isinstance(document, str):
-        title = re.search(r"<(?:title|h1)[^>]*>([^<]{1,200})", document, re.IGNORECASE)
-        text = title[1] if title else document
-        if _SAYS_ERROR.search(text[:200]) or _WALL.search(document):
-            refused = [text]
-        elif state_of(text) is not State.COMPLETED:
-            page.warnings.append(f"The receipt is a text: {one_line(text, length=80)}")
-    elif isinstance(document, bool | int) and document <= 0:
-        refused = [str(document).lower()]
-    elif message := words(document):
-        # Whether it was taken is for people to read: "already exists" may be both.
-        page.warnings.append(f"The service says: {one_line(message, length=200)}")
-    if refused:
-        raise _error(refused[0], answer.status)
+    refused = [path for path, name, value in fields if _is_refused(name, value)]
+    if refused or (isinstance(document, bool | int) and document <= 0):
+        raise _error(
+            said(document)
+            or f"{', '.join(refused) or str(document).lower()} says that it was not taken"
+        )
     _raise_error(page, answer.status, Want.RECEIPT, profile)
-    chosen = profile.find("status", document, answer.headers)
+    chosen = document if isinstance(document, str) else profile.find("status", document)
     word, state = status_of(document, chosen, profile.state_of)
     if state in ENDED_BADLY:
-        raise _error(said(document) or word, answer.status)
+        raise _error(said(document) or word)
+    if message := words(document) if isinstance(document, Mapping) else "":
+        # Whether it was taken is for people to read: "already exists" may be both.
+        page.warnings.append(f"The service says: {one_line(message, length=200)}")
     delivered = next((truth_of(value) for _, name, value in fields if name == "delivered"), None)
     page.document = {"status": word, "delivered": delivered}
     return page
 
 
-_SAYS_ERROR = re.compile(
-    r"\A\W*[45][0-9][0-9]\b|\b(err|error|reject(ed|ion)|too many|exceeded|false|fail(ed|ure)?|(in|not )valid|"
-    r"bad request|denied|forbidden|unauthori[sz]ed|not found|unavailable|sorry|(log|sign)\s?(in|on))\b",
-    re.IGNORECASE,
-)
-# A page that is shown in place of an answer.
-_WALL = re.compile("|".join(names("walls")), re.IGNORECASE)
 _TAKEN, _REFUSED = names("receipt.taken"), names("receipt.refused")
 
 
@@ -335,54 +431,61 @@ def _raise_error(page: ForeignPage, status: int, want: Want, profile: ForeignPro
 
 
 def _read_table(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> None:
-    document = page.document
+    document, of_search = page.document, profile.operation == "search"
     as_of = next((value for _, name, value in fields_of(places(document)) if name == "asof"), None)
     page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
     found = _rows_of(page, profile)
-    if found is not None:
-        if "rows" not in profile.paths:
-            _refuse_groups(found, profile)
-        document = _with_last_row(found, document)
-        if text := error_in_rows(found.records):
-            raise _error(text)
-        if profile.operation != "search":
-            # A hit may be of a chain whose addresses look otherwise.
-            content.refuse_others(found.records)
-        page.unnamed = found.unnamed
-    source = None if found is None else found.source
-    page.signs = signs_of(document, answer.headers, source, profile)
-    totals = page.signs.totals or page.signs.counts
+    rows = [] if found is None else found.records
+    if text := error_in_rows(rows):
+        raise _error(text)
+    if found is not None and "rows" not in profile.paths:
+        _refuse_groups(found, profile)
+    # A hit may be of a chain whose addresses look otherwise.
+    content.refuse_others(rows, addressed=not of_search)
+    source, path = (found.source, found.path) if found else (None, "")
+    at = path or profile.paths.get("rows", "")
+    page.signs = signs = signs_of(document, answer.headers, profile, source, at)
+    totals = signs.totals or signs.counts
     page.stated = {"total": next(iter(totals.values()))} if totals else {}
-    rows = 0 if found is None else len(found.records)
-    _check_state(page, rows, profile)
+    if not (signs.ways or page.url or page.poll):
+        # It is too early to ask.
+        waits = page.retry_after is not None and not rows and not of_search
+        if page.state is None and page.word is None and waits:
+            page.state = State.RUNNING
+        if page.state is State.RUNNING and of_search:
+            raise ProtocolError(
+                "The service is not ready to be searched: it says so beside the rows. Try again later."
+            )
     # What a running segment has so far is not its result.
     if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
         page.parts = []
         return
-    page.warnings += [one_line(note, length=300) for note in page.signs.notes]
+    page.warnings += [one_line(note, length=300) for note in signs.notes]
     if found is None:
-        # Trino: an answer without rows, and the address of the next one.
-        page.bare = profile.operation == "export" and any(
-            isinstance(way, str) for way in page.signs.ways
-        )
-        if (page.id or page.word) and not page.bare:
-            # What it says of the segment; the note on the rows' own answer comes with its last page.
-            page.warnings += unknown_notes(page.signs.unknown, profile, "segment's description")
-            if page.signs.go_on:
-                hints = ", ".join(one_line(path, length=60) for path in page.signs.hints[:3])
-                page.warnings.append(
-                    f"The segment's description says that its rows are not all: {hints}."
-                )
-        page.records = [] if page.bare else None
-        return
-    if page.doubt is not None:
-        if found.records:
-            raise page.doubt
-        return
-    page.records, page.types = found.records, found.types
-    if page.state is State.RUNNING and page.word is None and page.url is None and found.records:
-        # Without an id there is no job to wait for: "done": false beside rows says that there are more of them.
-        page.state, page.signs.go_on = None, True
+        _read_description(page, profile)
+    elif page.doubt is None:
+        page.records, page.types, page.unnamed = rows, found.types, found.unnamed
+        if page.state is State.RUNNING and page.word is None and page.url is None and rows:
+            # Without an id there is no job to wait for: "done": false beside rows says that there are more of them.
+            page.state, signs.go_on = None, True
+    elif rows:
+        raise page.doubt
+
+
+def _read_description(page: ForeignPage, profile: ForeignProfile) -> None:
+    """Note what an answer without rows says of them; the note on the rows' own answer comes with its last page."""
+    signs = page.signs
+    # Trino: an answer without rows, and the address of the next one.
+    page.bare = profile.operation == "export" and any(isinstance(way, str) for way in signs.ways)
+    if page.bare:
+        page.records = []
+    elif page.id or page.word:
+        page.warnings += unknown_notes(signs.unknown, profile, "segment's description")
+        if signs.go_on:
+            hints = ", ".join(one_line(path, length=60) for path in signs.hints[:3])
+            page.warnings.append(
+                f"The segment's description says that its rows are not all: {hints}."
+            )
 
 
 def _refuse_groups(found: tables.FoundTable, profile: ForeignProfile) -> None:
@@ -396,46 +499,6 @@ def _refuse_groups(found: tables.FoundTable, profile: ForeignProfile) -> None:
             if any(map(is_address, own)) and not any(map(is_address, record.values())):
                 path = f"{found.path}[].{path_to('', name)}[]"
                 raise ambiguous("rows", [path], profile.operation)
-
-
-def _check_state(page: ForeignPage, rows: int, profile: ForeignProfile) -> None:
-    """Read that it is too early to ask, and refuse to search what is not ready."""
-    if page.signs.ways or page.url or page.poll:
-        return
-    waits = page.retry_after is not None and not rows and profile.operation != "search"
-    if page.state is None and page.word is None and waits:
-        page.state = State.RUNNING
-    if page.state is State.RUNNING and profile.operation == "search":
-        raise ProtocolError(
-            "The service is not ready to be searched: it says so beside the rows. Try again later."
-        )
-
-
-def _with_last_row(found: tables.FoundTable, document: Any) -> Any:
-    """Return the document with what a first or last row says of it, which is no row: {"remaining": 15}.
-
-    Such a row has no address and shares no field with the others, or has a field that they do not have and not their
-    address. It is taken out of the rows.
-    """
-    rows, said_last = found.records, dict[str, Any]()
-    for place, other in ((-1, 0), (0, -1)):
-        row = rows[place] if rows else {}
-        others = rows[other].keys() if len(rows) > 1 else set[str]()
-        alone = not row.keys() & others
-        addressed = any(is_address(rows[other][name]) for name in others - row.keys())
-        odd = len(rows) > 2 and (alone or (addressed and row.keys() - others))
-        about = alone and _OF_ROWS.issuperset(map(bare, row))
-        if 0 < len(row) <= 8 and (about or (odd and not any(map(is_address, row.values())))):
-            said_last |= rows.pop(place)
-    if not said_last:
-        return document
-    word, state = status_of(said_last, None, state_of)
-    if text := error_in(said_last) or (word if state in ENDED_BADLY else None):
-        raise _error(text)
-    return {**(document if isinstance(document, dict) else {}), **said_last}
-
-
-_OF_ROWS = name_set("cursor nextcursor meta metadata pagination paging pageinfo")
 
 
 def _parts(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | None:
@@ -465,20 +528,16 @@ def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | 
     rows = profile.find("rows", document)
     if rows is not None:
         columns = tables.columns_beside(document) if isinstance(document, dict) else []
-        is_list = isinstance(rows, list)
-        table = tables.table_in(rows, "", columns, document) if is_list else tables.keyed(rows, "")
+        table = tables.as_table(rows, "", columns, document)
         if table is None:
             kind = tables.kind_of(rows)
             raise ProtocolError(
                 f"remote.paths.rows leads to {kind} instead of a list of objects, lists or texts."
             )
         return table
-    # protobuf's JSON leaves out a list without rows.
-    if document == {} and "rows" in profile.own:
-        return tables.FoundTable("", [])
-    # A path of all operations leads to the rows of segments: where it leads to nothing, a search has its own.
-    if "rows" in profile.paths and (operation != "search" or "rows" in profile.own):
-        return None
+    if "rows" in profile.paths:
+        # protobuf's JSON leaves out a list without rows.
+        return tables.FoundTable("", []) if document == {} else None
     if parts := _parts(page, profile):
         return parts
     candidates = tables.tables(document, beside_id=page.id is not None)

@@ -9,12 +9,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nbext.client.decode import State
-from nbext.client.remote.content import Signs, Way
 from nbext.client.remote.field_names import (
     ECHOES,
     NOT_ROWS,
@@ -28,11 +28,11 @@ from nbext.client.remote.field_names import (
     number_of,
     path_to,
     places,
+    says_whole,
     state_of,
     truth_of,
     vocabulary,
 )
-from nbext.client.remote.status import says_whole
 from nbext.core.untrusted_text import quoted, shown
 from nbext.http.errors import words
 
@@ -61,6 +61,38 @@ _OF_PAGES = ("pagination", "paging", "cursors")
 _PLAIN = (str, int, Decimal, float)
 
 
+# One way to ask for the next page: an address, or what to change in the query of this page's.
+Way = str | Mapping[str, str]
+
+
+@dataclass
+class Signs:
+    """What one answer says of all rows, beside its own.
+
+    ``ways`` to the next page, which are ``chosen`` where the settings say them; ``go_on``: whether a field says that
+    there is one, or ``ended`` that a next is null; ``hints``: the fields that say so. ``totals`` of all rows, by field;
+    ``counts`` that may be this page's or all; numbers of ``page``, ``pages``, ``offset`` and ``size``, each with its
+    own name; ``least`` is a total that may be higher. ``notes`` are warnings; ``unknown`` the values of all fields that
+    no rule understands, and that may say anything; ``nowhere`` are the user's paths that lead to nothing.
+    """
+
+    ways: list[Way] = field(default_factory=list)
+    chosen: bool = False
+    go_on: bool | None = None
+    ended: bool = False
+    hints: list[str] = field(default_factory=list)
+    totals: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    page: tuple[str, int] | None = None
+    pages: int | None = None
+    offset: tuple[str, int] | None = None
+    size: int | None = None
+    least: int | None = None
+    notes: list[str] = field(default_factory=list)
+    unknown: dict[str, Any] = field(default_factory=dict)
+    nowhere: list[str] = field(default_factory=list)
+
+
 @lru_cache(4096)
 def _kind(plain: str) -> str:
     """Return what a field of that name says, by the tables under signs in words.toml; nothing for an unknown name."""
@@ -68,18 +100,22 @@ def _kind(plain: str) -> str:
 
 
 def signs_of(
-    document: Any, headers: Mapping[str, str], rows: Any, profile: ForeignProfile
+    document: Any,
+    headers: Mapping[str, str],
+    profile: ForeignProfile,
+    rows: Any = None,
+    at: str = "",
 ) -> Signs:
-    """Return what an answer says; ``rows`` is the list or object in it that holds the rows, which is not searched."""
-    reader = _Reader(profile, of_page=rows is not None)
+    """Return what an answer says; ``rows`` is what holds the rows, ``at`` that path, and is not searched."""
+    reader = _Reader(profile)
     found = reader.found
     reader.headers(headers)
-    for path, place, about in _places(document, rows):
+    for path, place, about in _places(document, rows, f"{at}."):
         reader.place(path, {name: one for name, one in place.items() if one is not rows}, about)
     total, after = (profile.find(name, document, headers) for name in ("total", "next"))
     if number_of(total) is not None:
         found.totals["remote.paths.total"] = number_of(total) or 0
-    chosen = _ways("cursor", "cursor", after or None)
+    chosen = _ways("cursor", after or None)
     if after and profile.style == "cursor" and isinstance(after, str | int):
         chosen = [{"cursor": str(after)}]
     if chosen:
@@ -100,41 +136,32 @@ def signs_of(
             else {profile.parameter: next(iter(way.values()))}
             for way in found.ways
         ]
-    nothing = {"total": number_of(total) is None, "next": not chosen}
-    found.nowhere = [
-        name
-        for name, is_so in nothing.items()
-        if is_so and name in profile.users and not profile.is_absent(name)
-    ]
+    leads = {"total": number_of(total) is not None, "next": bool(chosen)}
+    found.nowhere = [name for name in leads if name in profile.users and not leads[name]]
     return found
 
 
-def _places(document: Any, rows: Any) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+def _places(document: Any, rows: Any, inside: str) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
     """Return the objects of an answer, outermost first, each with whether its plain names are about the answer."""
-    bounds = {"deep": MAX_DEPTH, "most": MOST_OBJECTS}
-    every = places(document, lambda *_: True, **bounds)
-    # The path of the object that has the rows in it, as far as a bounded look finds it.
-    holders = (path for path, place in every if any(value is rows for value in place.values()))
-    holder = "" if rows is None else f"{next(holders, '')}."
     about = {"": True}
 
     def enter(path: str, name: str, value: Any) -> bool:
         plain, here = bare(name), path_to(path, name)
-        holds = holder.startswith(f"{here}.")
+        holds = inside.startswith(f"{here}.")
         is_about = plain in _ABOUT | WRAPPERS or _ABOUT_LIKE.fullmatch(plain) is not None
         about[here] = about[path] and (is_about or holds)
         return value is not rows and bool(value) and (plain not in ECHOES or holds)
 
-    for path, place in places(None if document is rows else document, enter, **bounds):
+    outside = None if document is rows else document
+    for path, place in places(outside, enter, deep=MAX_DEPTH, most=MOST_OBJECTS):
         yield path, place, about[path]
 
 
 class _Reader:
     """Takes what the fields of an answer say, object by object, into ``found``."""
 
-    def __init__(self, profile: ForeignProfile, *, of_page: bool) -> None:
-        self.found = Signs()
-        self._profile, self._of_page = profile, of_page
+    def __init__(self, profile: ForeignProfile) -> None:
+        self.found, self._profile = Signs(), profile
 
     def place(self, path: str, place: Mapping[str, Any], about: bool) -> None:
         """Take what the fields of one object say; what no rule understands may say anything, and is unknown."""
@@ -145,66 +172,32 @@ class _Reader:
         holder = bare(path.rpartition(".")[2])
         for name, value in place.items():
             plain, here = bare(name), path_to(path, name)
-            if self._profile.silences(here):
-                continue
-            if isinstance(value, list) and len(value) == 1 and _kind(plain) in _LEADING:
+            leads = _kind(plain) in _LEADING
+            if leads and isinstance(value, list) and len(value) == 1:
                 # HAL's link may be a list of one.
                 value = value[0]  # noqa: PLW2901
+            if self._profile.silences(here):
+                continue
             if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
                 # A next that is null says that there is none.
-                self.found.ended |= about and _kind(plain) in _LEADING
-                continue
-            if isinstance(value, list):
+                self.found.ended |= about and leads
+            elif isinstance(value, list):
                 self._list(here, plain, value, about)
-                continue
-            kind = _kind_beside(plain, value, holder, place, numbers)
-            if kind in _LEADING:
-                is_read = self._leads(here, name, value, holder, about)
-            elif plain == "failed" and holder.endswith("shards") and number_of(value):
-                # Elasticsearch: what these parts of the index hold is missing.
-                is_read = self._say(here, True)
-            else:
-                is_read = about and self._about(kind, here, name, value)
-            # A part of it is not done: what is at the top was read as the job's.
-            waits = path and plain in STATUSES and state_of(str(value)) not in _DONE
-            is_odd = (
-                waits
-                or (
-                    not (
-                        _kind(plain) in ("harmless", "back")
-                        or plain in ECHOES
-                        or says_whole(plain, value)
-                    )
-                    and not _HARMLESS_PLACES.fullmatch(holder)
-                )
-                or _A_PART.search(str(value)[:1000])
-            )
-            says_something = isinstance(value, _PLAIN) and (value or value is False)
-            if not is_read and is_odd and says_something and value != "0":
+            elif not self._is_read(
+                _kind_beside(plain, value, holder, place, numbers), here, name, value, about
+            ) and _may_speak(plain, value, holder, inside=bool(path)):
                 self.found.unknown[here] = value
 
-    def _leads(self, here: str, name: str, value: Any, holder: str, about: bool) -> bool:
-        """Take what a field says that may lead to the next page, and say whether that is understood."""
-        plain, truth = bare(name), truth_of(value)
-        if truth is not None:
-            return "next" in plain and self._say(here, truth)
-        ways = _ways(plain, name, value, holder)
-        if ways and (about or "next" in plain):
-            self.found.ways += ways
-            self.found.hints.append(here)
-            return True
-        if about and isinstance(value, Mapping) and any(value.values()):
-            # DynamoDB's key of the last row: it says that there are more, and no query takes it.
+    def _is_read(self, kind: str, here: str, name: str, value: Any, about: bool) -> bool:
+        """Take what a field says of rows or pages, and say whether that is understood."""
+        found, plain, truth = self.found, bare(name), truth_of(value)
+        if kind in _LEADING:
+            return self._leads(here, name, value, about)
+        if kind == "failed shards" or (about and plain.startswith("next") and kind != "no_page"):
+            # Of the latter nobody knows what it is, but it says that something follows.
             return self._say(here, True)
-        # Some services end with -1.
-        return isinstance(value, int) and value < 0
-
-    def _about(self, kind: str, here: str, name: str, value: Any) -> bool:
-        """Take what a field about the answer says, and say whether that is understood."""
-        found, truth = self.found, truth_of(value)
-        if bare(name).startswith("next") and kind != "no_page":
-            # Nobody knows this one, but it says that something follows.
-            return self._say(here, True)
+        if not about:
+            return False
         if kind == "stale":
             if value and value != "0" and truth is not False:
                 found.notes.append(f"The data may be old: {here} = {value_shown(value)}.")
@@ -219,6 +212,21 @@ class _Reader:
             return kind == "of total" or self._number(kind, here, name, value)
         return True
 
+    def _leads(self, here: str, name: str, value: Any, about: bool) -> bool:
+        """Take what a field says that may lead to the next page, and say whether that is understood."""
+        of_next, truth = "next" in bare(name), truth_of(value)
+        if truth is not None:
+            return of_next and self._say(here, truth)
+        if (ways := _ways(name, value)) and (about or of_next):
+            self.found.ways += ways
+            self.found.hints.append(here)
+            return True
+        if about and isinstance(value, Mapping) and any(value.values()):
+            # DynamoDB's key of the last row: it says that there are more, and no query takes it.
+            return self._say(here, True)
+        # Some services end with -1.
+        return isinstance(value, int) and value < 0
+
     def _number(self, kind: str, here: str, name: str, value: Any) -> bool:
         """Take a number of rows or of pages."""
         found = self.found
@@ -229,19 +237,15 @@ class _Reader:
             return self._say(here, True)
         if is_least:
             found.least = number
-            found.hints.append(here)
-        elif kind == "total":
+        elif kind == "total" and number:
             # No rows at all is said by who did not count, too.
-            found.totals |= {here: number} if number else {}
+            found.totals[here] = number
         elif kind == "count":
             found.counts[here] = number
-        elif bare(name) == "size" and not self._of_page:
-            # Without rows there is no page: it may be how many wallets a segment has.
-            return False
         elif kind in ("page", "offset", "pages", "size") and getattr(found, kind) is None:
             # The first that says it: the outermost.
             setattr(found, kind, (name, number) if kind in ("page", "offset") else number)
-            found.hints += [here] if kind == "pages" else []
+        found.hints += [here] if is_least or kind == "pages" else []
         return kind in ("total", "count", "pages", "page", "offset", "size")
 
     def _say(self, path: str, more: bool) -> bool:
@@ -257,7 +261,7 @@ class _Reader:
             for link in objects:
                 relation = link.get("rel", link.get("relation"))
                 if "next" in (relation if isinstance(relation, list) else [relation]):
-                    self._leads(here, "next", link, "", about)
+                    self._leads(here, "next", link, about)
         elif about and kind == "division" and items:
             counts = [number_of(one.get("rowcount", one.get("rows"))) for one in objects]
             if len(counts) == len(items) and None not in counts:
@@ -310,7 +314,10 @@ def _kind_beside(
 ) -> str:
     """Return what a field says where it is: some names do so beside certain others alone."""
     kind, is_number, is_link = _kind(plain), number_of(value) is not None, _is_link(value)
-    if kind == "cursor":
+    if plain == "failed" and holder.endswith("shards") and number_of(value):
+        # Elasticsearch: what these parts of the index hold is missing.
+        kind = "failed shards"
+    elif kind == "cursor":
         # "after" is a cursor where "before" is another, or among what is said of pages: elsewhere it is a date.
         of_pages = plain != "after" or "before" in place or holder in _OF_PAGES
         kind = "cursor" if of_pages else ""
@@ -319,6 +326,9 @@ def _kind_beside(
     elif kind == "offset" and isinstance(value, str) and not is_number:
         # A number of rows, or whatever is to be sent back under that name.
         kind = "cursor"
+    elif plain == "size" and not numbers & {"page", "pages", "offset", "total"}:
+        # With no page beside it, it may be how many wallets there are.
+        kind = ""
     elif plain in ("of", "last") and is_number and "page" in numbers:
         # {"page": 1, "of": 3}: these are pages, and no rows.
         kind = "pages"
@@ -330,25 +340,40 @@ def _kind_beside(
     return kind
 
 
+def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
+    """Say whether a field that was not read may be of rows that are missing, by its name and its value."""
+    # Nothing, and 0, say nothing, but not of whether a page is the last.
+    is_nothing = value in ("", "0", 0) and value is not False and _kind(plain) != "last"
+    if is_nothing or not isinstance(value, _PLAIN):
+        return False
+    # A part of it is not done: what is at the top was read as the job's.
+    waits = inside and plain in STATUSES and state_of(str(value)) not in _DONE
+    is_known = (
+        _kind(plain) in ("harmless", "back")
+        or plain in ECHOES
+        or _HARMLESS_PLACES.fullmatch(holder)
+        or says_whole(plain, value)
+    )
+    return waits or not is_known or _A_PART.search(str(value)[:1000]) is not None
+
+
 def _is_sign(plain: str) -> bool:
     """Say whether a header of that name speaks of rows or pages, whatever is in front of the name."""
     kinds = ("more", "cut", "pages", "total", "stale", "warning", *_LEADING)
     return _kind(plain) in kinds and plain not in ("of", "found", "total", "after")
 
 
-def _ways(plain: str, name: str, value: Any, holder: str = "") -> list[Way]:
+def _ways(name: str, value: Any) -> list[Way]:
     """Return the ways that a value means: an address, parameters, the number of a page, or a cursor."""
     if isinstance(value, Mapping):
         return _in_an_object(value)
-    number = number_of(value)
-    named_link = "link" in plain or plain.endswith(("url", "uri", "href"))
-    if isinstance(value, str) and (_is_link(value) or named_link):
+    plain, number, is_text = bare(name), number_of(value), isinstance(value, str)
+    if is_text and (_is_link(value) or "link" in plain or plain.endswith(("url", "uri", "href"))):
         return [value]
     of_page = "page" in plain or plain.endswith("next")
     if number is not None and of_page and not re.search("token|key", plain):
         return [{"page": str(number)}] if number > 0 else []
-    is_cursor = isinstance(value, str) or (number is not None and number >= 0)
-    return _asked_with(name, str(value), holder) if is_cursor else []
+    return _asked_with(name, str(value)) if is_text or (number is not None and number >= 0) else []
 
 
 def _in_an_object(value: Mapping[str, Any]) -> list[Way]:
@@ -371,18 +396,14 @@ def _is_link(value: Any) -> bool:
     return is_text and bool(re.match(r"https?://|/|\?|\.\.?/|[\w./-]+\?[\w.-]+=", value))
 
 
-def _asked_with(name: str, value: str, holder: str) -> list[Way]:
+def _asked_with(name: str, value: str) -> list[Way]:
     """Return the names under which a cursor may be sent back, the likeliest first; a wrong one repeats its page."""
-    plain = bare(name)
     # X-Next-Cursor, x-ms-continuation: the header's own beginning is no part of the name.
     own = re.sub(r"^(x[-_]|_)(ms-)?", "", name, flags=re.IGNORECASE)
     asked = re.sub(r"^next[-_]?", "", own, flags=re.IGNORECASE) or own
     asked = asked[0].lower() + asked[1:] if asked[1:2].islower() else asked
-    likely = [own, "pagination_token"] if plain == "nexttoken" else [asked, own]
-    # gRPC's gateway reads the fields of an object by dotted names: pagination.key.
-    likely += [f"{holder}.{asked}"] if holder == "pagination" and plain.endswith("key") else []
-    first, *others = vocabulary()["asked_with"].get(plain, likely)
-    return [{one: value} for one in dict.fromkeys([first, *likely, *others, "cursor"])]
+    first, *others = vocabulary()["asked_with"].get(bare(name), [asked])
+    return [{one: value} for one in dict.fromkeys([first, asked, own, *others, "cursor"])]
 
 
 def _total(value: Any) -> tuple[int | None, bool]:

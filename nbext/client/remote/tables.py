@@ -18,11 +18,13 @@ from nbext.client.remote.field_names import (
     ROWS,
     STATUSES,
     WRAPPERS,
+    are_records,
     bare,
     by_bare,
     fields_of,
     first_named,
     is_address,
+    is_keyed,
     name_set,
     path_to,
     places,
@@ -43,7 +45,6 @@ _BESIDE = name_set(
 )
 # What holds a row's cells: BigQuery's {"f": [{"v": 1}]}, Athena's {"Data": [{"VarCharValue": "1"}]}, Neo4j's rows.
 _CELLS = ("f", "Data", "row")
-_HEX_KEY = re.compile(r"([a-z][\w-]{0,30}:)?0x[0-9a-fA-F]{4,64}|[0-9]{1,78}")
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,8 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
 
     ``beside_id``: the answer names a job, so that only what is named as a result is one. A list of rules is no result.
     """
-    if isinstance(document, list):
-        whole = table_in(document, "", [], document)
-    else:
-        whole = None if beside_id else keyed(document, "")
+    is_list = isinstance(document, list)
+    whole = as_table(document, "", [], document) if is_list or not beside_id else None
     if whole is not None:
         return [whole]
     found = list[FoundTable | None]()
@@ -92,64 +91,44 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
         columns = columns_beside(holder)
         for name, value in holder.items():
             plain, here = bare(name), path_to(path, name)
-            if may_hold(plain) and isinstance(value, Mapping):
-                found.append(keyed(value, here))
-            elif (
-                may_hold(plain)
-                and isinstance(value, list)
-                and (plain in ROWS or _is_records(value))
+            if not may_hold(plain) or not (
+                isinstance(value, Mapping)
+                or (isinstance(value, list) and (plain in ROWS or are_records(value)))
             ):
-                found.append(table_in(value, here, columns, document))
-                is_text = len(value) > 1 and isinstance(value[0], str)
-                others = [
-                    one for one in holder.values() if isinstance(one, list) and one is not value
-                ]
-                if is_text and len(value) in map(len, others):
-                    raise ProtocolError(
-                        f"{one_line(here, length=80)} may be a column: a list beside it is as long."
-                    )
+                continue
+            found.append(as_table(value, here, columns, document))
+            is_text = len(value) > 1 and isinstance(value, list) and isinstance(value[0], str)
+            others = [one for one in holder.values() if isinstance(one, list) and one is not value]
+            if is_text and len(value) in map(len, others):
+                raise ProtocolError(
+                    f"{one_line(here, length=80)} may be a column: a list beside it is as long."
+                )
     return [table for table in found if table is not None]
 
 
-def is_keyed(value: Any) -> bool:
-    """Say whether an object's names are addresses or numbers, each of one record or of one value."""
-    if not isinstance(value, Mapping) or not value or not all(map(_HEX_KEY.fullmatch, value)):
-        return False
-    items = list(value.values())
-    return _is_records(items) or not any(isinstance(item, Mapping | list) for item in items)
-
-
-def keyed(holder: Any, path: str) -> FoundTable | None:
-    """Return an object whose names are addresses or numbers as a table, with the names as its first column."""
-    if not is_keyed(holder):
+def as_table(value: Any, path: str, columns: list[Any], root: Any) -> FoundTable | None:
+    """Return a list of objects, lists or texts, or an object whose names are data, as a table; None for any other."""
+    if is_keyed(value):
+        name = "address" if all(map(looks_like_address, value)) else "key"
+        # A record that has the column itself says it in its own way.
+        records = [
+            {name: key, **(record_of(one) if isinstance(one, Mapping) else {"value": one})}
+            for key, one in value.items()
+        ]
+        return FoundTable(path, records, source=value)
+    if not isinstance(value, list):
         return None
-    column = "address" if all(map(looks_like_address, holder)) else "key"
-    # A record that has the column itself says it in its own way.
-    records = [
-        {column: name, **(record_of(value) if isinstance(value, Mapping) else {"value": value})}
-        for name, value in holder.items()
-    ]
-    return FoundTable(path, records, source=holder)
-
-
-def table_in(value: Sequence[Any], path: str, columns: list[Any], root: Any) -> FoundTable | None:
-    """Return a list of objects, of lists or of texts as a table; None for any other list."""
-    if not value:
-        return FoundTable(path, [], _types(columns), value)
     cells = _cells(value)
     columns = columns or (_columns_in(root, len(cells[0])) if cells else [])
     if cells and (columns or isinstance(value[0], list)):
         return _of_lists(cells, path, columns, value)
-    if _is_records(value):
+    if are_records(value):
         return FoundTable(path, [record_of(record) for record in value], _types(columns), value)
     if all(isinstance(item, str) for item in value):
         name = "address" if all(looks_like_address(item) for item in value) else "value"
-        return FoundTable(path, [{name: item} for item in value], source=value)
+        types = {} if value else _types(columns)
+        return FoundTable(path, [{name: item} for item in value], types, value)
     return None
-
-
-def _is_records(value: Sequence[Any]) -> bool:
-    return bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
 def _cells(value: Sequence[Any]) -> list[list[Any]] | None:

@@ -14,8 +14,10 @@ import socket
 import threading
 import time
 import zlib
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from itertools import product
 
 import pytest
 
@@ -610,28 +612,33 @@ def test_a_redirect_into_the_private_network_or_elsewhere_is_not_followed(server
     assert len(server.requests) == 1
 
 
-def test_a_post_that_moved_is_a_post_again_and_one_that_leads_to_its_answer_is_not(server, quick):
-    found = {}
-    for status in (301, 302, 303, 307, 308):
-        for location in ("/other/v1/segment/execute/", "/v1/answers/7"):
+def test_a_post_that_moved_is_a_post_again_and_is_a_get_only_where_the_service_says_so(
+    server, quick
+):
+    calls = {
+        "/v1/segment/execute": lambda: quick.execute_segment({"a": 1}),
+        "/v1/search": lambda: quick.search_nfts("ape"),
+        "/v1/signup/newsletter": lambda: quick.sign_up("a@example.com"),
+    }
+    asked, taken = {}, set()
+    for (path, call), status in product(calls.items(), (301, 302, 303, 307, 308)):
+        for location in (f"/other{path}/", "/v1/answers/7"):
             server.requests.clear()
-            server.script("POST /v1/segment/execute", reply(b"", status, None, Location=location))
+            server.script(f"POST {path}", reply(b"", status, None, Location=location))
             server.script(f"POST {location}", reply(ROWS))
             server.script(f"GET {location}", reply(ROWS))
-            quick.execute_segment({"a": 1})
+            with suppress(ProtocolError):
+                call()
+                taken.add((status, location[1:3]))
             last = server.requests[-1]
             assert bool(last.body) == (last.method == "POST")
-            found[status, location[1:3]] = last.method
-    again = [
-        (301, "ot"),
-        (301, "v1"),
-        (302, "ot"),
-        (307, "ot"),
-        (307, "v1"),
-        (308, "ot"),
-        (308, "v1"),
-    ]
-    assert [case for case, method in found.items() if method == "POST"] == again
+            asked.setdefault((status, location[1:3], last.path == location), set()).add(last.method)
+    assert {*product((301, 302, 303, 307, 308), ("ot", "v1"))} - taken == {(302, "v1")}
+    server.script("POST /v1/search", reply(b"", 302, None, Location="/v1/answers/7"))
+    with pytest.raises(ProtocolError, match="302, which does not say whether the request moved"):
+        quick.search_nfts("ape")
+    assert [methods for case, methods in asked.items() if case[0] != 303] == [{"POST"}] * 8
+    assert [methods for case, methods in asked.items() if case[0] == 303] == [{"GET"}] * 2
 
 
 def test_a_job_that_may_be_asked_for_at_once_is_asked_for_a_few_times_a_second(server, settings):

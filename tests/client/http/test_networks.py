@@ -417,8 +417,13 @@ def test_a_packed_csv_is_counted_unpacked_and_streams_to_a_file_of_any_size(
         ResponseTooLarge, match=r"larger than 4 MB\. Raise the setting max_body_mb, or export"
     ):
         held.export_csv("abc")
+    # Our own service's bytes are copied while they arrive.
+    ours = Client(server.url, KEY, settings=settings(max_body_mb=4), restart=lambda: None)
+    columns = [{"name": "address", "type": "string"}, {"name": "n", "type": "integer"}]
+    about = {"id": "abc", "status": "completed", "counts": {}, "columns": columns}
+    server.script("GET /v1/segment/abc", reply(about))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    written = held.export_csv("abc", to=tmp_path / "rows.csv", raw=True)
+    written = ours.export_csv("abc", to=tmp_path / "rows.csv", raw=True)
     assert (tmp_path / "rows.csv").stat().st_size > 40_000_000
     assert written["rows"].tolist() == [(40_000_000 // (25_000 * 45) + 1) * 25_000]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000

@@ -69,6 +69,8 @@ REFUSED = {
     "an exception where no address is": (text("rank,n", *(f"{row[0]},{row[2]}" for row in ROWS), "Code: 241. DB::Exception,b"), "Code: 241. DB::Exception"),
     "a sum": (text(HEADER, *LINES, "Total,,25"), "''"),
     "a sum where no address is": (text("rank,n", *(f"{row[0]},{row[2]}" for row in ROWS), "Total,25"), "'Total'"),
+    "a sum below one row": (text("address,n", f"{ROWS[0][1]},7", "Total,7"), "'Total'"),
+    "a sum below one numbered row": (text(HEADER, LINES[0], "Total,,7"), "'Total'"),
     "a second header": (text(HEADER, *LINES[:10], HEADER, *LINES[10:]), "Among the rows is 'address'"),
     "a second header where no address is": (text("rank,n", "1,2", "2,3", "rank,n", "1,5"), "Among the rows is 'rank'"),
     "a remark": (text("address", *(row[1] for row in ROWS), "15 more rows"), "15 more rows"),
@@ -100,6 +102,7 @@ READ = {
     "two comments, quotes and CR": (text("#made today\r", '# by "us"\r', "address,n\r", "0x1,2\r"), 1, ["made today", 'by "us"']),
     "a header after #": (text("#address,n", "0xabcdef,2"), 1, []),
     "names of wallets": (text("address,n", *(f"{row[1]},1" for row in ROWS), "vitalik.eth,2"), 26, []),
+    "owners that some rows lack": (text("owner,address", *(f"{row[1] if row[0] % 3 else ''},{row[1]}" for row in ROWS)), 25, []),
     "an error's name in a column of names": (text("name,n", "Total War,1", "Error: 404,2"), 2, []),
 }  # fmt: skip
 
@@ -139,6 +142,18 @@ def test_arrow_without_the_mark_of_its_end_is_refused_wherever_it_goes(server, c
             if got != expected and not (isinstance(got, str) and str(expected) in got):
                 wrong[name, target] = got
     assert wrong == {}
+
+
+def test_a_remark_among_rows_is_refused_however_few_rows_come_at_a_time(server, client, tmp_path):
+    whole = pa.table({"address": [*(row[1] for row in ROWS[:9]), "15 more rows", ROWS[9][1]]})
+    for size in (1, 2, 11):
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, whole.schema) as out:
+            out.write_table(whole, max_chunksize=size)
+        for target in TARGETS[:3]:
+            answer = reply(sink.getvalue(), content_type=ARROW_TYPE)
+            got, _ = found(server, client, tmp_path, answer, target)
+            assert "Among the rows is '15 more rows'" in str(got)
 
 
 def test_a_packed_body_that_may_be_cut_between_two_members_says_so(server, client, tmp_path):

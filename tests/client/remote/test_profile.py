@@ -31,18 +31,8 @@ BODY = {"job": {"no": 7, "team": "x"}, "hits": [1], "rows": [2]}
 def test_what_is_said_for_one_operation_comes_before_what_is_said_for_all():
     remote = {"paths": {"rows": "rows", "id": "job.no"}, "search": {"paths": {"rows": "hits"}}}
     search, segment = ForeignProfile(remote, "search"), ForeignProfile(remote, "segment")
-    assert [
-        search.find("rows", BODY),
-        search.find("id", BODY),
-        "rows" in search.own,
-        "id" in search.own,
-    ] == [
-        [1],
-        7,
-        True,
-        False,
-    ]
-    assert [segment.find("rows", BODY), "rows" in segment.own] == [[2], False]
+    assert [search.find("rows", BODY), search.find("id", BODY)] == [[1], 7]
+    assert segment.find("rows", BODY) == [2]
 
 
 def test_settings_come_before_a_profile_that_comes_with_nbext(monkeypatch):
@@ -57,11 +47,7 @@ def test_settings_come_before_a_profile_that_comes_with_nbext(monkeypatch):
     remote = with_profile({"paths": {"rows": "rows"}}, "api.x.example")
     assert remote == {"profile": "x", "paths": {"rows": "rows"}}
     search = ForeignProfile(remote, "search")
-    assert [search.find("rows", BODY), search.find("id", {"a": 1}), "rows" in search.own] == [
-        [2],
-        1,
-        False,
-    ]
+    assert [search.find("rows", BODY), search.find("id", {"a": 1})] == [[2], 1]
     assert with_profile({"profile": "none"}, "api.x.example") == {"profile": "none"}
     assert "total" not in ForeignProfile({"profile": "none"}).paths
 
@@ -312,12 +298,14 @@ def test_a_services_host_chooses_its_profile_unless_the_settings_do(settings):
     )
 
 
-def test_a_path_for_all_operations_does_not_hide_what_a_search_found(server, settings):
+def test_a_path_that_leads_to_nothing_names_the_line_for_that_operation(server, settings):
     server.script("POST /v1/search", reply({"treffer": [{"address": A}]}))
-    client = Client(
-        server.url, KEY, settings=settings(remote={"paths": {"rows": "payload.owners"}})
-    )
-    assert client.search_nfts("ape")["address"].tolist() == [A]
+    remote = {"paths": {"rows": "payload.owners"}}
+    with pytest.raises(ProtocolError, match=r'remote\.search\.paths\.rows = "treffer"'):
+        Client(server.url, KEY, settings=settings(remote=remote)).search_nfts("ape")
+    told = remote | {"search": {"paths": {"rows": "treffer"}}}
+    found = Client(server.url, KEY, settings=settings(remote=told)).search_nfts("ape")
+    assert found["address"].tolist() == [A]
 
 
 def test_the_page_names_every_profile_and_every_setting():

@@ -693,6 +693,8 @@ NOTED: dict[str, tuple[Style, str]] = {
     "code 206 in a body": (simply({"code": 206, "rows": FIRST}), "code = 206"),
     "a word": (simply({"rows": FIRST, "quality": "partial"}), "quality = 'partial'"),
     "a truth": (simply({"rows": FIRST, "allRows": False}), "allRows = false"),
+    "0 where a page would be the last": (simply({"rows": FIRST, "isLast": 0}), "isLast = 0"),
+    "a size that may be of all": (simply({"rows": FIRST, "size": 25}), "size = 25"),
     "a list": (simply({"rows": FIRST, "search_after": ["x", 9]}), "search_after = ['x', 9]"),
     "an object that nobody knows": (
         simply({"rows": FIRST, "totals": {"wallets": 25}}),
