@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 INT64 = range(-(2**63), 2**63)
 _ROWS_AT_ONCE = 10_000
+_AS_INTEGERS = ".astype(object) makes Python's integers of all."
 Record = Mapping[str, Any]
 
 
@@ -123,6 +124,7 @@ def exact_array() -> Any:
     Arrow itself refuses every sum and product of decimals whose digits might pass its 38 or 76. What is no whole
     number, such as a quotient or a mean, is the nearest float64. A million rows take two seconds.
     """
+    import numpy as np
     import pandas as pd
     import pyarrow as pa
 
@@ -134,17 +136,34 @@ def exact_array() -> Any:
             # A pickle opens where nbext is not installed.
             return arrow, (self._pa_array,)
 
+        # Python's integers come out: Decimals compute with 28 digits, and round what has more without a word.
+        def __iter__(self) -> Iterator[Any]:
+            return map(_as_integer, super().__iter__())
+
+        def __getitem__(self, item: Any) -> Any:
+            return _as_integer(super().__getitem__(item))
+
+        def to_numpy(self, *options: Any, **named: Any) -> Any:
+            found = super().to_numpy(*options, **named)
+            if found.dtype == object:
+                found = np.array([_as_integer(one) for one in found], dtype=object)
+            return found
+
         def _reduce(self, name: str, **options: Any) -> Any:
-            # Arrow cuts a mean of decimals to their digits: the mean of 1 and 2 is 1.
-            within: Any = self._as_floats() if name == "mean" else super()
-            return within._reduce(name, **options)
+            return _narrowed(self._operand(name)._reduce(name, **options))
 
         def _groupby_op(self, *, how: str, **options: Any) -> Any:
-            within: Any = self._as_floats() if how == "mean" else super()
-            return within._groupby_op(how=how, **options)
+            return _narrowed(self._operand(how)._groupby_op(how=how, **options))
 
-        def _as_floats(self) -> Any:
-            return arrow(self._pa_array.cast(pa.float64()))
+        def _operand(self, name: str) -> Any:
+            """Return what Arrow computes rightly with: of decimals it cuts a mean, and a sum or product overflows."""
+            if name == "mean":
+                return arrow(self._pa_array.cast(pa.float64()))
+            if name == "prod" or (
+                name == "sum" and digits_of_column(size_of(self._pa_array)) is None
+            ):
+                raise OverflowError(f"A {name} has more digits than its type. {_AS_INTEGERS}")
+            return arrow(self._pa_array.cast(pa.decimal256(76, 0))) if name == "sum" else super()
 
         def _cmp_method(self, other: Any, op: Any) -> Any:
             # Arrow takes integers of 64 bits alone for a number.
@@ -170,11 +189,20 @@ def exact_array() -> Any:
             try:
                 return super().astype(dtype, copy=copy)
             except OverflowError:
-                raise OverflowError(
-                    "A value has more than 64 bits. .map(int) makes Python's integers of all."
-                ) from None
+                raise OverflowError(f"A value has more than 64 bits. {_AS_INTEGERS}") from None
 
     return ExactArray
+
+
+def _as_integer(value: Any) -> Any:
+    return int(value) if isinstance(value, Decimal) else value
+
+
+def _narrowed(found: Any) -> Any:
+    """Return what was reduced, with whole numbers as integers: in a column of the narrowest decimals, or alone."""
+    if not str(getattr(found, "dtype", "")).startswith("decimal256"):
+        return _as_integer(found)
+    return _whole_or_float(_exactly(found))
 
 
 def _exactly(values: Iterable[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import pickle
 import warnings
@@ -52,6 +53,62 @@ def test_integers_are_computed_with_exactly(values, number):
     assert plain(exact[exact >= max(ints)]) == [one for one in ints if one == max(ints)]
 
 
+def test_single_values_are_pythons_integers_and_lose_no_digit_in_what_a_user_computes_with_them():
+    # More than the 28 digits of Decimal's arithmetic.
+    values = [10**36 + 1, 3, None]
+    exact = column(values)
+    whole = exact[:2]
+    for found in (whole.tolist(), list(whole), [whole[0], whole.iat[1]], whole.to_numpy().tolist()):
+        assert (found, {type(one) for one in found}) == (values[:2], {int})
+    assert sum(whole) == 10**36 + 4
+    assert whole.map(lambda one: one * 3).tolist() == [3 * 10**36 + 3, 9]
+    assert whole.apply(lambda one: one + 1).tolist() == [10**36 + 2, 4]
+    assert [row.raw for row in pd.DataFrame({"raw": whole}).itertuples()] == values[:2]
+    assert json.loads(json.dumps(whole.tolist())) == values[:2]
+    assert (exact.sum(), exact.min(), exact.max()) == (10**36 + 4, 3, 10**36 + 1)
+    assert {type(one) for one in (exact.sum(), exact.min(), exact.max())} == {int}
+    assert exact.to_numpy(dtype=float, na_value=0).tolist() == [1e36, 3, 0]
+    assert exact.isna().tolist() == [pd.isna(one) for one in exact] == [False, False, True]
+    assert column([]).tolist() == column([]).to_numpy().tolist() == []
+
+
+@hypothesis_settings(deadline=None)
+@given(st.lists(st.integers(-(10**75), 10**75), min_size=1, max_size=4), st.integers(1, 3))
+def test_what_columns_set_under_each_other_sum_to_is_exact_or_refused(values, times):
+    # Each column has the digits of its own sum, both together may have more: Arrow's sum is then another number.
+    one = column([*values, None])
+    table = pd.concat([pd.DataFrame({"raw": one, "half": "ab"[n % 2]}) for n in range(times)])
+    if sum(map(abs, values)) * times >= 5 * 10**75:
+        for ask in (table["raw"].sum, table.groupby("half")["raw"].sum):
+            with pytest.raises(OverflowError) as caught:
+                ask()
+            assert str(caught.value) == (
+                "A sum has more digits than its type. .astype(object) makes Python's integers of all."
+            )
+    else:
+        assert table["raw"].sum() == sum(values) * times
+        by_half = table.groupby("half")["raw"].sum()
+        assert plain(by_half) == [sum(values) * n for n in ((times + 1) // 2, times // 2) if n]
+        assert str(by_half.dtype).startswith("decimal")
+    assert table["raw"].astype(object).sum() == sum(values) * times
+
+
+def test_two_days_of_the_largest_amounts_sum_to_what_they_are():
+    day = column([9 * 10**37])
+    both = pd.concat([day, day], ignore_index=True)
+    table = pd.DataFrame({"raw": both, "other": both, "chain": ["a", "a"]})
+    assert [str(one.dtype) for one in (day, both)] == ["decimal128(38, 0)[pyarrow]"] * 2
+    assert both.sum() == table.groupby("chain")["raw"].sum().iloc[0] == 18 * 10**37
+    assert table[["raw", "other"]].sum().tolist() == [18 * 10**37] * 2
+    assert table[["raw", "other"]].sum(axis=1).tolist() == [18 * 10**37] * 2
+    assert table.pivot_table(index="chain", values="raw", aggfunc="sum")["raw"].tolist() == [
+        18 * 10**37
+    ]
+    # Narrow again, so that others read it.
+    small = table.assign(raw=column([1, 2])).groupby("chain")["raw"].sum()
+    assert (str(small.dtype), small.tolist()) == ("decimal128(38, 0)[pyarrow]", [3])
+
+
 def test_what_is_no_integer_is_the_nearest_float_and_what_is_missing_stays_missing():
     exact = column([5 * 10**24, None, 7])
     assert str((exact + 1).dtype) == "decimal128(38, 0)[pyarrow]"
@@ -65,10 +122,10 @@ def test_what_is_no_integer_is_the_nearest_float_and_what_is_missing_stays_missi
     share = exact.fillna(Decimal(0)) / exact.sum()
     assert share.sum() == pytest.approx(1)
     with pytest.raises(
-        OverflowError, match=r"more than 64 bits. .map\(int\) makes Python's integers"
+        OverflowError, match=r"more than 64 bits. .astype\(object\) makes Python's integers"
     ):
         exact.dropna().astype(int)
-    assert exact.dropna().map(int).tolist() == [5 * 10**24, 7]
+    assert exact.dropna().astype(object).tolist() == [5 * 10**24, 7]
     assert column([1, 2]).astype("int64").tolist() == [1, 2]
 
 
@@ -99,14 +156,19 @@ def test_what_pandas_cannot_do_with_exact_columns_it_names_in_one_line():
     refused = {
         lambda: table["raw"].nlargest(2): "No matching signature found",
         lambda: table.nsmallest(2, "raw"): "No matching signature found",
+        table[
+            "raw"
+        ].prod: "A prod has more digits than its type. .astype(object) makes Python's integers of all.",
         table["raw"].cumprod: f"operation 'cumprod' not supported for dtype '{dtype}'",
         grouped.cumsum: f"cumsum is not supported for {dtype} dtype",
         grouped.rank: f"rank is not supported for {dtype} dtype",
     }
     for ask, words in refused.items():
-        with pytest.raises(TypeError) as caught:
+        with pytest.raises((TypeError, OverflowError)) as caught:
             ask()
         assert str(caught.value) == words
+    assert table["raw"].astype(float).describe()["max"] == 5e24
+    assert table["raw"].astype(object).prod() == 60 * 10**24
     assert plain(table["raw"].sort_values(ascending=False).head(2)) == [5 * 10**24, 4]
     running = grouped.transform(lambda one: one.cumsum())
     assert plain(running) == [3, 5 * 10**24 + 3, 4]
