@@ -17,12 +17,13 @@ from typing_extensions import TypedDict
 
 import nbext
 from nbext.agents.answers import ToolAnswer, rows_answer
-from nbext.analysis.segments import Segment, count_common, ours_of
+from nbext.analysis.segments import Segment, client_of, count_common
 from nbext.client import Client
 from nbext.client.validate import one_of
 from nbext.core import wire
 from nbext.core.provenance import Provenance
 from nbext.core.rules import LIST_KEYS, MAX_LIMIT, Rule, check_shape
+from nbext.core.strict_json import below
 from nbext.errors import (
     MOST_ERRORS,
     ConfigError,
@@ -99,7 +100,7 @@ def _unfit(value: Any, here: str) -> Iterator[FieldError]:
     """Yield an error for each list of wallets that names a file, which the client would read, and for each float."""
     named = value if isinstance(value, Mapping) else dict(enumerate(value))
     for key, one in named.items():
-        pointer = f"{here}/{str(key).replace('~', '~0').replace('/', '~1')}"
+        pointer = below(here, key)
         if isinstance(one, Mapping | list):
             yield from _unfit(one, pointer)
         elif isinstance(one, float):
@@ -213,7 +214,7 @@ def _run(
 @_tool
 def _explain(client: Client, *, filters: Filters, operator: Operator = "AND") -> ToolAnswer:
     """Say in words what filters mean, and count each of their conditions alone."""
-    found = ours_of(client, "explains a segment").explain(filters, operator)
+    found = client_of(client, does="explains a segment").explain(filters, operator)
     answer = _count(client, filters=filters, operator=operator)
     answer.data |= {"canonical": found["canonical"], "parts": found["parts"]}
     return answer

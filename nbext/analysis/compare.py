@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -57,8 +56,8 @@ _SHARES = {
 
 @warned
 def overlap(
-    segments: Iterable[Any] | Mapping[str, Any],
-    *,
+    segments: Any,
+    *others: Any,
     share: bool = False,
     lift: bool = False,
     client: Client | None = None,
@@ -69,13 +68,13 @@ def overlap(
     ----------
     segments
         Each as filters, the table of a segment, its id, or the symbol or address of a contract whose holders are
-        meant; with names of your own as a dict of these.
+        meant: a list of them, one after the other, or with names of your own a dict of these.
     share
         Of the wallets of the row's segment, the share that is in the column's.
     lift
         How many times as many wallets are in both as would be if the two were independent, of all wallets seen.
     client
-        The client to ask; by default of the service that is set.
+        The client to ask; by default of the service that is set. It has to be nbext's own.
 
     Returns
     -------
@@ -88,13 +87,15 @@ def overlap(
     ------
     ValidationError, AmbiguousSymbol
         Not a segment, or none; or both of ``share`` and ``lift``.
+    ConfigError
+        The service is not nbext's own.
 
     Source
     ------
-    POST /counts; of a service that is not our own, one segment for each count.
+    POST /counts
     """
-    client = client_of(client)
-    names, given = _named(segments)
+    names, given = _named([segments, *others] if others else segments)
+    client = client_of(client, given[0], does="compares segments")
     if share and lift:
         raise ValidationError.of("/lift", "exclusive", "Ask for share or for lift, not for both.")
     each = [segment_of(one, client, f"/segments/{place}") for place, one in enumerate(given)]
@@ -187,7 +188,7 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
         Filters, the table of a segment, its id, or the symbol or address of a contract. With the operator OR, and of
         one condition, the table has one row.
     client
-        The client to ask; by default of the service that is set.
+        The client to ask; by default of the service that is set. It has to be nbext's own.
 
     Returns
     -------
@@ -196,36 +197,30 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
         ``remaining`` int64, those that match it and all before it. A condition under ``not`` takes wallets away.
         ``.segment(row, "alone")`` and ``.segment(row, "remaining")`` are these wallets; ``.chart()`` draws both.
 
+    Raises
+    ------
+    ConfigError
+        The service is not nbext's own.
+
     Source
     ------
-    POST /funnel; of a service that is not our own, two segments for each condition.
+    POST /funnel
     """
-    asked = segment_of(segment, client_of(client))
+    client = client_of(client, segment, does="counts conditions")
+    asked = segment_of(segment, client)
+    found = client.funnel(asked.filters, asked.operator)
+    members = [step["filters"] for step in found["steps"]]
+    scope = Segment(found["canonical"]["filters"], client=client).scope()
+    about = Provenance(
+        operation="funnel",
+        service=client.base_url,
+        as_of=found["asOf"],
+        warnings=found["warnings"],
+        segments=requests_of([asked]),
+    )
 
     def matching(first: int, last: int) -> Segment:
-        return _conditions(members[first:last], scope, chains, asked)
-
-    if asked.client.is_ours:
-        found = asked.client.funnel(asked.filters, asked.operator)
-        members = [step["filters"] for step in found["steps"]]
-        scope = Segment(found["canonical"]["filters"], client=asked.client).scope()
-        chains = found["chains"]
-        rows = [(step["words"], step["alone"], step["remaining"]) for step in found["steps"]]
-        about = Provenance(
-            operation="funnel",
-            service=asked.client.base_url,
-            as_of=found["asOf"],
-            warnings=found["warnings"],
-            segments=requests_of([asked]),
-        )
-    else:
-        members, scope, chains = asked.members(), asked.scope(), []
-        ends = range(1, len(members) + 1)
-        both = [matching(end - 1, end) for end in ends] + [matching(0, end) for end in ends]
-        counts = count_common(both, [[place] for place in range(len(both))])
-        words = [json.dumps(one, default=str, ensure_ascii=False) for one in members]
-        rows = list(zip(words, counts.counts, counts.counts[len(members) :], strict=False))
-        about = counts.about("funnel", [asked])
+        return _conditions(members[first:last], scope, found["chains"], client)
 
     def cell(row: int, column: Any) -> Segment | None:
         if column == "removed":
@@ -240,6 +235,7 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
 
         return charts.steps(words, alone, left, about)
 
+    rows = [(step["words"], step["alone"], step["remaining"]) for step in found["steps"]]
     table = pd.DataFrame(rows, columns=["condition", "alone", "remaining"])
     table = table.astype({"condition": "str", "alone": "int64", "remaining": "int64"})
     return result(table, about, cell, {"bars": steps})
@@ -249,7 +245,7 @@ def _conditions(
     members: Sequence[Mapping[str, Any]],
     scope: Mapping[str, Any],
     chains: Sequence[str],
-    of: Segment,
+    client: Client,
 ) -> Segment:
     """Return the segment of the wallets that match some conditions.
 
@@ -261,7 +257,7 @@ def _conditions(
     if fewer:
         active = [{"activity": {"transfers": {"min": 1}, "chain": chain}} for chain in chains]
         inside = {"any": [inside, *({"all": [one, {"not": one}]} for one in active)]}
-    return Segment({**inside, **scope}, client=of.client)
+    return Segment({**inside, **scope}, client=client)
 
 
 def _chains(part: Any) -> Iterator[str]:
@@ -304,7 +300,7 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     ------
     The segment, all of its rows.
     """
-    asked = segment_of(token, client_of(client), "/token")
+    asked = segment_of(token, client_of(client, token), "/token")
     rows = asked.open(MAX_LIMIT)
     about = Provenance.of(rows)
     amounts = [

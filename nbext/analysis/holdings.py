@@ -11,8 +11,8 @@ from nbext.analysis.segments import (
     Result,
     Segment,
     all_of,
+    client_of,
     names_of,
-    ours_of,
     requests_of,
     result,
     segment_of,
@@ -20,6 +20,7 @@ from nbext.analysis.segments import (
 from nbext.client import frames
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import NFT_STANDARDS
+from nbext.core.times import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,9 +89,8 @@ def wallet(
     ------
     POST /holdings, after POST /lists where there are more than 1,000 wallets
     """
-    client = ours_of(client, "lists what a wallet holds")
-    moment = as_of.isoformat() if isinstance(as_of, date) else as_of
-    table = client.holdings(address, chain, moment)
+    client = client_of(client, does="lists what a wallet holds")
+    table = client.holdings(address, chain, written(as_of))
     about, contracts = Provenance.of(table), table[["chain", "contract", "tokenType"]]
     blocks = {one["chain"]: one["block"] for one in about.chains}
 
@@ -180,7 +180,7 @@ def profile(
     ------
     POST /profile, then GET /v1/segment/{id} until it is made
     """
-    client = ours_of(client, "profiles a segment")
+    client = client_of(client, segment, does="profiles a segment")
     asked = segment_of(segment, client)
     against = None if base is None else segment_of(base, client, "/base")
     sides = None if against is None else (against.filters, against.operator)

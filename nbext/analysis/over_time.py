@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -19,7 +18,6 @@ from nbext.analysis.segments import (
     client_of,
     count_common,
     names_of,
-    ours_of,
     requests_of,
     result,
     segment_of,
@@ -30,6 +28,7 @@ from nbext.client.validate import one_of
 from nbext.core.chains import DEFAULT_CHAIN, chain_of
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
+from nbext.core.times import written
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, ValidationError
 
@@ -52,7 +51,7 @@ def trend(
     segment: Any,
     *,
     every: str = "1w",
-    since: str = "1y",
+    since: str | date = "1y",
     amounts: bool | str | None = None,
     client: Client | None = None,
 ) -> Result:
@@ -68,11 +67,11 @@ def trend(
         The time from the first to the last, or, as ``2025-01-31``, when to begin. Data that begins later is taken from
         there on, with a note.
     amounts
-        Also add up what the wallets held, of our own service: of the token or collection of this symbol or address, or
+        Also add up what the wallets held: of the token or collection of this symbol or address, or
         with ``True`` of the first that the segment names. By default where it has one ``token`` condition and no
         ``nft``. ``False`` does not, and of a large token takes a third of the time.
     client
-        The client to ask; by default of the service that is set.
+        The client to ask; by default of the service that is set. It has to be nbext's own.
 
     Returns
     -------
@@ -86,17 +85,17 @@ def trend(
     Raises
     ------
     ConfigError
-        ``amounts`` of a service that is not nbext's own.
+        The service is not nbext's own.
     ValidationError
         A span that is none, more than 1,000 points, a segment with a time of its own, or one before the data begins;
         ``amounts`` of what the segment does not name.
 
     Source
     ------
-    POST /counts; of a service that is not our own, one segment for each point.
+    POST /counts
     """
-    asked = _timeless(segment_of(segment, client_of(client)), "A trend")
-    step, (wanted, most, note) = hours_of(every, "/every"), _hours_since(asked, since)
+    asked = _timeless(segment, client_of(client, segment, does="counts through time"), "A trend")
+    step, (wanted, most, note) = hours_of(every, "/every"), _hours_since(asked, written(since))
     length = min(wanted, most)
     if length // step >= MOST_POINTS:
         longer = f"{length // (24 * MOST_POINTS) + 1}d"
@@ -107,13 +106,10 @@ def trend(
         raise ValidationError.of("/every", "range", detail)
     hours = range(length // step * step, -1, -step)
     points = [asked.at(f"{one}h") for one in hours]
-    if amounts:
-        ours_of(asked.client, "adds up amounts")
     if amounts is None:
         # Where rows have one balance, of a token.
         amounts = list(_balances(asked.filters)) == ["token"]
-    with reaching_back(since):
-        found = count_common(points, [[place] for place in range(len(points))], amounts=amounts)
+    found = count_common(points, [[place] for place in range(len(points))], amounts=amounts)
     times = frames.typed_column([one.get("timestamp") for one in found.as_of], "timestamp")
     blocks = pd.array([one.get("block") for one in found.as_of], dtype="Int64")
     table = pd.DataFrame(
@@ -131,7 +127,7 @@ def trend(
         points = [asked.at(before(last, one)) for one in hours]
     if "amount" in table:
         about.amounts = sums[-1]["symbol"]
-    subject = f"those that {found.words[-1] or 'match'}"
+    subject = f"those that {found.words[-1]}"
     return result(
         table,
         about,
@@ -140,25 +136,13 @@ def trend(
     )
 
 
-def _timeless(asked: Segment, what: str) -> Segment:
+def _timeless(segment: Any, client: Client, what: str) -> Segment:
     """Return the segment; refuse one with a time of its own."""
+    asked = segment_of(segment, client)
     if "asOf" in asked.filters:
         detail = f"{what} sets asOf itself. Leave it out."
         raise ValidationError.of("/segment/asOf", "exclusive", detail)
     return asked
-
-
-@contextmanager
-def reaching_back(since: str) -> Iterator[None]:
-    """Name ``since`` in the error of a point that is before the data begins."""
-    try:
-        yield
-    except ValidationError as error:
-        first = error.errors[0]
-        if first["code"] != "range" or not first["pointer"].endswith("/filters/asOf"):
-            raise
-        detail = f"{quoted(since)} reaches back too far. Choose a shorter span. {first['detail']}"
-        raise ValidationError.of("/since", "range", detail) from None
 
 
 def _balances(filters: Any) -> Iterator[str]:
@@ -181,14 +165,16 @@ def before(timestamp: str, hours: int) -> str:
 def _hours_since(asked: Segment, since: str) -> tuple[int, int, str]:
     """Return the hours from a time, and from the data's beginning, to its last block, and what to say of a cut."""
     chain = chain_of(asked.filters.get("chain") or DEFAULT_CHAIN.name).name
-    extents = asked.client.about()["data"]["chains"] if asked.client.is_ours else []
+    extents = asked.client.about()["data"]["chains"]
     extent = next((one for one in extents if one["chain"] == chain and one["lastTimestamp"]), None)
-    if extent is None:
+    begin = None
+    if extent is not None:
+        # Any condition does: what is asked for is the block's time.
+        anybody = {"wallet": {"contract": False}, "chain": chain, "asOf": extent["firstBlock"]}
+        begin = count_common([Segment(anybody, client=asked.client)], [[0]]).as_of[0]["timestamp"]
+    if extent is None or begin is None:
         wanted = hours_of(since, "/since")
         return wanted, wanted, ""
-    # Any condition does: what is asked for is the block's time.
-    anybody = {"wallet": {"contract": False}, "chain": chain, "asOf": extent["firstBlock"]}
-    begin = count_common([Segment(anybody, client=asked.client)], [[0]]).as_of[0]["timestamp"]
     end = datetime.fromisoformat(extent["lastTimestamp"])
     try:
         wanted = _hours(datetime.fromisoformat(since), end)
@@ -213,7 +199,9 @@ def hours_of(span: str, pointer: str) -> int:
 
 
 @warned
-def changes(segment: Any, since: str | int = "30d", *, client: Client | None = None) -> Result:
+def changes(
+    segment: Any, since: str | int | date = "30d", *, client: Client | None = None
+) -> Result:
     """Return the wallets of a segment now and at an earlier time, and what happened to each in between.
 
     Parameters
@@ -224,7 +212,7 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
         A span before the data's last block (``12h``, ``30d``, ``4w``, ``1y``); or, as in ``asOf``, a date, a time or
         a block. A span before the data begins ends there, with a note.
     client
-        The client to ask; by default of the service that is set.
+        The client to ask; by default of the service that is set. It has to be nbext's own.
 
     Returns
     -------
@@ -241,19 +229,19 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
         A segment with a time of its own, a ``since`` that is no time or before the data begins, or more than
         10,000,000 wallets.
     ConfigError
-        The service, which is not our own, does not say which block its answers are for.
+        The service is not nbext's own.
 
     Source
     ------
-    POST /changes. Of a service that is not our own: the segment as of both blocks, all rows; where it has balances,
-    once more for the wallets that joined or left.
+    POST /changes
     """
-    asked = _timeless(segment_of(segment, client_of(client)), "changes")
+    client = client_of(client, segment, does="compares times")
+    asked = _timeless(segment, client, "changes")
     # Wallets and balances are compared, in no other order than that of their addresses.
     kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
     asked = replace(asked, filters=kept)
-    table, now, then, about = (_in_one if asked.client.is_ours else _in_two)(asked, since)
-    about.operation, about.service = "changes", asked.client.base_url
+    table, now, then, about = _compared(asked, written(since))
+    about.operation, about.service = "changes", client.base_url
     about.joined, about.left, about.stayed = (
         int((table["status"] == one).sum()) for one in STATUSES
     )
@@ -274,15 +262,20 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
     return result(table, about, cell, {"bars": lambda made: _chart(made, name)})
 
 
-def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
-    """Return the table, the segment now and then, and what is said of them, by our own service."""
+def _compared(
+    asked: Segment, since: str | int
+) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
+    """Return the table, the segment now and then, and what is said of them."""
     is_span, cut = isinstance(since, str) and SPAN.fullmatch(since), list[str]()
     if is_span:
         # `asOf` knows no years.
         wanted, most, note = _hours_since(asked, str(since))
         since, cut = f"{min(wanted, most)}h", [note] * (wanted > most)
-    rows = _whole(asked.client.segment_changes(asked.filters, asked.operator, since))
+    rows = asked.client.segment_changes(asked.filters, asked.operator, since)
     said = Provenance.of(rows)
+    if said.truncated:
+        detail = f"changes compares at most {MAX_LIMIT:,} wallets."
+        raise ValidationError.of("/segment", "size", detail)
     as_of = said.as_of or {}
     names = pd.Series(("left", "joined", "stayed"), dtype=frames.text_dtype())
     status = names.take(rows["then_matches"] + 2 * rows["now_matches"] - 1)
@@ -301,62 +294,12 @@ def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Se
     return pd.DataFrame(columns), *_fixed(asked, since, as_of), about
 
 
-def _in_two(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
-    """Return the same by a service that compares nothing itself."""
-    as_of = Provenance.of(asked.open(1)).as_of or {}
-    if type(as_of.get("block")) is not int:
-        raise ConfigError(f"{asked.client.base_url} does not say which block its answers are for.")
-    now, then = _fixed(asked, since, as_of)
-    at = [_whole(one.open(MAX_LIMIT)) for one in (then, now)]
-    before, after = (pd.Index(rows["address"]) for rows in at)
-    wallets = before.union(after)
-    status = pd.Series("stayed", wallets, dtype=frames.text_dtype())
-    status[wallets.difference(before)], status[wallets.difference(after)] = "joined", "left"
-    before_that, by_now = (Provenance.of(rows) for rows in at)
-    columns = {
-        "address": wallets.to_series(index=pd.RangeIndex(len(wallets))),
-        "status": status.reset_index(drop=True),
-    }
-    if len(at[1].columns) > 1:
-        at = [_held(one, rows, wallets) for one, rows in zip((then, now), at, strict=True)]
-        for name in at[1].columns:
-            columns |= {
-                f"{name}_{when}": rows[name] for when, rows in zip(("then", "now"), at, strict=True)
-            }
-    warnings = list(dict.fromkeys([*before_that.warnings, *by_now.warnings]))
-    about = Provenance(as_of=by_now.as_of, then=before_that.as_of, warnings=warnings)
-    return pd.DataFrame(columns), now, then, about
-
-
 def _fixed(asked: Segment, since: str | int, as_of: Mapping[str, Any]) -> tuple[Segment, Segment]:
     """Return the segment as of the data's last block, and as of the earlier time: both fixed, whatever comes in."""
     moment: Any = since
     if isinstance(since, str) and SPAN.fullmatch(since) and as_of.get("timestamp"):
         moment = before(as_of["timestamp"], hours_of(since, "/since"))
     return asked.at(as_of["block"]), asked.at(moment)
-
-
-def _whole(rows: pd.DataFrame) -> pd.DataFrame:
-    if Provenance.of(rows).truncated:
-        detail = f"changes compares at most {MAX_LIMIT:,} wallets."
-        raise ValidationError.of("/segment", "size", detail)
-    return rows
-
-
-def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame:
-    """Return the balances of all the wallets at a segment's block, whether they match it or not."""
-    if len(rows) < len(wallets):
-        listed = {"wallet": {"in": wallets.tolist()}}
-        # The segment's conditions give the rows their columns; beside the list, they leave nobody out.
-        everyone = {"all": [listed, {"any": [asked.member(), listed]}], **asked.scope()}
-        rows = _whole(replace(asked, filters=everyone, operator="AND").open(MAX_LIMIT))
-    rows, text = rows.set_index("address"), frames.text_dtype()
-    # A wallet that had not been seen by then has no row. Amounts of more than 76 digits are text.
-    columns = {
-        name: one.reindex(wallets, fill_value="0" if one.dtype == text else 0)
-        for name, one in rows.items()
-    }
-    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def _chart(made: Result, name: str) -> charts.Chart:
@@ -389,7 +332,7 @@ def retention(
     by: str = "month",
     *,
     cohort: str = "held",
-    since: str = "1y",
+    since: str | date = "1y",
     client: Client | None = None,
 ) -> Result:
     """Return cohorts of wallets, and the share of each that matches a segment, period after period.
@@ -430,13 +373,13 @@ def retention(
     POST /counts, once for the block at which the data ends and once for all cohorts. A cell of ``held``, once it is
     opened, also stores each period's segment without rows, because it names them.
     """
-    asked = _timeless(segment_of(segment, ours_of(client, "compares cohorts")), "retention")
+    asked = _timeless(segment, client_of(client, segment, does="compares cohorts"), "retention")
     by, cohort = one_of(by, PERIODS, "/by"), one_of(cohort, COHORTS, "/cohort")
     (last,) = count_common([asked], [[0]]).as_of
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")
     end = pd.Timestamp(last["timestamp"]).tz_localize(None)
-    wanted, most, note = _hours_since(asked, since)
+    wanted, most, note = _hours_since(asked, written(since))
     begin = end - pd.Timedelta(hours=min(wanted, most))
     # A period of which the data has one instant would be a cohort of nobody.
     periods = list(pd.period_range(begin, end - pd.Timedelta(1, "ns"), freq=PERIODS[by]))
@@ -459,8 +402,7 @@ def retention(
         first, ends_at = [[row] for row in range(number)], number
         seen = _seen(asked, periods, last["block"])
     together = [dict.fromkeys([*first[row], ends_at + later]) for row, later in cells]
-    with reaching_back(since):
-        found = count_common([*seen, *moments], [*first, *map(list, together)])
+    found = count_common([*seen, *moments], [*first, *map(list, together)])
     sizes, counts = found.counts[:number], dict(zip(cells, found.counts[number:], strict=True))
     names = list(map(str, periods))
     if cohort == "held":
@@ -480,7 +422,7 @@ def retention(
     if pd.Period(end - pd.Timedelta(hours=wanted), PERIODS[by]) < periods[0]:
         about.warnings = [*about.warnings, note]
     about.as_of = dict(last)
-    subject = f"those that {found.words[-1] or 'match the segment'}"
+    subject = f"those that {found.words[-1]}"
     fewer = _fewer_periods(periods, charts.MOST_IN_HEATMAP)
 
     def cell(row: int, column: Any) -> Segment | None:

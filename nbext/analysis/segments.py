@@ -44,22 +44,17 @@ class Segment:
             self.filters, self.operator, limit=most if limit is None else limit
         )
 
-    def members(self) -> list[dict[str, Any]]:
-        """Return the conditions that must all hold, each as a map inside a group."""
-        conditions = [
-            {key: each}
-            for key, one in self.filters.items()
-            if key not in SCOPE
-            # The list under a group is its members; under another key each element is a condition.
-            for each in (one if isinstance(one, list | tuple) and key not in _GROUPS else [one])
-        ]
-        return conditions if self.operator == "AND" else [{"any": conditions}]
-
     def member(self) -> dict[str, Any]:
         """Return the conditions as one map inside a group."""
+        conditions = {key: one for key, one in self.filters.items() if key not in SCOPE}
         if self.operator == "AND":
-            return {key: one for key, one in self.filters.items() if key not in SCOPE}
-        return self.members()[0]
+            return conditions
+        # The list under a group is its members; under another key each element is a condition.
+        several = (
+            (key, one if isinstance(one, list | tuple) and key not in _GROUPS else [one])
+            for key, one in conditions.items()
+        )
+        return {"any": [{key: each} for key, those in several for each in those]}
 
     def scope(self) -> dict[str, Any]:
         """Return the keys beside the conditions that decide which wallets match."""
@@ -111,17 +106,16 @@ def requests_of(segments: Iterable[Segment]) -> list[dict[str, Any]]:
     return [{name: body[name] for name in ("operator", "filters")} for body in bodies]
 
 
-def client_of(given: Client | None) -> Client:
-    """Return the given client, or one of the service that is set."""
+def client_of(given: Client | None, of: Any = None, *, does: str = "") -> Client:
+    """Return the given client, that of a segment, or one of the service that is set.
+
+    A ConfigError where the service is not our own, the only one that ``does`` something: nobody else is known to take
+    conditions that are joined, or another time.
+    """
     from nbext.connect import connect
 
-    return given or connect()
-
-
-def ours_of(given: Client | None, does: str) -> Client:
-    """Return the client; a ConfigError where its service is not our own, the only one that ``does`` something."""
-    client = client_of(given)
-    if not client.is_ours:
+    client = given or (of.client if isinstance(of, Segment) else connect())
+    if does and not client.is_ours:
         raise ConfigError(
             f"{client.base_url} is not nbext's own service, the only one that {does}."
         )
@@ -187,31 +181,14 @@ def count_common(
 ) -> CommonCounts:
     """Return how many wallets some segments have in common, for each of ``together``: places among them.
 
-    Our own service also leaves wallets out: those of ``~place``, after the first.
-    ``amounts``: of our own service also what each segment's wallets hold together, of one contract or of the first.
-
-    Raises
-    ------
-    ConfigError
-        The service, which is not our own, does not say how many wallets match.
+    Those of ``~place``, after the first, are left out.
+    ``amounts``: also what each segment's wallets hold together, of one contract or of the first.
     """
     client = segments[0].client
     words, as_of = [""] * len(segments), list[Mapping[str, Any]]([{}] * len(segments))
     counts: list[int] = []
     warnings: list[str] = []
     held: list[Mapping[str, Any] | None] = [None] * len(segments)
-    if not client.is_ours:
-        for places in together:
-            one = (
-                all_of([segments[place] for place in places])
-                if len(places) > 1
-                else segments[places[0]]
-            )
-            matched, about = _matched(one)
-            counts.append(matched)
-            warnings += about.warnings
-            as_of[places[0]] = about.as_of or {}
-        return CommonCounts(counts, words, as_of, list(dict.fromkeys(warnings)))
     for part in _parts(together):
         used = sorted(_used(part))
         numbers = {place: number for number, place in enumerate(used)}
@@ -256,19 +233,6 @@ def _parts(together: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
 
 def _used(together: Sequence[Sequence[int]]) -> set[int]:
     return {~place if place < 0 else place for places in together for place in places}
-
-
-def _matched(segment: Segment) -> tuple[int, Provenance]:
-    """Count by a stranger's service, which is not known to take a limit of 0; also return what it says."""
-    table = segment.open(limit=1)
-    about = Provenance.of(table)
-    # A limit that cut nothing off has counted all.
-    matched = about.matched if len(table) else 0
-    if type(matched) is not int:
-        raise ConfigError(
-            f"{segment.client.base_url} does not say how many wallets match, and so cannot be compared."
-        )
-    return matched, about
 
 
 def _symbol(filters: Mapping[str, Any]) -> str | None:

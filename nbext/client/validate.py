@@ -10,6 +10,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from decimal import Decimal
 from itertools import count
 from numbers import Integral
@@ -18,6 +19,7 @@ from typing import Any
 from nbext.core import addresses, chains, rules
 from nbext.core.rules import MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
 from nbext.core.strict_json import LONE_SURROGATE, MAX_DIGITS
+from nbext.core.times import written
 from nbext.core.untrusted_text import quoted, shown
 from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_mean
 
@@ -142,8 +144,8 @@ def search_term_of(given: object, *, all_allowed: bool) -> str:
 def filters_of(filters: object) -> dict[str, Any]:
     """Return the filters as plain JSON values.
 
-    Decimals and whole numbers beyond 2**53 become texts; numpy's numbers become plain ones. What JSON cannot hold is
-    an InvalidSegment that names its path, such as ``$.a[0]``.
+    Decimals, dates, times and whole numbers beyond 2**53 become texts; numpy's numbers become plain ones. What JSON
+    cannot hold is an InvalidSegment that names its path, such as ``$.a[0]``.
     """
     if not isinstance(filters, Mapping):
         raise _refused("$", f"Expected an object of conditions, got {type(filters).__name__}.")
@@ -196,13 +198,16 @@ def _text(given: str, path: str) -> str:
 
 
 def _number(given: Any, path: str) -> Any:
-    # numpy's scalars say what they hold as a plain Python value.
-    if (
-        type(given).__module__ == "numpy"
-        and hasattr(given, "item")
-        and getattr(given, "ndim", 1) == 0
-    ):
+    allowed = "texts, numbers, dates, times, true, false, null, lists and objects"
+    unfit = _refused(path, f"JSON cannot hold a {type(given).__name__}. Allowed: {allowed}.")
+    # numpy's scalars say what they hold as a plain Python value, but times as integers.
+    if type(given).__module__ == "numpy" and getattr(given, "ndim", 1) == 0:
+        if given.dtype.kind in "mM":
+            raise unfit
         given = given.item()
+    # NaT, which equals nothing, is a time to Python.
+    if isinstance(given, date) and given == given:  # noqa: PLR0124
+        return written(given)
     if isinstance(given, bool | str):
         return given
     # Python writes no integer of more than 4,300 digits.
@@ -214,5 +219,4 @@ def _number(given: Any, path: str) -> Any:
         return given
     if isinstance(given, Integral | float | Decimal):
         raise _refused(path, f"{shown(given)} is not a number that JSON can hold.")
-    allowed = "texts, numbers, true, false, null, lists and objects"
-    raise _refused(path, f"JSON cannot hold a {type(given).__name__}. Allowed: {allowed}.")
+    raise unfit

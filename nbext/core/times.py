@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, overload
 
 _ISO = "%Y-%m-%dT%H:%M:%SZ"
@@ -50,6 +50,19 @@ def iso_ms(seconds: float | None) -> str | None:
         .isoformat(timespec="milliseconds")
         .replace("+00:00", "Z")
     )
+
+
+def written(value: Any) -> Any:
+    """Return a date, or a time in UTC, as the segment language writes it; anything else as it is.
+
+    >>> written(date(2025, 1, 31)), written(datetime(2025, 1, 31, 12)), written("30d")
+    ('2025-01-31', '2025-01-31T12:00:00Z', '30d')
+    """
+    if not isinstance(value, datetime):
+        return value.isoformat() if isinstance(value, date) else value
+    # One without a zone is taken as UTC.
+    utc = value.astimezone(UTC) if value.tzinfo else value
+    return utc.replace(tzinfo=None).isoformat() + "Z"
 
 
 def in_iso(rows: Any) -> Any:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import nbext
-from nbext.errors import ConfigError, InvalidSegment, ValidationError
+from nbext.errors import InvalidSegment, ValidationError
 from tests.analysis.test_overlap import EACH, matched, segments
 from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS
 from tests.oracle.meaning import One
@@ -116,21 +115,6 @@ def test_a_segment_without_balances_has_addresses_and_statuses_alone(client):
     assert table.dtypes.astype(str).tolist() == ["str", "str"]
 
 
-@pytest.mark.parametrize(
-    "segment", [{"token": {"token": "USDC"}}, {"nft": {"nft": "BAYC", "count": {"min": 2}}}]
-)
-def test_a_service_that_compares_nothing_itself_is_asked_for_both_times_with_the_same_result(
-    client, stranger, segment
-):
-    ours, theirs = (nbext.changes(segment, "20h", client=one) for one in (client, stranger))
-    pd.testing.assert_frame_equal(pd.DataFrame(ours), pd.DataFrame(theirs))
-    told, said = (
-        {**one.attrs["nbext"], "warnings": set(one.attrs["nbext"]["warnings"])}
-        for one in (ours, theirs)
-    )
-    assert told == said
-
-
 def test_changes_are_a_segment_of_their_own_with_rows_that_no_filters_name(service):
     asked = {"filters": {"token": {"token": "USDC"}}, "since": 3}
     made = service.post("/changes", asked, headers={"Prefer": "wait=10"}).json()
@@ -192,16 +176,3 @@ def test_what_cannot_be_compared_is_named(client, segment, since, message):
     with pytest.raises(ValidationError) as caught:
         nbext.changes(segment, since, client=client)
     assert str(caught.value).startswith(message)
-
-
-def test_a_service_that_names_no_block_cannot_be_asked(stranger, monkeypatch):
-    run = stranger.execute_segment
-
-    def silent(*args, **options):
-        table = run(*args, **options)
-        table.attrs["nbext"]["as_of"] = None
-        return table
-
-    monkeypatch.setattr(stranger, "execute_segment", silent)
-    with pytest.raises(ConfigError, match="does not say which block its answers are for"):
-        nbext.changes({"nft": {"nft": "BAYC"}}, client=stranger)

@@ -77,13 +77,3 @@ def test_what_is_denied_on_one_chain_is_taken_from_the_wallets_of_all_chains_of_
                     row,
                     column,
                 )
-
-
-def test_a_strangers_service_is_asked_condition_by_condition(client, stranger):
-    asked = {"token": [{"token": "USDC"}, {"token": "WEI"}], "nft": {"nft": "BAYC"}}
-    ours, theirs = nbext.funnel(asked, client=client), nbext.funnel(asked, client=stranger)
-    assert (
-        theirs[["alone", "remaining"]].to_numpy().tolist()
-        == ours[["alone", "remaining"]].to_numpy().tolist()
-    )
-    assert theirs["condition"][1] == '{"token": {"token": "WEI"}}'

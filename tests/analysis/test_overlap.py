@@ -205,23 +205,48 @@ def test_more_segments_than_one_request_takes_are_asked_in_several(client, oracl
     assert table.to_numpy().tolist() == [[min(one, other) for other in sizes] for one in sizes]
 
 
-def test_a_strangers_service_is_asked_segment_by_segment(client, stranger):
-    filters = [
-        {"nft": {"nft": "BAYC"}},
-        {"token": {"token": "USDC"}, "nft": {"nft": "QUEST", "chain": "optimism"}},
-    ]
+def test_only_our_own_service_is_known_to_join_conditions_and_to_take_another_time(stranger):
+    bayc = {"nft": {"nft": "BAYC"}}
+    asked = {
+        "compares segments": lambda: nbext.overlap([bayc], client=stranger),
+        "counts conditions": lambda: nbext.funnel(bayc, client=stranger),
+        "counts through time": lambda: nbext.trend(bayc, client=stranger),
+        "compares times": lambda: nbext.changes(bayc, client=stranger),
+        "compares cohorts": lambda: nbext.retention(bayc, client=stranger),
+        "profiles a segment": lambda: nbext.profile(bayc, client=stranger),
+        "lists what a wallet holds": lambda: nbext.wallet("0x" + "1" * 40, client=stranger),
+    }
+    for does, ask in asked.items():
+        with pytest.raises(ConfigError) as caught:
+            ask()
+        assert str(caught.value) == (
+            f"{stranger.base_url} is not nbext's own service, the only one that {does}."
+        )
+
+
+def test_segments_are_a_list_or_are_named_one_after_the_other(client):
+    both = nbext.overlap(["BAYC", "USDC"], client=client)
     pd.testing.assert_frame_equal(
-        nbext.overlap(dict(enumerate(filters)), client=stranger),
-        nbext.overlap(dict(enumerate(filters)), client=client),
+        pd.DataFrame(nbext.overlap("BAYC", "USDC", client=client)), pd.DataFrame(both)
     )
 
 
-def test_a_service_that_does_not_count_cannot_be_compared(stranger, monkeypatch):
-    silent = pd.DataFrame({"address": ["0x" + "1" * 40]})
-    silent.attrs["nbext"] = {"matched": None}
-    monkeypatch.setattr(stranger, "execute_segment", lambda *_, **__: silent)
-    with pytest.raises(ConfigError, match="does not say how many wallets match"):
-        nbext.overlap([{"nft": {"nft": "BAYC"}}], client=stranger)
+def test_a_segment_is_asked_of_its_own_service_whichever_one_is_set(client, monkeypatch):
+    # Nobody listens there.
+    monkeypatch.setenv("NBEXT_BASE_URL", "http://127.0.0.1:9")
+    usdc = Segment({"token": {"token": "USDC"}}, client=client)
+    for made in (
+        nbext.overlap([usdc]),
+        nbext.overlap({"those": usdc}),
+        nbext.funnel(usdc),
+        nbext.concentration(usdc),
+        nbext.trend(usdc, every="1d", since="1d"),
+        nbext.changes(usdc, "1d"),
+        nbext.retention(usdc, "day", since="1d"),
+        nbext.profile(usdc, least=1),
+    ):
+        about = made.attrs["nbext"]
+        assert about["service"] == client.base_url, about["operation"]
 
 
 def test_a_cell_opens_as_all_of_its_wallets_and_needs_a_column(service, tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbext
-from nbext.errors import ConfigError, ValidationError
+from nbext.errors import ValidationError
 from tests.analysis.test_overlap import EACH, matched, segments
 from tests.language.test_against_oracle import CONTRACTS
 from tests.oracle.meaning import One
@@ -126,8 +126,3 @@ def test_what_cannot_be_asked_names_the_field(client, segment, options, pointer)
     with pytest.raises(ValidationError) as caught:
         nbext.profile(segment, client=client, **options)
     assert [one["pointer"] for one in caught.value.errors] == [pointer]
-
-
-def test_only_our_own_service_profiles(stranger):
-    with pytest.raises(ConfigError, match="the only one that profiles a segment"):
-        nbext.profile({"nft": {"nft": "BAYC"}}, client=stranger)

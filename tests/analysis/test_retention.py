@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbext
-from nbext.errors import ConfigError, InvalidSegment, ValidationError
+from nbext.errors import InvalidSegment, ValidationError
 from tests.analysis.test_overlap import EACH, matched, segments
 from tests.language.tables import GENESIS
 from tests.language.test_against_oracle import LAST
@@ -92,8 +92,3 @@ def test_what_cannot_be_asked_is_named(client, segment, options, message):
     with pytest.raises(ValidationError) as caught:
         nbext.retention(segment, client=client, **options)
     assert str(caught.value).startswith(message)
-
-
-def test_only_our_own_service_compares_cohorts(stranger):
-    with pytest.raises(ConfigError, match="the only one that compares cohorts"):
-        nbext.retention({"nft": {"nft": "BAYC"}}, client=stranger)

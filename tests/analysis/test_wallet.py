@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import nbext
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.times import iso
-from nbext.errors import ConfigError, ValidationError
+from nbext.errors import ValidationError
 from tests.analysis.test_overlap import EACH
 from tests.language.tables import GENESIS
 from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS, WALLETS
@@ -136,10 +136,3 @@ def test_what_cannot_be_asked_names_the_field(client, given, options, message):
     with pytest.raises(ValidationError) as caught:
         nbext.wallet(given, client=client, **options)
     assert str(caught.value).startswith(message)
-
-
-def test_only_our_own_service_lists_what_a_wallet_holds(stranger):
-    with pytest.raises(
-        ConfigError, match="is not nbext's own service, the only one that lists what a wallet holds"
-    ):
-        nbext.wallet(WALLETS[2], client=stranger)

@@ -184,7 +184,8 @@ def nest(levels):
         ({"a": decimal.Decimal("NaN")}, "$.a"),
         ({"a": decimal.Decimal("1e300000000")}, "$.a"),
         ({"a": 10**5000}, "$.a"),
-        ({"a": datetime.date(2024, 1, 1)}, "$.a"),
+        ({"a": pd.NaT}, "$.a"),
+        ({"a": datetime.time(12)}, "$.a"),
         ({"a": b"x"}, "$.a"),
         ({"a": {1}}, "$.a"),
         ({"a": {"b": [0, object()]}}, "$.a.b[1]"),
@@ -193,8 +194,9 @@ def nest(levels):
         ({"a": "x" * 1_100_000}, "$"),
         ({str(i): i for i in range(100_000)}, "$"),
         ({"a": "\ud800"}, "$.a"),
-        ({"a": pd.Timestamp("2024-01-01")}, "$.a"),
         ({"a": np.datetime64("2024")}, "$.a"),
+        ({"a": np.datetime64("2024-01-01T00:00:00.000000000")}, "$.a"),
+        ({"a": np.timedelta64(1, "ns")}, "$.a"),
         ({"a": np.array([1])}, "$.a"),
         ({"a": pd.NA}, "$.a"),
     ],
@@ -227,6 +229,11 @@ def test_filters_go_out_exactly(server, client):
             "pair": (1, 2),
             "emoji": "🦍",
             "": {},
+            "times": [
+                datetime.date(2024, 1, 31),
+                datetime.datetime(2024, 1, 31, 12, 30),
+                pd.Timestamp("2024-01-31 12:30", tz="Asia/Tokyo"),
+            ],
         }
     )
     assert json.loads(server.requests[0].body)["filters"] == {
@@ -243,6 +250,7 @@ def test_filters_go_out_exactly(server, client):
         "pair": [1, 2],
         "emoji": "🦍",
         "": {},
+        "times": ["2024-01-31", "2024-01-31T12:30:00Z", "2024-01-31T03:30:00Z"],
     }
 
 
