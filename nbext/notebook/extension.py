@@ -7,7 +7,7 @@ import inspect
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from types import CodeType, FrameType
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _EMPTY_CELL = re.compile(rf"%%({'|'.join(root.MAGICS)})\b")
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 _TRAITS: dict[type, type[TraitType[Any, Any]]] = {
     bool: Bool,
     int: Int,
@@ -89,94 +90,72 @@ class Nbext(Configurable):
 
 
 class Names(dict[str, Any]):
-    """Names and values; ``lost`` are variables of functions that have none here, each with what to say of it.
+    """Names and values; ``lost`` are variables of functions that have none here, each with what to say of it."""
 
-    A function that only a magic's text names a variable in is no closure of it: Python does not keep the variable.
-    Its value is read from the enclosing function's frame while that runs; where it is lost, the name is refused,
-    because the notebook may have another value under it.
-    """
-
-    def __init__(self, names: MutableMapping[str, Any]) -> None:
+    def __init__(self, names: Mapping[str, Any]) -> None:
         super().__init__(names)
         self.lost: dict[str, str] = {}
 
-    def add(self, code: CodeType, frames: list[FrameType] | None) -> None:
-        """Add a function's variables, from the frames of its calls: they hide the names outside of it.
-
-        None says that nobody knows which variables there are.
-        """
-        for name in (*code.co_varnames, *code.co_cellvars) if frames is not None else list(self):
+    def lose(self, names: Iterable[str], words: str) -> None:
+        """Refuse names, in words about each: there may be another value under one, which is not meant."""
+        for name in names:
             self.pop(name, None)
-            self.lost[name] = (
-                f"{name!r} is a variable of {code.co_name}, and its value is not known inside of another function. "
-                f"Pass it to that function as an argument, such as the default {name}={name}."
-            )
-        for name, value in frames[0].f_locals.items() if frames else ():
-            # Which of several calls made the inner function, nobody can say.
-            if all(
-                name in frame.f_locals and frame.f_locals[name] is value for frame in frames or ()
-            ):
-                self[name] = value
-                self.lost.pop(name, None)
+            self.lost[name] = words.format(name)
+
+    def find(self, names: Mapping[str, Any]) -> None:
+        """Add names that are known."""
+        self.update(names)
+        for name in names:
+            self.lost.pop(name, None)
 
 
-def names_at_the_call(notebook: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Return the names of the function that calls a magic, those of the functions around it, then the notebook's."""
+def names_at_the_call(notebook: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """Return the names of the function that calls a magic, in front of its module's or the notebook's."""
     # Not IPython's needs_local_scope, which gives a cell magic the notebook's names inside of a function too.
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != interactiveshell.__file__:
         frame = frame.f_back
     while frame is not None and frame.f_code.co_filename == interactiveshell.__file__:
         frame = frame.f_back
+    # A comprehension is a function of its own up to Python 3.11, which runs at once where it stands.
+    comprehensions = []
+    while frame is not None and frame.f_code.co_name in _COMPREHENSIONS:
+        comprehensions.append(frame.f_locals)
+        frame = frame.f_back
     # A cell's own frame has the notebook's names themselves, which need no copy.
-    if frame is None or frame.f_locals is notebook:
+    is_cell = frame is None or frame.f_locals is notebook
+    if is_cell and not comprehensions:
         return notebook
-    # A function of an imported module sees that module's names.
-    names = Names(frame.f_globals)
-    for code, frames in reversed(list(_around(frame))):
-        names.add(code, frames)
-    own = frame.f_code
-    for name in {*own.co_varnames, *own.co_cellvars} - frame.f_locals.keys():
-        names.pop(name, None)
-        names.lost[name] = f"{name!r} is a variable of {own.co_name}, which has given it no value."
-    names.update(frame.f_locals)
-    for name in frame.f_locals:
-        names.lost.pop(name, None)
+    names = Names(notebook if frame is None else frame.f_globals)
+    if frame is not None and not is_cell:
+        _add_own(names, frame)
+    for one in reversed(comprehensions):
+        names.find(one)
     return names
 
 
-def _around(frame: FrameType) -> Iterator[tuple[CodeType, list[FrameType] | None]]:
-    """Yield the functions around the one of a frame, the innermost first, each with the frames of its calls."""
-    code = frame.f_code
-    while "<locals>" in code.co_qualname:
-        frames = [one for one in _callers(frame) if _contains(one.f_code, code)]
-        if not frames:
-            written = _written_around(code)
-            # Code of which nobody has the text may name anything.
-            yield from [(code, None)] if written is None else ((one, []) for one in written)
-            return
-        code = frames[0].f_code
-        yield code, frames
+def _add_own(names: Names, frame: FrameType) -> None:
+    """Add the variables of a function; those that have no value, or are of a function around it, are lost.
 
-
-def _callers(frame: FrameType) -> Iterator[FrameType]:
-    above = frame.f_back
-    while above is not None:
-        yield above
-        above = above.f_back
-
-
-def _contains(outer: CodeType, inner: CodeType) -> bool:
-    """Return whether a function contains another, at once or in a class: a class's names are not its methods'."""
-    if not outer.co_flags & inspect.CO_OPTIMIZED:
-        return False
-    return any(one is inner or _contains_in_class(one, inner) for one in outer.co_consts)
-
-
-def _contains_in_class(value: object, inner: CodeType) -> bool:
-    if not isinstance(value, CodeType) or value.co_flags & inspect.CO_OPTIMIZED:
-        return False
-    return any(one is inner or _contains_in_class(one, inner) for one in value.co_consts)
+    A function that only a magic's text names a variable in is no closure of it: Python does not keep the variable, and
+    whoever calls the function now need not be who made it.
+    """
+    own = frame.f_code
+    around = _written_around(own) if "<locals>" in own.co_qualname else []
+    elsewhere = (
+        "{0!r} is a variable of %s, and its value is not known inside of another function. "
+        "Pass it to that function as an argument, such as the default {0}={0}."
+    )
+    # Code of which nobody has the text may name anything.
+    if around is None:
+        names.lose(list(names), elsewhere % own.co_name)
+    for outer in reversed(around or []):
+        names.lose((*outer.co_varnames, *outer.co_cellvars), elsewhere % outer.co_name)
+    names.lose(
+        (*own.co_varnames, *own.co_cellvars),
+        f"{{!r}} is a variable of {own.co_name}, which has given it no value.",
+    )
+    names.find(frame.f_locals)
 
 
 def _written_around(code: CodeType) -> list[CodeType] | None:

@@ -154,27 +154,31 @@ def by_thread(th):
         return found
     with ThreadPoolExecutor(1) as pool:
         return list(pool.map(one, ["UNI"]))[0]
-def recursive(th, made=None):
+def elsewhere(th, made=None):
     def one(s):
         found = %segment {"token": {"token": {{s}}, "balance": {"min": {{th}}}}} --count
         return found
-    return made("UNI") if made else recursive('5', one)
+    return made("UNI") if made else one
+def by_closure(th):
+    def one(s):
+        least = th
+        found = %segment {"token": {"token": {{s}}, "balance": {"min": {{th}}}}} --count
+        return found
+    return one
+def by_comprehensions(th):
+    text = '{"token": {"token": {{s}}, "balance": {"min": {{th}}}}} --count'
+    return [[get_ipython().run_line_magic("segment", text) for s in [one]][0] for one in ["UNI"]][0]
 """
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "by_function('1000')",
-        "by_lambda('1000')",
-        "by_generator('1000')",
-        "by_method('1000')",
-        "by_default('1000')('UNI')",
-    ],
-)
-def test_an_inner_function_uses_the_variables_of_the_functions_around_it(shell, call):
+def test_an_inner_function_uses_the_variables_of_the_functions_around_it_that_python_keeps(shell):
     shell.value(NESTED)
-    assert shell.value(call) == 262
+    calls = ("by_default('1000')('UNI')", "by_closure('1000')('UNI')", "by_comprehensions('1000')")
+    assert shell.value(", ".join(calls)) == (262, 262, 262)
+    text = '{"token": {"token": {{name}}}} --count'
+    shell.value(f"text = {text!r}; ask = get_ipython().run_line_magic")
+    assert shell.value("[ask('segment', text) for name in ['UNI', 'AAVE']]") == [1002, 563]
+    assert shell.value("list(ask('segment', text) for name in ['UNI'])") == [1002]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +187,12 @@ def test_an_inner_function_uses_the_variables_of_the_functions_around_it(shell, 
         ("returned('1000')('UNI')", "returned", "th"),
         ("shadowed('1000')('UNI')", "shadowed", "max"),
         ("by_thread('1000')", "by_thread", "th"),
-        ("recursive('1000')", "recursive", "th"),
+        ("by_function('1000')", "by_function", "th"),
+        ("by_lambda('1000')", "by_lambda", "th"),
+        ("by_generator('1000')", "by_generator", "th"),
+        ("by_method('1000')", "by_method", "th"),
+        # Whoever calls a function need not be who made it: this one was made with 1000.
+        ("elsewhere('5', elsewhere('1000'))", "elsewhere", "th"),
     ],
 )
 def test_a_variable_of_an_outer_function_that_is_lost_is_never_the_notebooks(
