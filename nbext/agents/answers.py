@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.client.frames import records_of
 from nbext.core.provenance import MAX_NOTE, Provenance
+from nbext.core.strict_json import keys_of
 from nbext.core.untrusted_text import shown, visible
 from nbext.errors import NbextError, ValidationError
 
@@ -81,8 +82,7 @@ def _field_error(pointer: str, detail: str, asked: Mapping[str, Any]) -> dict[st
 
 def _at(document: Any, pointer: str) -> Any:
     """Return what is at a JSON pointer: of an object or a list only that it is one, and None where nothing is."""
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
+    for key in keys_of(pointer):
         if isinstance(document, list) and key.isdecimal():
             document = dict(enumerate(document)).get(int(key))
         else:

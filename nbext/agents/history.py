@@ -26,7 +26,6 @@ MOST_BYTES, MOST_OF_ONE = 1 << 20, 1 << 16
 OPTION = Option(
     ("--agent",),
     "what agents asked through `nbext mcp`; with a number, write that one into the next cell",
-    takers="history lists what agents asked",
 )
 # The limit of a segment's cell, where the question says none; what Python calls otherwise than a tool.
 _LIMITS = {"count": 0, "explain": 0, "run": 20, "export": None}

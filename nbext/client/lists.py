@@ -19,8 +19,8 @@ from nbext.client.validate import MAX_LEVELS
 from nbext.core import wire as op
 from nbext.core.addresses import WIDTH, list_id
 from nbext.core.rules import LIST_KEYS
-from nbext.core.strict_json import NotJson
-from nbext.core.untrusted_text import shown, visible
+from nbext.core.strict_json import NotJson, below
+from nbext.core.untrusted_text import shown
 from nbext.errors import InvalidSegment, NotFound, ProtocolError
 
 # Filters travel with every table as ``df.attrs``, which pandas copies at each step.
@@ -182,7 +182,7 @@ def _changed(
         return value
     made: dict[Any, Any] = {}
     for key, one in value.items():
-        pointer = f"{here}/{visible(str(key)).replace('~', '~0').replace('/', '~1')}"
+        pointer = below(here, key)
         if key == "in" and of == "wallet" and _is_list(one):
             made |= _change(change, one, "list" not in value, pointer)
         elif key in LIST_KEYS[1:] and not isinstance(one, list | tuple) and _is_list(one):

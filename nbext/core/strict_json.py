@@ -2,7 +2,8 @@
 
 `parse` refuses what other readers accept in silence: a name twice in one object, NaN, Infinity. Integers of any
 size stay integers, and a fraction becomes what ``fraction`` makes of its digits, which is never a float unless the
-caller says so. `read_request` adds what a service must refuse, `read_answer` what a client must put up with.
+caller says so. `read_request` adds what a service must refuse, `read_answer` what a client must put up with. Places in
+a document are JSON pointers (RFC 6901): `below` makes one, `keys_of` reads it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import partial
 from typing import Any
+
+from nbext.core.untrusted_text import visible
 
 MAX_DEPTH = 64
 REPLACED = "A text in the answer has half a character (a lone surrogate); it is shown as U+FFFD."
@@ -198,3 +201,21 @@ def _digits(value: Any) -> str:
 
 
 _written = partial(json.dumps, separators=(",", ":"), allow_nan=False, default=_digits)
+
+
+def below(pointer: str, key: object) -> str:
+    """Return the pointer of a member, whose key is shown as messages show a stranger's text.
+
+    >>> below("/filters", "a/b")
+    '/filters/a~1b'
+    """
+    return f"{pointer}/{visible(str(key)[:80], None).replace('~', '~0').replace('/', '~1')}"
+
+
+def keys_of(pointer: str) -> list[str]:
+    """Return the keys and places that a pointer names.
+
+    >>> keys_of("/filters/a~1b/0")
+    ['filters', 'a/b', '0']
+    """
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]

@@ -1,7 +1,7 @@
 """What people read of a request: its errors, gathered, and phrases of its plan in English.
 
-`ErrorReport` gathers the errors, each with a JSON pointer that `below` extends. Phrases are names, numbers and
-windows; the sentences are the conditions' own.
+`ErrorReport` gathers the errors, each with a JSON pointer. Phrases are names, numbers and windows; the sentences are
+the conditions' own.
 """
 
 from __future__ import annotations
@@ -243,8 +243,3 @@ def meant(got: str, allowed: Iterable[str]) -> str:
     allowed = list(allowed)
     same = next((one for one in _SAME.get(got.lower(), ()) if one in allowed), None)
     return f" Did you mean {same!r}?" if same else did_you_mean(got, allowed)
-
-
-def below(pointer: str, key: object) -> str:
-    """Return the JSON pointer (RFC 6901) of a member."""
-    return f"{pointer}/{visible(str(key)[:80], None).replace('~', '~0').replace('/', '~1')}"

@@ -21,11 +21,12 @@ from typing import Any
 from nbext.core.addresses import LIST_ID_PATTERN, normalised
 from nbext.core.chains import chain_names, chain_of
 from nbext.core.rules import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID_PATTERN, is_whole
+from nbext.core.strict_json import below
 from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256
 from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError, did_you_mean
-from nbext.language.describe import ErrorReport, below, meant
+from nbext.language.describe import ErrorReport, meant
 
 # Raised when a query of the same text would mean something else: it is part of each segment's id.
 GRAMMAR = 2

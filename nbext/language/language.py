@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.chains import DEFAULT_CHAIN, chain_of
+from nbext.core.strict_json import below
 from nbext.core.untrusted_text import shown, visible
 from nbext.engine.dataset import Cancel, ExactColumn, Order, Question
 from nbext.errors import ValidationError, did_you_mean
@@ -27,7 +28,7 @@ from nbext.language import describe
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
 from nbext.language.conditions.transfer import TransferCondition
-from nbext.language.describe import below, first_three
+from nbext.language.describe import first_three
 from nbext.language.fields import (
     BURN,
     GRAMMAR,

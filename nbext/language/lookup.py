@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from nbext.core.addresses import checksummed, looks_like_address
 from nbext.core.chains import DEFAULT_CHAIN, Chain
+from nbext.core.strict_json import below
 from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
@@ -21,7 +22,6 @@ from nbext.engine.query.amounts import NO_BLOCKS, AmountRange, Block, Blocks, Ra
 from nbext.errors import AmbiguousSymbol
 from nbext.language.describe import (
     ErrorReport,
-    below,
     chain_name,
     contract_name,
     decimals_of,

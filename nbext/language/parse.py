@@ -9,11 +9,12 @@ from itertools import chain
 from typing import Any, Literal
 
 from nbext.core.rules import DEFAULT_LIMIT, is_whole, limit_of
+from nbext.core.strict_json import below
 from nbext.core.untrusted_text import shown
 from nbext.core.wire import EXECUTE_KEYS
 from nbext.language.conditions import CONDITIONS, FILE_TYPE, GROUP, OPERATOR, SCOPE_KEY
 from nbext.language.conditions.condition import Condition
-from nbext.language.describe import ErrorReport, below
+from nbext.language.describe import ErrorReport
 from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH, is_saved, read_field
 from nbext.language.model import (
     Parsed,

@@ -56,7 +56,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its flags, one line of help, the kind of its value, and for whom alone it has a meaning."""
+    """One option: its flags, one line of help, and the kind of its value."""
 
     flags: tuple[str, ...]
     help: str
@@ -64,8 +64,6 @@ class Option:
     kind: Literal["flag", "text", "integer", "moment"] = "flag"
     metavar: str = ""
     choices: tuple[str, ...] = ()
-    # What a command without it says of those that have it.
-    takers: str = ""
 
     @cached_property
     def name(self) -> str:

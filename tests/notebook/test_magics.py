@@ -378,22 +378,21 @@ def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(
         name: error.removeprefix("UsageError: %nbext status has no option ")
         for name, error in said.items()
     } == {
-        "out": "--out. Only config, history, schema and the commands that compare segments return a table to store.",
-        "agent": "--agent. Only history lists what agents asked.",
-        "card": "--card. Only history is shown as a card.",
-        "share": "--share. Only overlap returns shares.",
-        "every": "--every. Only trend has points.",
-        "amounts": "--amounts. Only trend adds up balances.",
-        "no_amounts": "--no-amounts. Only trend adds up balances.",
-        "since": "--since. Only trend and retention begin at a time.",
-        "by": "--by. Only retention has periods.",
-        "cohort": "--cohort. Only retention has cohorts.",
-        "lift": "--lift. Only overlap returns lifts.",
-        "as_of": "--as-of. Only wallet reads balances at a time.",
-        "chain": "--chain. Only wallet reads balances of one chain.",
-        "keep": "--keep. Only login stores a key.",
-        "overwrite": "--overwrite. Only examples writes files.",
-        "values": "--values. Only last-answer shows an answer's values.",
+        "out": "--out. It is for config, history, schema, overlap, wallet, funnel, concentration, trend, retention.",
+        "agent": "--agent. It is for history.",
+        "card": "--card. It is for history.",
+        "share": "--share. It is for overlap.",
+        "every": "--every. It is for trend.",
+        "amounts": "--amounts. It is for trend.",
+        "no_amounts": "--no-amounts. It is for trend.",
+        "since": "--since. It is for trend, retention.",
+        "by": "--by. It is for retention.",
+        "cohort": "--cohort. It is for retention.",
+        "lift": "--lift. It is for overlap.",
+        "as_of": "--as-of. It is for wallet.",
+        "chain": "--chain. It is for wallet.",
+        "keep": "--keep. It is for login.",
+        "values": "--values. It is for last-answer.",
     }
 
 

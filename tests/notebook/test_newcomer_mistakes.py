@@ -653,7 +653,7 @@ SELECT address FROM holders""",
     ),
     "an option of another command": (
         "%nbext status -o st",
-        "UsageError: %nbext status has no option --out. Only config, history, schema and the commands that compare segments return a table to store.",
+        "UsageError: %nbext status has no option --out. It is for config, history, schema, overlap, wallet, funnel, concentration, trend, retention.",
     ),
     "a saved query that does not exist": (
         """%%segment_query --from nosuch

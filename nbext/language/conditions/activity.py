@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from nbext.core.strict_json import below
 from nbext.engine.query.amounts import Blocks, Range
 from nbext.engine.query.set_tree import Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, bounds_json, window_json
-from nbext.language.describe import below
 from nbext.language.fields import Field, TimeRange
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.rules import NFT_STANDARDS
+from nbext.core.strict_json import below
 from nbext.engine.query.amounts import Range
 from nbext.engine.query.set_tree import Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, bounds_json
-from nbext.language.describe import below
 from nbext.language.fields import MAX_COLLECTIONS, Field
 
 if TYPE_CHECKING:

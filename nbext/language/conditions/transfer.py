@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.addresses import BURN_ADDRESSES
+from nbext.core.strict_json import below
 from nbext.engine.query.amounts import AmountRange, Blocks, Range, carried, count_as_amount
 from nbext.engine.query.set_tree import Not, Tree
 from nbext.language import describe
@@ -17,7 +18,6 @@ from nbext.language.conditions.condition import (
     bounds_json,
     window_json,
 )
-from nbext.language.describe import below
 from nbext.language.fields import Field, TimeRange
 
 if TYPE_CHECKING:

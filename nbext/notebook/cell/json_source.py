@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from unicodedata import category, east_asian_width
 
+from nbext.core.strict_json import keys_of
 from nbext.core.untrusted_text import visible
 
 # Shown on each side of a caret in a very long line: together they fit the width of a notebook's output.
@@ -201,7 +202,7 @@ def second_of_a_key(text: str) -> tuple[str, int, int] | None:
 
 def place_of(text: str, pointer: str) -> int | None:
     """Return the position of a JSON pointer's key or item, or its nearest parent's; None where nothing fits."""
-    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    parts = keys_of(pointer)
     # A field that is missing in the cell is shown at the object it is missing from.
     best, depth = None, 0
     for path, position in key_places(text):

@@ -30,13 +30,7 @@ _TAKEN = {"In", "Out", "exit", "quit", "get_ipython", "ip", "display"}
 # What file systems take.
 _LONGEST_NAME = 255
 _FILES = " or ".join((", ".join(FILES[:-1]), FILES[-1]))
-OUT = Option(
-    ("--out", "-o"),
-    "store the result in this variable",
-    "text",
-    "NAME",
-    takers="config, history, schema and the commands that compare segments return a table to store",
-)
+OUT = Option(("--out", "-o"), "store the result in this variable", "text", "NAME")
 RESULT = (
     OUT,
     Option(("--to",), f"write the result to a {_FILES} file", "text", "FILE"),

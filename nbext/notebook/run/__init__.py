@@ -6,5 +6,5 @@ metadata    %token and %nft: metadata and search
 root        %nbext: the registry of its commands; those of the connection, the history, the forms, and fetch
 settings    the commands of %nbext that list and change settings
 analysis    the commands of %nbext that compare segments
-examples    nbext examples and %nbext examples: a copy of the notebooks
+examples    nbext examples, which is %nbext examples too: a copy of the notebooks
 """

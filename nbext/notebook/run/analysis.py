@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 
 # Options that choose rows of one segment, or how they are returned.
 OF_ROWS = ("limit", "top", "by", "all", "count", "type", "dry_run", "explain", "bg")
-_SINCE = Option(
-    ("--since",),
-    "how far back they begin (default 1y)",
-    "text",
-    "SPAN",
-    takers="trend and retention begin at a time",
-)
+_SINCE = Option(("--since",), "how far back they begin (default 1y)", "text", "SPAN")
 
 
 def _completes(session: Session, done: list[str], typed: str) -> Mapping[str, str]:
@@ -43,8 +37,8 @@ _Analysis = partial(Command, completes=_completes, reads_words=True)
     "SEGMENT...",
     "count what segments have in common, with a chart: symbols, tables, ids or {filters}",
     (
-        Option(("--share",), "the share of the row's wallets", takers="overlap returns shares"),
-        Option(("--lift",), "how many times as many as by chance", takers="overlap returns lifts"),
+        Option(("--share",), "the share of the row's wallets"),
+        Option(("--lift",), "how many times as many as by chance"),
         OUT,
     ),
     (
@@ -80,20 +74,8 @@ def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
     "ADDRESS...",
     "list what wallets hold, now or --as-of a time, on all chains or on --chain NAME",
     (
-        Option(
-            ("--as-of",),
-            "a time, such as 30d or 2025-01-31, or a block",
-            "moment",
-            "TIME",
-            takers="wallet reads balances at a time",
-        ),
-        Option(
-            ("--chain",),
-            "this chain alone",
-            "text",
-            "CHAIN",
-            takers="wallet reads balances of one chain",
-        ),
+        Option(("--as-of",), "a time, such as 30d or 2025-01-31, or a block", "moment", "TIME"),
+        Option(("--chain",), "this chain alone", "text", "CHAIN"),
         OUT,
     ),
     (
@@ -133,22 +115,15 @@ COMMANDS = (
         "SEGMENT",
         "count a segment through time: --every 1w --since 1y",
         (
-            Option(
-                ("--every",),
-                "the time between two points (default 1w)",
-                "text",
-                "SPAN",
-                takers="trend has points",
-            ),
+            Option(("--every",), "the time between two points (default 1w)", "text", "SPAN"),
             _SINCE,
             Option(
                 ("--amounts",),
                 "add up what is held of this token (default: of the only one)",
                 "text",
                 "TOKEN",
-                takers="trend adds up balances",
             ),
-            Option(("--no-amounts",), "only count", takers="trend adds up balances"),
+            Option(("--no-amounts",), "only count"),
             OUT,
         ),
         (
@@ -167,14 +142,12 @@ COMMANDS = (
                 "the period (default month)",
                 "text",
                 choices=("day", "week", "month", "quarter"),
-                takers="retention has periods",
             ),
             Option(
                 ("--cohort",),
                 "first held, or first seen (default held)",
                 "text",
                 choices=("held", "seen"),
-                takers="retention has cohorts",
             ),
             _SINCE,
             OUT,

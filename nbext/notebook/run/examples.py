@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.untrusted_text import visible
 from nbext.errors import StorageError, UsageError
-from nbext.notebook.line import Args, Command, Option
-
-if TYPE_CHECKING:
-    from nbext.notebook.session import Session
 
 FOLDER = "nbext-examples"
 _PACKAGE = Path(__file__).parents[2]
 # In the wheel the notebooks are inside the package; in a clone they are beside it.
 _SHIPPED, _CLONED = _PACKAGE / "example_notebooks", _PACKAGE.parent / "notebooks"
 _COPIED, _NAMED = (".ipynb", ".py"), 3
-_OVERWRITE = Option(("--overwrite",), "replace files that differ", takers="examples writes files")
-
-
-@Command(
-    "examples",
-    "[FOLDER]",
-    f"copy the example notebooks to a folder (default: {FOLDER})",
-    (_OVERWRITE,),
-    ("%nbext examples", "%nbext examples --overwrite"),
-)
-def _examples(session: Session, args: Args, folder: str = FOLDER) -> None:
-    print(copy_notebooks(folder, overwrite=bool(args["overwrite"])))
-
-
-COMMANDS = (_examples,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", nargs="?", default=FOLDER, help=f"where to copy them to (default: {FOLDER})"
     )
-    parser.add_argument(*_OVERWRITE.flags, action="store_true", help=_OVERWRITE.help)
+    parser.add_argument("--overwrite", action="store_true", help="replace files that differ")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ from nbext.fetch.run import URL_VARIABLE, Output, check_installed, urls_of
 from nbext.notebook import schema
 from nbext.notebook.line import KEY_REFUSED, Args, Command, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import OUT, forms, own_table, put
-from nbext.notebook.run import analysis, examples, metadata, query, settings
+from nbext.notebook.run import analysis, metadata, query, settings
 from nbext.notebook.session import (
     HISTORY_COLUMNS,
     chains_in_words,
@@ -122,7 +122,7 @@ def _connect(session: Session, args: Args, *words: str) -> None:
     "login",
     "[--keep]",
     "type the key of a remote service at a prompt; --keep stores it in the keyring",
-    (Option(("--keep",), "store the key in the system's keyring", takers="login stores a key"),),
+    (Option(("--keep",), "store the key in the system's keyring"),),
     elsewhere=("%nbext login --keep",),
 )
 def _login(session: Session, args: Args, *words: str) -> None:
@@ -146,11 +146,7 @@ def _logout(session: Session, args: Args) -> None:
     "[N]",
     "list this session's queries, on a --card to edit them; with a number, run that one again",
     (
-        Option(
-            ("--card",),
-            "each query on a line, with a button that opens it in the builder",
-            takers="history is shown as a card",
-        ),
+        Option(("--card",), "each query on a line, with a button that opens it in the builder"),
         agents.OPTION,
         OUT,
     ),
@@ -225,13 +221,7 @@ def _schema(session: Session, args: Args, condition: str | None = None) -> Any:
     "last-answer",
     "[--values]",
     "print a remote's last answer in outline, and the settings that read it otherwise",
-    (
-        Option(
-            ("--values",),
-            "show one short value of each field",
-            takers="last-answer shows an answer's values",
-        ),
-    ),
+    (Option(("--values",), "show one short value of each field"),),
     elsewhere=("%nbext last-answer --values",),
 )
 def _last_answer(session: Session, args: Args) -> None:
@@ -414,7 +404,7 @@ COMMANDS = {
         _of_the_shell("remove", "FILE|--all", "%nbext remove --all"),
         *agents.COMMANDS,
         _of_the_shell("payout", "verify FOLDER", "%nbext payout verify payout"),
-        *examples.COMMANDS,
+        _of_the_shell("examples", "[FOLDER]", "%nbext examples"),
         _help,
     )
 }
@@ -431,10 +421,16 @@ def run_command(session: Session, args: Args) -> Any:
             f"%nbext: unknown command {visible(name)!r}.{did_you_mean(name, COMMANDS)} "
             f"Allowed: {', '.join(COMMANDS)}."
         )
-    taken = {option.name for option in command.options}
     for option in NBEXT.options:
-        if option.name not in taken and (flags := args.given(option.name)):
-            raise UsageError(f"%nbext {name} has no option {flags[0]}. Only {option.takers}.")
+        takers = [
+            one.name
+            for one in COMMANDS.values()
+            if option.name in {own.name for own in one.options}
+        ]
+        if name not in takers and (flags := args.given(option.name)):
+            raise UsageError(
+                f"%nbext {name} has no option {flags[0]}. It is for {', '.join(takers)}."
+            )
     given = args.words[1:]
     for word in given:
         # As IPython's own magics would expand it.

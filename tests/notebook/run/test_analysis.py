@@ -99,7 +99,7 @@ def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_o
         ),
         (
             "funnel BAYC --lift",
-            "UsageError: %nbext funnel has no option --lift. Only overlap returns lifts.",
+            "UsageError: %nbext funnel has no option --lift. It is for overlap.",
         ),
         (
             "profile BAYC",
@@ -108,7 +108,7 @@ def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_o
         ),
         (
             "status --share",
-            "UsageError: %nbext status has no option --share. Only overlap returns shares.",
+            "UsageError: %nbext status has no option --share. It is for overlap.",
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_wallets_are_named_on_the_line_or_by_a_table_a_file_or_a_value_from_pyth
             "An address is a string of 0x and 40 hex digits."
         )
     assert shell.error("%nbext trend UNI --as-of 5d") == (
-        "UsageError: %nbext trend has no option --as-of. Only wallet reads balances at a time."
+        "UsageError: %nbext trend has no option --as-of. It is for wallet."
     )
 
 

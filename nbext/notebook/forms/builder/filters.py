@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from nbext.core.provenance import Provenance
+from nbext.core.strict_json import below
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook.cell.body import laid_out
@@ -51,7 +52,7 @@ def _joined(root: Group, pointer: str, places: dict[str, int]) -> dict[str, Any]
         return {root.join: _listed(root.members, f"{pointer}/{root.join}", places)}
     made = {}
     for key, (first, *more) in by_key.items():
-        at = f"{pointer}/{_escaped(key)}"
+        at = below(pointer, key)
         made[key] = (
             [_value(part, f"{at}/{index}", places) for index, part in enumerate((first, *more))]
             if more
@@ -67,7 +68,7 @@ def _listed(parts: Sequence[Part], pointer: str, places: dict[str, int]) -> list
 def _one(part: Part, pointer: str, places: dict[str, int]) -> dict[str, Any]:
     """Return a part as an object of one key."""
     key = _key(part)
-    return {key: _value(part, f"{pointer}/{_escaped(key)}", places)}
+    return {key: _value(part, below(pointer, key), places)}
 
 
 def _key(part: Part) -> str:
@@ -80,10 +81,6 @@ def _value(part: Part, pointer: str, places: dict[str, int]) -> Any:
     if part.negated:
         return _one(replace(part, negated=False), pointer, places)
     return _listed(part.members, pointer, places) if isinstance(part, Group) else part.value
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _split(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
