@@ -167,7 +167,7 @@ def exact_array() -> Any:
 
         def _cmp_method(self, other: Any, op: Any) -> Any:
             # Arrow takes integers of 64 bits alone for a number.
-            return super()._cmp_method(Decimal(int(other)) if is_whole(other) else other, op)
+            return super()._cmp_method(_as_decimal(other), op)
 
         def _arith_method(self, other: Any, op: Any) -> Any:
             many = hasattr(other, "__len__") and not isinstance(other, str)
@@ -183,7 +183,7 @@ def exact_array() -> Any:
             return _whole_or_float(list(accumulate(_exactly(self), steps[name])))
 
         def isin(self, values: Any) -> Any:
-            return super().isin([Decimal(int(one)) if is_whole(one) else one for one in values])
+            return super().isin([_as_decimal(one) for one in values])
 
         def astype(self, dtype: Any, copy: bool = True) -> Any:
             try:
@@ -198,9 +198,13 @@ def _as_integer(value: Any) -> Any:
     return int(value) if isinstance(value, Decimal) else value
 
 
+def _as_decimal(value: Any) -> Any:
+    return Decimal(int(value)) if is_whole(value) else value
+
+
 def _narrowed(found: Any) -> Any:
     """Return what was reduced, with whole numbers as integers: in a column of the narrowest decimals, or alone."""
-    if not str(getattr(found, "dtype", "")).startswith("decimal256"):
+    if "decimal256" not in str(getattr(found, "dtype", "")):
         return _as_integer(found)
     return _whole_or_float(_exactly(found))
 
@@ -220,10 +224,8 @@ def _exactly(values: Iterable[Any]) -> list[Any]:
 
 
 def _computed(op: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return None
     try:
-        return op(one, other)
+        return None if None in (one, other) else op(one, other)
     except ZeroDivisionError:
         return float("nan")
 
@@ -362,7 +364,7 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
         values = exact if pa.types.is_decimal(exact.type) else values
     if pa.types.is_decimal(values.type) and kind == "uint256":
         return exact_array()(values)
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+    if is_text:
         return text_dtype().__from_arrow__(values)
     if pa.types.is_floating(values.type):
         return values.to_numpy()
