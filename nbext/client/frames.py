@@ -136,18 +136,16 @@ def exact_array() -> Any:
             # A pickle opens where nbext is not installed.
             return arrow, (self._pa_array,)
 
-        # Python's integers come out: Decimals compute with 28 digits, and round what has more without a word.
+        # Python gets integers: Decimals compute with 28 digits, and round what has more without a word. NumPy gets
+        # Decimals all the same: Spark makes integers of more than 64 bits null, and refuses these.
         def __iter__(self) -> Iterator[Any]:
             return map(_as_integer, super().__iter__())
 
         def __getitem__(self, item: Any) -> Any:
             return _as_integer(super().__getitem__(item))
 
-        def to_numpy(self, *options: Any, **named: Any) -> Any:
-            found = super().to_numpy(*options, **named)
-            if found.dtype == object:
-                found = np.array([_as_integer(one) for one in found], dtype=object)
-            return found
+        def map(self, mapper: Any, na_action: Any = None) -> Any:
+            return pd.array(self.astype(object), dtype=object).map(mapper, na_action)
 
         def _reduce(self, name: str, **options: Any) -> Any:
             return _narrowed(self._operand(name)._reduce(name, **options))
@@ -186,6 +184,8 @@ def exact_array() -> Any:
             return super().isin([_as_decimal(one) for one in values])
 
         def astype(self, dtype: Any, copy: bool = True) -> Any:
+            if pd.api.types.is_object_dtype(dtype):
+                return np.array(list(self), dtype=object)
             try:
                 return super().astype(dtype, copy=copy)
             except OverflowError:

@@ -9,6 +9,7 @@ import warnings
 from decimal import Decimal
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -58,18 +59,25 @@ def test_single_values_are_pythons_integers_and_lose_no_digit_in_what_a_user_com
     values = [10**36 + 1, 3, None]
     exact = column(values)
     whole = exact[:2]
-    for found in (whole.tolist(), list(whole), [whole[0], whole.iat[1]], whole.to_numpy().tolist()):
+    given = pd.DataFrame({"raw": whole})
+    for found in (
+        *(whole.tolist(), list(whole), [whole[0], whole.iat[1]], whole.astype(object).tolist()),
+        [row.raw for row in given.itertuples()],
+        [row["raw"] for row in given.to_dict("records")],
+    ):
         assert (found, {type(one) for one in found}) == (values[:2], {int})
     assert sum(whole) == 10**36 + 4
     assert whole.map(lambda one: one * 3).tolist() == [3 * 10**36 + 3, 9]
     assert whole.apply(lambda one: one + 1).tolist() == [10**36 + 2, 4]
-    assert [row.raw for row in pd.DataFrame({"raw": whole}).itertuples()] == values[:2]
     assert json.loads(json.dumps(whole.tolist())) == values[:2]
     assert (exact.sum(), exact.min(), exact.max()) == (10**36 + 4, 3, 10**36 + 1)
     assert {type(one) for one in (exact.sum(), exact.min(), exact.max())} == {int}
     assert exact.to_numpy(dtype=float, na_value=0).tolist() == [1e36, 3, 0]
     assert exact.isna().tolist() == [pd.isna(one) for one in exact] == [False, False, True]
-    assert column([]).tolist() == column([]).to_numpy().tolist() == []
+    assert column([]).tolist() == column([]).astype(object).tolist() == []
+    # Integers of more than 64 bits would be null to Spark, which takes NumPy's objects, and rounded by JavaScript.
+    assert {type(one) for one in np.asarray(whole)} == {Decimal}
+    assert json.loads(whole.to_json(orient="values")) == list(map(str, values[:2]))
 
 
 @hypothesis_settings(deadline=None)

@@ -378,7 +378,7 @@ def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(
         name: error.removeprefix("UsageError: %nbext status has no option ")
         for name, error in said.items()
     } == {
-        "out": "--out. It is for config, history, schema, overlap, wallet, funnel, concentration, trend, retention.",
+        "out": "--out. It is for config, history, schema, overlap, funnel, concentration, trend, retention, wallet.",
         "agent": "--agent. It is for history.",
         "card": "--card. It is for history.",
         "share": "--share. It is for overlap.",

@@ -653,7 +653,7 @@ SELECT address FROM holders""",
     ),
     "an option of another command": (
         "%nbext status -o st",
-        "UsageError: %nbext status has no option --out. It is for config, history, schema, overlap, wallet, funnel, concentration, trend, retention.",
+        "UsageError: %nbext status has no option --out. It is for config, history, schema, overlap, funnel, concentration, trend, retention, wallet.",
     ),
     "a saved query that does not exist": (
         """%%segment_query --from nosuch
