@@ -145,7 +145,7 @@ def exact_array() -> Any:
             return _as_integer(super().__getitem__(item))
 
         def map(self, mapper: Any, na_action: Any = None) -> Any:
-            return pd.array(self.astype(object), dtype=object).map(mapper, na_action)
+            return pd.api.extensions.ExtensionArray.map(self, mapper, na_action)
 
         def _reduce(self, name: str, **options: Any) -> Any:
             return _narrowed(self._operand(name)._reduce(name, **options))
