@@ -266,11 +266,12 @@ def _compared(
     asked: Segment, since: str | int
 ) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
     """Return the table, the segment now and then, and what is said of them."""
-    is_span, cut = isinstance(since, str) and SPAN.fullmatch(since), list[str]()
-    if is_span:
+    hours, cut = 0, list[str]()
+    if isinstance(since, str) and SPAN.fullmatch(since):
         # `asOf` knows no years.
-        wanted, most, note = _hours_since(asked, str(since))
-        since, cut = f"{min(wanted, most)}h", [note] * (wanted > most)
+        wanted, most, note = _hours_since(asked, since)
+        hours, cut = min(wanted, most), [note] * (wanted > most)
+        since = f"{hours}h"
     rows = asked.client.segment_changes(asked.filters, asked.operator, since)
     said = Provenance.of(rows)
     if said.truncated:
@@ -291,15 +292,10 @@ def _compared(
         dict.fromkeys(line.removeprefix("then_").removeprefix("now_") for line in said.warnings)
     )
     about = Provenance(as_of=as_of, then=said.since, warnings=[*warnings, *cut])
-    return pd.DataFrame(columns), *_fixed(asked, since, as_of), about
-
-
-def _fixed(asked: Segment, since: str | int, as_of: Mapping[str, Any]) -> tuple[Segment, Segment]:
-    """Return the segment as of the data's last block, and as of the earlier time: both fixed, whatever comes in."""
-    moment: Any = since
-    if isinstance(since, str) and SPAN.fullmatch(since) and as_of.get("timestamp"):
-        moment = before(as_of["timestamp"], hours_of(since, "/since"))
-    return asked.at(as_of["block"]), asked.at(moment)
+    # Both fixed, whatever comes in.
+    if hours and as_of.get("timestamp"):
+        since = before(as_of["timestamp"], hours)
+    return pd.DataFrame(columns), asked.at(as_of["block"]), asked.at(since), about
 
 
 def _chart(made: Result, name: str) -> charts.Chart:

@@ -79,7 +79,7 @@ class CommonCounts:
     as_of: list[Mapping[str, Any]]
     warnings: list[str]
     # What each segment's wallets hold together, where that was asked for and is known.
-    held: list[Mapping[str, Any] | None] = field(default_factory=list)
+    held: list[Mapping[str, Any] | None]
 
     def about(self, operation: str, segments: Sequence[Segment]) -> Provenance:
         """Return the provenance of a table of these counts."""
@@ -184,25 +184,26 @@ def count_common(
     Those of ``~place``, after the first, are left out.
     ``amounts``: also what each segment's wallets hold together, of one contract or of the first.
     """
-    client = segments[0].client
-    words, as_of = [""] * len(segments), list[Mapping[str, Any]]([{}] * len(segments))
-    counts: list[int] = []
-    warnings: list[str] = []
-    held: list[Mapping[str, Any] | None] = [None] * len(segments)
+    counts, said = list[int](), dict[int, Mapping[str, Any]]()
     for part in _parts(together):
         used = sorted(_used(part))
         numbers = {place: number for number, place in enumerate(used)}
         numbers |= {~place: ~number for place, number in numbers.items()}
-        asked = [(segments[place].filters, segments[place].operator) for place in used]
-        answer = client.counts(
-            asked, [[numbers[place] for place in places] for places in part], amounts=amounts
+        answer = segments[0].client.counts(
+            [(segments[place].filters, segments[place].operator) for place in used],
+            [[numbers[place] for place in places] for places in part],
+            amounts=amounts,
         )
         counts += answer["counts"]
-        for place, said in zip(used, answer["segments"], strict=True):
-            words[place], as_of[place] = said["words"].removeprefix("wallets that "), said["asOf"]
-            warnings += said["warnings"]
-            held[place] = said.get("held")
-    return CommonCounts(counts, words, as_of, _once(warnings), held)
+        said |= zip(used, answer["segments"], strict=True)
+    each = [said[place] for place in range(len(segments))]
+    return CommonCounts(
+        counts,
+        [one["words"].removeprefix("wallets that ") for one in each],
+        [one["asOf"] for one in each],
+        _once([note for one in each for note in one["warnings"]]),
+        [one.get("held") for one in each],
+    )
 
 
 def _once(notes: Sequence[str]) -> list[str]:
