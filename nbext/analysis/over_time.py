@@ -28,7 +28,7 @@ from nbext.client.validate import one_of
 from nbext.core.chains import DEFAULT_CHAIN, chain_of
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
-from nbext.core.times import written
+from nbext.core.times import time_text
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, ValidationError
 
@@ -95,7 +95,7 @@ def trend(
     POST /counts
     """
     asked = _timeless(segment, client_of(client, segment, does="counts through time"), "A trend")
-    step, (wanted, most, note) = hours_of(every, "/every"), _hours_since(asked, written(since))
+    step, (wanted, most, note) = hours_of(every, "/every"), _hours_since(asked, time_text(since))
     length = min(wanted, most)
     if length // step >= MOST_POINTS:
         longer = f"{length // (24 * MOST_POINTS) + 1}d"
@@ -240,7 +240,7 @@ def changes(
     # Wallets and balances are compared, in no other order than that of their addresses.
     kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
     asked = replace(asked, filters=kept)
-    table, now, then, about = _compared(asked, written(since))
+    table, now, then, about = _compared(asked, time_text(since))
     about.operation, about.service = "changes", client.base_url
     about.joined, about.left, about.stayed = (
         int((table["status"] == one).sum()) for one in STATUSES
@@ -375,7 +375,7 @@ def retention(
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")
     end = pd.Timestamp(last["timestamp"]).tz_localize(None)
-    wanted, most, note = _hours_since(asked, written(since))
+    wanted, most, note = _hours_since(asked, time_text(since))
     begin = end - pd.Timedelta(hours=min(wanted, most))
     # A period of which the data has one instant would be a cohort of nobody.
     periods = list(pd.period_range(begin, end - pd.Timedelta(1, "ns"), freq=PERIODS[by]))

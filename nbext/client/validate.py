@@ -19,7 +19,7 @@ from typing import Any
 from nbext.core import addresses, chains, rules
 from nbext.core.rules import MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
 from nbext.core.strict_json import LONE_SURROGATE, MAX_DIGITS
-from nbext.core.times import written
+from nbext.core.times import time_text
 from nbext.core.untrusted_text import quoted, shown
 from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_mean
 
@@ -207,7 +207,7 @@ def _number(given: Any, path: str) -> Any:
         given = given.item()
     # NaT, which equals nothing, is a time to Python.
     if isinstance(given, date) and given == given:  # noqa: PLR0124
-        return written(given)
+        return time_text(given)
     if isinstance(given, bool | str):
         return given
     # Python writes no integer of more than 4,300 digits.

@@ -52,10 +52,10 @@ def iso_ms(seconds: float | None) -> str | None:
     )
 
 
-def written(value: Any) -> Any:
+def time_text(value: Any) -> Any:
     """Return a date, or a time in UTC, as the segment language writes it; anything else as it is.
 
-    >>> written(date(2025, 1, 31)), written(datetime(2025, 1, 31, 12)), written("30d")
+    >>> time_text(date(2025, 1, 31)), time_text(datetime(2025, 1, 31, 12)), time_text("30d")
     ('2025-01-31', '2025-01-31T12:00:00Z', '30d')
     """
     if not isinstance(value, datetime):

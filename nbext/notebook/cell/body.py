@@ -15,7 +15,7 @@ from typing import Any
 
 from nbext.core.rules import LIST_KEYS
 from nbext.core.strict_json import NotJson, exact_number, parse
-from nbext.core.times import written
+from nbext.core.times import time_text
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, did_you_mean
 from nbext.notebook.cell.json_errors import explain
@@ -252,7 +252,7 @@ def json_value(value: Any) -> Any:
     if isinstance(value, datetime.date):
         if type(value).__name__ == "NaTType":  # a datetime to isinstance
             raise _not_json(f"a missing time {_MISSING}")
-        return written(value)
+        return time_text(value)
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
