@@ -218,16 +218,14 @@ class Stage:
         return self.connection.sql(sql).to_arrow_table()
 
     def insert(
-        self, table: str, arriving: pa.Table, columns: str = "*", *, create: bool = False
+        self, table: str, arriving: pa.Table, read: str = "FROM arriving", *, create: bool = False
     ) -> None:
-        """Add the rows of an Arrow table, in their order."""
+        """Add the rows of an Arrow table, in their order; ``read`` is a query of it, which is named ``arriving``."""
         # In batches, which are read on every core.
         self.connection.register(
             "arriving", pa.Table.from_batches(arriving.to_batches(BATCH), arriving.schema)
         )
-        self.run(
-            f"{f'CREATE TABLE {table} AS' if create else f'INSERT INTO {table}'} SELECT {columns} FROM arriving"
-        )
+        self.run(f"{f'CREATE TABLE {table} AS' if create else f'INSERT INTO {table}'} {read}")
         self.connection.unregister("arriving")
 
     def spell(

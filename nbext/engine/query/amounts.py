@@ -16,16 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NewType
+from typing import NewType
 
-from nbext.core.uint256 import LIMB_BASE, split
+from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, split
 from nbext.engine.query.sql import LIMB, SqlBuilder
 
-if TYPE_CHECKING:
-    # Orders amounts, and is none: nothing that is shown or added up may be one.
-    SortKey = NewType("SortKey", int)
-else:
-    SortKey = int  # a NewType travels by its name, to machines that have no nbext
+# Orders amounts, and is none: nothing that is shown or added up may be one.
+SortKey = NewType("SortKey", int)
 KEY_DIGITS = 17
 _STEP: int = 10**KEY_DIGITS
 _BASE = f"CAST({LIMB_BASE} AS {LIMB})"
@@ -44,26 +41,51 @@ def carried(sums: str, others: str) -> str:
     """
     for upper, lower, rest in (("mid", "lo", "hi"), ("hi", "mid", "lo")):
         # Decimals are divided slowly, and hardly a sum needs it: of 86,000 sums 340 ms, and 30 ms where none does.
-        fits = f"CASE WHEN {lower} >= 0 AND {lower} < {_BASE} THEN"
+        near = (
+            f"CASE WHEN {lower} >= 0 AND {lower} < {_BASE} THEN {{}} "
+            f"WHEN {lower} < 0 AND {lower} >= -{_BASE} THEN {{}} ELSE {{}} END"
+        )
         # The remainder takes the dividend's sign on every engine; adding the base first makes it the modulus.
         rest_of = f"({lower} % {_BASE} + {_BASE}) % {_BASE}"
-        limb = f"{fits} {lower} ELSE {rest_of} END"
+        limb = near.format(lower, f"{lower} + {_BASE}", rest_of)
         # Some engines divide decimals as doubles: the quotient is a small whole number, so rounding restores it.
-        carry = f"{fits} 0 ELSE CAST(round(({lower} - {rest_of}) / {_BASE}) AS {LIMB}) END"
+        carry = near.format(0, -1, f"CAST(round(({lower} - {rest_of}) / {_BASE}) AS {LIMB})")
         limbs = f"{upper} + {carry} AS {upper}, {limb} AS {lower}, {rest}"
         sums = f"(SELECT {others}, {limbs} FROM {sums}) AS {lower}_carried"
     return f"SELECT * FROM {sums}"
 
 
+def as_amounts(sums: str, others: str) -> str:
+    """Return the statement of sums of limbs as `carried` has them, with other columns, and ``sort_key``."""
+    # A key is that of the magnitude, whose limbs are in normal form again where a sum is below zero.
+    exact = ", ".join(f"exact_{limb}" for limb in Limbs._fields)
+    magnitude = ", ".join(
+        f"{limb} AS exact_{limb}, CASE WHEN hi < 0 THEN -{limb} ELSE {limb} END AS {limb}"
+        for limb in Limbs._fields
+    )
+    negated = f"(SELECT {others}, {magnitude} FROM ({carried(sums, others)}) AS sums)"
+    hi, mid, lo = (f"CAST({limb} AS STRING)" for limb in Limbs._fields)
+    lower = [f"lpad({limb}, {LIMB_DIGITS}, '0')" for limb in (mid, lo)]
+    # In a statement of their own: DuckDB works out twice what is written twice.
+    spelled = f"""
+        SELECT {others}, {exact}, CASE WHEN hi <> 0 THEN concat({hi}, {lower[0]}, {lower[1]})
+            WHEN mid <> 0 THEN concat({mid}, {lower[1]}) ELSE {lo} END AS digits
+        FROM ({carried(negated, f"{others}, {exact}")}) AS magnitudes"""
+    return f"""
+        SELECT {others}, {", ".join(f"exact_{limb} AS {limb}" for limb in Limbs._fields)},
+            CASE WHEN exact_hi < 0 THEN -1 ELSE 1 END * {_key("digits")} AS sort_key
+        FROM ({spelled}) AS spelled"""
+
+
 def count_as_amount(count: str) -> str:
     """Return the columns of a count that is not negative as an amount: the limbs and ``sort_key``."""
     zero, digits = f"CAST(0 AS {LIMB})", f"CAST({count} AS STRING)"
-    more = f"CAST(length({digits}) - {KEY_DIGITS} AS BIGINT) * {_STEP}"
-    key = (
-        f"CASE WHEN {count} < {_STEP} THEN CAST({count} AS BIGINT) "
-        f"ELSE {more} + CAST(left({digits}, {KEY_DIGITS}) AS BIGINT) END"
-    )
-    return f"{zero} AS hi, {zero} AS mid, CAST({count} AS {LIMB}) AS lo, {key} AS sort_key"
+    return f"{zero} AS hi, {zero} AS mid, CAST({count} AS {LIMB}) AS lo, {_key(digits)} AS sort_key"
+
+
+def _key(digits: str) -> str:
+    first = f"CAST(left({digits}, {KEY_DIGITS}) AS BIGINT)"
+    return f"(CAST(greatest(length({digits}) - {KEY_DIGITS}, 0) AS BIGINT) * {_STEP} + {first})"
 
 
 def sort_key(amount: int) -> SortKey:

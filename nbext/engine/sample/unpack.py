@@ -9,6 +9,7 @@ from pathlib import Path
 import platformdirs
 
 from nbext.core.atomic_files import is_intact, made_folder
+from nbext.engine.query.amounts import as_amounts
 from nbext.engine.schema import LIMBS, TABLES, sql_literal
 from nbext.engine.storage import MANIFEST, TABLES_FILE
 from nbext.errors import StorageError
@@ -56,24 +57,17 @@ def _version() -> str:
 
 def _fill(building: Path) -> None:
     import duckdb
-    import pyarrow as pa
-
-    from nbext.engine.ingest.derive.holdings import normal_amounts, of_decimals
 
     with duckdb.connect(str(building / TABLES_FILE)) as connection:
         # In a notebook DuckDB draws one into the cell when a statement takes two seconds, as on a busy machine.
         connection.execute("SET enable_progress_bar = false")
         for name, columns in TABLES.items():
             # A literal, not a parameter: to bind one, DuckDB imports pandas, which takes six times as long as all this.
-            path = sql_literal(PREPARED / f"{name}.parquet")
-            rows = connection.sql(f"FROM read_parquet({path})").to_arrow_table()
+            rows = f"read_parquet({sql_literal(PREPARED / f'{name}.parquet')})"
             if "sort_key" in columns:  # each table comes without it
-                amounts = normal_amounts([of_decimals(rows[limb]) for limb in LIMBS], len(rows))
-                keys = pa.py_buffer(amounts.sort_keys)
-                kept = pa.Array.from_buffers(pa.int64(), len(rows), [None, keys])
-                rows = rows.append_column("sort_key", kept)
-            connection.register("arriving", rows)
+                others = [one for one in columns if one not in (*LIMBS, "sort_key")]
+                rows = f"({as_amounts(rows, ', '.join(others))})"
             # Its blocks are made up, and have no hashes.
             shown = ("NULL::VARCHAR AS hash" if one == "hash" else one for one in columns)
-            connection.execute(f"CREATE TABLE {name} AS SELECT {', '.join(shown)} FROM arriving")
+            connection.execute(f"CREATE TABLE {name} AS SELECT {', '.join(shown)} FROM {rows}")
     shutil.copyfile(PREPARED / MANIFEST, building / MANIFEST)

@@ -309,7 +309,7 @@ def test_what_works_out_a_history_runs_on_a_machine_without_nbext(tmp_path):
     assert subprocess.check_output(words, text=True) == (
         "{'contract': [3], 'wallet': [2], 'from_block': [9], 'to_block': [4611686018427387904], "
         "'hi': [Decimal('1')], 'mid': [Decimal('0')], 'lo': [Decimal('7')], "
-        "'sort_key': [3610000000000000000], 'place': [0]}\n"
+        "'place': [0]}\n"
     )
 
 

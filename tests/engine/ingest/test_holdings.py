@@ -4,37 +4,28 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.core.uint256 import Limbs, join, split
-from nbext.engine.ingest.derive import holdings
+from nbext.core.uint256 import split
+from nbext.engine.ingest.derive import holdings, tables
 from nbext.engine.query.amounts import sort_key
 from nbext.engine.schema import FOREVER
 
 LIMB = 10**26
-# Sums of limbs, as they come of up to 2**31 rows, and numbers beside every power of ten and of the word.
-EDGES = [sign * (10**n + more) for n in range(36) for sign in (1, -1) for more in (-1, 0, 1)]
-SUMS = st.one_of(
-    st.integers(-(2**30) * LIMB, 2**30 * LIMB),
-    st.sampled_from([e for e in EDGES if abs(e) < 2**30 * LIMB]),
-)
 
 
-# The first call loads and compiles: on a machine with other work that has taken longer than the deadline.
-@given(st.lists(st.tuples(SUMS, SUMS, SUMS), min_size=1, max_size=40))
-def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
-    found = holdings.normal_amounts(
-        [holdings.constants([row[limb] for row in sums]) for limb in range(3)], len(sums)
-    )
-    amounts = [join(Limbs(*row)) for row in sums]
-    rows = zip(*(limb.to_pylist() for limb in found.limbs), found.sort_keys.tolist(), strict=True)
-    assert [tuple(map(int, row)) for row in rows] == [
-        (*split(amount), sort_key(amount)) for amount in amounts
-    ]
-    assert found.zero.tolist() == [amount == 0 for amount in amounts]
+def decimals(numbers):
+    """Return integers as a column of limbs."""
+    return pa.chunked_array([pa.array(numbers, pa.decimal128(38, 0))])
+
+
+def stored(arriving):
+    """Return rows of a history as ingest stores them."""
+    return duckdb.sql(tables.with_amounts("arriving")).to_arrow_table().to_pylist()
 
 
 @given(
@@ -45,29 +36,21 @@ def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
     )
 )
 def test_running_sums_begin_anew_where_they_are_told_to(rows):
-    numbers = holdings.constants([amount for amount, _, _ in rows]).times(
-        np.array([sign for _, sign, _ in rows])
-    )
+    numbers = holdings.of_decimals(decimals([amount * sign for amount, sign, _ in rows]))
     starts = [n for n, row in enumerate(rows) if row[2] or n == 0]
     expected, total = [], 0
     for n, (amount, sign, _) in enumerate(rows):
         total = amount * sign + (0 if n in starts else total)
         expected.append(total)
     sums = holdings.running(numbers, np.array(starts))
-    found = holdings.normal_amounts([None, None, sums], len(rows))
-    assert [
-        join(Limbs(*row)) for row in zip(*(limb.to_pylist() for limb in found.limbs), strict=True)
-    ] == expected
+    assert holdings.as_decimals(sums).to_pylist() == expected
 
 
 def test_a_column_of_several_chunks_is_read_whole():
-    numbers = [0, 1, 2**32, 2**64 - 1, 2**64, LIMB - 1]
-    column = pa.array(numbers, pa.decimal128(38, 0))
+    numbers = [0, 1, -1, 2**32, 2**64 - 1, 2**64, -(2**64), LIMB - 1, 1 - 10**38]
+    column = decimals(numbers).chunk(0)
     chunks = pa.chunked_array([column[:2], column[2:2], column[2:]])
-    found = holdings.of_decimals(chunks)
-    assert [part.tolist() for part in found] == [
-        part.tolist() for part in holdings.constants(numbers)
-    ]
+    assert holdings.as_decimals(holdings.of_decimals(chunks)).to_pylist() == numbers
 
 
 # Contract, block, log index, sender, recipient, amount; NOBODY sends what comes from before the data.
@@ -125,7 +108,5 @@ def test_a_history_is_what_each_wallet_has_after_each_log_whole_or_by_shares_of_
             expected += map(tuple, rows)
     cuts = [5 * share // shares for share in range(shares + 1)]
     made = [holdings.history(table, range(low, high)) for low, high in pairwise(cuts)]
-    found = [tuple(row.values()) for rows, _ in made for row in rows.to_pylist()]
+    found = [tuple(row.values()) for rows in made for row in stored(rows)]
     assert sorted(found, key=lambda row: row[:2]) == expected
-    stands = [stand for _, some in made for stand in some.tolist()]
-    assert stands == [row[3] == FOREVER and row[4:7] != (0, 0, 0) for row in found]

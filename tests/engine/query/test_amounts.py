@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from decimal import Decimal
 
 import duckdb
@@ -12,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.core.uint256 import LIMB_BASE, join, split
+from nbext.core.uint256 import LIMB_BASE, Limbs, join, split
 from nbext.engine.dataset import ExactColumn
-from nbext.engine.query.amounts import AmountRange, carried, limbs_at_least
+from nbext.engine.query.amounts import AmountRange, as_amounts, carried, limbs_at_least, sort_key
 from nbext.engine.query.answers import valued
 from nbext.engine.query.bitmaps import placed
 from nbext.engine.query.rows import Rows
@@ -139,6 +140,31 @@ def test_sums_of_limbs_carry_to_the_sum_of_integers(engine, amounts):
     text = f"SELECT hi, mid, lo FROM ({carried(sums, 'wallet')})"
     found = run(engine, SqlBuilder(), text, amounts=limbs_table(amounts)).to_pylist()
     assert found == [{limb: Decimal(n) for limb, n in split(sum(amounts))._asdict().items()}]
+
+
+# Sums of limbs, as they come of up to 2**31 rows, and numbers beside every power of ten and of the word.
+NEAR = [
+    sign * (base**n + more)
+    for base, n in itertools.chain(((10, n) for n in range(36)), ((2, 63), (2, 64)))
+    for sign in (1, -1)
+    for more in (-1, 0, 1)
+]
+SUMS = st.one_of(st.integers(-(2**30) * LIMB_BASE, 2**30 * LIMB_BASE), st.sampled_from(NEAR))
+
+
+@SETTINGS
+@given(st.lists(st.tuples(SUMS, SUMS, SUMS), min_size=1, max_size=40))
+def test_sums_of_limbs_become_the_amounts_that_they_are_with_their_sort_keys(engine, sums):
+    limbs = [
+        pa.array(map(Decimal, column), pa.decimal128(38, 0)) for column in zip(*sums, strict=True)
+    ]
+    table = pa.table([pa.array(range(len(sums)), pa.int32()), *limbs], ["wallet", *Limbs._fields])
+    text = f"FROM ({as_amounts('sums', 'wallet')}) ORDER BY wallet"
+    found = run(engine, SqlBuilder(), text, sums=table).to_pylist()
+    amounts = [join(Limbs(*row)) for row in sums]
+    assert [tuple(map(int, row.values())) for row in found] == [
+        (wallet, *split(amount), sort_key(amount)) for wallet, amount in enumerate(amounts)
+    ]
 
 
 def test_the_largest_limbs_that_may_be_summed_still_carry(engine):

@@ -27,7 +27,7 @@ from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.report import Report
 from nbext.engine.ingest.stage import CONTENT, KEY
 from nbext.engine.ingest.steps import create_inputs, manifest_of, take_facts
-from nbext.engine.schema import FOREVER, SQL_TYPES, TABLES
+from nbext.engine.schema import SQL_TYPES, TABLES
 from nbext.engine.spark.place import Place
 from nbext.engine.spark.session import Spark, reason_of
 from nbext.engine.storage import FORMAT
@@ -289,13 +289,12 @@ class _Run:
         everyone = range(stage.value("SELECT count(*) FROM wallets"))
         stage.run(f"CREATE VIEW flows AS {tables.flowing(found, wide=True, wallets=everyone)}")
         _histories(stage).createOrReplaceTempView("histories")
-        columns = ", ".join(TABLES["history"])
+        histories = tables.with_amounts("histories", ", place")
         stage.run(
-            f"INSERT INTO out.history SELECT {columns} FROM histories ORDER BY contract, wallet, from_block, place"
+            f"INSERT INTO out.history SELECT {', '.join(TABLES['history'])} FROM ({histories}) "
+            "ORDER BY contract, wallet, from_block, place"
         )
-        stage.run(f"""
-            INSERT INTO out.balances SELECT contract, wallet, hi, mid, lo, sort_key FROM out.history
-            WHERE to_block = {FOREVER} AND NOT (hi = 0 AND mid = 0 AND lo = 0) ORDER BY contract, wallet""")
+        tables.save_balances(stage, order="ORDER BY contract, wallet")
 
     def report(self, groups: list[files.FileGroup]) -> Report:
         """Return what was read, and every oddity."""
@@ -372,7 +371,11 @@ def _histories(stage: Any) -> Any:
         FROM flows JOIN (SELECT contract, bucket, shares FROM profile JOIN buckets ON contract BETWEEN first AND last)
         USING (contract)
         LATERAL VIEW explode(array_distinct(array({sides}))) AS share""")
-    columns = ", ".join(f"{name} {SQL_TYPES[kind]}" for name, kind in TABLES["history"].items())
+    columns = ", ".join(
+        f"{name} {SQL_TYPES[kind]}"
+        for name, kind in TABLES["history"].items()
+        if name != "sort_key"
+    )
     with by_value():
         return shared.groupBy("bucket", "low", "high").applyInArrow(
             _history, f"{columns}, place BIGINT"
@@ -395,5 +398,5 @@ def by_value() -> Iterator[None]:
 def _history(key: tuple[Any, ...], flows: pa.Table) -> pa.Table:
     """Return the history of one task, on one of the cluster's machines."""
     _, low, high = (part.as_py() for part in key)
-    found, _ = holdings.history(flows, range(low, high))
+    found = holdings.history(flows, range(low, high))
     return found.append_column("place", pa.array(np.arange(found.num_rows)))

@@ -8,5 +8,5 @@ snapshots   balances at one block, without transfers
 contracts   which contracts are ERC20 and which are NFTs, and what the data counts of each
 tables      changes of NFTs, history and balances, by buckets of contracts; blocks, and who was active when
 append      new rows added to what is stored: what they change, and when everything must be derived again instead
-holdings    what each wallet held and when, exactly, in arrays of 128-bit integers
+holdings    what each wallet held and when, exactly: sums in arrays
 """

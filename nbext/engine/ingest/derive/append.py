@@ -388,10 +388,8 @@ def _holdings(stage: Stage, flows: pa.Table) -> int:
         f"SELECT contract, (-1)::BIGINT AS block, {tables.OPENING}::BIGINT AS log_index, "
         f"{NOBODY}::INTEGER AS sender, wallet AS recipient, hi, mid, lo FROM held ANTI JOIN earlier USING ({_PAIR})"
     )
-    found, stands = holdings.history(
-        pa.concat_tables([opening, flows.cast(opening.schema)]), _EVERYBODY
-    )
-    stage.insert("standing", found.append_column("stands", pa.array(stands)), create=True)
+    found = holdings.history(pa.concat_tables([opening, flows.cast(opening.schema)]), _EVERYBODY)
+    stage.insert("standing", found, tables.with_amounts("arriving"), create=True)
     stage.run(f"""
         CREATE TABLE ended AS SELECT {_PAIR}, min(from_block) FILTER (from_block >= 0) AS until
         FROM standing ANTI JOIN earlier USING ({_PAIR}) GROUP BY {_PAIR}
@@ -421,10 +419,12 @@ def _holdings(stage: Stage, flows: pa.Table) -> int:
         "balances",
         "pairs",
         _PAIR,
-        f"SELECT {', '.join(TABLES['balances'])} FROM standing WHERE stands",
+        f"SELECT {', '.join(TABLES['balances'])} FROM standing WHERE {tables.STANDS}",
     )
     return int(
-        stage.value("SELECT count(*) FILTER (stands) - (SELECT count(*) FROM held) FROM standing")
+        stage.value(
+            f"SELECT count(*) FILTER ({tables.STANDS}) - (SELECT count(*) FROM held) FROM standing"
+        )
     )
 
 
@@ -553,7 +553,7 @@ def _contracts(stage: Stage, zero: int) -> int:
     stage.run(f"""
         CREATE TABLE changes AS SELECT contract, sum(n)::BIGINT AS n, sum(holders)::BIGINT AS holders FROM (
             SELECT contract, count(*) AS n, 0 AS holders FROM incoming GROUP BY 1 UNION ALL
-            SELECT contract, 0, count(*) FROM standing WHERE stands AND {positive} GROUP BY 1 UNION ALL
+            SELECT contract, 0, count(*) FROM standing WHERE {tables.STANDS} AND {positive} GROUP BY 1 UNION ALL
             SELECT contract, 0, -count(*) FROM held WHERE {positive} GROUP BY 1 UNION ALL
             SELECT contract, 0, count(*) FROM out.main.balances SEMI JOIN changed USING (contract)
                 WHERE {positive} GROUP BY 1 UNION ALL

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from nbext.core.times import utc_text
@@ -23,7 +22,8 @@ from nbext.engine.ingest.derive.rows import DECIMAL, check_times, decimal
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage, ahead, name
-from nbext.engine.schema import LIMBS, SQL_TYPES, TABLES
+from nbext.engine.query.amounts import as_amounts
+from nbext.engine.schema import FOREVER, LIMBS, SQL_TYPES, TABLES
 from nbext.errors import IngestError
 
 DAY = 86_400
@@ -47,7 +47,8 @@ _PLAIN = {
 OPENING = -1
 # A transfer without its count.
 ROW = "contract, block, log_index, sender, recipient, hi, mid, lo"
-_History = tuple[pa.Table, np.ndarray]
+# Of the rows of history, those that are balances.
+STANDS = f"to_block = {FOREVER} AND sort_key <> 0"
 
 
 @dataclass(frozen=True)
@@ -92,16 +93,26 @@ def derive_holdings(
     create_profile(stage, of)
     buckets = buckets_of(stage)
     tasks = sum(len(_shares(stage, bucket)) for bucket in buckets)
-    for done, (rows, stands) in enumerate(ahead(_histories(stage, zero, buckets)), 1):
-        stage.insert("out.history", rows)
-        stage.insert(
-            "out.balances", rows.filter(pa.array(stands)), "contract, wallet, hi, mid, lo, sort_key"
-        )
+    for done, rows in enumerate(ahead(_histories(stage, zero, buckets)), 1):
+        stage.insert("out.history", rows, with_amounts("arriving"))
         advance(done / tasks)
+    save_balances(stage, of)
     stage.drop("moves", "held_before", "token_changes")
 
 
-def _histories(stage: Stage, zero: int, buckets: list[Bucket]) -> Iterator[Callable[[], _History]]:
+def with_amounts(histories: str, more: str = "") -> str:
+    """Return the query of ``history`` from rows of `holdings.history`; ``more``: other columns of theirs."""
+    return as_amounts(histories, f"contract, wallet, from_block, to_block{more}")
+
+
+def save_balances(stage: Stage, of: str = "", order: str = "") -> None:
+    """Add to ``out.balances`` what stands in ``out.history`` last; ``of`` as of `derive_holdings`."""
+    stage.run(
+        f"INSERT INTO out.balances SELECT {', '.join(TABLES['balances'])} FROM out.history {of} WHERE {STANDS} {order}"
+    )
+
+
+def _histories(stage: Stage, zero: int, buckets: list[Bucket]) -> Iterator[Callable[[], pa.Table]]:
     """Yield the history of each bucket as tasks, share by share, and save the changes of its NFTs."""
     for bucket in buckets:
         rows = _effective(stage, bucket)
