@@ -12,7 +12,6 @@ from typing import Annotated, Any, TypeVar
 
 from anyio import CapacityLimiter, move_on_after, to_thread
 from fastapi import Depends, Request
-from starlette.concurrency import run_in_threadpool
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.atomic_files import write_whole
@@ -113,15 +112,13 @@ class Container:
             self.segments, self.audit, log, lambda: _keep_reserve(state_dir)
         )
         self._waiting = CapacityLimiter(limits.waiting)
-        self._probing = CapacityLimiter(2)
+        self._looking, self._probing = CapacityLimiter(limits.reading), CapacityLimiter(2)
         self.exports, self.receiving = Lane(limits.exports), Lane(limits.receiving)
         self.large_bodies = Lane(limits.large_bodies)
         # What Python itself takes long for, as to read a megabyte of JSON or to plan; and what asks the engine.
         self.planning, self.explaining = (
             Lane(bound, limits.query_seconds) for bound in (limits.planning, limits.explaining)
         )
-        # Of the data whose contracts were looked up before.
-        self._has_contracts: str | None = None
         for name, text, read in (
             ("disk_free_bytes", "Bytes free for results", self._free_bytes),
             ("segments_queued", "Segments that wait", self.store.queued),
@@ -147,14 +144,9 @@ class Container:
         return await to_thread.run_sync(work, *values, limiter=self._waiting)
 
     async def look_up(self, work: Callable[[Dataset], Result]) -> Result:
-        """Look contracts up, which is quick once the first look-up has fetched them from the engine."""
+        """Look contracts up, in threads of their own: the first look-up on a chain fetches all of its contracts."""
         with self.generations.acquire() as dataset:
-            fingerprint = dataset.about.fingerprint
-            if self._has_contracts == fingerprint:
-                return await run_in_threadpool(work, dataset)
-            found = await self.wait_for(work, dataset)
-            self._has_contracts = fingerprint
-            return found
+            return await to_thread.run_sync(work, dataset, limiter=self._looking)
 
     def _free_bytes(self) -> int:
         return shutil.disk_usage(self.results.folder).free

@@ -19,6 +19,7 @@ import requests
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from nbext.engine.query.answers import Dataset
 from tests.faults.failing import CODES, Failing
 from tests.service.conftest import HOLDERS, Running
 from tests.service.segments.test_segments import eventually
@@ -62,8 +63,9 @@ def in_sqlite(folder: Path) -> Iterator[Path]:
 class BrokenService(RuleBasedStateMachine):
     """One service, three keys, of which ``secret`` is private, and what each of them was promised."""
 
-    # Set by `of`: the data, what each question's rows are, and where the registry is.
-    data: Path
+    # Set by `of`: the data, which all services ask one after the other and none closes, what each question's rows are,
+    # and where the registry is.
+    dataset: Dataset
     rows: list[list[Any]]
     registry: Registry
     # How many were begun.
@@ -94,7 +96,9 @@ class BrokenService(RuleBasedStateMachine):
         self.signed: set[str] = set()
 
     def _started(self) -> Running:
-        return Running(type(self).data, self.folder / "service", registry=self.place)
+        return Running(
+            self.folder, self.folder / "service", registry=self.place, dataset=type(self).dataset
+        )
 
     def teardown(self) -> None:
         """Hold what was promised, with the faults ended and the clock right."""
@@ -229,7 +233,9 @@ class BrokenService(RuleBasedStateMachine):
         assert failed == []
 
 
-def of(data: Path, rows: list[list[Any]], registry: Registry = in_sqlite) -> type[BrokenService]:
-    """Return the machine over a data folder, whose questions have these rows."""
-    told = {"data": data, "rows": rows, "registry": staticmethod(registry)}
+def of(
+    dataset: Dataset, rows: list[list[Any]], registry: Registry = in_sqlite
+) -> type[BrokenService]:
+    """Return the machine over a dataset, whose questions have these rows."""
+    told = {"dataset": dataset, "rows": rows, "registry": staticmethod(registry)}
     return type("BrokenServiceOfThat", (BrokenService,), told)

@@ -102,13 +102,9 @@ class SegmentService:
         return claim, Executed(former, replayed=True)
 
     def is_current(self, segment: SegmentRecord) -> bool:
-        """Return whether a segment still has the result that it had; one look into the registry."""
-        result = segment.result
-        return (
-            result is not None
-            and self.store.has(segment.id, result.file)
-            and self.results.check(result, read=False) == "here"
-        )
+        """Return whether a completed segment still has the result that it had; one look into the registry."""
+        now = self._current(segment.id)
+        return now is not None and (now.status, now.result) == ("completed", segment.result)
 
     def execute(
         self,
@@ -147,8 +143,9 @@ class SegmentService:
                         claim=claim,
                         lost=segment.result if segment and segment.status == "expired" else None,
                     )
-            except ClaimedMeanwhile as meanwhile:
-                claim, former = self.repeated(meanwhile.name, key, body)
+            except ClaimedMeanwhile:
+                assert claim is not None, "only a claim can be"
+                claim, former = self.repeated(claim.name, key, body)
                 return former or self.execute(dataset, plan, body, key, claim)
         cached = segment.status == "completed"
         return Executed(segment, cached, job=job, in_words=partial(self._worded, request, plan))

@@ -46,10 +46,6 @@ class IdempotencyKey:
 class ClaimedMeanwhile(Exception):
     """Another call with the same Idempotency-Key made another segment, after this one had looked for it."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
 
 def idempotency_key_of(header: str, key: Key, body: Mapping[str, Any]) -> IdempotencyKey:
     """Return what a request's header names, or the problem 400 where it is unusable."""
@@ -283,7 +279,7 @@ class SegmentStore:
             # An old claim gives way; a young one has to be of the same body, and of the segment that the caller knows.
             former = _claimed(db, claim, now) if claim else segment_id
             if claim and former not in (claim.segment, segment_id):
-                raise ClaimedMeanwhile(claim.name)
+                raise ClaimedMeanwhile
             if claim and former is None:
                 sent = (
                     "SELECT count(*) FROM idempotency WHERE key_id = :key AND created_at > :since"
@@ -482,11 +478,6 @@ class SegmentStore:
                             ids.append(row.id)
                             excess -= row.stored
                     db.change("DELETE FROM segments WHERE id IN :ids", ids=ids)
-
-    def has(self, segment_id: str, file: str) -> bool:
-        """Return whether that segment has that result."""
-        this = "SELECT id FROM segments WHERE id = :id AND file = :file AND status = 'completed'"
-        return bool(self._database.rows(this, id=segment_id, file=file))
 
     def touch(self, segment_id: str) -> None:
         """Note that the result was used now."""
