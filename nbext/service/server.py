@@ -29,6 +29,7 @@ from nbext.core.strict_json import to_json
 from nbext.core.wire import PROBLEM_TYPE
 from nbext.errors import FieldError
 from nbext.service.container import Container
+from nbext.service.http.openapi import document
 from nbext.service.http.problems import Problem, answer_problem
 from nbext.service.middleware import LOOPBACK_HOSTS, Log, Observe, Security
 from nbext.service.routes import lookups, operator, segments
@@ -118,13 +119,19 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
         {
             "pointer": "/".join(str(part) for part in each["loc"][1:]),
             "code": each["type"],
-            "detail": each["msg"],
+            "detail": _unknown_in(request) if each["type"] == "extra_forbidden" else each["msg"],
         }
         for each in error.errors()
     ]
     # FastAPI's own answer repeats the caller's input, and fails with 500 where that is NaN.
     detail = "; ".join(f"{each['pointer']}: {each['detail']}" for each in errors)
     return answer_problem(request, Problem("invalid", detail, errors=errors))
+
+
+def _unknown_in(request: Request) -> str:
+    operation = document(request.app)["paths"][request.scope["route"].path][request.method.lower()]
+    names = [one["name"] for one in operation["parameters"] if one["in"] == "query"]
+    return f"There is no such parameter. Allowed: {', '.join(names)}."
 
 
 class Door:

@@ -130,6 +130,18 @@ def test_json_pages_lead_from_one_to_the_next_and_hold_each_row_once(service, se
     assert (beyond["data"], beyond["page"]["next"]) == ([], None)
 
 
+def test_a_misspelt_parameter_is_named_and_no_other_page_is_taken_for_the_one_that_was_asked(
+    service,
+):
+    path = f"/v1/segment/{service.execute()['id']}"
+    paging = service.get(f"{path}/json?limit=2&ofset=1")
+    deleting = service.delete(f"{path}?results=delete")
+    assert [(answer.status_code, answer.json()["detail"]) for answer in (paging, deleting)] == [
+        (422, "ofset: There is no such parameter. Allowed: limit, offset."),
+        (422, "results: There is no such parameter. Allowed: result."),
+    ]
+
+
 def test_limit_zero_counts_and_returns_nothing(service, segment):
     counted = service.execute({**HOLDERS, "limit": 0})
     assert counted["counts"] == {"matched": segment["counts"]["matched"], "returned": 0}

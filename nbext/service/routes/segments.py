@@ -14,6 +14,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
@@ -62,8 +63,6 @@ _SegmentId = Annotated[
 _ListId = Annotated[
     str, Path(alias="id", pattern=f"^{LIST_ID_PATTERN}$", description="A list's id: its hash.")
 ]
-_PageLimit = Annotated[int, Query(ge=1, le=results.MAX_PAGE, description="Rows of this page.")]
-_PageOffset = Annotated[int, Query(ge=0, le=2**53, description="Rows before this page.")]
 _Prefer = Annotated[
     str | None,
     Header(
@@ -89,6 +88,22 @@ _ADDRESSES = {
         },
     }
 }
+
+
+class _Page(BaseModel, extra="forbid"):
+    # Whoever misspells one of these would take the first page for another.
+    limit: Annotated[int, Field(ge=1, le=results.MAX_PAGE, description="Rows of this page.")] = (
+        results.DEFAULT_PAGE
+    )
+    offset: Annotated[int, Field(ge=0, le=2**53, description="Rows before this page.")] = 0
+
+
+class _Ended(BaseModel, extra="forbid"):
+    result: Annotated[
+        Literal["delete"] | None, Field(description="``delete``: its result, when it has one.")
+    ] = None
+
+
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
 # How often a segment is looked at that runs in another service on the same folder (seconds).
 _LOOK = 0.2
@@ -315,17 +330,15 @@ async def cancel_segment(
     *,
     caller: Executor,
     segment_id: _SegmentId,
-    result: Annotated[
-        Literal["delete"] | None, Query(description="``delete``: its result, when it has one.")
-    ] = None,
+    of: Annotated[_Ended, Query()],
 ) -> Response:
     """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon.
 
     With ``?result=delete`` the result of a finished one is deleted. Only the key that made the segment may do either,
     or one with the scope admin.
     """
-    end = caller.segments.delete if result else caller.segments.cancel
-    action = "segment.delete" if result else "segment.cancel"
+    end = caller.segments.delete if of.result else caller.segments.cancel
+    action = "segment.delete" if of.result else "segment.cancel"
     try:
         segment = await caller.container.wait_for(end, segment_id, caller.key)
     except Problem as problem:
@@ -341,14 +354,14 @@ def export_segment_as_json(
     *,
     caller: Reader,
     segment_id: _SegmentId,
-    limit: _PageLimit = results.DEFAULT_PAGE,
-    offset: _PageOffset = 0,
+    page: Annotated[_Page, Query()],
 ) -> Response:
     """Export a segment's rows as JSON, page by page: ``page.next`` is the path of the next, null on the last."""
     path = caller.link(wire.SEGMENT_JSON.format(id=segment_id))
-    write = partial(results.json_page, path=path, limit=limit, offset=offset)
-    form = f"json-{limit}-{offset}"
-    return _export(caller, segment_id, write, form, "application/json", limit=limit, offset=offset)
+    asked = dict(page)
+    write = partial(results.json_page, path=path, **asked)
+    form = f"json-{page.limit}-{page.offset}"
+    return _export(caller, segment_id, write, form, "application/json", **asked)
 
 
 @route(
