@@ -16,6 +16,8 @@ from itertools import pairwise
 from operator import attrgetter, or_
 from typing import Any, NamedTuple
 
+from Crypto.Hash import keccak
+
 from nbext.core.untrusted_text import visible
 from nbext.errors import NodeError
 from nbext.node.contracts import Unreadable, decode_transfer, shown_standard
@@ -415,8 +417,6 @@ def _holds(bloom: int, *texts: str) -> bool:
 @lru_cache(1 << 16)
 def _bits(text: str) -> int:
     """Return the three bits that an address or a topic sets in a block's bloom filter."""
-    from Crypto.Hash import keccak
-
     digest = keccak.new(digest_bits=256, data=bytes.fromhex(text[2:])).digest()
     bits = 0
     for at in (0, 2, 4):
