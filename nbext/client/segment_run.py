@@ -210,6 +210,9 @@ class SegmentRun:
             if reading.state is not State.RUNNING and not unclear and doubt is None:
                 self._scope.segment_id = None
                 return reading
+            runs = reading.state is State.RUNNING or doubt is not None
+            # Before anybody hears of it, and may want it to end.
+            self._scope.segment_id = self.id if runs else None
             self._report_running(reading.word or "")
             doubts, word = (
                 (doubts + 1 if doubt is not None and reading.word == word else 1),
@@ -218,8 +221,7 @@ class SegmentRun:
             # A word that nobody knows, and that another look does not change, is asked about at once.
             if doubt is not None and doubts > 1:
                 raise doubt
-            if reading.state is State.RUNNING or doubt is not None:
-                self._scope.segment_id = self.id
+            if runs:
                 # Also where the service says that it may be asked again at once: it means no thousand times a second.
                 asks = wait if reading.retry_after is None else reading.retry_after
                 self._sleep(max(asks, FIRST_POLL))

@@ -47,7 +47,9 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(
     page = notebook.page
     for index in range(5):
         notebook.run_cell(index)
-    search, signup, build, card = (page.locator(".nbext-form").nth(index) for index in range(4))
+    search, signup, build, card = (
+        page.locator(".nbext-view > .nbext-form").nth(index) for index in range(4)
+    )
     # Every name as a result, and some of them picked.
     search.get_by_label("Name or symbol").fill("x")
     search.locator(".nbext-status").get_by_text(
@@ -58,7 +60,9 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(
     ]
     for place in range(2, service.COUNT, 10):
         search.locator(".nbext-name").nth(place).click()
-        search.locator(".nbext-picked").get_by_text(f"{service.MARK}{place:02d}").first.wait_for()
+        search.locator("tr:has([aria-pressed])").get_by_text(
+            f"{service.MARK}{place:02d}"
+        ).first.wait_for()
         search.locator(".nbext-use").click()
         search.get_by_text("collection is set.").wait_for()
     notebook.screenshot("hostile-search")
@@ -178,14 +182,14 @@ if len(name) <= 256:
     settled(search)
     count += 1
 search.pick(0)
-assert search.detail.background.join(30)
-search.detail.use.press()
+settled(search)
+search.card.use.press()
 settled(search)
 display(search)
 again = nbext.search_form(client=client)
-count += typed_into(again, name)
-again.picked, again.detail.frame = search.picked, search.detail.frame
-again.detail.use.press()
+# What is no number of a page is put back.
+count += typed_into(again, name) - 1
+again.to_page()
 settled(again)
 display(again)
 refused, signup = nbext.signup_form(client=client), nbext.signup_form(client=client)
@@ -205,7 +209,7 @@ display(counted)
 table = client.execute_segment({"token": {"token": name}, "nft": {"nft": "counted"}}, limit=40)
 card = nbext.show(table, client=client)
 count += typed_into(card, name)
-card.export.save("csv")
+card.export.parts[1].press()
 settled(card)
 display(card)
 from nbext.notebook.forms.card import ContractCard, HistoryCard
@@ -217,7 +221,7 @@ display(asked)
 found = client.nfts("ethereum", "0x" + "0" * 39 + "1")
 contract = ContractCard(client, found, is_nft=True)
 count += typed_into(contract, name)
-contract.export.save("json")
+contract.export.parts[1].press()
 settled(contract)
 display(contract)
 table = nbext.explore(table, client=client)
@@ -263,7 +267,7 @@ SEEN = """([mark, places]) => {
 }"""
 PLACES = (
     ".nbext-name",
-    ".nbext-rows [role=gridcell]",
+    ".nbext-results td",
     ".nbext-facts td",
     ".nbext-help",
     ".nbext-error",
@@ -273,7 +277,6 @@ PLACES = (
     ".nbl-words",
     ".nbl-symbol",
     ".nbl-name",
-    ".nbl-step",
     ".nbext-table th",
     ".nbext-table td",
     ".nbext-form .nbext-code",

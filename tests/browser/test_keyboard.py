@@ -6,6 +6,8 @@ from typing import Any
 
 from tests.browser.full_builder import FULL_BUILDER
 
+# Not those that are open inside of others.
+TOP = ".nbext-view > .nbext-form"
 FIELDS = "input, select, textarea, button"
 ROLES = {"textbox", "searchbox", "combobox", "checkbox", "button", "spinbutton", "listbox"}
 ALL_FORMS = (
@@ -15,7 +17,7 @@ from nbext.notebook.forms.card import ContractCard, HistoryCard
 search = nbext.search_form("ape")
 assert search.background.join(30)
 search.pick(0)
-assert search.detail.background.join(30)
+assert search.background.join(30)
 build = full_builder({"novel": {}})
 rows = nbext.connect().execute_segment({"token": {"token": "USDC"}}, limit=30)
 card, table = nbext.show(rows.head(3)), nbext.explore(rows)
@@ -35,9 +37,7 @@ def named(page: Any, index: int) -> list[tuple[str, str]]:
     """The role and the accessible name of each field of a form, as Chromium tells a screen reader."""
     chromium = page.context.new_cdp_session(page)
     document = chromium.send("DOM.getDocument", {"depth": 0})["root"]["nodeId"]
-    forms = chromium.send("DOM.querySelectorAll", {"nodeId": document, "selector": ".nbext-form"})[
-        "nodeIds"
-    ]
+    forms = chromium.send("DOM.querySelectorAll", {"nodeId": document, "selector": TOP})["nodeIds"]
     nodes = chromium.send("Accessibility.queryAXTree", {"nodeId": forms[index]})["nodes"]
     told = [
         (node["role"]["value"], node.get("name", {}).get("value", ""))
@@ -52,7 +52,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     page = notebook.page
     notebook.run_cell(0)
     page.locator(".nbext-save").last.wait_for()
-    builder = page.locator(".nbext-form").nth(2)
+    builder = page.locator(TOP).nth(2)
     builder.get_by_label("As JSON", exact=True).wait_for()
     for index in range(7):
         fields = named(page, index)
@@ -61,11 +61,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
             continue
         assert (
             len(fields)
-            == page.locator(".nbext-form")
-            .nth(index)
-            .locator(FIELDS)
-            .locator("visible=true")
-            .count()
+            == page.locator(TOP).nth(index).locator(FIELDS).locator("visible=true").count()
         )
     assert named(page, 0)[:4] == [
         ("textbox", "Name or symbol"),
@@ -73,10 +69,12 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
         ("combobox", "What"),
         ("button", "Search"),
     ]
-    assert named(page, 0)[-3:] == [
+    assert named(page, 0)[-5:] == [
         ("textbox", "Variable"),
         ("button", "Use"),
         ("button", "Build from this"),
+        ("textbox", "File"),
+        ("button", "Save"),
     ]
     assert named(page, 1) == [
         ("textbox", "E-mail address"),
@@ -125,7 +123,7 @@ def test_search_sign_up_and_builder_are_worked_by_keys_alone(open_notebook):
     page, keys = notebook.page, notebook.page.keyboard
     for index in range(3):
         notebook.run_cell(index)
-    search, signup, build = (page.locator(".nbext-form").nth(index) for index in range(3))
+    search, signup, build = (page.locator(TOP).nth(index) for index in range(3))
     search.get_by_label("Name or symbol").focus()
     keys.type("bored")
     search.locator(".nbext-name:visible").first.wait_for()

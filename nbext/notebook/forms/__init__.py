@@ -67,9 +67,8 @@ def search_form(
     from nbext.notebook.forms.search import SearchForm
 
     client = _client(client)
-    allowed = client.settings["images"] if images is None else images
     chain = chain or client.settings["chain"]
-    return SearchForm(client, term=term, chain=chain, kind=kind, images=allowed)
+    return SearchForm(client, term=term, chain=chain, kind=kind, images=images)
 
 
 def signup_form(*, client: Client | None = None) -> SignUpForm:

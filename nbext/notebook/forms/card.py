@@ -8,9 +8,11 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_LIMIT
+from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.builder import Edit
@@ -29,7 +31,7 @@ from nbext.notebook.forms.markup import (
     records,
     text_of,
 )
-from nbext.notebook.forms.search import contract_facts, image_html, marks_html
+from nbext.notebook.forms.variable import Variable
 from nbext.notebook.results.tables import is_missing
 from nbext.notebook.views.view import Box, Button, InputField, Markup, row
 
@@ -38,6 +40,24 @@ if TYPE_CHECKING:
 
 # Longer filters are cut on their line, with their length; the builder shows them whole.
 _CUT = 240
+PLAIN = re.compile(r"[\w:.-]+ [\w:.-]+")
+# Words, never colour alone.
+MARKS = (("verified", "good", "✓ verified"), ("possibleSpam", "bad", "⚠ possible spam"))
+FACTS = (
+    ("Name", "name"),
+    ("Symbol", "symbol"),
+    ("Address", "checksumAddress"),
+    ("Chain", "chain"),
+    ("Standard", "tokenType"),
+    ("Decimals", "decimals"),
+    ("Total supply", "totalSupply"),
+    ("Owners", "ownerCount"),
+    ("Holders", "holders"),
+    ("Transfers", "transfers"),
+    ("Deployer", "contractDeployer"),
+    ("Deployed at block", "deployedBlockNumber"),
+    ("Floor price", "floorPrice"),
+)
 
 
 class Card(Form):
@@ -253,10 +273,13 @@ def section(title: str, body: str) -> str:
 class ContractCard(Form):
     """The card of the one contract of a table of metadata; of a collection, ``is_nft``."""
 
-    def __init__(self, client: Any, frame: pd.DataFrame, *, is_nft: bool) -> None:
+    def __init__(
+        self, client: Any, frame: pd.DataFrame, *, is_nft: bool, images: bool | None = None
+    ) -> None:
         if len(frame) != 1:
             raise UsageError(f"A card shows one contract; this table has {len(frame):,} rows.")
         super().__init__(client)
+        self.frame, self.images = frame, client.settings["images"] if images is None else images
         self.contract, self.is_nft = records(frame)[0], is_nft
         self.title = "Collection" if is_nft else "Token"
         name, symbol = (text_of(self.contract.get(key)) for key in ("name", "symbol"))
@@ -277,9 +300,28 @@ class ContractCard(Form):
                 self.notes = [message_of(error)]
         write = partial(client.execute_segment, self.filters(), file_type="csv", limit=MAX_LIMIT)
         self.export = Export(self, f"{symbol or name or 'contract'}-holders", write)
-        self.edit = Edit(client, self.filters(), "Build on its holders")
-        panel = row(*self.export.parts, self.edit, classes="nbext-panel")
-        self.assemble(Markup(self.body()), panel, self.status, self.edit.below)
+        self.edit = Edit(client, self.filters(), "Build on its holders", "Build from this")
+        self.line = Markup()
+        self.variable = Variable("collection" if is_nft else "token", width="160px")
+        self.variable.field.entered(self.take)
+        self.use = Button("Use", self.take, classes="nbext-main nbext-use")
+        metadata = row(self.variable.field, self.use, self.edit, classes="nbext-panel")
+        below = (row(*self.export.parts), self.status, self.edit.below)
+        self.assemble(Markup(self.body()), metadata, self.line, *below)
+
+    def take(self) -> None:
+        """Put the metadata into the variable."""
+        if (name := self.variable.name()) is None:
+            return
+        self.variable.assign(name, self.frame)
+        place = f"{self.contract.get('chain')} {self.contract.get('address')}"
+        status, cell = f"{html(name)} is set.", ""
+        # It is copied into a cell: a line break in a stranger's text begins a line of code there, and {{name}} sends
+        # the service a variable of the notebook.
+        if PLAIN.fullmatch(place) and name.isidentifier():
+            status += " The same in a cell:"
+            cell = code_html(f"{name} = {'%nft' if self.is_nft else '%token'} {place}")
+        self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'
 
     def filters(self) -> dict[str, Any]:
         """Return the filters of its holders' segment."""
@@ -293,7 +335,6 @@ class ContractCard(Form):
 
     def body(self) -> str:
         """Return the card without its buttons as HTML."""
-        images = bool(self.client.settings["images"])
         symbol = text_of(self.contract.get("symbol"))
         unit = "tokens" if self.is_nft else visible(symbol or "amount", 20)
         below = "".join(f'<p class="nbext-note">{lines_html(note)}</p>' for note in self.notes)
@@ -302,9 +343,8 @@ class ContractCard(Form):
             below = section(title, bars_html(self.bins, unit) + below)
         below += section("Its holders as a cell", code_html(self.magic()))
         marks = f"<p>{marks_html(self.contract)}</p>"
-        return (
-            f"{image_html(self.contract.get('logo'), images)}{facts_html(self.facts)}{marks}{below}"
-        )
+        picture = image_html(self.contract.get("logo"), self.images)
+        return f"{picture}{facts_html(self.facts)}{marks}{below}"
 
     def snapshot(self) -> Snapshot:
         """Return the card itself, without its button."""
@@ -314,3 +354,45 @@ class ContractCard(Form):
     def magic(self) -> str:
         """Return the cell that finds its holders."""
         return cell_text("holders", self.filters(), "AND", None)
+
+
+def contract_facts(metadata: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return what is known of a contract, each with its label."""
+    known = {key: value for key, value in metadata.items() if not is_missing(value)}
+    supply, decimals = known.get("totalSupply"), known.get("decimals")
+    if isinstance(decimals, int) and str(supply).isdecimal():
+        exact = f" ({supply} in the smallest unit)" if decimals else ""
+        known["totalSupply"] = units_text(str(supply), decimals) + exact
+    return [(label, number_text(known[key])) for label, key in FACTS if key in known]
+
+
+def marks_of(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the marks of a result: the kind of each, and its words."""
+    return [
+        (kind, words)
+        for key, kind, words in MARKS
+        if not is_missing(result.get(key)) and result[key]
+    ]
+
+
+def marks_html(result: Mapping[str, Any]) -> str:
+    """Return the marks of a result."""
+    return " ".join(
+        f'<span class="nbext-mark nbext-mark-{kind}">{words}</span>'
+        for kind, words in marks_of(result)
+    )
+
+
+def image_html(url: object, allowed: bool) -> str:
+    """Return a picture where pictures are switched on and the address is plain https; else nothing is loaded."""
+    if not allowed or not isinstance(url, str):
+        return ""
+    try:
+        parts = urlsplit(url)
+        loads = parts.scheme == "https" and bool(parts.hostname) and parts.username is None
+    except ValueError:
+        return ""
+    # A browser reads a backslash as a slash and drops line breaks, so what it loads is not what was checked here.
+    if not loads or visible(url, None) != url or "\\" in url:
+        return ""
+    return f'<img src="{html(url, None)}" alt="" width="64" height="64" referrerpolicy="no-referrer" loading="lazy">'

@@ -16,7 +16,7 @@ from IPython import display as ipython
 from IPython.core.getipython import get_ipython
 
 from nbext.core.untrusted_text import html, visible
-from nbext.errors import NbextError
+from nbext.errors import NbextError, ValidationError
 from nbext.notebook.views.view import MARKUP, MAX_MESSAGE, Asked, Task, View, ViewPart, attempt
 
 # IPython annotates these two in part only.
@@ -222,6 +222,15 @@ class Background:
 def has_cells() -> bool:
     """Return whether a cell of ours can be inserted: Voila has no cells, and those of marimo have no magics."""
     return get_ipython() is not None and "VOILA_REQUEST_URL" not in os.environ
+
+
+def what_is_wrong(check: Callable[[str], object], text: str) -> str:
+    """Return why a check refuses the text of a field, or an empty text."""
+    try:
+        check(text)
+    except ValidationError as error:
+        return error.errors[0]["detail"]
+    return ""
 
 
 def message_of(error: Exception) -> str:

@@ -20,11 +20,11 @@ def lines_html(text: object) -> str:
     return "<br>".join(html(line, MAX_MESSAGE) for line in str(text).splitlines())
 
 
-def cells_html(heads: str, rows: Iterable[str], attributes: str = "") -> str:
-    """Return a table of cells that are HTML already; ``attributes`` are those of the element that scrolls."""
+def cells_html(heads: str, rows: Iterable[str]) -> str:
+    """Return a table of cells that are HTML already."""
     body = "".join(f"<tr>{cells}</tr>" for cells in rows)
     return (
-        f'<div class="nbext-scroll"{attributes}><table class="nbext-table mathjax_ignore tex2jax_ignore">'
+        '<div class="nbext-scroll"><table class="nbext-table mathjax_ignore tex2jax_ignore">'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 

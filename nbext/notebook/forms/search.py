@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from nbext.client.validate import search_term_of
 from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
 from nbext.core.provenance import Provenance
-from nbext.core.rules import MAX_SEARCH_TERM
-from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
-from nbext.notebook.forms.builder import Edit
-from nbext.notebook.forms.form import Background, Form, Snapshot
+from nbext.notebook.forms.card import ContractCard, marks_html, marks_of
+from nbext.notebook.forms.form import Form, Snapshot, what_is_wrong
 from nbext.notebook.forms.markup import (
-    code_html,
-    facts_html,
+    cells_html,
     lines_html,
     number_text,
     records,
     text_of,
 )
-from nbext.notebook.forms.variable import Variable
 from nbext.notebook.results.deliver import own_table
-from nbext.notebook.results.tables import as_text, is_missing, rows_html
-from nbext.notebook.views.view import Box, Button, InputField, Markup, ViewPart, row
+from nbext.notebook.results.tables import as_text
+from nbext.notebook.views.view import Box, Button, InputField, Markup, row
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # As many as the eye runs over; the 700th of 1,000 results is on page 14.
 PAGE = 50
-# A cell of the results has room for no more; its whole text is in the title.
+# A cell of the results has room for no more.
 CUT = 80
 # The last that a service of ours takes.
 MAX_OFFSET = 2**31
 # The search starts when typing pauses this long: a request per key would put the answer wanted last in line.
 PAUSE = 0.4
-PLAIN = re.compile(r"[\w:.-]+ [\w:.-]+")
 EVERYTHING = "all"
 KINDS = (
     ("tokens and collections", EVERYTHING),
@@ -52,23 +47,6 @@ KINDS = (
 )
 LABELS = {value: label for label, value in KINDS}
 HEADS = ("Name", "Symbol", "Standard", "Owners", "Marks")
-# Words, never colour alone.
-MARKS = (("verified", "good", "✓ verified"), ("possibleSpam", "bad", "⚠ possible spam"))
-FACTS = (
-    ("Name", "name"),
-    ("Symbol", "symbol"),
-    ("Address", "checksumAddress"),
-    ("Chain", "chain"),
-    ("Standard", "tokenType"),
-    ("Decimals", "decimals"),
-    ("Total supply", "totalSupply"),
-    ("Owners", "ownerCount"),
-    ("Holders", "holders"),
-    ("Transfers", "transfers"),
-    ("Deployer", "contractDeployer"),
-    ("Deployed at block", "deployedBlockNumber"),
-    ("Floor price", "floorPrice"),
-)
 
 
 @dataclass(frozen=True)
@@ -94,14 +72,13 @@ class SearchForm(Form):
         term: str = "",
         chain: str | None = None,
         kind: str = EVERYTHING,
-        images: bool = False,
+        images: bool | None = None,
     ) -> None:
         super().__init__(client)
         self.images = images
-        # Three, as the fields change while an answer is under way: the last one asked or about to be, the one under
-        # way, and the one whose results are shown.
+        # Two, as the fields change while an answer is under way: the last one asked or about to be, and the one whose
+        # results are shown.
         self.question: SearchQuestion | None = None
-        self.under_way: SearchQuestion | None = None
         self.answered: SearchQuestion | None = None
         self.results: list[dict[str, Any]] = []
         self.total: int | None = None
@@ -121,10 +98,21 @@ class SearchForm(Form):
         self.term.entered(self.search)
         for field in (self.term, self.chain, self.kind):
             field.changed(lambda: self.search(PAUSE))
-        self.table = ViewPart("results", self.do)
-        self.detail = Detail(self)
+        self.table = Markup(classes="nbext-results", do=self.do)
+        self.page = InputField("Page", "1", width="80px").entered(self.to_page)
+        self.pages_said = Markup(classes="nbext-note nbext-pages")
+        self.back = Button(
+            "Previous", lambda: self._ask_from((self.offset - 1) // self.size * self.size)
+        )
+        # After the last one that is shown: nothing is skipped, however few came.
+        self.next = Button("Next", lambda: self._ask_from(self.offset + len(self.results)))
+        self.pager = row(self.page, self.pages_said, self.back, self.next)
+        # Of what is picked; it is shown below.
+        self.card: ContractCard | None = None
+        self.below = Box()
         fields = (self.term, self.chain, self.kind, self.go, self.stop)
-        self.assemble(row(*fields), self.status, self.table, self.detail.group)
+        below = (self.table, self.pager, self.below)
+        self.assemble(row(*fields), self.status, *below)
         self._show()
         if term:
             self.search()
@@ -132,49 +120,46 @@ class SearchForm(Form):
     @property
     def frame(self) -> pd.DataFrame | None:
         """The metadata of what is picked."""
-        return self.detail.frame
+        return self.card.frame if self.card else None
 
     def search(self, after: float = 0.0) -> None:
         """Search for what the fields say, in ``after`` seconds if nothing else is typed; by default now."""
         question = SearchQuestion(self.term.value.strip(), self.chain.value, self.kind.value)
-        self.term.error = term_error(question.term)
+        check = partial(search_term_of, all_allowed=True)
+        self.term.error = what_is_wrong(check, question.term)
         if question.term and not self.term.error:
             self._ask(question, after=after)
-            return
-        # The results stay: an erased term is mostly a new one being typed.
-        self.background.drop()
-        self.question = self.under_way or self.answered
-        self._draw()
+        elif self.is_older:
+            # The results stay: an erased term is mostly a new one being typed.
+            self._forget(self._summary())
 
     def do(self, asked: Mapping[str, Any]) -> None:
-        """Do what a message of the page asks for: pick a result, or turn to the page after, before or of a number."""
-        # What is pressed in rows of an earlier question comes too late.
-        if self.is_older or self.answered is None:
-            return
-        offset, op = self.answered.offset, asked.get("op")
-        if op == "pick":
+        """Pick the result that is pressed in the page; a key there turns the page."""
+        turns = {"PageDown": self.next, "PageUp": self.back}
+        if asked.get("op") == "press":
             self.pick(int(asked["at"]))
-            return
-        if op == "next":
-            # After the last one that is shown: nothing is skipped, however few came.
-            offset += len(self.results)
-        elif op == "back":
-            offset = (offset - 1) // self.size * self.size
-        elif op == "page":
-            page = int(asked["page"])
-            offset = self.size * (min(page, self.pages or page) - 1)
+        elif turn := turns.get(str(asked.get("key"))):
+            turn.press()
+
+    def to_page(self) -> None:
+        """Turn to the page whose number is typed, or to the last one."""
+        text = self.page.value.strip()
+        page = int(text) if text.isdecimal() and len(text) < 10 else 0
+        if page:
+            self._ask_from(self.size * (min(page, self.pages or page) - 1))
         else:
-            return
+            self._draw()
+
+    def _ask_from(self, offset: int) -> None:
         # Of the question whose results are shown: what is typed beside them may be another one.
-        self._ask(replace(self.answered, offset=min(max(0, offset), MAX_OFFSET)), after=0.0)
+        if self.answered is not None and not self.is_older:
+            self._ask(replace(self.answered, offset=min(max(0, offset), MAX_OFFSET)), after=0.0)
 
     def _ask(self, question: SearchQuestion, *, after: float) -> None:
         if question != self.question:
             self.question = question
-            if self.under_way is not None:
-                self.drop_request()
-            if question != self.under_way:
-                self.background.schedule(lambda: self._run(question), after=after)
+            self.drop_request()
+            self.background.schedule(lambda: self._run(question), after=after)
         elif after == 0.0:
             # Enter after typing: the same question, only sooner, unless it is already answered or under way.
             self.background.hurry()
@@ -182,22 +167,24 @@ class SearchForm(Form):
 
     def cancel(self) -> None:
         """Stop waiting for the answer; the results that are shown stay."""
-        self.question, self.under_way = self.answered, None
-        self.drop_request()
         # Before the button that has the focus is hidden: else the focus is nowhere.
         self.term.focus()
+        self._forget("Cancelled.")
+
+    def _forget(self, said: str) -> None:
+        self.question = self.answered
+        self.drop_request()
         self.stop.hide(True)
         self._draw()
-        self.say("Cancelled.")
+        self.say(said)
 
     def _run(self, question: SearchQuestion) -> None:
         self.say(f"Searching {question.chain} …", running=True)
-        self.under_way = question
         self.stop.hide(False)
         try:
             found, total, notes = self._fetch(question)
         except Exception:
-            if question != self.question:
+            if question is not self.question:
                 return
             # Enter on the same term tries again, and so does turning to the same page; without this either would count
             # as asked already.
@@ -205,14 +192,12 @@ class SearchForm(Form):
             self.question = (
                 shown if shown and replace(question, offset=shown.offset) == shown else None
             )
+            self.stop.hide(True)
             self._draw()
             raise
-        finally:
-            if self.under_way is question:
-                self.under_way = None
-                self.stop.hide(True)
         # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
-        if question == self.question:
+        if question is self.question:
+            self.stop.hide(True)
             self.answered = question
             self.results, self.picked = found, None
             self.total, self.notes = total, notes
@@ -245,18 +230,40 @@ class SearchForm(Form):
 
     def pick(self, index: int) -> None:
         """Show the metadata of one of the results."""
+        # What is pressed in rows of an earlier question comes too late.
         if self.is_older:
             return
-        self.picked = self.results[index]
+        self.picked = result = self.results[index]
         self._draw()
-        self.detail.load(self.picked)
+        self._open(None)
+
+        def load() -> None:
+            look_up = self.client.tokens if is_token(result) else self.client.nfts
+            chain, address = result.get("chain") or self.chain.value, result.get("address") or ""
+            frame = look_up(str(chain), str(address))
+            made = ContractCard(self.client, frame, is_nft=not is_token(result), images=self.images)
+            # Else another result was picked while this one's metadata was on its way.
+            if result is self.picked:
+                self._open(made)
+                self.renew()
+
+        self.drop_request()
+        self.background.schedule(load)
+
+    def _open(self, card: ContractCard | None) -> None:
+        self.card = card
+        self.below.fill(*filter(None, [card]))
+
+    @property
+    def offset(self) -> int:
+        """How many results lie before those that are shown."""
+        return self.answered.offset if self.answered else 0
 
     @property
     def has_more(self) -> bool:
         """Whether results follow those that are shown: without a total, as long as any came."""
-        offset = self.answered.offset if self.answered else 0
         return bool(self.results) and (
-            self.total is None or offset + len(self.results) < self.total
+            self.total is None or self.offset + len(self.results) < self.total
         )
 
     @property
@@ -270,23 +277,38 @@ class SearchForm(Form):
         return self.question != self.answered
 
     def _draw(self) -> None:
-        offset = self.answered.offset if self.answered else 0
-        self.table.show(
-            rows=[shown_cells(result) for result in self.results],
-            start=offset,
-            total=self.total,
-            page=offset // self.size + 1,
-            pages=self.pages,
-            more=self.has_more,
-            older=self.is_older,
-            picked=next(
-                (at for at, result in enumerate(self.results) if result is self.picked), None
-            ),
-        )
+        self.table.value = self._table_html(is_live=True)
+        self.page.show(value=str(self.offset // self.size + 1))
+        self.pages_said.value = f"of {self.pages:,}" if self.pages else ""
+        # Not off while an answer is under way, when they do nothing: a button that is switched off loses the focus.
+        self.back.show(disabled=not self.offset)
+        self.next.show(disabled=not self.has_more)
+        self.pager.hide(not self.offset and not self.has_more)
+
+    def _table_html(self, *, is_live: bool) -> str:
+        """Return the results as a table; of a live one each name is a button."""
+        rows = []
+        for at, result in enumerate(self.results):
+            name, *cells, owners = (html(text, CUT) for text in result_cells(result)[:4])
+            button = name
+            if is_live:
+                state = ' aria-pressed="true"' * (result is self.picked)
+                state += ' aria-disabled="true"' * self.is_older
+                about = f'class="nbext-name" title="{name}" data-at="{at}"{state}'
+                button = f'<button type="button" {about}>{name}</button>'
+            words = "".join(f'<td title="{cell}">{cell}</td>' for cell in cells)
+            number = f'<td class="nbext-number">{owners}</td>'
+            rows.append(f"<td>{button} {marks_html(result)}</td>{words}{number}")
+        if not rows:
+            return ""
+        # The words of the marks stand beside the name.
+        *texts, number = HEADS[:4]
+        heads = "".join(f'<th scope="col">{head}</th>' for head in texts)
+        return cells_html(f'{heads}<th scope="col" class="nbext-number">{number}</th>', rows)
 
     def _show(self) -> None:
         self._draw()
-        self.detail.clear()
+        self._open(None)
         self.say("\n".join([self._summary(), *self.notes]))
         self.renew()
 
@@ -319,9 +341,10 @@ class SearchForm(Form):
         shown = self.answered or self.question
         asked = f"'{visible(shown.term)}' in {LABELS[shown.kind]} on {shown.chain}"
         table = own_table([result_cells(result) for result in self.results], list(HEADS))
-        picked = facts_html(self.detail.facts) if self.picked is not None else ""
+        drawn = self._table_html(is_live=False)
+        picked = self.card.snapshot().html if self.card else ""
         return Snapshot(
-            f"<p>{html(asked, None)}: {html(self.message)}</p>{rows_html(table)}{picked}",
+            f"<p>{html(asked, None)}: {html(self.message)}</p>{drawn}{picked}",
             f"{self.title}: {asked}: {visible(self.message)}\n{as_text(table)}",
         )
 
@@ -332,81 +355,6 @@ class SearchForm(Form):
         magics = {EVERYTHING: ("%token", "%nft"), "token": ("%token",)}.get(kind, ("%nft",))
         term = visible(self.term.value.strip() or "TERM")
         return "\n".join(f'{magic} search "{term}" --chain {chain}{of}' for magic in magics)
-
-
-class Detail:
-    """The picked result: its metadata, and a name to use it by."""
-
-    def __init__(self, form: SearchForm) -> None:
-        self.form = form
-        self.background = Background(form.failed)
-        self.facts: list[tuple[str, object]] = []
-        self.frame: pd.DataFrame | None = None
-        self.text = Markup()
-        self.line = Markup()
-        self.variable = Variable("collection", width="200px")
-        self.variable.field.entered(self.take)
-        self.use = Button("Use", self.take, classes="nbext-main nbext-use")
-        self.build = Edit(form.client, None, "Build a segment on its holders", "Build from this")
-        bar = row(self.variable.field, self.use, self.build)
-        self.group = Box(self.text, bar, self.line, self.build.below, classes="nbext-panel")
-
-    def clear(self) -> None:
-        """Show nothing."""
-        self.frame, self.facts = None, []
-        self.build.below.fill()
-        self.group.hide(True)
-
-    def load(self, result: Mapping[str, Any]) -> None:
-        """Fetch the metadata of a result, and show it."""
-        self.clear()
-        form = self.form
-        kind = "token" if is_token(result) else "nft"
-        self.build.query = {kind: {kind: result.get("address"), "chain": result.get("chain")}}
-
-        def run() -> None:
-            look_up = form.client.tokens if is_token(result) else form.client.nfts
-            chain, address = result.get("chain") or form.chain.value, result.get("address") or ""
-            frame = look_up(str(chain), str(address))
-            # Another result was picked while this one's metadata was on its way.
-            if result is not form.picked:
-                return
-            self.frame = frame
-            metadata = (records(frame) or [{}])[0]
-            self.facts = contract_facts(metadata)
-            picture = image_html(metadata.get("logo"), form.images)
-            self.text.value = picture + facts_html(self.facts)
-            self.line.value = ""
-            self.group.hide(False)
-            form.renew()
-
-        self.background.schedule(run)
-
-    def take(self) -> None:
-        """Put the metadata that is shown into the variable."""
-        picked = self.form.picked
-        if self.frame is None or picked is None or (name := self.variable.name()) is None:
-            return
-        self.variable.assign(name, self.frame)
-        magic = "%token" if is_token(picked) else "%nft"
-        place = f"{picked.get('chain')} {picked.get('address')}"
-        status, cell = f"{html(name)} is set.", ""
-        # It is copied into a cell: a line break in a stranger's text begins a line of code there, and {{name}} sends
-        # the service a variable of the notebook.
-        if PLAIN.fullmatch(place) and name.isidentifier():
-            status += " The same in a cell:"
-            cell = code_html(f"{name} = {magic} {place}")
-        self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'
-
-
-def contract_facts(metadata: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return what is known of a contract, each with its label."""
-    known = {key: value for key, value in metadata.items() if not is_missing(value)}
-    supply, decimals = known.get("totalSupply"), known.get("decimals")
-    if isinstance(decimals, int) and str(supply).isdecimal():
-        exact = f" ({supply} in the smallest unit)" if decimals else ""
-        known["totalSupply"] = units_text(str(supply), decimals) + exact
-    return [(label, number_text(known[key])) for label, key in FACTS if key in known]
 
 
 def is_token(result: Mapping[str, Any]) -> bool:
@@ -422,43 +370,6 @@ def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     return name, text_of(result.get("symbol")), standard, owners, marks
 
 
-def marks_of(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the marks of a result: the kind of each, and its words."""
-    return [
-        (kind, words)
-        for key, kind, words in MARKS
-        if not is_missing(result.get(key)) and result[key]
-    ]
-
-
-def shown_cells(result: Mapping[str, Any]) -> list[Any]:
-    """Return a result's texts as the page draws them, hidden characters shown; then its marks."""
-    return [*(visible(text, CUT) for text in result_cells(result)[:4]), marks_of(result)]
-
-
-def marks_html(result: Mapping[str, Any]) -> str:
-    """Return the marks of a result."""
-    return " ".join(
-        f'<span class="nbext-mark nbext-mark-{kind}">{words}</span>'
-        for kind, words in marks_of(result)
-    )
-
-
-def image_html(url: object, allowed: bool) -> str:
-    """Return a picture where pictures are switched on and the address is plain https; else nothing is loaded."""
-    if not allowed or not isinstance(url, str):
-        return ""
-    try:
-        parts = urlsplit(url)
-        loads = parts.scheme == "https" and bool(parts.hostname) and parts.username is None
-    except ValueError:
-        return ""
-    # A browser reads a backslash as a slash and drops line breaks, so what it loads is not what was checked here.
-    if not loads or visible(url, None) != url or "\\" in url:
-        return ""
-    return f'<img src="{html(url, None)}" alt="" width="64" height="64" referrerpolicy="no-referrer" loading="lazy">'
-
-
 def chain_choices(chain: str) -> tuple[list[tuple[str, str]], str]:
     """Return the chains to choose from and the one to begin with, which may be a remote service's own name."""
     names = list(chain_names())
@@ -467,10 +378,3 @@ def chain_choices(chain: str) -> tuple[list[tuple[str, str]], str]:
     except ValidationError:
         names.append(chain)
     return [(visible(name, 40), name) for name in names], chain
-
-
-def term_error(term: str) -> str:
-    """Return what is wrong with a search term, or an empty text."""
-    if len(term) > MAX_SEARCH_TERM:
-        return f"{len(term):,} characters; a search term has at most {MAX_SEARCH_TERM}."
-    return "A search term cannot contain a NUL character." if "\x00" in term else ""

@@ -7,8 +7,8 @@ from typing import Any
 
 from nbext.core.untrusted_text import html, visible
 from nbext.core.wire import email_of
-from nbext.errors import OutcomeUnknown, UsageError, ValidationError
-from nbext.notebook.forms.form import Form, Snapshot, message_of
+from nbext.errors import OutcomeUnknown, UsageError
+from nbext.notebook.forms.form import Form, Snapshot, message_of, what_is_wrong
 from nbext.notebook.views.view import Button, InputField, row
 
 # Half an address is always wrong: it is checked only when typing pauses this long.
@@ -52,7 +52,7 @@ class SignUpForm(Form):
         # A second click, or Enter and a click, finds the first under way or the field already cleared.
         if self._sending or not address:
             return
-        self.email.error = what_is_wrong(address)
+        self.email.error = what_is_wrong(email_of, address)
         if self.email.error:
             return
         if not self.consent.value:
@@ -99,7 +99,7 @@ class SignUpForm(Form):
 
     def _check(self) -> None:
         if address := self.email.value.strip():
-            self.email.error = what_is_wrong(address)
+            self.email.error = what_is_wrong(email_of, address)
 
     def _allow(self) -> None:
         ready = self.consent.value and bool(self.email.value.strip()) and not self._sending
@@ -113,12 +113,3 @@ class SignUpForm(Form):
     def magic(self) -> str:
         """Return the call that signs an address up: no magic does, as its line would be saved with the address."""
         return 'nbext.connect().sign_up("name@example.org")'
-
-
-def what_is_wrong(address: str) -> str:
-    """Return why a text is not an e-mail address, or an empty text; without any request."""
-    try:
-        email_of(address)
-    except ValidationError as error:
-        return error.errors[0]["detail"]
-    return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,10 +27,20 @@ Status = Literal["running", "completed", "failed", "cancelled"]
 
 
 class BackgroundSegment:
-    """A handle on a segment: look at its ``status``, wait for its ``result()``, ``await`` it, ``cancel()`` it."""
+    """A handle on a segment: look at its ``status``, wait for its ``result()``, ``await`` it, ``cancel()`` it.
 
-    def __init__(self, client: Client, query: SegmentQuery, args: Args) -> None:
-        self._client, self._query, self._args = client, query, args
+    ``seen`` gets each report of how far it is, and ``told`` makes of the table what is returned, once.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        query: SegmentQuery,
+        *,
+        seen: Callable[[Progress], object] = lambda _: None,
+        told: Callable[[pd.DataFrame], Any] = lambda table: table,
+    ) -> None:
+        self._client, self.query, self._seen, self._tell = client, query, seen, told
         self._table: Any = None
         self._cancelled = threading.Event()
         self.segment_id: str | None = None
@@ -77,11 +87,8 @@ class BackgroundSegment:
         return self._told((yield from asyncio.wrap_future(self._future).__await__()))
 
     def _told(self, frame: pd.DataFrame) -> Any:
-        """Return the table, whose notes are printed the first time: nobody reads what the thread prints."""
         if self._table is None:
-            about = Provenance.of(frame)
-            self._table = converted(frame, self._args, self._client.settings)
-            print_notes(about, cut_in_words(about, self._args))
+            self._table = self._tell(frame)
         return self._table
 
     def __repr__(self) -> str:
@@ -91,8 +98,8 @@ class BackgroundSegment:
         try:
             # Whose service it is decides how its answers are read; one that cannot be asked now fails below.
             _ = self._client.is_ours
-            with self._query.located():
-                return self._client.execute_segment(*self._query.request, progress=self._report)
+            with self.query.located():
+                return self._client.execute_segment(*self.query.request, progress=self._report)
         except NbextError:
             if self._cancelled.is_set():
                 raise QueryCancelled(_CANCELLED) from None
@@ -100,9 +107,11 @@ class BackgroundSegment:
 
     def _report(self, progress: Progress) -> None:
         self.segment_id = progress.segment_id or self.segment_id
-        # Raised in the client's callback, which is where a thread of ours can be stopped.
-        if self._cancelled.is_set():
+        # Raised in the client's callback, which is where a thread of ours can be stopped; the client then ends the
+        # segment at the service. Not while the answer comes that has its id: without that it would run on there.
+        if self._cancelled.is_set() and (self.segment_id or progress.phase == "running"):
             raise QueryCancelled(_CANCELLED)
+        self._seen(progress)
 
 
 def start_segment(session: Session, query: SegmentQuery, args: Args) -> BackgroundSegment | None:
@@ -113,7 +122,14 @@ def start_segment(session: Session, query: SegmentQuery, args: Args) -> Backgrou
     # Its lists are read now: the notebook may change them while the segment runs.
     with query.located():
         client.request_for(*query.request)
-    handle = BackgroundSegment(client, query, args)
+
+    def told(frame: pd.DataFrame) -> Any:
+        # The first time that the table is asked for: nobody reads what the thread prints.
+        about = Provenance.of(frame)
+        print_notes(about, cut_in_words(about, args))
+        return converted(frame, args, client.settings)
+
+    handle = BackgroundSegment(client, query, told=told)
 
     def note(future: Future[pd.DataFrame]) -> None:
         if future.exception() is None:

@@ -5,7 +5,6 @@ loader.js   all of the widget that a saved notebook can hold: asks for the other
 dom.js      the only place that makes elements: a stranger's text becomes text nodes, values and attributes alone
 link.js     messages to Python, each one heard or said to wait
 form.js     draws forms, fields and buttons, and says what is wrong with a field to screen readers, too
-results.js  draws the results of a search
 lines.js    draws a segment's conditions, one below the other
 beside.js   draws how many wallets match, what each condition takes away, and the JSON
 line.js     one condition: its words, and its fields where it is edited

@@ -5,7 +5,6 @@ import { h } from "./dom.js";
 import { Bar, Button, Field, Form, focusHeld, Group, Html, Status } from "./form.js";
 import { Lines } from "./lines.js";
 import { Link } from "./link.js";
-import { Results } from "./results.js";
 import { LinkedTable } from "./table.js";
 
 /** @typedef {import("./link.js").Message} Message */
@@ -20,7 +19,6 @@ const KINDS = {
   field: Field,
   button: Button,
   bar: Bar,
-  results: Results,
   lines: Lines,
   table: LinkedTable,
   chart: Chart,

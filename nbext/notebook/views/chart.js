@@ -1,6 +1,6 @@
 // @ts-check
 // A chart whose marks are buttons: the picture is Python's, of the same description as the chart beside it.
-import { h, put, text } from "./dom.js";
+import { h, put, stopAt, text } from "./dom.js";
 
 /** @typedef {import("./link.js").Message} Message */
 
@@ -63,7 +63,7 @@ export class Chart {
         if (marks[at]) this.mark(mark, at, marks[at]);
       });
     }
-    put(this.marks[0] ?? drawn, "tabindex", 0);
+    stopAt(this.marks.length ? this.marks : [drawn]);
     this.note = h("div", { class: "nbext-note", "aria-hidden": "true" }, "\u00a0");
     this.el = h(
       "div",
@@ -79,7 +79,6 @@ export class Chart {
   mark(mark, at, words) {
     put(mark, "class", "nbext-press");
     put(mark, "role", "button");
-    put(mark, "tabindex", -1);
     put(mark, "aria-label", words);
     const say = () => text(this.note, words);
     mark.addEventListener("pointerenter", say);
@@ -92,9 +91,9 @@ export class Chart {
     this.marks.push(mark);
   }
 
-  /** The one mark that the Tab key stops at. @param {Element} mark */
+  /** @param {Element} mark */
   stand(mark) {
-    for (const one of this.marks) put(one, "tabindex", one === mark ? 0 : -1);
+    stopAt(this.marks, mark);
     /** @type {SVGElement} */ (mark).focus({ preventScroll: true });
   }
 

@@ -64,6 +64,15 @@ export const active = (el) =>
     /** @type {Document | ShadowRoot} */ (el.getRootNode()).activeElement ?? null
   );
 
+/**
+ * Has the Tab key stop at one of some elements, among which other keys move; that it stopped at, if it is still there.
+ * @param {Element[]} all @param {Element | undefined} [one]
+ */
+export function stopAt(all, one = all.find((each) => each.getAttribute("tabindex") === "0")) {
+  const stop = one && all.includes(one) ? one : all[0];
+  for (const each of all) put(each, "tabindex", each === stop ? 0 : -1);
+}
+
 /** Whether an element can have the focus. @param {HTMLElement} one */
 export const usable = (one) =>
   one.isConnected && !(/** @type {HTMLButtonElement} */ (one).disabled) && one.getClientRects().length > 0;

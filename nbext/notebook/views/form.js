@@ -1,7 +1,7 @@
 // @ts-check
 // Draws forms: their title, groups of parts, text, fields, buttons and a bar. What is wrong with a field is said to
 // screen readers, too, and where what has the focus is switched off or hidden, the focus goes to what is next to it.
-import { active, Clock, fill, h, press, put, text, unique, usable } from "./dom.js";
+import { active, Clock, fill, h, press, put, stopAt, text, unique, usable } from "./dom.js";
 
 /** @typedef {import("./link.js").Link} Link */
 /** @typedef {import("./link.js").Message} Message */
@@ -47,17 +47,55 @@ export class Form extends Group {
   }
 }
 
+/** What Python draws. A press in a row is one of its button, and arrows move from button to button. */
 export class Html {
-  /** @param {Link} _ @param {number} __ @param {Message} shown */
-  constructor(_, __, shown) {
-    this.el = h("div", { class: shown.classes });
+  /** @param {Link} link @param {number} id @param {Message} shown */
+  constructor(link, id, shown) {
+    this.link = link;
+    this.id = id;
+    this.el = h("div", {
+      class: shown.classes,
+      onclick: (/** @type {MouseEvent} */ { target }) => this.press(/** @type {Element} */ (target)),
+      onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+    });
+    /** @type {HTMLElement[]} */
+    this.buttons = [];
     this.update(shown);
   }
 
   /** @param {Message} changes */
   update(changes) {
+    if (!("value" in changes)) return;
+    const held = this.buttons.includes(/** @type {HTMLElement} */ (active(this.el)));
     // Ours, made by the functions of Python that a stranger's text goes through.
-    if ("value" in changes) this.el.innerHTML = changes.value;
+    this.el.innerHTML = changes.value;
+    this.buttons = [...this.el.querySelectorAll("button")];
+    const pressed = this.buttons.find((one) => one.getAttribute("aria-pressed"));
+    stopAt(this.buttons, pressed);
+    if (held) (pressed ?? this.buttons[0])?.focus();
+  }
+
+  /** @param {Element} target */
+  press(target) {
+    const button = target.closest("tr")?.querySelector("button");
+    if (button) this.link.send(this.id, "press", { at: button.dataset.at });
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const last = this.buttons.length - 1;
+    const at = this.buttons.indexOf(/** @type {HTMLElement} */ (event.target));
+    if (at < 0) return;
+    const to = { ArrowDown: Math.min(at + 1, last), ArrowUp: Math.max(at - 1, 0), Home: 0, End: last }[
+      event.key
+    ];
+    if (to !== undefined) {
+      stopAt(this.buttons, this.buttons[to]);
+      this.buttons[to].focus();
+    } else if (event.key.startsWith("Page")) this.link.send(this.id, "key", { key: event.key });
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
   }
 }
 

@@ -109,51 +109,35 @@ export class ArraySource {
   test(at, { min = "", max = "", text = "" }) {
     const { kind, decimals = 0 } = this.columns[at];
     const values = this.values[at];
-    if (kind === "time") {
-      const day = /^\d{4}-\d\d-\d\d$/;
-      const below = max.startsWith("<");
-      const [low, high] = [min, max.replace(/^<\s*/, "")].map((typed) =>
-        typed ? Date.parse(day.test(typed) ? `${typed}T00:00:00Z` : typed) / 1000 : Number.NaN,
-      );
-      if ((min && Number.isNaN(low)) || (max && Number.isNaN(high)))
-        return "Write 2025-01-31 or 2025-01-31T12:00:00Z.";
-      const end = !below && day.test(max) ? high + DAY - 1 : high;
-      const numbers = this.numbers(at);
-      return (row) =>
-        !(
-          Number.isNaN(numbers[row]) ||
-          numbers[row] < low ||
-          (below ? numbers[row] >= end : numbers[row] > end)
-        );
-    }
-    if (kind !== "number") {
+    if (kind !== "number" && kind !== "time") {
       if (text.startsWith("=")) return (row) => values[row] === text.slice(1);
       const small = text.toLowerCase();
       return (row) => values[row] !== MISSING && values[row].toLowerCase().includes(small);
     }
     const below = max.trim().startsWith("<");
-    const [low, high] = [min, max.replace(/^\s*<\s*/, "")].map((typed) => (typed ? plainNumber(typed) : ""));
-    if (low === null || high === null) return "That is not a number. Write digits, such as 1000 or 0.5.";
-    const integers = this.integers(at);
-    if (integers.every((one, row) => one !== null || values[row] === MISSING)) {
-      const least = low ? scaled(low, decimals).ceiling : null;
-      const most = high ? scaled(high, decimals)[below ? "ceiling" : "floor"] : null;
-      return (row) => {
-        const one = integers[row];
-        return (
-          one !== null &&
-          (least === null || one >= least) &&
-          (most === null || (below ? one < most : one <= most))
-        );
-      };
-    }
-    const numbers = this.numbers(at);
-    return (row) =>
-      !(
-        Number.isNaN(numbers[row]) ||
-        (low && numbers[row] < Number(low)) ||
-        (high && (below ? numbers[row] >= Number(high) : numbers[row] > Number(high)))
-      );
+    const exact =
+      kind === "number" && this.integers(at).every((one, row) => one !== null || values[row] === MISSING);
+    const read = (/** @type {string} */ typed, /** @type {boolean} */ isMost) => {
+      if (kind === "time") {
+        const isDay = /^\d{4}-\d\d-\d\d$/.test(typed);
+        const instant = Date.parse(isDay ? `${typed}T00:00:00Z` : typed) / 1000;
+        return isMost && isDay && !below ? instant + DAY - 1 : instant;
+      }
+      const plain = plainNumber(typed);
+      if (plain === null) return Number.NaN;
+      return exact ? scaled(plain, decimals)[isMost && !below ? "floor" : "ceiling"] : Number(plain);
+    };
+    const [low, high] = [min && read(min, false), max && read(max.replace(/^\s*<\s*/, ""), true)];
+    if (Number.isNaN(low) || Number.isNaN(high))
+      return kind === "time"
+        ? "Write 2025-01-31 or 2025-01-31T12:00:00Z."
+        : "That is not a number. Write digits, such as 1000 or 0.5.";
+    const numbers = exact ? this.integers(at) : this.numbers(at);
+    return (row) => {
+      const one = numbers[row];
+      const isKnown = one !== null && !Number.isNaN(one);
+      return isKnown && (low === "" || one >= low) && (high === "" || (below ? one < high : one <= high));
+    };
   }
 
   /** @param {number} at @param {number} way @returns {(a: number, b: number) => number} missing values are last, either way */

@@ -1,7 +1,7 @@
 // @ts-check
 // A table over a source: the rows and columns in sight are drawn, in one scroll. Search, two bounds of the active column,
 // actions, and the grid, in which arrows move, are its five stops of the Tab key.
-import { active, copied, h, press, put, text, unique } from "./dom.js";
+import { active, copied, h, press, put, stopAt, text, unique } from "./dom.js";
 import { grows, histogram } from "./histogram.js";
 import { count, grouped, shareText, sixDigits } from "./numbers.js";
 
@@ -101,8 +101,7 @@ export class Table {
     );
     this.seen = new ResizeObserver(() => this.draw());
     this.seen.observe(this.grid);
-    for (const one of this.tools.children) put(one, "tabindex", -1);
-    put(this.pin, "tabindex", 0);
+    stopAt([...this.tools.children]);
     this.layout();
     this.renew();
   }
@@ -509,7 +508,7 @@ export class Table {
     );
     const now = all.indexOf(/** @type {HTMLButtonElement} */ (event.target));
     const next = all[(now + step + all.length) % all.length];
-    for (const one of this.tools.children) put(one, "tabindex", one === next ? 0 : -1);
+    stopAt([...this.tools.children], next);
     next.focus();
     event.preventDefault();
   }

@@ -19,7 +19,7 @@ from nbext.core.untrusted_text import visible
 _HERE = Path(__file__).parent
 # In the order of their imports; the last one is what the loader calls.
 _ORDER = (
-    *("dom.js", "link.js", "numbers.js", "form.js", "results.js", "picker.js", "line.js"),
+    *("dom.js", "link.js", "numbers.js", "form.js", "picker.js", "line.js"),
     *("beside.js", "lines.js", "histogram.js", "table.js", "chart.js", "app.js"),
 )
 
@@ -145,10 +145,12 @@ def row(*members: ViewPart, classes: str = "") -> Box:
 
 
 class Markup(ViewPart):
-    """HTML: our own words, and a stranger's only after `html`."""
+    """HTML: our own words, and a stranger's only after `html`. Of its buttons ``do`` gets the ``data-at``."""
 
-    def __init__(self, value: str = "", classes: str = "") -> None:
-        super().__init__("html", value=value, classes=classes)
+    def __init__(
+        self, value: str = "", classes: str = "", do: Callable[[Asked], object] | None = None
+    ) -> None:
+        super().__init__("html", do, value=value, classes=classes)
 
     @property
     def value(self) -> str:

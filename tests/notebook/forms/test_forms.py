@@ -13,6 +13,7 @@ import pytest
 import nbext
 from nbext.client import Client
 from nbext.core.untrusted_text import visible
+from nbext.notebook.forms.card import ContractCard
 from nbext.notebook.forms.form import Form
 from tests.browser import hostile as service
 
@@ -301,9 +302,11 @@ def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be
     form.term.type("slow")
     enter(form.term)
     assert started.wait(5)
-    assert form.table.shown["older"]
-    for late in ({"op": "pick", "at": 0}, {"op": "next"}, {"op": "page", "page": 2}):
+    assert (form.next.shown["disabled"], 'aria-disabled="true"' in form.table.value) == (True, True)
+    for late in ({"op": "press", "at": "0"}, {"op": "key", "key": "PageDown"}):
         form.do(late)
+    form.page.type("2")
+    enter(form.page)
     assert (form.picked, form.question.term) == (None, "slow")
     soon(lambda: not form.stop.shown["hidden"])
     assert (form.message, form.status.shown["running"]) == ("Searching ethereum …", True)
@@ -352,9 +355,13 @@ def searched(hostile: service.Hostile) -> list[tuple[Any, ...]]:
     ]
 
 
-def turned(form: Any, **asked: Any) -> tuple[str, list[int]]:
-    """Turn the page; return the form's words, and the number of each result that it shows, from 1."""
-    form.do(asked)
+def turned(form: Any, to: Any) -> tuple[str, list[int]]:
+    """Press a button of the pager, or type a number; return the form's words, and the numbers of its results."""
+    if isinstance(to, int):
+        form.page.type(str(to))
+        form.page.enter()
+    else:
+        to.press()
     assert form.background.join(10)
     return form.message, [int(result["address"], 16) for result in form.results]
 
@@ -365,18 +372,18 @@ def test_the_700th_of_a_thousand_results_is_on_page_14_and_turning_ends_at_the_l
     hostile.found = 1000
     form = nbext.search_form("x", kind="nft", client=client)
     assert form.background.join(10)
-    assert (form.message, form.table.shown["pages"], form.table.shown["page"]) == (
-        "1 to 50 of 1,000",
-        20,
-        1,
-    )
-    assert turned(form, op="page", page=14) == ("651 to 700 of 1,000", [*range(651, 701)])
-    assert turned(form, op="back") == ("601 to 650 of 1,000", [*range(601, 651)])
-    assert turned(form, op="page", page=99) == ("951 to 1,000 of 1,000", [*range(951, 1001)])
-    assert (form.table.shown["page"], form.table.shown["more"]) == (20, False)
-    form.do({"op": "pick", "at": 49})
+    assert (form.message, form.pages, form.page.value) == ("1 to 50 of 1,000", 20, "1")
+    assert turned(form, 14) == ("651 to 700 of 1,000", [*range(651, 701)])
+    assert turned(form, form.back) == ("601 to 650 of 1,000", [*range(601, 651)])
+    assert turned(form, 99) == ("951 to 1,000 of 1,000", [*range(951, 1001)])
+    assert (form.page.value, form.next.shown["disabled"]) == ("20", True)
+    for nothing in ("x", "0", "²", "9" * 30):
+        form.page.type(nothing)
+        form.page.enter()
+        assert form.page.value == "20"
+    form.do({"op": "press", "at": "49"})
     assert form.picked is form.results[49]
-    assert form.table.shown["picked"] == 49
+    assert 'data-at="49" aria-pressed="true"' in form.table.value
     assert searched(hostile) == [("x", 0, 50), ("x", 650, 50), ("x", 600, 50), ("x", 950, 50)]
 
 
@@ -402,13 +409,12 @@ def test_a_page_is_turned_of_the_results_that_are_shown_and_not_of_what_is_typed
     form = nbext.search_form("first", kind="nft", client=client)
     assert form.background.join(10)
     form.term.type("x" * 257)
-    assert turned(form, op="next")[0] == "51 to 100 of 120"
+    assert turned(form, form.next)[0] == "51 to 100 of 120"
     assert form.term.error
     form.term.type("")
-    assert turned(form, op="next") == ("101 to 120 of 120", [*range(101, 121)])
+    assert turned(form, form.next) == ("101 to 120 of 120", [*range(101, 121)])
     form.term.type("second")
-    form.do({"op": "back"})
-    assert form.background.join(10)
+    turned(form, form.back)
     assert searched(hostile) == [
         ("first", 0, 50),
         ("first", 50, 50),
@@ -424,12 +430,12 @@ def test_a_service_that_sends_fewer_than_a_page_is_said_to_and_none_of_its_resul
     form = nbext.search_form("x", kind="nft", client=client)
     assert form.background.join(10)
     why = " of 90. The service sent 20 of the 50 asked for; Next shows those after them."
-    assert (form.message, form.table.shown["pages"]) == (f"1 to 20{why}", 5)
-    assert turned(form, op="next") == (f"21 to 40{why}", [*range(21, 41)])
-    assert turned(form, op="page", page=4) == (f"61 to 80{why}", [*range(61, 81)])
-    assert turned(form, op="next") == ("81 to 90 of 90", [*range(81, 91)])
-    assert not form.table.shown["more"]
-    assert turned(form, op="back") == (f"61 to 80{why}", [*range(61, 81)])
+    assert (form.message, form.pages) == (f"1 to 20{why}", 5)
+    assert turned(form, form.next) == (f"21 to 40{why}", [*range(21, 41)])
+    assert turned(form, 4) == (f"61 to 80{why}", [*range(61, 81)])
+    assert turned(form, form.next) == ("81 to 90 of 90", [*range(81, 91)])
+    assert form.next.shown["disabled"]
+    assert turned(form, form.back) == (f"61 to 80{why}", [*range(61, 81)])
 
 
 def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_goes_on_to_the_last(
@@ -443,17 +449,13 @@ def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_
         f"1 to 50{unknown}\n{sent} the first 50 are here.",
         f"51 to 60{unknown}\n{sent} 51 to 60 are here.",
     )
-    assert (form.message, form.table.shown["pages"], form.table.shown["more"]) == (
-        first,
-        None,
-        True,
-    )
-    assert turned(form, op="next") == (second, [*range(51, 61)])
+    assert (form.message, form.pages, form.next.shown["disabled"]) == (first, None, False)
+    assert turned(form, form.next) == (second, [*range(51, 61)])
     none = f"No more results: 60 came before.\n{sent} none after the first 60 is here."
-    assert turned(form, op="next") == (none, [])
-    assert not form.table.shown["more"]
-    assert turned(form, op="back") == (second, [*range(51, 61)])
-    assert turned(form, op="back") == (first, [*range(1, 51)])
+    assert turned(form, form.next) == (none, [])
+    assert form.next.shown["disabled"]
+    assert turned(form, form.back) == (second, [*range(51, 61)])
+    assert turned(form, form.back) == (first, [*range(1, 51)])
 
 
 def test_a_total_of_which_no_row_came_is_not_called_nothing_found(client, hostile):
@@ -471,12 +473,11 @@ def test_a_page_that_could_not_be_fetched_leaves_the_one_before_and_may_be_asked
     form = nbext.search_form("x", kind="nft", client=client)
     assert form.background.join(10)
     real, form.client = form.client, nbext.connect("http://127.0.0.1:9", KEY)
-    form.do({"op": "next"})
-    assert form.background.join(10)
+    turned(form, form.next)
     assert form.status.shown["state"] == "bad"
-    assert (form.is_older, form.table.shown["older"], form.table.shown["page"]) == (False, False, 1)
+    assert (form.is_older, form.page.value) == (False, "1")
     form.client = real
-    assert turned(form, op="next") == ("51 to 100 of 100", [*range(51, 101)])
+    assert turned(form, form.next) == ("51 to 100 of 100", [*range(51, 101)])
 
 
 def test_a_term_that_was_erased_and_typed_again_is_searched(client, hostile):
@@ -521,13 +522,14 @@ def test_a_cell_to_be_copied_has_no_option_and_no_line_of_a_strangers(client):
 @pytest.mark.parametrize(
     ("chain", "given"), [("ethereum", True), ("ethereum\n!id", False), ("{{secret}}", False)]
 )
-def test_a_search_gives_no_line_to_be_copied_that_a_stranger_could_write_more_into(
+def test_a_card_gives_no_line_to_be_copied_that_a_stranger_could_write_more_into(
     client, shell, chain, given
 ):
-    form = nbext.search_form(kind="nft", client=client)
-    form.picked = {"chain": chain, "address": "0x1", "tokenType": "ERC721"}
-    form.detail.frame = client.execute_segment({"token": {"token": "x"}})
-    form.detail.take()
-    assert "collection is set." in form.detail.line.value
-    assert (">collection = %nft ethereum 0x1</pre>" in form.detail.line.value) == given
-    assert ("</pre>" in form.detail.line.value) == given
+    address = f"0x{1:040x}"
+    found = client.nfts("ethereum", address)
+    found["chain"], found["address"] = chain, address
+    card = ContractCard(client, found, is_nft=True)
+    card.take()
+    assert "collection is set." in card.line.value
+    assert (f">collection = %nft ethereum {address}</pre>" in card.line.value) == given
+    assert ("</pre>" in card.line.value) == given

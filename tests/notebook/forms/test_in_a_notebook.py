@@ -15,8 +15,7 @@ import pytest
 from nbclient import NotebookClient
 
 import nbext
-from nbext.client.segment_run import Progress
-from nbext.errors import UsageError
+from nbext.errors import QueryCancelled, UsageError
 from nbext.notebook.forms.builder.editing import hits
 from nbext.notebook.forms.card import ContractCard
 from tests.notebook.kernels import running_kernel
@@ -249,9 +248,9 @@ def test_a_search_finds_tokens_and_collections_and_what_is_picked_is_built_on(sh
     both = [form.client.search_nfts("u", type=kind)["symbol"] for kind in ("nft", "token")]
     assert {one["symbol"] for one in form.results} == {*both[0], *both[1]}
     form.pick(1)
-    assert form.detail.background.join(30)
-    form.detail.build.press()
-    builder = form.detail.build.builder
+    assert form.background.join(30)
+    form.card.edit.press()
+    builder = form.card.edit.builder
     token = {"token": form.results[1]["address"], "chain": "ethereum"}
     assert builder.filters() == {"token": token}
     builder.background.drop()
@@ -261,7 +260,7 @@ def test_a_search_finds_tokens_and_collections_and_what_is_picked_is_built_on(sh
     assert form.message.startswith(
         "Looked at the names and symbols of tokens and collections on ethereum: none contains 'no such thing'."
     )
-    assert (form.results, form.detail.build.builder) == ([], None)
+    assert (form.results, form.card, form.below.members) == ([], None, ())
 
 
 @pytest.fixture(scope="module")
@@ -682,30 +681,35 @@ def test_segments_and_lists_are_picked_by_name_and_a_variables_wallets_are_store
     assert form.errors == {}
 
 
-def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_at_the_service_later(
+def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_stopped_once_it_has_one(
     shell, monkeypatch
 ):
     form = nbext.segment_form(SEGMENT)
     assert form.background.join(30)
-    named, told, done = threading.Event(), [], threading.Event()
+    named, ended = threading.Event(), threading.Event()
     real = form.client.execute_segment
 
     def slow(*asked, progress, **options):
-        assert named.wait(10)
-        progress(Progress("running", "running", "sg_late"))
-        done.set()
-        return real(*asked, **options)
+        def late(report):
+            assert named.wait(10)
+            try:
+                progress(report)
+            except QueryCancelled:
+                ended.set()
+                raise
+
+        return real(*asked, progress=late, **options)
 
     monkeypatch.setattr(form.client, "execute_segment", slow)
-    monkeypatch.setattr(form.client, "cancel", told.append)
     form.name.type("never")
     form.start()
     form.cancel()
     assert (form.message, form.run.shown["disabled"]) == ("Cancelled.", False)
-    named.set()
-    assert done.wait(10)
     assert form.searches.join(10)
-    assert told == ["sg_late"]
+    named.set()
+    # The client ends at the service what is stopped so.
+    assert ended.wait(10)
+    assert (form.message, "never" in shell.ip.user_ns) == ("Cancelled.", False)
     monkeypatch.undo()
     form.again.press()
     assert form.runs.join(30)

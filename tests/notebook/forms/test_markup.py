@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nbext.notebook.forms.card import image_html
 from nbext.notebook.forms.markup import code_html, facts_html, lines_html
-from nbext.notebook.forms.search import image_html
 
 HOSTILE = "<img src=x onerror='alert(1)'>\x1b[31m\u202e$x$"
 LITERAL = "&lt;img src=x onerror=&#x27;alert(1)&#x27;&gt;\\x1b[31m\\u202e$x$"

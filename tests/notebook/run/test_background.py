@@ -10,9 +10,7 @@ import pytest
 from nbext.client import Client
 from nbext.errors import DeadlineExceeded, QueryCancelled
 from nbext.notebook.cell.request import SegmentQuery
-from nbext.notebook.line import Args
 from nbext.notebook.run.background import BackgroundSegment
-from nbext.notebook.run.query import SEGMENT as GRAMMAR
 from tests.notebook.slow_service import SEGMENT, slow_service
 
 
@@ -27,7 +25,7 @@ def running():
         client = Client(service.url, "key")
         assert client.is_ours
         handle = BackgroundSegment(
-            client, SegmentQuery({"token": {"token": "UNI"}}, "AND", "json", 10), Args(GRAMMAR, "")
+            client, SegmentQuery({"token": {"token": "UNI"}}, "AND", "json", 10)
         )
         until = time.monotonic() + 20
         while handle.segment_id is None and time.monotonic() < until:
@@ -46,6 +44,22 @@ def test_a_segment_that_runs_on_says_so_and_can_be_waited_for_again(running):
     assert str(caught.value) == "The segment is still running after 0.05 s."
     assert caught.value.segment_id == "seg_1"
     assert handle.status == "running"
+
+
+def test_a_segment_that_is_cancelled_before_it_has_an_id_is_ended_at_the_service_once_it_has():
+    with slow_service() as service:
+        service.answers["GET /about"] = (0, 200, {"service": "nbext", "data": {}})
+        service.answers["POST /v1/segment/execute"] = (0.3, 202, SEGMENT)
+        service.answers["GET /v1/segment/seg_1"] = (0.1, 200, SEGMENT)
+        service.answers["DELETE /v1/segment/seg_1"] = (0, 200, {**SEGMENT, "status": "cancelled"})
+        client = Client(service.url, "key")
+        asked = SegmentQuery({"token": {"token": "UNI"}}, "AND", "json", 10)
+        handle = BackgroundSegment(client, asked)
+        handle.cancel()
+        with pytest.raises(QueryCancelled):
+            handle.result(20)
+        assert ("DELETE", "/v1/segment/seg_1") in service.asked
+        client.close()
 
 
 def test_cancelling_ends_it_here_and_at_the_service(running):

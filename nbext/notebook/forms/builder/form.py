@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nbext.analysis.segments import SCOPE
@@ -19,10 +18,13 @@ from nbext.notebook.forms.builder.tree import Group, Part, Tree
 from nbext.notebook.forms.form import Background, Snapshot
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html
 from nbext.notebook.forms.variable import Variable, add_to_history
+from nbext.notebook.run.background import BackgroundSegment
 from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from nbext.client.segment_run import Progress
 
 # The count is asked for when nothing has changed for this long: a count per key would queue up at the service.
 PAUSE = 0.6
@@ -45,7 +47,7 @@ class SegmentForm(Editing):
         self.matched: int | None = None
         self._counted: tuple[Any, str] | None = None
         self._ran: tuple[Any, str] | None = None
-        self._run: _Run | None = None
+        self._run: BackgroundSegment | None = None
         self.variable = Variable("segment", width="160px")
         self.name = self.variable.field
         limit = str(self.given_limit or client.settings["limit"])
@@ -248,53 +250,47 @@ class SegmentForm(Editing):
         limit = self._complete()
         if limit is None or (name := self.variable.name()) is None:
             return
-        run = _Run(name, SegmentQuery(self.filters(), self.operator, "json", limit))
+        query = SegmentQuery(self.filters(), self.operator, "json", limit)
+        run = BackgroundSegment(self.client, query, seen=self._progress)
         self._busy(run)
-        self.runs.schedule(lambda: self._execute(run))
+        self.runs.schedule(lambda: self._finish(run, name))
 
-    def _execute(self, run: _Run) -> None:
+    def _progress(self, progress: Progress) -> None:
+        # Without a known total the bar only shows that time passes.
+        done, total = progress.done, progress.total
+        self.bar.show(value=done / total if total else 1 - 1 / (1 + progress.seconds / 4))
+        said = visible(progress.status) or progress.phase
+        self.say(f"{said} …", running=True)
+
+    def _finish(self, run: BackgroundSegment, name: str) -> None:
         query = run.query
-
-        def report(progress: Any) -> None:
-            run.segment_id = progress.segment_id or run.segment_id
-            if run.cancelled:
-                self._end(run)
-                return
-            # Without a known total the bar only shows that time passes.
-            done, total = progress.done, progress.total
-            self.bar.show(value=done / total if total else 1 - 1 / (1 + progress.seconds / 4))
-            said = visible(progress.status) or progress.phase
-            self.say(f"{said} …", running=True)
-
         try:
-            frame = self.client.execute_segment(
-                query.filters, query.operator, limit=query.limit, progress=report
-            )
-            if run.cancelled:
+            frame = run.result()
+            if run is not self._run:
                 return
-            self.variable.assign(run.name, frame)
+            self.variable.assign(name, frame)
             add_to_history(query, frame)
             self.frame, self._ran = frame, (query.filters, query.operator)
             returned, matched = len(frame), Provenance.of(frame).matched
             of = f" of {matched:,}" if isinstance(matched, int) and matched != returned else ""
             held = f"{returned:,}{of} wallet{'s' * (returned != 1)}"
-            self.say(f"{run.name} holds {held}. nbext.show({run.name}) shows its card.", "good")
+            self.say(f"{name} holds {held}. nbext.show({name}) shows its card.", "good")
             self.result.value = frame_html(frame)
-        except ValidationError as error:
-            if not run.cancelled:
-                self.say("The service refused this query; the marks above show why.", "bad")
-                self.failed(error)
-                self._to_first_error()
-        except Exception:
-            if not run.cancelled:
+        except Exception as error:
+            if run is not self._run:
+                return
+            if not isinstance(error, ValidationError):
                 self.again.hide(False)
                 raise
+            self.say("The service refused this query; the marks above show why.", "bad")
+            self.failed(error)
+            self._to_first_error()
         finally:
-            if self._run is run:
+            if run is self._run:
                 self._busy(None)
-            self.renew()
+                self.renew()
 
-    def _busy(self, run: _Run | None) -> None:
+    def _busy(self, run: BackgroundSegment | None) -> None:
         self._run = run
         # First the button that comes: what is switched off hands the focus on to it.
         if run is not None:
@@ -314,20 +310,13 @@ class SegmentForm(Editing):
         run = self._run
         if run is None:
             return
-        run.cancelled = True
         # Another thread for the next run: this one may wait for a service that hangs.
         self.runs = Background(self.failed)
         self._busy(None)
         self.say("Cancelled.")
         self.again.hide(False)
-        self._end(run)
-
-    def _end(self, run: _Run) -> None:
-        # Not in the thread of the run, which waits for the very answer that this is to end; and once.
-        wanted, run.segment_id = run.segment_id, None
-        if wanted and not run.told:
-            run.told = True
-            self.searches.schedule(lambda: self.client.cancel(wanted))
+        # Not in the thread of the run, which waits for the very answer that this is to end.
+        self.searches.schedule(run.cancel)
 
     def snapshot(self) -> Snapshot:
         """The query as a cell, its count, and the first rows of the last run."""
@@ -340,17 +329,6 @@ class SegmentForm(Editing):
     def magic(self) -> str:
         """Return the cell that runs the query; of one without conditions, an example."""
         return self.cell() if self.edits.now.root.members else EXAMPLE
-
-
-@dataclass
-class _Run:
-    """One run: what is asked, how far it is, and whether somebody still wants it."""
-
-    name: str
-    query: SegmentQuery
-    segment_id: str | None = None
-    cancelled: bool = False
-    told: bool = False
 
 
 def _notes(known: Provenance) -> str:
