@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nbext.node.rpc import InconsistentAnswer, Node, _Turn, quantity
+from nbext.node.rpc import InconsistentAnswer, Node, Refusal, _Turn, quantity
 from nbext.settings import Secret
 from tests.node.conftest import expected_rows, read_all, told
 from tests.node.faults import Chain, FaultNode
@@ -146,3 +146,15 @@ def test_a_node_that_refuses_for_good_is_asked_once_and_one_that_is_busy_again()
         ) as server:
             (found,) = Node([Secret(server.url)]).of_each("eth_chainId").values()
         assert (found == "0x1", server.posts) == (answered, len(refusals) + answered)
+
+
+def test_what_one_node_does_not_have_another_one_is_asked_for():
+    asked = [("eth_getTransactionCount", ["0x" + "a1" * 20, "0x1"])]
+    with (
+        FaultNode(SMALL, refuse=lambda *_: FINAL[1]) as pruned,
+        FaultNode(SMALL, lie=lambda *_: "0x7") as whole,
+    ):
+        for urls in ((pruned.url, whole.url), (whole.url, pruned.url)):
+            assert Node(list(map(Secret, urls))).together(asked) == ["0x7"]
+        with pytest.raises(Refusal, match="missing trie node"):
+            Node([Secret(pruned.url)]).together(asked)

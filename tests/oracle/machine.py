@@ -208,7 +208,9 @@ class FrontDoor(RuleBasedStateMachine):
             newer=newest.newer,
         )
         # However long an engine takes to begin.
-        given = Settings(arguments={"read_timeout": 600}, environ={}, folder=self.folder)
+        given = Settings(
+            arguments={"read_timeout": 600, "deadline": 3600}, environ={}, folder=self.folder
+        )
         self.client = Client(self.service.url, KEY, settings=given)
 
     def send(

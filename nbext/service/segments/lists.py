@@ -174,6 +174,5 @@ def _sort(path: Path) -> None:
         new = addresses[1:][pair][addresses[pair] != addresses[1:][pair]]
         addresses[kept : kept + len(new)] = new
         kept += len(new)
-    addresses.flush()
     del addresses
     os.truncate(path, kept * WIDTH)

@@ -128,3 +128,19 @@ def test_a_registry_without_a_table_is_500_without_a_word_of_it_and_the_log_says
     # The cause, which names the table, is for the operator.
     assert is_clean(answer.text, data_dir, tmp_path)
     assert service.get("/v1/tokens/ethereum/USDC").status_code == 200
+
+
+def test_a_fault_of_ours_is_500_without_a_word_of_it_and_the_log_says_where(
+    service, data_dir, tmp_path
+):
+    # What no deployment does.
+    service.container.signups = None
+    answer = service.post("/v1/signup/newsletter", {"email": EMAIL})
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    (line,) = [line for line in service.lines() if line["level"] == "error"]
+    assert (line["event"], line["error"], line["request_id"]) == (
+        "request failed",
+        "AttributeError",
+        answer.json()["request_id"],
+    )
+    assert is_clean(answer.text, data_dir, tmp_path)
