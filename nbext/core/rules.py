@@ -31,7 +31,6 @@ SAVED_PATTERN = "sg_[A-Za-z0-9_-]{1,125}"
 
 ERC20 = "ERC20"
 NFT_STANDARDS = ("ERC721", "ERC1155")
-STANDARDS = (ERC20, *NFT_STANDARDS)
 
 # The longest text that is looked up as a symbol; longer ones are spam, and no answer is to repeat them.
 MAX_SYMBOL = 64

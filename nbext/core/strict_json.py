@@ -12,7 +12,7 @@ import codecs
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -58,7 +58,7 @@ def parse(text: str, fraction: Callable[[str], Any] = exact_number) -> Any:
 
     NotJson: not one document, a name twice in one object, NaN or Infinity, or nested too deeply to be read.
     """
-    if sys.getrecursionlimit() > _SAFE_LIMIT and _is_too_deep(text):
+    if sys.getrecursionlimit() > _SAFE_LIMIT and _is_deeper(text, _DEEPEST):
         raise NotJson("depth", "nested too deeply")
     try:
         return json.loads(
@@ -77,11 +77,11 @@ def parse(text: str, fraction: Callable[[str], Any] = exact_number) -> Any:
     raise NotJson(fault, message)
 
 
-def _is_too_deep(text: str) -> bool:
+def _is_deeper(text: str, most: int) -> bool:
     depth = 0
     for found in _BRACKET.finditer(text):
         depth += (found[0] in "[{") - (found[0] in "]}")
-        if depth > _DEEPEST:
+        if depth > most:
             return True
     return False
 
@@ -96,12 +96,10 @@ def read_request(raw: bytes) -> Any:
         value = parse(text)
     except NotJson as error:
         raise _too_deep() if error.fault == "depth" else error from None
-    # Both walks are skipped for the documents that cannot need them, which is nearly all.
-    if text.count("[") + text.count("{") > MAX_DEPTH and any(
-        depth > MAX_DEPTH for depth in _depths(value)
-    ):
+    # Skipped for the documents that cannot need it, which is nearly all.
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(text, MAX_DEPTH):
         raise _too_deep()
-    if _SURROGATE_ESCAPE.search(text) and _has_surrogate(value):
+    if _has_surrogate(text, value):
         raise NotJson("surrogate", "a text has a lone surrogate, which UTF-8 cannot carry")
     return value
 
@@ -115,7 +113,7 @@ def read_answer(raw: bytes) -> tuple[Any, list[str]]:
     """
     text = _decoded(raw.removeprefix(codecs.BOM_UTF8))
     value = parse(text, Decimal)
-    if _SURROGATE_ESCAPE.search(text) and _has_surrogate(value):
+    if _has_surrogate(text, value):
         return _without_surrogates(value), [REPLACED]
     return value, []
 
@@ -167,19 +165,11 @@ def _too_deep() -> NotJson:
     return NotJson("depth", f"nested more than {MAX_DEPTH} levels deep")
 
 
-def _depths(value: Any) -> Iterator[int]:
-    # A stack of our own: a recursion would meet the very depth that this is to find.
-    stack = [(value, 1)]
-    while stack:
-        item, depth = stack.pop()
-        if isinstance(item, dict | list):
-            yield depth
-            inner = item.values() if isinstance(item, dict) else item
-            stack.extend((each, depth + 1) for each in inner if isinstance(each, dict | list))
-
-
-def _has_surrogate(value: Any) -> bool:
-    return LONE_SURROGATE.search(json.dumps(value, default=str, ensure_ascii=False)) is not None
+def _has_surrogate(text: str, value: Any) -> bool:
+    """Say whether a document's value has one; few texts need the walk."""
+    return bool(_SURROGATE_ESCAPE.search(text)) and bool(
+        LONE_SURROGATE.search(json.dumps(value, default=str, ensure_ascii=False))
+    )
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -37,7 +37,6 @@ from nbext.language.fields import (
     MAX_EXPLAINED,
     ONLY_AMOUNT,
 )
-from nbext.language.json_schema import json_schema
 from nbext.language.lookup import Context, StoredLists
 from nbext.language.model import (
     FACTS,
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
     from nbext.engine.dataset import Contract
     from nbext.engine.query.answers import Dataset
 
-__all__ = ["json_schema", "parse"]
+__all__ = ["parse"]
 
 SavedRequest = Callable[[str], Mapping[str, Any] | None]
 Count = Callable[[Sequence[Question], Sequence[Sequence[int]]], list[int]]

@@ -69,7 +69,7 @@ def test_a_fields_examples_are_values_it_takes(condition, field):
             for one, others in condition.needs
             if one == field.name
             for name in others[:1]
-            for other in condition.field(name).examples[:1]
+            for other in next(one for one in condition.fields if one.name == name).examples[:1]
         }
         required = {one.name: one.examples[0] for one in condition.fields if one.required}
         idle = {} if required or field.name not in condition.idle else condition.examples[0]

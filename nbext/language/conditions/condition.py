@@ -74,11 +74,6 @@ class Condition(PlanNode):
     denials: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     @classmethod
-    def field(cls, name: str) -> Field:
-        """Return the field of that name."""
-        return next(field for field in cls.fields if field.name == name)
-
-    @classmethod
     @abstractmethod
     def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
         """Return the condition on the data at hand; None after an error was reported."""
