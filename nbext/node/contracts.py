@@ -10,7 +10,7 @@ from functools import lru_cache
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.untrusted_text import visible
 from nbext.errors import NodeError
-from nbext.node.limits import Meaning
+from nbext.node.limits import Meaning, blocks_offered
 from nbext.node.rpc import Node, Refusal, quantity
 
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
@@ -335,7 +335,7 @@ def _first_log(node: Node, address: str, topics: Sequence[str], last: int) -> in
         try:
             logs = node.call("eth_getLogs", {"address": address, **asked, "topics": [list(topics)]})
         except Refusal as refusal:
-            many = min(refusal.offered or many, many // _FEWER)
+            many = min(blocks_offered(refusal.text) or many, many // _FEWER)
         except NodeError:
             return None
         else:

@@ -23,7 +23,7 @@ from nbext.errors import NodeError
 from nbext.node.contracts import Unreadable, decode_transfer, shown_standard
 from nbext.node.limits import Meaning
 from nbext.node.received import checksum_of
-from nbext.node.rpc import InconsistentAnswer, Node, Refusal, quantity
+from nbext.node.rpc import LAST_BLOCK, InconsistentAnswer, Node, Refusal, quantity
 
 # So near to the end of what is read every header is asked for: that is where nodes differ, and blocks are orphaned.
 NEAR = 64
@@ -241,7 +241,7 @@ _topic = lru_cache(1 << 16)(_hash)
 _block, _index, _place, _time = (
     lru_cache(1 << 16)(partial(quantity, what=what, most=most))
     for what, most in (
-        ("block number", _MOST),
+        ("block number", LAST_BLOCK),
         ("index of a log", _MOST_INDEX),
         ("index of a transaction", _MOST_INDEX),
         ("time of a block", _LAST_SECOND),

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from nbext.errors import NodeError, QueryCancelled
 from nbext.node.coverage import Coverage, uncovered
-from nbext.node.limits import Meaning, RangeSize
+from nbext.node.limits import Meaning, RangeSize, blocks_offered
 from nbext.node.ranges import (
     NEAR,
     BlockRange,
@@ -212,7 +212,7 @@ class RangeReader:
             is_less = why.meaning in (Meaning.LESS, Meaning.TIMEOUT) and not by_receipts
             # Of words that nobody knows, too: a limit has any, and what is none is said of one block.
             if first < end and (is_less or why.meaning is Meaning.OTHER):
-                rest = first + span.refused(end - first + 1, why.offered)
+                rest = first + span.refused(end - first + 1, blocks_offered(why.text))
                 self._instead([(wanted, first, rest - 1), (wanted, rest, end)])
                 return
             if not is_less:

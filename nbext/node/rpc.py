@@ -37,7 +37,7 @@ from nbext.http.body import Incoming, retry_after
 from nbext.http.connections import send, session, tls_context
 from nbext.http.deadline import Deadline, Scope, Watch, watched
 from nbext.http.errors import FOREIGN, Redaction, of_library
-from nbext.node.limits import Meaning, blocks_offered, meaning_of
+from nbext.node.limits import Meaning, meaning_of
 from nbext.node.received import Received, checksum_of
 from nbext.settings import Secret
 
@@ -49,6 +49,8 @@ CONNECT, SILENCE, DEADLINE = 5.0, 30.0, 60.0
 MOST_BYTES, RANGE_BYTES = 32_000_000, 6_000_000
 ATTEMPTS, FIRST_PAUSE, LONGEST_PAUSE, LONGEST_ASKED = 6, 0.25, 8.0, 60.0
 FIRST_BATCH = 100
+# Beyond it is no block that is stored, nor any chain's id.
+LAST_BLOCK = 2**53
 # What another node, or the same one later, may answer.
 _AGAIN = {Meaning.RATE, Meaning.BEHIND, Meaning.BUSY, Meaning.TIMEOUT, Meaning.AWAY}
 # What only another node may answer.
@@ -70,7 +72,7 @@ _PATIENCE = 1.0
 
 @dataclass(eq=False)
 class Refusal(Exception):
-    """A node's refusal: what it means, its words without the URL, how long it asks to wait, what range would do.
+    """A node's refusal: what it means, its words without the URL, how long it asks to wait.
 
     ``finding`` is what we found of its answer, a sentence without its dot, where it is not the node that says so.
     """
@@ -81,11 +83,6 @@ class Refusal(Exception):
     finding: str = ""
     pause: float | None = None
     node: str = ""
-
-    @property
-    def offered(self) -> int | None:
-        """How many blocks it says would do."""
-        return blocks_offered(self.text)
 
     def __str__(self) -> str:
         found = f" {self.finding}." if self.finding else ""
@@ -465,7 +462,7 @@ class InconsistentAnswer(NodeError):
     """An answer that contradicts the question, itself, or another answer."""
 
 
-def quantity(value: Any, what: str, most: int = 2**256 - 1) -> int:
+def quantity(value: Any, what: str, most: int = LAST_BLOCK) -> int:
     """Return the number that a quantity writes, such as 0x10; `InconsistentAnswer` where it is none up to ``most``."""
     if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,64}", value):
         number = int(value, 16)

@@ -517,6 +517,11 @@ def test_a_latest_block_behind_the_last_one_is_not_believed(tmp_path, monkeypatc
             NodeError, match="latest block, 32, is before block 90, which was read earlier"
         ):
             said(server, tmp_path)
+        server.lie = lambda method, params, true: (
+            hex(2**70) if method == "eth_blockNumber" else true
+        )
+        with pytest.raises(NodeError, match="has no block number: 0x4000"):
+            said(server, tmp_path)
 
 
 @pytest.mark.parametrize(("finalized", "last"), [(70, 70), (None, 78)])

@@ -22,13 +22,16 @@ RPS = 200
 
 
 def test_a_quantity_is_a_text_of_hex_digits_within_bounds():
-    assert quantity("0x" + "f" * 64, "number") == 2**256 - 1
+    assert quantity("0x" + "f" * 64, "number", 2**256) == 2**256 - 1
+    assert quantity(hex(2**53), "number") == 2**53
     assert quantity("0xA", "number", 10) == 10
     for wrong in (None, 5, True, [], {}, "5", "", "0x", "0xg", " 0x1", "0x1\n", "0x" + "1" * 65):
         with pytest.raises(InconsistentAnswer, match=r"has no number: .* is not a quantity"):
             quantity(wrong, "number")
     with pytest.raises(InconsistentAnswer, match="has no number"):
         quantity("0xb", "number", 10)
+    with pytest.raises(InconsistentAnswer, match="has no number"):
+        quantity(hex(2**53 + 1), "number")
 
 
 def test_what_is_no_object_among_the_answers_of_a_batch_is_none_and_what_is_missing_is_asked_again():
