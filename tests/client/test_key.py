@@ -102,30 +102,24 @@ def caught(server, settings, monkeypatch):
     return all_of
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_no_error_holds_the_key(caught, fault, monkeypatch):
-    for error in caught(fault):
-        printed = verbose(error.with_traceback(error.__traceback__.tb_next))
-        monkeypatch.setenv("NBEXT_TRACEBACK", "1")
-        told = (
-            repr(error)
-            + str(error)
-            + repr(error.args)
-            + repr(vars(error))
-            + "".join(error._render_traceback_())
-        )
-        monkeypatch.delenv("NBEXT_TRACEBACK")
-        # Not `in` on the texts themselves: a failing assertion would print them, and take its time.
-        leaks = [
-            where for where, text in {"told": told, "printed": printed}.items() if KEY[:12] in text
-        ]
-        assert (leaks, error.__cause__, error.__context__) == ([], None, None)
-
-
-def test_no_log_holds_the_key(caught, caplog):
+def test_no_error_and_no_log_holds_the_key(caught, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
-    for fault in FAULTS.values():
-        list(caught(fault))
+    for name, fault in FAULTS.items():
+        for error in caught(fault):
+            printed = verbose(error.with_traceback(error.__traceback__.tb_next))
+            monkeypatch.setenv("NBEXT_TRACEBACK", "1")
+            told = (
+                repr(error)
+                + str(error)
+                + repr(error.args)
+                + repr(vars(error))
+                + "".join(error._render_traceback_())
+            )
+            monkeypatch.delenv("NBEXT_TRACEBACK")
+            # Not `in` on the texts themselves: a failing assertion would print them, and take its time.
+            texts = {"told": told, "printed": printed}
+            leaks = [where for where, text in texts.items() if KEY[:12] in text]
+            assert (leaks, error.__cause__, error.__context__) == ([], None, None), name
     assert {record.name.split(".")[0] for record in caplog.records} >= {"nbext", "urllib3"}
     for record in caplog.records:
         assert KEY not in record.getMessage() + repr(record.args)

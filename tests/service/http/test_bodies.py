@@ -55,16 +55,15 @@ def send(service: Running, path: str, raw: bytes, **headers: str):
 
 
 @pytest.mark.parametrize("path", POSTS)
-@pytest.mark.parametrize("name", BODIES)
-def test_a_body_that_is_no_json_object_is_a_problem(service, path, name):
-    raw, status = BODIES[name]
-    answer = send(service, path, raw)
-    assert answer.status_code == status
-    assert answer.headers["content-type"] == "application/problem+json"
-    problem = answer.json()
-    assert problem["status"] == status
-    assert problem["errors"]
-    assert problem["request_id"]
+def test_a_body_that_is_no_json_object_is_a_problem(service, path):
+    for name, (raw, status) in BODIES.items():
+        answer = send(service, path, raw)
+        assert answer.status_code == status, name
+        assert answer.headers["content-type"] == "application/problem+json", name
+        problem = answer.json()
+        assert problem["status"] == status, name
+        assert problem["errors"], name
+        assert problem["request_id"], name
 
 
 def test_no_value_is_made_of_more_keys_than_any_request_has(service):
