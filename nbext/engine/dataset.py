@@ -267,7 +267,7 @@ class Cancel:
             try:
                 raise reason
             finally:
-                # Else this frame refers to its own error: see `DuckDataset._do`.
+                # Else this frame refers to its own error: see `DuckDataset.do`.
                 del reason
 
 
@@ -292,6 +292,6 @@ def ended(running: Future[Any], cancel: Cancel | None) -> NbextError | None:
 
 
 def cut(text: str) -> str:
-    """Return a text of `Dataset.explain`, cut where nobody reads on."""
+    """Return a text of `Answers.explained`, cut where nobody reads on."""
     more = len(text) - MOST_EXPLAINED
     return text if more <= 0 else f"{text[:MOST_EXPLAINED]}\n... and {more:,} more characters"

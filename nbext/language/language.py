@@ -258,7 +258,7 @@ class FunnelStep:
 
 
 def funnel_steps(plan: Plan, count: Count) -> list[FunnelStep]:
-    """Return the conditions that must all hold, in order, counted; ``count`` is `Dataset.count`."""
+    """Return the conditions that must all hold, in order, counted; ``count`` is `Answers.counts`."""
     whole = plan.whole
     nodes = whole.node.children if isinstance(whole.node, AllOf) else (whole.node,)
     places = range(len(nodes))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import methodcaller
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -70,11 +72,13 @@ def questions_of(name, dataset, blocks):
 def check(name, dataset, blocks):
     questions = questions_of(name, dataset, blocks)
     places = [[place] for place in range(len(questions))]
-    assert dataset.count(questions, places) == [
+    assert dataset.answers(methodcaller("counts", questions, places)) == [
         dataset.ask(one, limit=0).matched for one in questions
     ]
     if "address" in dict(enumerate(plan_of(name, dataset, blocks[0]).columns)).get(1, {}):
-        assert dataset.totals(questions) == [dataset.totals([one])[0] for one in questions]
+        assert dataset.answers(methodcaller("totals", questions)) == [
+            dataset.answers(methodcaller("totals", [one]))[0] for one in questions
+        ]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,7 @@ def test_no_statement_is_run_for_a_block_of_its_own(dataset, monkeypatch):
     monkeypatch.setattr(
         CursorEngine, "fetch", lambda *asked: read.append(asked[1]) or fetch(*asked)
     )
-    counts = dataset.count(questions, [[place] for place in blocks])
+    counts = dataset.answers(methodcaller("counts", questions, [[place] for place in blocks]))
     assert len(read) <= 2, "the wallets left out, once for each 64 blocks"
     assert counts[0] < counts[40] < counts[79]
 
@@ -139,10 +143,12 @@ def test_spark_counts_and_adds_up_many_blocks_as_duckdb_does(data_dir, dataset, 
                     *([place] for place in range(len(blocks))),
                     *([0, place] for place in (1, 2, 3)),
                 ]
-                assert dataset.count(questions[0], places) == on_spark.count(
-                    questions[1], places
-                ), name
+                assert dataset.answers(
+                    methodcaller("counts", questions[0], places)
+                ) == on_spark.answers(methodcaller("counts", questions[1], places)), name
                 if name.startswith("token"):
-                    assert dataset.totals(questions[0]) == on_spark.totals(questions[1]), name
+                    assert dataset.answers(
+                        methodcaller("totals", questions[0])
+                    ) == on_spark.answers(methodcaller("totals", questions[1])), name
         finally:
             on_spark.close()

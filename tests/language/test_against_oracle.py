@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import methodcaller
 from typing import Any
 
 import hypothesis.strategies as st
@@ -178,9 +179,13 @@ def check_in_common(
         for request in asked
     ]
     common = set.intersection(*(oracle.wallets(request) for request in asked))
-    assert dataset.count(list(map(language.compile, plans)), [range(len(plans))]) == [len(common)]
+    assert dataset.answers(
+        methodcaller("counts", list(map(language.compile, plans)), [range(len(plans))])
+    ) == [len(common)]
     request, plan = asked[-1], plans[-1]
-    steps = language.funnel_steps(plan, dataset.count)
+    steps = language.funnel_steps(
+        plan, lambda *asked: dataset.answers(methodcaller("counts", *asked))
+    )
     scope = {
         key: value
         for key, value in plan.canonical["filters"].items()

@@ -145,7 +145,7 @@ class Dataset(ABC):
         """Return the addresses of wallets where they need no statement; None where one is needed."""
         return None
 
-    def answers(self, task: Callable[[Answers], Result], cancel: Cancel | None) -> Result:
+    def answers(self, task: Callable[[Answers], Result], cancel: Cancel | None = None) -> Result:
         """Do what may take several questions. Errors as `ask`."""
         return self.do(lambda engine: task(Answers(self, engine, cancel or Cancel())), cancel)
 
@@ -158,44 +158,11 @@ class Dataset(ABC):
         """
         return self.answers(lambda answers: answers.answer(question, limit), cancel)
 
-    def count(
-        self,
-        questions: Sequence[Question],
-        together: Sequence[Sequence[int]],
-        *,
-        cancel: Cancel | None = None,
-    ) -> list[int]:
-        """Return how many wallets several questions have in common, for each of ``together``: their places.
-
-        After the first place, ``~place`` leaves the wallets of a question out. What the questions share is read once:
-        the history too, for many blocks. Errors as `ask`.
-        """
-        return self.answers(lambda answers: answers.counts(questions, together), cancel)
-
     def read(self, write: Callable[[SqlBuilder], str], cancel: Cancel | None = None) -> pa.Table:
         """Return the rows of a statement. Errors as `ask`."""
         sql = SqlBuilder(self.layers)
         statement = sql.statement(write(sql))
         return self.do(lambda engine: engine.fetch(statement), cancel)
-
-    def totals(
-        self, questions: Sequence[Question], *, cancel: Cancel | None = None
-    ) -> list[tuple[int, int]]:
-        """Return for each question how many wallets match, and the sum of the first column: of a balance or a count.
-
-        Questions that differ in their block alone are answered by one reading of the history, as by `count`. Errors as
-        `ask`.
-        """
-        return self.answers(lambda answers: answers.totals(questions), cancel)
-
-    def explain(
-        self, question: Question, *, limit: int, cancel: Cancel | None = None
-    ) -> Mapping[str, Any]:
-        """Return ``{"sql": ..., "plan": ...}``: the statements that answer the question, and their plans.
-
-        Each is cut at `MOST_EXPLAINED` characters, and says so. Errors as `ask`.
-        """
-        return self.answers(lambda answers: answers.explained(question, limit), cancel)
 
 
 class Answers:
@@ -227,7 +194,11 @@ class Answers:
         return QueryResult(len(wallets), self._rows(first, question))
 
     def counts(self, questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
-        """Return how many wallets several questions have in common."""
+        """Return how many wallets several questions have in common, for each of ``together``: their places.
+
+        After the first place, ``~place`` leaves the wallets of a question out. What the questions share is read once:
+        the history too, for many blocks.
+        """
         several = chained.from_iterable(places for places in together if len(places) > 1)
         joined = {~place if place < 0 else place for place in several}
         alone = dict[int, int]()
@@ -264,7 +235,10 @@ class Answers:
         return counts
 
     def totals(self, questions: Sequence[Question]) -> list[tuple[int, int]]:
-        """Return for each question how many wallets match, and the sum of its first column."""
+        """Return for each question how many wallets match, and the sum of its first column: of a balance or a count.
+
+        Questions that differ in their block alone are answered by one reading of the history, as by `counts`.
+        """
         found: dict[int, tuple[int, int]] = {}
         for series, held in self._series(questions, columns=True):
             sums = self._sums(held, series.question, series.blocks, series.span)
@@ -346,7 +320,10 @@ class Answers:
             yield sql, f"{sql.held(block)} WHERE contract IN ({contracts})"
 
     def explained(self, question: Question, limit: int) -> Mapping[str, Any]:
-        """Return what `Dataset.explain` does."""
+        """Return ``{"sql": ..., "plan": ...}``: the statements that answer the question, and their plans.
+
+        Each is cut at `MOST_EXPLAINED` characters, and says so.
+        """
         sql, numbered = self._builder(), list[Leaf]()
         formula = f"-- wallets: {formula_of(normal_form(question.wallets(sql)), numbered)}"
         # One wallet in the place of those that are returned: Spark Connect makes no table of none.

@@ -126,7 +126,7 @@ class Planner:
 
     def count(self, questions: Sequence[Any], places: Sequence[Sequence[int]]) -> list[int]:
         """Return how many wallets some of these questions have in common, for each list of places."""
-        return self.dataset.count(questions, places, cancel=self.cancel)
+        return self.dataset.answers(lambda answers: answers.counts(questions, places), self.cancel)
 
     def plans(self, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return the plans of many bodies, whose errors name their place under /segments."""
@@ -186,7 +186,8 @@ def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
         name = amounts if isinstance(amounts, str) else None
         balances = [language.balance(plan, name) if amounts else None for plan in plans]
         columns = {place: one for place, one in enumerate(balances) if one}
-        totals = dataset.totals([question for _, question in columns.values()], cancel=cancel)
+        asked_of = [question for _, question in columns.values()]
+        totals = dataset.answers(lambda answers: answers.totals(asked_of), cancel)
         for (place, (column, _)), (matched, total) in zip(columns.items(), totals, strict=True):
             known[(place,)] = matched
             held[place] = {
@@ -246,7 +247,8 @@ def explanation_of(planner: Planner, asked: ExplainRequest) -> dict[str, Any]:
     dataset, cancel = planner.dataset, planner.cancel
     parts = asked.pop("parts", False)
     plan = planner.plan(asked)
-    how = dataset.explain(language.compile(plan), limit=plan.limit, cancel=cancel)
+    question = language.compile(plan)
+    how = dataset.answers(lambda answers: answers.explained(question, plan.limit), cancel)
     explained = {
         "id": own_id_of(plan, dataset, planner.key),
         "canonical": plan.canonical,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from operator import methodcaller
 
 import pytest
 from hypothesis import given, settings
@@ -56,7 +57,7 @@ def asked(draw):
 def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
     names, together = asked
     questions = [forms.question(name, dataset) for name in names]
-    counts = dataset.count(questions, together)
+    counts = dataset.answers(methodcaller("counts", questions, together))
     assert counts == [
         len(
             set.intersection(*(wallets(names[one]) for one in places if one >= 0)).difference(
@@ -77,9 +78,9 @@ def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
     )
     monkeypatch.setattr(answers, "_FEW", -1)
     question = forms.question("all_any_not", dataset)
-    dataset.count([question], [[0]])
+    dataset.answers(methodcaller("counts", [question], [[0]]))
     once, read[:] = len(read), []
-    dataset.count([question] * 5, [[0, 1, 2, 3, 4]])
+    dataset.answers(methodcaller("counts", [question] * 5, [[0, 1, 2, 3, 4]]))
     assert len(read) == once
     read[:] = []
     dataset.ask(Question(lambda sql: And([question.wallets(sql)] * 5)), limit=0)
@@ -87,7 +88,7 @@ def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
     read[:] = []
     # Where there is no room for what is shared, it is read again.
     monkeypatch.setattr(answers, "_COUNTED_AT_ONCE", 1)
-    dataset.count([question] * 5, [[place] for place in range(5)])
+    dataset.answers(methodcaller("counts", [question] * 5, [[place] for place in range(5)]))
     assert len(read) == 5 * once
 
 
@@ -97,11 +98,11 @@ def test_a_request_for_counts_ends_when_it_is_cancelled_and_when_it_needs_too_mu
     question, cancel = forms.question("token", dataset), Cancel()
     cancel.asked.set()
     with pytest.raises(QueryCancelled):
-        dataset.count([question], [[0]], cancel=cancel)
+        dataset.answers(methodcaller("counts", [question], [[0]]), cancel)
     monkeypatch.setattr(answers, "_COUNTED_AT_ONCE", 1)
     with pytest.raises(ResourceLimit, match="Compare fewer of them"):
-        dataset.count([question, question], [[0, 1]])
+        dataset.answers(methodcaller("counts", [question, question], [[0, 1]]))
     assert (
-        dataset.count([question, question], [[0], [1]])
+        dataset.answers(methodcaller("counts", [question, question], [[0], [1]]))
         == [dataset.ask(question, limit=0).matched] * 2
     )

@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from dataclasses import replace
+from operator import methodcaller
 
 import duckdb
 import pyarrow as pa
@@ -224,7 +225,7 @@ def test_a_text_value_is_never_read_as_sql(dataset):
 
 
 def test_an_explanation_shows_the_sql_with_its_values_and_the_plan(dataset):
-    explained = dataset.explain(holders(1, 10**30), limit=7)
+    explained = dataset.answers(methodcaller("explained", holders(1, 10**30), 7))
     assert explained["sql"].startswith(
         "-- wallets: 1; the first 7 by address are returned\n\n-- 1\nSELECT wallet\n"
         "FROM (SELECT *\n  FROM balances\n  WHERE contract = $v0)\n"
@@ -237,15 +238,17 @@ def test_an_explanation_shows_the_sql_with_its_values_and_the_plan(dataset):
 
 @pytest.mark.load
 def test_an_explanation_is_cut_where_nobody_reads_on_and_ends_at_its_deadline(dataset):
-    whole = dataset.explain(Question(_many), limit=0)
+    whole = dataset.answers(methodcaller("explained", Question(_many), 0))
     assert whole["sql"].count("SELECT wallet") == 200
     assert "\n\n200\n" in whole["plan"]
     wide = Question(lambda sql: Or(_above(sql, range(2_000))))
-    cut = dataset.explain(wide, limit=0)["sql"]
+    cut = dataset.answers(methodcaller("explained", wide, 0))["sql"]
     assert len(cut) < 110_000
     assert re.search(r"\n\.\.\. and [\d,]+ more characters$", cut)
     with pytest.raises(QueryTimeout):
-        dataset.explain(Question(_many), limit=0, cancel=Cancel(deadline=time.monotonic()))
+        dataset.answers(
+            methodcaller("explained", Question(_many), 0), Cancel(deadline=time.monotonic())
+        )
 
 
 def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combined(dataset):
@@ -254,7 +257,9 @@ def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combine
         return And([leaves[0], Or([leaves[1], leaves[2]]), Not(And([leaves[3], leaves[4]]))])
 
     question = Question(some, columns())
-    first, *statements = dataset.explain(question, limit=7)["sql"].split("\n\n")
+    first, *statements = dataset.answers(methodcaller("explained", question, 7))["sql"].split(
+        "\n\n"
+    )
     assert (
         first == "-- wallets: 1 and (2 or 3) and not (4 and 5); the first 7 by address are returned"
     )
@@ -265,10 +270,10 @@ def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combine
         "-- address",
     ]
     twice = Question(lambda sql: And([some(sql), *_above(sql, range(1))]))
-    first, *again = dataset.explain(twice, limit=0)["sql"].split("\n\n")
+    first, *again = dataset.answers(methodcaller("explained", twice, 0))["sql"].split("\n\n")
     assert first == "-- wallets: 1 and (2 or 3) and not (4 and 5) and 1; they are only counted"
     assert len(again) == 5
-    counted = dataset.explain(question, limit=0)["sql"]
+    counted = dataset.answers(methodcaller("explained", question, 0))["sql"]
     assert counted.startswith(
         "-- wallets: 1 and (2 or 3) and not (4 and 5); they are only counted\n\n"
     )
@@ -296,7 +301,7 @@ def test_an_explanation_shows_the_order_what_is_read_whole_and_the_sets_of_a_col
         (replace(columns(known=3)[0], sort_keys=sort_keys), matches),
         Order(0, descending=True),
     )
-    first, *statements = dataset.explain(ordered, limit=7)["sql"].split("\n\n")
+    first, *statements = dataset.answers(methodcaller("explained", ordered, 7))["sql"].split("\n\n")
     assert first == "-- wallets: 1; matches: 2 or 3; the first 7 by B_balance_raw are returned"
     of_two = "FROM (SELECT *\n  FROM balances\n  WHERE contract = $v0)\n-- $v0 = 2"
     assert statements[3:5] == [

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from operator import methodcaller
 from pathlib import Path
 
 import duckdb
@@ -113,12 +114,14 @@ def test_spark_counts_looks_up_and_explains_as_duckdb_does(on_duckdb, on_spark):
     names = ["token", "all_any_not", "token_as_of"]
     on_both = [[forms.question(name, one) for name in names] for one in (on_spark, on_duckdb)]
     together = [[0], [1], [2], [0, 1], [2, 0, 1]]
-    assert on_spark.count(on_both[0], together) == on_duckdb.count(on_both[1], together)
+    assert on_spark.answers(methodcaller("counts", on_both[0], together)) == on_duckdb.answers(
+        methodcaller("counts", on_both[1], together)
+    )
     address = forms.CONTRACTS[forms.BAYC].address
     assert on_spark.catalog.contract(1, address) == on_duckdb.catalog.contract(1, address)
     time = forms.WORLD.timestamp(1, 100)
     assert on_spark.clock.block_at(1, time) == on_duckdb.clock.block_at(1, time) == 100
-    assert "Physical Plan" in on_spark.explain(question, limit=2)["plan"]
+    assert "Physical Plan" in on_spark.answers(methodcaller("explained", question, 2))["plan"]
 
 
 @pytest.mark.spark

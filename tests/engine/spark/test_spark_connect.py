@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from operator import methodcaller
 
 import pytest
 
@@ -40,7 +41,10 @@ def test_a_form_has_the_same_rows_over_spark_connect(datasets, form):
     assert found.matched == expected.matched > 0
     assert found.rows.to_pylist() == expected.rows.to_pylist()
     assert found.rows.schema == expected.rows.schema
-    assert "Physical Plan" in connected.explain(forms.question(form, connected), limit=2)["plan"]
+    assert (
+        "Physical Plan"
+        in connected.answers(methodcaller("explained", forms.question(form, connected), 2))["plan"]
+    )
 
 
 def test_a_question_over_spark_connect_is_cancelled_and_the_next_is_answered(datasets):
