@@ -144,7 +144,7 @@ class SegmentService:
                         lost=segment.result if segment and segment.status == "expired" else None,
                     )
             except ClaimedMeanwhile:
-                assert claim is not None, "only a claim can be"
+                assert claim is not None, "without one nothing is claimed meanwhile"
                 claim, former = self.repeated(claim.name, key, body)
                 return former or self.execute(dataset, plan, body, key, claim)
         cached = segment.status == "completed"
