@@ -79,6 +79,11 @@ class Walk:
         if signs.page:
             self._number, self._base = signs.page[1], min(signs.page[1], 1)
         self._repeats(page)
+        # Some count rows from 1.
+        if signs.earlier or any(at and at[1] > 1 for at in (signs.page, signs.offset)):
+            self._notes.append(
+                "The service says that this is not its first page: rows before it may be missing."
+            )
         yield from self._walk(page, call)
         if not self._kinds:
             raise ProtocolError(

@@ -419,6 +419,8 @@ def _raise_error(page: ForeignPage, status: int, want: Want, profile: ForeignPro
         said(chosen) or str(chosen) if chosen else error_in(document, receipt=want is Want.RECEIPT)
     )
     status = page.wrapped or status
+    if status == 206:
+        text = "its status is 206, which is a part"
     if text is None and status < 400:
         return
     problem = document if isinstance(document, dict) else {}

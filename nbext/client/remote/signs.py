@@ -70,16 +70,18 @@ class Signs:
     """What one answer says of all rows, beside its own.
 
     ``ways`` to the next page, which are ``chosen`` where the settings say them; ``go_on``: whether a field says that
-    there is one, or ``ended`` that a next is null; ``hints``: the fields that say so. ``totals`` of all rows, by field;
-    ``counts`` that may be this page's or all; numbers of ``page``, ``pages``, ``offset`` and ``size``, each with its
-    own name; ``least`` is a total that may be higher. ``notes`` are warnings; ``unknown`` the values of all fields that
-    no rule understands, and that may say anything; ``nowhere`` are the user's paths that lead to nothing.
+    there is one, or ``ended`` that a next is null; ``earlier``: pages come before it; ``hints``: the fields that say
+    so. ``totals`` of all rows, by field; ``counts`` that may be this page's or all; numbers of ``page``, ``pages``,
+    ``offset`` and ``size``, each with its own name; ``least`` is a total that may be higher. ``notes`` are warnings;
+    ``unknown`` the values of all fields that no rule understands, and that may say anything; ``nowhere`` are the
+    user's paths that lead to nothing.
     """
 
     ways: list[Way] = field(default_factory=list)
     chosen: bool = False
     go_on: bool | None = None
     ended: bool = False
+    earlier: bool = False
     hints: list[str] = field(default_factory=list)
     totals: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -203,6 +205,8 @@ class _Reader:
                 found.notes.append(f"The data may be old: {here} = {value_shown(value)}.")
         elif kind == "warning" and isinstance(value, str):
             found.notes.append(value)
+        elif kind == "earlier" and truth is not None:
+            found.earlier |= truth is ("first" not in plain)
         elif truth is not None:
             # That an answer is not cut says nothing of pages.
             if kind in ("more", "last") or (kind == "cut" and truth):
@@ -233,7 +237,7 @@ class _Reader:
         number, is_least = _total(value) if kind == "total" else (number_of(value), False)
         if number is None or number < 0:
             return False
-        if kind in ("rest", "cut") and number:
+        if kind in ("rest", "cut", "more") and number:
             return self._say(here, True)
         if is_least:
             found.least = number
@@ -349,7 +353,7 @@ def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
     # A part of it is not done: what is at the top was read as the job's.
     waits = inside and plain in STATUSES and state_of(str(value)) not in _DONE
     is_known = (
-        _kind(plain) in ("harmless", "back")
+        _kind(plain) in ("harmless", "back", "earlier")
         or plain in ECHOES
         or _HARMLESS_PLACES.fullmatch(holder)
         or says_whole(plain, value)

@@ -266,6 +266,22 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
             "no longer available",
         )
     },
+    # A first answer that is not the first page.
+    **{
+        f"an earlier page, {name}": (simply({"rows": FIRST, **said}), [{}], "not its first page")
+        for name, said in {
+            "by number": {"page": 3, "total_pages": 3},
+            "by offset": {"offset": 10, "limit": 100},
+            "by first": {"first": False, "last": True},
+            "by hasPreviousPage": {"pageInfo": {"hasPreviousPage": True, "hasNextPage": False}},
+        }.items()
+    },
+    "more, as a number": (simply({"rows": FIRST, "has_more": 1}), [{}], ERROR),
+    "206 of a gateway": (
+        simply({"statusCode": 206, "body": json.dumps({"rows": FIRST})}),
+        [{}],
+        ERROR,
+    ),
     "addresses, and a list beside them that is as long": (
         simply({"addresses": [row["address"] for row in ROWS], "balances": list(range(25))}),
         [{}],
@@ -343,6 +359,8 @@ def test_what_headers_say_holds_for_rows_of_every_format_and_wherever_they_go(se
         ({}, {"paths": {"next": "header:X-Nowhere"}}),
         {
             "X-Has-More: true": ERROR,
+            "X-Has-More: 1": ERROR,
+            "X-Rows: 25": ERROR,
             "X-Total-Count: 25": ERROR,
             "X-Truncated: true": ERROR,
             "X-Total-Pages: 3": ERROR,
