@@ -190,12 +190,14 @@ def profile(
     table = frames.frame(rows, _PROFILED)
     held = f"{found['contracts']:,} contracts are held by {found['least']:,} wallets or more"
     cut = f"{held}: these are the {len(rows)} with the highest lift."
+    none = f"{held}. nbext.profile(..., least=1) has those of fewer."
+    notes = [none] if not rows and found["least"] > 1 else [cut] * (found["contracts"] > len(rows))
     about = Provenance(
         operation="profile",
         service=client.base_url,
         as_of=said["asOf"],
         segment_id=said["id"],
-        warnings=[*said["warnings"], *([cut] if found["contracts"] > len(rows) else [])],
+        warnings=[*said["warnings"], *notes],
         wallets=found["wallets"],
         base=found["base"],
         base_words=found["baseWords"],

@@ -126,3 +126,13 @@ def test_what_cannot_be_asked_names_the_field(client, segment, options, pointer)
     with pytest.raises(ValidationError) as caught:
         nbext.profile(segment, client=client, **options)
     assert [one["pointer"] for one in caught.value.errors] == [pointer]
+
+
+def test_a_profile_without_rows_says_how_many_wallets_have_to_hold_a_contract(client):
+    table = nbext.profile("USDC", least=10_000, client=client)
+    assert len(table) == 0
+    assert (
+        "0 contracts are held by 10,000 wallets or more. nbext.profile(..., least=1) has those of fewer."
+        in (table.attrs["nbext"]["warnings"])
+    )
+    assert "0 contracts" not in str(nbext.profile("USDC", least=1, client=client).attrs["nbext"])

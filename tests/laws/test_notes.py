@@ -71,11 +71,13 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
 # Where each note is made: the question here that has it, or a part of it and the tests of that note, where no question
 # of the sample has it.
 NOTES: dict[str, str | tuple[str, str]] = {
-    "analysis/segments.py:count_common": "burn",
     "client/frames.py:wide_columns": "wide",
     "client/lookups.py:search": ("No hit for", "notebook/run/test_settings.py"),
     "client/segment_run.py:_save": "wide",
+    # Adds what the others say, each once.
+    "client/segment_run.py:_streamed": "wide",
     "client/segment_run.py:table": ("more than 38 digits", "client/files/test_exports.py"),
+    "client/service.py:table": ("more than 38 digits", "client/files/test_exports.py"),
     "language/language.py:fact": (
         "is missing where it is one of them",
         "engine/test_block_times.py",
@@ -87,7 +89,7 @@ NOTES: dict[str, str | tuple[str, str]] = {
     "language/lookup.py:_within_data": "day",
     "language/lookup.py:blocks": "window",
     "language/lookup.py:notes_on": ("it is read as a", "service/test_generations.py"),
-    "language/lookup.py:supply": ("its supply are not known", "language/test_language.py"),
+    "language/lookup.py:supply": ("of the supply are not known", "language/test_language.py"),
     # Adds what the others say, each once.
     "language/lookup.py:warn": "burn",
     "language/lookup.py:warn_of_every_wallet": "zero",
