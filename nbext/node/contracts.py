@@ -68,17 +68,18 @@ def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
     Unreadable
         Its topics and data are not those of the event, or an amount is more than can be stored.
     """
-    kind, indexed, words = topics[0], len(topics) - 1, [*topics[1:], *_words(data)]
+    kind, indexed = topics[0], len(topics) - 1
     size = 32 * indexed + len(data) // 2 - 1
     if size != _SIZES.get(kind, size) or (kind not in _OLD and indexed != 3):
         raise Unreadable(f"{indexed} indexed fields and {len(data) // 2 - 1} bytes of data")
+    words = [*topics[1:], *[data[at : at + 64] for at in range(2, len(data) - 63, 64)]]
     # Old tokens index nothing, or the sender alone: the rest is in the data, in the same order.
     if kind == TRANSFER:
-        return [(_address(words[0]), _address(words[1]), _digits(words[2]), None, 0)]
+        return [(_address(words[0]), _address(words[1]), str(int(words[2], 16)), None, 0)]
     if kind in _OLD:
         who = _address(words[0])
         ends = (ZERO_ADDRESS, who) if kind == DEPOSIT else (who, ZERO_ADDRESS)
-        return [(*ends, _digits(words[1]), None, 0)]
+        return [(*ends, str(int(words[1], 16)), None, 0)]
     # The operator, or the first id, is before them.
     ends = _address(words[1]), _address(words[2])
     if kind == CONSECUTIVE_TRANSFER:
@@ -102,18 +103,10 @@ def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
     ]
 
 
-def _digits(word: str) -> str:
-    return str(int(word, 16))
-
-
 def _items(count: int) -> str:
     if count > _MOST_ITEMS:
         raise Unreadable("an ERC1155 amount is beyond 2**63 - 1, the largest that nbext stores")
     return str(count)
-
-
-def _words(data: str) -> list[str]:
-    return [data[at : at + 64] for at in range(2, len(data) - 63, 64)]
 
 
 @lru_cache(1 << 16)
