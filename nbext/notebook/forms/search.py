@@ -131,7 +131,8 @@ class SearchForm(Form):
             self._ask(question, after=after)
         elif self.is_older:
             # The results stay: an erased term is mostly a new one being typed.
-            self._forget(self._summary())
+            self._forget()
+            self._tell()
 
     def do(self, asked: Mapping[str, Any]) -> None:
         """Pick the result that is pressed in the page; a key there turns the page."""
@@ -169,14 +170,14 @@ class SearchForm(Form):
         """Stop waiting for the answer; the results that are shown stay."""
         # Before the button that has the focus is hidden: else the focus is nowhere.
         self.term.focus()
-        self._forget("Cancelled.")
+        self._forget()
+        self.say("Cancelled.")
 
-    def _forget(self, said: str) -> None:
+    def _forget(self) -> None:
         self.question = self.answered
         self.drop_request()
         self.stop.hide(True)
         self._draw()
-        self.say(said)
 
     def _run(self, question: SearchQuestion) -> None:
         self.say(f"Searching {question.chain} …", running=True)
@@ -245,9 +246,11 @@ class SearchForm(Form):
             # Else another result was picked while this one's metadata was on its way.
             if result is self.picked:
                 self._open(made)
+                self._tell()
                 self.renew()
 
         self.drop_request()
+        self.say("Reading what is known of it …", running=True)
         self.background.schedule(load)
 
     def _open(self, card: ContractCard | None) -> None:
@@ -309,8 +312,11 @@ class SearchForm(Form):
     def _show(self) -> None:
         self._draw()
         self._open(None)
-        self.say("\n".join([self._summary(), *self.notes]))
+        self._tell()
         self.renew()
+
+    def _tell(self) -> None:
+        self.say("\n".join([self._summary(), *self.notes]))
 
     def _summary(self) -> str:
         asked = self.answered

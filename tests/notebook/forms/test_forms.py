@@ -480,6 +480,22 @@ def test_a_page_that_could_not_be_fetched_leaves_the_one_before_and_may_be_asked
     assert turned(form, form.next) == ("51 to 100 of 100", [*range(51, 101)])
 
 
+def test_what_was_said_of_the_results_is_said_again_once_what_was_picked_is_read_or_a_term_erased(
+    client, hostile
+):
+    hostile.found = 1000
+    form = nbext.search_form("x", client=client)
+    assert form.background.join(10)
+    said = form.message
+    assert "Narrow What for all." in said
+    form.pick(0)
+    assert form.background.join(10)
+    assert (form.message, form.card is None) == (said, False)
+    form.term.type("xx")
+    form.term.type("")
+    assert form.message == said
+
+
 def test_a_term_that_was_erased_and_typed_again_is_searched(client, hostile):
     form = nbext.search_form(kind="nft", client=client)
     for term in ("ape", "", "ape"):
