@@ -395,7 +395,7 @@ def test_about_says_whose_data_it_is(service):
 
 
 def test_the_schema_is_served_and_is_the_languages_own(service):
-    from nbext.language.language import json_schema
+    from nbext.language.json_schema import json_schema
 
     assert service.get("/schema").json() == json_schema()
 

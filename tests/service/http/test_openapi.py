@@ -11,7 +11,7 @@ import time
 import jsonschema
 import pytest
 
-from nbext.language.language import json_schema
+from nbext.language.json_schema import json_schema
 from nbext.service.http.problems import CODES
 from nbext.service.server import ROUTES
 from tests.service.conftest import HOLDERS, KEY
