@@ -246,8 +246,9 @@ class _Fetch:
                     "asks again."
                 )
         is_checked = is_again = False
+        # Where it is not found again, blocks up to the one before are not covered.
+        last = None
         while True:
-            last = None
             try:
                 with on_disk(self.coverage.folder):
                     last = self._last()

@@ -14,6 +14,7 @@ import threading
 import time
 from base64 import b64encode
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -482,6 +483,16 @@ def test_a_fetch_that_follows_ends_where_a_node_leaves_out_logs_again(tmp_path):
     with FaultNode(CHAIN, lie=lie, refuse=no_receipts) as server:
         with pytest.raises(NodeError, match="The node left logs out: block"):
             fetch([Secret(server.url)], request, tmp_path, Output(say), ending=ending)
+        assert lines[-1] == "Not covered: blocks 1 to 90."
+        # Also where it says nothing any more once all is to be read anew.
+        server.requests.clear()
+        server.refuse = lambda method, params: (
+            UNKNOWN
+            if method == "eth_blockNumber" and (method, params) in server.requests[:-1]
+            else no_receipts(method, params)
+        )
+        with pytest.raises(NodeError, match="the moon"):
+            fetch([Secret(server.url)], replace(request, follow=False), tmp_path, Output(say))
         assert lines[-1] == "Not covered: blocks 1 to 90."
         assert is_chains(tmp_path, server, CHAIN)
 
