@@ -63,7 +63,6 @@ from nbext.http.errors import of_problem, one_line, redacted, words
 from nbext.http.transport import Call
 from nbext.settings import Secret
 
-NO_PROFILE: Final = ForeignProfile({})
 _METADATA: Final = {
     "token": TOKEN_FIELDS,
     "nft": NFT_FIELDS,

@@ -20,6 +20,7 @@ from nbext.errors import AmbiguousAnswer, ApiError, ConfigError, NbextError, Not
 from nbext.http.body import Incoming
 from nbext.http.deadline import Deadline, Watch
 
+PLAIN = ForeignProfile({})
 A, B = "0x" + "aa" * 20, "0x" + "bb" * 20
 ROWS = [{"address": A, "n": 1}, {"address": B, "n": 2}]
 
@@ -33,7 +34,7 @@ def answer(body, content_type="application/json", status=200, **headers):
     return Incoming(status, headers, "http://h/x", stream, watch=watch, cap=10**9, report=None)
 
 
-def decoded(came, want, profile=reading.NO_PROFILE):
+def decoded(came, want, profile=PLAIN):
     return reading.decoded(Unread(came, {}, 10**9), want, profile)
 
 
