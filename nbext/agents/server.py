@@ -67,7 +67,7 @@ class AgentServer:
 
     def answer(self, scope: Scope, name: str, given: dict[str, Any]) -> ToolAnswer:
         """Return what a tool answers, be it an error; another thread ends it through ``scope``."""
-        SCOPE.set(scope)
+        before = SCOPE.set(scope)
         try:
             found = self._tools[one_of(name, self._tools, "/tool")].answer(
                 self.client, self._folder, given
@@ -83,6 +83,8 @@ class AgentServer:
         except Exception:  # noqa: BLE001  the outermost handler: the reason is in the server's log, which no model reads
             traceback.print_exc(file=sys.stderr)
             found = ToolAnswer("nbext failed. Its log says why.", {"error": "Internal"})
+        finally:
+            SCOPE.reset(before)
         try:
             record(
                 default_data_dir(self.settings), name, given, found.said, "error" not in found.data

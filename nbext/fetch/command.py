@@ -212,7 +212,8 @@ def run(args: argparse.Namespace) -> int:
     ending = threading.Event()
 
     def end(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # Not SIG_IGN: of a signal that came meanwhile Python would print that it is ignored.
+        signal.signal(signal.SIGTERM, lambda *_: None)
         # In another thread: this one may be in the midst of a call of the event's, whose lock it would wait for. Nor
         # may it take the lock that `threading` has while it starts one.
         _thread.start_new_thread(ending.set, ())

@@ -29,7 +29,7 @@ Status = Literal["running", "completed", "failed", "cancelled"]
 class BackgroundSegment:
     """A handle on a segment: look at its ``status``, wait for its ``result()``, ``await`` it, ``cancel()`` it.
 
-    ``seen`` gets each report of how far it is, and ``told`` makes of the table what is returned, once.
+    ``seen`` gets the handle and each report of how far it is, and ``told`` makes of the table what is returned, once.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class BackgroundSegment:
         client: Client,
         query: SegmentQuery,
         *,
-        seen: Callable[[Progress], object] = lambda _: None,
+        seen: Callable[[BackgroundSegment, Progress], object] = lambda *_: None,
         told: Callable[[pd.DataFrame], Any] = lambda table: table,
     ) -> None:
         self._client, self.query, self._seen, self._tell = client, query, seen, told
@@ -111,7 +111,7 @@ class BackgroundSegment:
         # segment at the service. Not while the answer comes that has its id: without that it would run on there.
         if self._cancelled.is_set() and (self.segment_id or progress.phase == "running"):
             raise QueryCancelled(_CANCELLED)
-        self._seen(progress)
+        self._seen(self, progress)
 
 
 def start_segment(session: Session, query: SegmentQuery, args: Args) -> BackgroundSegment | None:

@@ -255,7 +255,10 @@ class SegmentForm(Editing):
         self._busy(run)
         self.runs.schedule(lambda: self._finish(run, name))
 
-    def _progress(self, progress: Progress) -> None:
+    def _progress(self, run: BackgroundSegment, progress: Progress) -> None:
+        # One that was cancelled goes on until it has an id.
+        if run is not self._run:
+            return
         # Without a known total the bar only shows that time passes.
         done, total = progress.done, progress.total
         self.bar.show(value=done / total if total else 1 - 1 / (1 + progress.seconds / 4))
