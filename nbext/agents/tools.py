@@ -164,7 +164,7 @@ def _count(client: Client, *, filters: Filters, operator: Operator = "AND") -> T
     hold. operator OR, beside filters, joins its keys by or. Amounts are texts in the token's unit, bounds inclusive;
     times are UTC: a date in before and asOf is the end of its day, in after and heldSince its beginning.
     """
-    counts = "counts without rows (ask another with the tool run)"
+    counts = "counts without rows; the tool run works with any"
     asked = [Segment(filters, operator, client=client_of(client, does=counts))]
     try:
         found = count_common(asked, [[0]])

@@ -236,8 +236,8 @@ def test_an_answer_of_any_size_is_bounded(tmp_path, stranger):
         assert error["detail"].endswith("Allowed: 200,000. Ask for fewer rows.")
         # Nobody else is known to count alone.
         assert agent.refused("count", filters={"any": "grammar"})["detail"] == (
-            f"{stranger.url} is not nbext's own service, the only one that counts without rows (of another, run says "
-            "how many match)."
+            f"{stranger.url} is not nbext's own service, the only one that counts without rows; the tool run "
+            "works with any."
         )
 
 
