@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 # Reasons why some mutants change nothing that anybody could see: a line for each, `file: line: before -> after: why`.
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 # A mutant in one of these is a mutant of that room, and else of its folder below the package.
-_ROOMS = ("client/http", "client/remote", "engine/ingest", "service/accounts")
+_ROOMS = ("client/remote", "engine/ingest", "service/accounts")
 # Loading these takes most of the time of a short run of tests.
 _LOADED = (
     *("numpy", "pandas", "pyarrow.compute", "pyarrow.parquet", "pyarrow.csv", "pyarrow.dataset"),
