@@ -284,9 +284,11 @@ class _Fetch:
         self.output.say(f"The fetch was stopped. {self.kept()}")
 
     def _left(self, last: int) -> str:
-        """Return the ranges of blocks that are not covered yet, in words; nothing where all are."""
+        """Return the ranges of blocks that are not covered yet, of any contract, in words; nothing where all are."""
+        from nbext.node.coverage import union
+
         plan = self.reader.plan(self.firsts, last) if self.firsts else [(None, 0, last)]
-        return _in_words(dict.fromkeys((first, end) for _, first, end in plan))
+        return _in_words(union([(first, end) for _, first, end in plan]))
 
     def _verify(self, last: int) -> None:
         """Say what is new, and compare balances."""

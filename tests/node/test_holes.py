@@ -497,6 +497,18 @@ def test_a_fetch_that_follows_ends_where_a_node_leaves_out_logs_again(tmp_path):
         assert is_chains(tmp_path, server, CHAIN)
 
 
+def test_blocks_that_several_contracts_lack_are_named_once(tmp_path):
+    lines = []
+    request = Request((COIN,), from_block="5", to_block="40", check=0)
+    with FaultNode(CHAIN) as server:
+        fetch([Secret(server.url)], request, tmp_path, Output(lines.append))
+        server.refuse = lambda method, params: FINAL[0] if method == "eth_getLogs" else None
+        both = replace(request, contracts=(COIN, ITEMS), to_block="latest")
+        with pytest.raises(NodeError, match="pruned"):
+            fetch([Secret(server.url)], both, tmp_path, Output(lines.append))
+    assert lines[-1] == "Not covered: blocks 5 to 90."
+
+
 def test_a_full_disk_ends_the_fetch_and_asks_the_node_for_nothing_more(small_disk):
     data = small_disk / "data"
     chain = Chain(400)
