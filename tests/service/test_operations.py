@@ -142,6 +142,20 @@ def test_a_misspelt_parameter_is_named_and_no_other_page_is_taken_for_the_one_th
     ]
 
 
+@pytest.mark.parametrize("path", ["/v1/segment/execute", "/explain"])
+def test_a_key_that_a_segment_request_does_not_have_is_named(service, segment, path):
+    # Also after the same request without it, whose plan is known; and one that only other operations have.
+    for name, value in (
+        ("limt", 3),
+        ("profile", {"base": None, "least": 1}),
+        ("since", 1),
+        ("", 1),
+    ):
+        answer = service.post(path, {**HOLDERS, name: value})
+        assert answer.status_code == 422
+        assert [one["pointer"] for one in answer.json()["errors"]] == [f"/{name}"]
+
+
 def test_limit_zero_counts_and_returns_nothing(service, segment):
     counted = service.execute({**HOLDERS, "limit": 0})
     assert counted["counts"] == {"matched": segment["counts"]["matched"], "returned": 0}

@@ -136,7 +136,7 @@ async def execute_segment(
     With an Idempotency-Key header (1 to 255 printable characters), the same key with the same body is one
     segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
     """
-    return await _executed(caller, body, prefer, claimed=idempotency_key)
+    return await _executed(caller, body, Planner.plan, prefer, claimed=idempotency_key)
 
 
 @route(router.post, wire.PROFILE, wire.SegmentAnswer, *RUN, responses=links_to(*_READING))
@@ -154,7 +154,7 @@ async def profile_segment(
     profile = {"base": base and {**base, "limit": 0}, "least": body.get("least", wire.LEAST)}
     segment = {name: value for name, value in body.items() if name not in ("base", "least")}
     asked = {**segment, "limit": 0, "profile": profile}
-    return await _executed(caller, asked, prefer)
+    return await _executed(caller, asked, Planner.requested, prefer)
 
 
 @route(router.post, wire.CHANGES, wire.SegmentAnswer, *RUN, responses=links_to(*_READING))
@@ -174,12 +174,13 @@ async def change_segment(
             raise ValidationError.of(
                 f"/filters/{name}", "exclusive", f"Changes set {name} themselves. Leave it out."
             )
-    return await _executed(caller, {**body, "limit": MAX_LIMIT}, prefer)
+    return await _executed(caller, {**body, "limit": MAX_LIMIT}, Planner.requested, prefer)
 
 
 async def _executed(
     caller: Caller,
     asked: Mapping[str, Any],
+    plan_of: Callable[[Planner, Mapping[str, Any]], Any],
     prefer: str | None,
     *,
     claimed: str | None = None,
@@ -203,7 +204,7 @@ async def _executed(
                 known.plan
                 if known
                 else await container.planning.run(
-                    key.id, lambda cancel: segments.planner(data, key, cancel).requested(asked)
+                    key.id, lambda cancel: plan_of(segments.planner(data, key, cancel), asked)
                 )
             )
             found = await container.wait_for(segments.execute, data, plan, asked, key, claim)
