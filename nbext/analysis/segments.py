@@ -125,6 +125,9 @@ def client_of(given: Client | None, of: Any = None, *, does: str = "") -> Client
 def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment:
     """Return what stands for a segment: filters, a request, a segment's table, its id, a symbol or an address."""
     if isinstance(given, Segment):
+        if given.client.base_url != client.base_url:
+            of = f"It is of {given.client.base_url}, and {client.base_url} is asked."
+            raise ValidationError.of(pointer, "service", of)
         return given
     about = Provenance.of(given)
     if isinstance(about.filters, Mapping):

@@ -333,8 +333,7 @@ class SegmentRun:
         if self.service.ours and reading.table is not None:
             types |= frames.sent_types(reading.table.schema)
         found = self.service.table(reading, call, types, limit=limit, counts=self._counts)
-        if limit and len(found) > limit:
-            raise ProtocolError(f"The limit was {limit:,} rows, but {len(found):,} came.")
+        check_count(len(found), {}, limit)
         self._notes += [note for note in reading.warnings if note not in self._notes]
         return found
 
@@ -428,8 +427,7 @@ class SegmentRun:
             tables = frames.alike(page.table for page in every)
             batches = (batch for table in tables for batch in table.to_batches())
             rows = writer.write(path.suffix.lower(), first.table.schema, batches, file, raw=raw)
-        if self._limit and rows > self._limit:
-            raise ProtocolError(f"The limit was {self._limit:,} rows, but {rows:,} came.")
+        check_count(rows, {}, self._limit)
         self._notes += [note for note in reading.warnings if note not in self._notes]
         return rows
 

@@ -249,6 +249,19 @@ def test_a_segment_is_asked_of_its_own_service_whichever_one_is_set(client, monk
         assert about["service"] == client.base_url, about["operation"]
 
 
+def test_segments_of_several_services_are_not_compared_as_those_of_one(client):
+    bayc = {"nft": {"nft": "BAYC"}}
+    one, other = (
+        Segment(bayc, client=client),
+        Segment(bayc, client=nbext.Client("http://127.0.0.1:9", KEY)),
+    )
+    words = f"It is of http://127.0.0.1:9, and {client.base_url} is asked"
+    with pytest.raises(ValidationError, match=words):
+        nbext.overlap([one, other])
+    with pytest.raises(ValidationError, match=words):
+        nbext.trend(other, client=client)
+
+
 def test_a_cell_opens_as_all_of_its_wallets_and_needs_a_column(service, tmp_path):
     # Fewer than a segment has here, as the default of 1,000 is elsewhere.
     few = Settings(environ={}, folder=tmp_path, arguments={"limit": 2})

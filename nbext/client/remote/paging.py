@@ -265,8 +265,9 @@ class Walk:
     def _counted(self, signs: Signs, rows: int) -> list[Mapping[str, str]]:
         """Return the ways by the number of the page, or of the row, that the settings or the answer count."""
         style, own = self._profile.style, self._profile.parameter
-        name, number = signs.page or signs.offset or ("", 0)
-        if style == "offset" or (style != "page" and signs.offset and not signs.page):
+        page = None if style == "offset" else signs.page
+        name, number = page or signs.offset or ("", 0)
+        if style == "offset" or (style != "page" and signs.offset and not page):
             start = self._came if style == "offset" else number + rows
             names = [own] if own else filter(None, (name, "offset"))
             return [{one: str(start)} for one in dict.fromkeys(names)]

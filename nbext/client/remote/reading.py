@@ -90,15 +90,13 @@ class Stranger:
         self, answer: Answer, operation: str, reading: Reading | None, failure: str
     ) -> LastAnswer:
         """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
+        document = None if reading is None else reading.document
         if reading is not None and reading.table is not None:
             names = dict.fromkeys(reading.table.column_names, "")
-            document: Any = reading.table.slice(0, 1).to_pylist() or [names]
-        elif reading is None or reading.document is None:
-            document = None
+            document = reading.table.slice(0, 1).to_pylist() or [names]
+        elif document is None:
             with contextlib.suppress(ProtocolError, NotJson, RecursionError):
                 document = content.of_document(answer).document
-        else:
-            document = reading.document
         profile = self._profiles[operation]
         return outlined(answer, document, reading, profile, self._key, failure=failure)
 
@@ -372,7 +370,8 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     document = page.document
     if isinstance(document, list) and len(document) == 1:
         document = document[0]
-    if isinstance(document, str) and profile.state_of(document) is None:
+    is_text = isinstance(document, str)
+    if is_text and profile.state_of(document) is None:
         raise _unknown_word(document, profile)
     fields = list(fields_of(places(document)))
     refused = [path for path, name, value in fields if _is_refused(name, value)]
@@ -382,10 +381,11 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
             or f"{', '.join(refused) or str(document).lower()} says that it was not taken"
         )
     _raise_error(page, answer.status, Want.RECEIPT, profile)
-    chosen = document if isinstance(document, str) else profile.find("status", document)
+    chosen = document if is_text else profile.find("status", document, answer.headers)
     word, state = status_of(document, chosen, profile.state_of)
     if state in ENDED_BADLY:
-        raise _error(said(document) or word)
+        text = said(document)
+        raise _error(text if str(word) in text else f"its status is {word}")
     if message := words(document) if isinstance(document, Mapping) else "":
         # Whether it was taken is for people to read: "already exists" may be both.
         page.warnings.append(f"The service says: {one_line(message, length=200)}")
@@ -537,8 +537,9 @@ def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | 
             )
         return table
     if "rows" in profile.paths:
-        # protobuf's JSON leaves out a list without rows.
-        return tables.FoundTable("", []) if document == {} else None
+        # protobuf's JSON leaves out a list without rows: the user says that there are such.
+        is_said = document == {} and "rows" in profile.users
+        return tables.FoundTable("", []) if is_said else None
     if parts := _parts(page, profile):
         return parts
     candidates = tables.tables(document, beside_id=page.id is not None)

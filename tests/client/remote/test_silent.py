@@ -71,6 +71,12 @@ def pages(*bodies: Any) -> Style:
     return answer
 
 
+def by_page_or_offset(query: dict[str, str], _request: Request) -> bytes:
+    """A page that states its number, and may be asked for by that or by its first row."""
+    start = int(query.get("offset", 10 * (int(query.get("page", 1)) - 1)))
+    return reply({"data": part(start), "page": start // 10 + 1})
+
+
 def links_called(name: str) -> Style:
     return link(lambda rows, url: {"rows": rows, **({name: url} if url else {})})
 
@@ -194,6 +200,11 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
     "a cursor, and numbers that are set": (
         cursor("cursor", lambda rows, at: {"rows": rows, "next_cursor": at}),
         [PAGED],
+        WHOLE,
+    ),
+    "the number of the page, and offsets that are set": (
+        by_page_or_offset,
+        [{"paging": {"style": "offset"}}],
         WHOLE,
     ),
     "a total that is the page's, and no page 2": (
@@ -488,8 +499,10 @@ def test_an_empty_object_is_no_rows_where_the_settings_say_where_they_would_be(s
     server.script("*", reply({}))
     remote = {"search": {"paths": {"rows": "items"}}}
     assert len(Client(server.url, KEY, settings=settings(remote=remote)).search_nfts("ape")) == 0
-    with pytest.raises(ProtocolError):
-        Client(server.url, KEY, settings=settings()).search_nfts("ape")
+    # A profile that comes with nbext says no such thing of this service.
+    for other in ({}, {"profile": "moralis"}):
+        with pytest.raises(ProtocolError):
+            Client(server.url, KEY, settings=settings(remote=other)).search_nfts("ape")
 
 
 def test_a_line_that_an_error_advises_undoes_none_that_was_set_before(server, settings):
@@ -663,6 +676,13 @@ def test_a_sign_up_that_was_not_taken_is_an_error(server, client):
         server.script("*", answer)
         with pytest.raises((ApiError, ProtocolError)):
             client.sign_up("a@example.com")
+
+
+def test_what_became_of_a_sign_up_may_be_in_a_header_that_the_settings_name(server, settings):
+    server.script("*", reply({"id": "7"}, X_State="failed"))
+    remote = {"signup": {"paths": {"status": "header:X-State"}}}
+    with pytest.raises(ApiError, match="its status is failed"):
+        Client(server.url, KEY, settings=settings(remote=remote)).sign_up("a@example.com")
 
 
 def test_a_receipt_that_nobody_understands_is_noted(server, client):
