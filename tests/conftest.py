@@ -63,6 +63,23 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+# Spark's library leaves sockets open when a statement is cancelled, and they are collected in whatever thread comes by,
+# where the filter of the warning itself does not always hold.
+_OF_SPARKS_LIBRARY = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning",
+    "ignore::DeprecationWarning",
+    "ignore::FutureWarning",
+    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pass over what Spark's own library warns of, in the tests that start it."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(_OF_SPARKS_LIBRARY)
+
+
 @pytest.fixture(autouse=True)
 def forms_have_come_to_rest():
     """A form that a test leaves open counts on in a thread, and would print into the tests that come after it."""

@@ -161,9 +161,6 @@ def on_spark(tmp_path_factory):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 @pytest.mark.parametrize(
     ("name", "examples"),
     [

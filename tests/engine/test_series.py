@@ -128,9 +128,6 @@ def test_questions_that_differ_in_more_than_their_block_are_no_series(dataset):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 def test_spark_counts_and_adds_up_many_blocks_as_duckdb_does(data_dir, dataset, tmp_path_factory):
     late, early = [150, 151, 171, 200], [0, 60, 110, 125, 125, 160]
     with cluster(tmp_path_factory.mktemp("cluster")) as url:

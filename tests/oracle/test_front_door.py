@@ -83,10 +83,6 @@ def test_every_answer_after_any_steps_through_the_front_door_is_the_oracles():
 
 @pytest.mark.long
 @pytest.mark.spark
-# Of Spark's own library.
-@pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 def test_every_answer_of_spark_after_any_steps_through_the_front_door_is_the_oracles():
     spark_home()
     walk(OfSpark, 15)

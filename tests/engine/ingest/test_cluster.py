@@ -25,9 +25,6 @@ from nbext.errors import ConfigError, IngestError, StorageError
 from tests.engine import forms
 from tests.engine.cluster import cluster, kill_a_worker
 
-quiet = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 TRANSFER = (
     "token_address",
     "from_address",
@@ -185,7 +182,6 @@ def machines(tmp_path_factory):
         yield folder, url
 
 
-@quiet
 @pytest.mark.spark
 def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_services_see_it(
     machines, tmp_path, monkeypatch
@@ -364,7 +360,6 @@ def world(folder: Path) -> Path:
     return folder
 
 
-@quiet
 @pytest.mark.spark
 @pytest.mark.long
 def test_every_form_has_the_same_rows_on_the_tables_that_the_cluster_wrote(machines, tmp_path):
@@ -395,7 +390,6 @@ def test_every_form_has_the_same_rows_on_the_tables_that_the_cluster_wrote(machi
         there.close()
 
 
-@quiet
 @pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.parametrize(
@@ -454,7 +448,6 @@ def test_what_cannot_be_used_refuses_the_run_and_leaves_nothing(tmp_path, header
 
 @pytest.mark.spark
 @pytest.mark.long
-@quiet
 def test_what_only_one_machine_reads_is_refused_also_beside_what_spark_reads(tmp_path):
     raw = tmp_path / "raw"
     raw.mkdir()

@@ -53,9 +53,6 @@ def on_spark(data_dir, tmp_path_factory):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 @pytest.mark.parametrize("form", forms.FORMS)
 def test_a_form_has_the_same_rows_on_spark(on_duckdb, on_spark, form):
     expected = on_duckdb.ask(forms.question(form, on_duckdb), limit=100)
@@ -66,9 +63,6 @@ def test_a_form_has_the_same_rows_on_spark(on_duckdb, on_spark, form):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 def test_spark_lists_what_wallets_hold_as_duckdb_does(on_duckdb, on_spark):
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
     for at in (dict.fromkeys(ends), {chain: last // 2 for chain, last in ends.items()}):
@@ -81,9 +75,6 @@ def test_spark_lists_what_wallets_hold_as_duckdb_does(on_duckdb, on_spark):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 def test_spark_profiles_a_segment_as_duckdb_does(on_duckdb, on_spark):
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
     for at in (dict.fromkeys(ends), {chain: last // 2 for chain, last in ends.items()}):
@@ -102,9 +93,6 @@ def test_spark_profiles_a_segment_as_duckdb_does(on_duckdb, on_spark):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 def test_spark_counts_looks_up_and_explains_as_duckdb_does(on_duckdb, on_spark):
     question = forms.question("token_min", on_spark)
     counted = on_spark.ask(question, limit=0)
@@ -125,9 +113,6 @@ def test_spark_counts_looks_up_and_explains_as_duckdb_does(on_duckdb, on_spark):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 @pytest.mark.parametrize(
     "seconds", [3, 0.3, 0.1]
 )  # while it runs, while it is planned, before its first job
@@ -147,9 +132,6 @@ def test_a_question_on_spark_is_cancelled_at_any_moment_and_the_next_is_answered
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 def test_two_generations_on_one_spark_have_tables_of_their_own_and_one_ends_without_the_other(
     on_spark, tmp_path
 ):

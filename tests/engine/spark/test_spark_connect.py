@@ -13,12 +13,7 @@ from nbext.errors import QueryCancelled
 from tests.engine import forms
 from tests.engine.cluster import connect_server
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-    ),
-]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")

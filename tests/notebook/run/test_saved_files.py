@@ -36,9 +36,6 @@ def test_each_tool_reads_a_saved_file_exactly_with_the_code_of_the_page(
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
-)
 def test_spark_reads_a_saved_file_exactly_with_the_code_of_the_page(shell, tmp_path, monkeypatch):
     from pyspark.sql import SparkSession
 
