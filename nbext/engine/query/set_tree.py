@@ -58,10 +58,10 @@ class WalletList:
                 while piece := file.read(addresses * WIDTH):
                     yield piece
         except FileNotFoundError:
-            gone = "was deleted to make room before the segment ran. Execute the segment again."
-        else:
-            return
-        raise SegmentExpired(f"The list of wallets {self.id} {gone}")
+            raise SegmentExpired(
+                f"The list of wallets {self.id} was deleted to make room before the segment ran. "
+                "Execute the segment again."
+            ) from None
 
 
 @dataclass(frozen=True)

@@ -120,15 +120,17 @@ class SqlBuilder:
         ``to_block`` is only good for comparing it with that first block, or with ``from_block``: of an interval that
         ended later, it may be the block at which it ended, or `FOREVER`.
         """
-        where = self.equal(**key)
-        if since is None:
-            assert at is not None
-            ended = self.value(at) if self._span is None else None
-            return self.standing(self._rows("history", where, ended), at)
-        first = self.value(since)
-        rows = self._rows("history", where, first)
-        rows = f"(SELECT * FROM {rows} WHERE to_block > {first})"
-        return rows if at is None else self.standing(rows, at, ended=None)
+        first = at if since is None else since
+        # A series begins at another block than its question.
+        ended = None if first is None or (since is None and self._span) else self.value(first)
+        return self.stood(self._rows("history", self.equal(**key), ended), at, since)
+
+    def stood(self, rows: str, at: int | None, since: int | None) -> str:
+        """Return those of rows that stood, as of `history`: they have its ``from_block`` and ``to_block``."""
+        if since is not None:
+            rows = f"(SELECT * FROM {rows} WHERE to_block > {self.value(since)})"
+        ended = "to_block" if since is None else None
+        return rows if at is None else self.standing(rows, at, ended=ended)
 
     def activity(self, at: int | None, chain_id: int) -> str:
         """Return the rows of ``activity`` of a chain, or what they were at the end of a block."""

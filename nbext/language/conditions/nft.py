@@ -108,20 +108,16 @@ class NftCondition(HoldingCondition):
         return self._held_words(what)
 
     def _holders(self, sql: SqlBuilder, where: str) -> Tree:
-        if not self.ids:
+        if not self.ids or self.at is not None:
             return super()._holders(sql, where)
-        if self.at is not None:
-            held = sql.standing(self._history_of_ids(sql), self.at)
-            return sql.leaf(f"SELECT {sql.wallet(self.at)} FROM {held} WHERE {where}")
         owned = f"(SELECT wallet, sum(change) AS number FROM {self._changes(sql)} GROUP BY wallet)"
         rows = f"(SELECT wallet, {count_as_amount('number')} FROM {owned})"
         return sql.leaf(f"SELECT wallet FROM {rows} WHERE {where}")
 
-    def _history(self, sql: SqlBuilder, since: int) -> str:
+    def _history(self, sql: SqlBuilder, since: int | None = None) -> str:
         if not self.ids:
             return super()._history(sql, since)
-        rows = f"(SELECT * FROM {self._history_of_ids(sql)} WHERE to_block > {sql.value(since)})"
-        return rows if self.at is None else sql.standing(rows, self.at, ended=None)
+        return sql.stood(self._history_of_ids(sql), self.at, since)
 
     def _changes(self, sql: SqlBuilder) -> str:
         """Return what wallets gained and lost of the ids."""

@@ -72,14 +72,12 @@ class HoldingCondition(Condition):
 
     def _holders(self, sql: SqlBuilder, where: str) -> Tree:
         """Return the wallets whose balance passes a test."""
-        contract = self.contract.contract
         if self.at is None:
-            return sql.wallets_of("balances", where, contract=contract)
-        held = sql.history(self.at, contract=contract)
-        return sql.leaf(f"SELECT {sql.wallet(self.at)} FROM {held} WHERE {where}")
+            return sql.wallets_of("balances", where, contract=self.contract.contract)
+        return sql.leaf(f"SELECT {sql.wallet(self.at)} FROM {self._history(sql)} WHERE {where}")
 
-    def _history(self, sql: SqlBuilder, since: int) -> str:
-        """Return the balances that stood at any block from one on."""
+    def _history(self, sql: SqlBuilder, since: int | None = None) -> str:
+        """Return the balances that stood at the block asked for; with ``since``, at any block from that one on."""
         return sql.history(self.at, since, contract=self.contract.contract)
 
     def _held_since(self, sql: SqlBuilder, since: int) -> Iterator[Tree]:
