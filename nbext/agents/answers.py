@@ -83,10 +83,9 @@ def _field_error(pointer: str, detail: str, asked: Mapping[str, Any]) -> dict[st
 def _at(document: Any, pointer: str) -> Any:
     """Return what is at a JSON pointer: of an object or a list only that it is one, and None where nothing is."""
     for key in keys_of(pointer):
-        if isinstance(document, list) and key.isdecimal():
-            document = dict(enumerate(document)).get(int(key))
-        else:
-            document = document.get(key) if isinstance(document, Mapping) else None
+        if isinstance(document, list):
+            document = {str(place): one for place, one in enumerate(document)}
+        document = document.get(key) if isinstance(document, Mapping) else None
     return shown(document) if isinstance(document, Mapping | list) else document
 
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 MAX_UINT256 = 2**256 - 1
 LIMB_DIGITS = 26
 LIMB_BASE: int = 10**LIMB_DIGITS
-# int() also takes signs, spaces and underscores. The length is bounded: a million digits would take it its time.
+# int() also takes signs, spaces, underscores and the digits of every script. The length is bounded: a million of
+# them would take it its time.
 _DECIMAL = re.compile(r"[0-9]{1,78}\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,64}\Z")
 # A sum that 256 bits hold, with room for what floats round.
@@ -48,19 +49,23 @@ def join(limbs: Limbs) -> int:
     return (hi * LIMB_BASE + mid) * LIMB_BASE + lo
 
 
+def whole_of(text: str) -> int | None:
+    """Return the number that decimal digits write, and nothing else beside them; None for any other text.
+
+    >>> whole_of("25"), whole_of("1_0"), whole_of("²")
+    (25, None, None)
+    """
+    return int(text) if _DECIMAL.match(text) else None
+
+
 def uint256_of(text: str) -> int | None:
     """Return the number that decimal digits, or 0x and hex digits, write; None where it is not a uint256.
 
     >>> uint256_of("0x10"), uint256_of("007"), uint256_of("-1")
     (16, 7, None)
     """
-    if _DECIMAL.match(text):
-        number = int(text)
-    elif _HEX.match(text):
-        number = int(text, 16)
-    else:
-        return None
-    return number if number <= MAX_UINT256 else None
+    number = int(text, 16) if _HEX.match(text) else whole_of(text)
+    return number if number is not None and number <= MAX_UINT256 else None
 
 
 def digits_of_column(size: float) -> int | None:

@@ -23,7 +23,7 @@ from nbext.core.chains import chain_names, chain_of
 from nbext.core.rules import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID_PATTERN, is_whole
 from nbext.core.strict_json import below
 from nbext.core.times import iso
-from nbext.core.uint256 import MAX_UINT256
+from nbext.core.uint256 import MAX_UINT256, whole_of
 from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError, did_you_mean
 from nbext.language.describe import ErrorReport, meant
@@ -221,11 +221,13 @@ def _amount_advice(value: Any) -> str:
 def _read_count(value: Any, place: FieldPlace) -> int | None:
     """Read a whole number from 0 on."""
     # Our client sends what a reader of JSON may round as text.
-    if isinstance(value, str) and re.fullmatch(_DIGITS, value) and int(value) > 2**53:
-        value = int(value)
+    number = whole_of(value) if isinstance(value, str) else None
+    if number is not None and number > 2**53:
+        value = number
     if not is_whole(value):
-        digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20
-        advice = f"Write it without quotes: {value}." if digits else "Write a number such as 2."
+        advice = (
+            "Write a number such as 2." if number is None else f"Write it without quotes: {value}."
+        )
         place.wrong_type("a whole number", value, advice)
         return None
     # The engines' int64: a count beyond it could not be bound to the statement.
@@ -246,8 +248,7 @@ def _read_natural(value: Any, place: FieldPlace) -> int | None:
 
 def _read_token_id(value: Any, place: FieldPlace) -> int | None:
     """Read a token id: a whole number, or its digits as text."""
-    # The length is bounded first: a million digits would take int() its time.
-    number = int(value) if isinstance(value, str) and re.fullmatch(_DIGITS, value) else value
+    number = whole_of(value) if isinstance(value, str) else value
     if not is_whole(number):
         advice = "Write a whole number, or its digits as text."
         place.wrong_type("a token id", value, advice)

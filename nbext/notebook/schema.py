@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from nbext.core.chains import chain_names, chain_of
 from nbext.core.provenance import Provenance
 from nbext.core.rules import ERC20, MAX_LIMIT
+from nbext.core.uint256 import whole_of
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, NbextError, UsageError, ValidationError, did_you_mean
 from nbext.notebook.results.progress import in_background
@@ -40,8 +41,6 @@ Shape = Literal["choice", "flag", "pair", "list", "several", "order", "text"]
 _DEPTH = 12
 # A table's cell lists this many names; completion knows all.
 _LISTED = 12
-# uint256 has 78 digits; int() of an unbounded text takes time that grows with its square.
-_MAX_DIGITS = 78
 # The input for a type that a field may have; any other is typed as text.
 _SHAPES: dict[Any, Shape] = {"boolean": "flag", "object": "pair", "array": "list"}
 # A symbol that gives the rows a column; an address gives one whose name only the service knows.
@@ -335,10 +334,10 @@ def encoded(text: str, accepts: Sequence[Schema]) -> Any:
     for schema in accepts:
         if schema.get("type") == "string" and re.search(schema.get("pattern", ""), text):
             return text
-    whole = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
-    return (
-        int(text) if whole and any(schema.get("type") == "integer" for schema in accepts) else text
-    )
+    number = whole_of(text)
+    if number is None or all(schema.get("type") != "integer" for schema in accepts):
+        return text
+    return number
 
 
 def label_of(name: str) -> str:

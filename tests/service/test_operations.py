@@ -130,6 +130,17 @@ def test_json_pages_lead_from_one_to_the_next_and_hold_each_row_once(service, se
     assert (beyond["data"], beyond["page"]["next"]) == ([], None)
 
 
+@pytest.mark.parametrize("written", ["1_0", "%2B10", "10.0", "%2010", "1e1", "%D9%A1%D9%A0", ""])
+def test_a_page_is_asked_for_in_digits_and_nothing_that_python_also_reads_as_a_number(
+    service, segment, written
+):
+    answer = service.get(f"/v1/segment/{segment['id']}/json?limit={written}&offset={written}")
+    assert (answer.status_code, answer.json()["detail"]) == (
+        422,
+        "limit: Input should be a valid integer; offset: Input should be a valid integer",
+    )
+
+
 def test_a_misspelt_parameter_is_named_and_no_other_page_is_taken_for_the_one_that_was_asked(
     service,
 ):

@@ -19,6 +19,7 @@ from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import is_address
 from nbext.client.remote.profile import ForeignProfile
 from nbext.client.remote.signs import Signs, Way, value_shown
+from nbext.core.uint256 import whole_of
 from nbext.core.wire import IDEMPOTENCY_HEADER
 from nbext.errors import ApiError, NotFound, ProtocolError, ResponseTooLarge, TruncatedResponse
 from nbext.http.base_url import Origin
@@ -321,9 +322,10 @@ class Walk:
             if not self._repeats(found):
                 self._check_number(page, found, way)
                 asked_for = "" if isinstance(way, str) else next(iter(way.values()))
-                if self._profile.style == "page" and asked_for.isdecimal():
+                number = whole_of(asked_for)
+                if self._profile.style == "page" and number is not None:
                     # The number that was asked for: an answer may count its pages otherwise.
-                    self._number = int(asked_for)
+                    self._number = number
                 self._way, self._before = way, page.signs
                 return found, asked
             refusal = None
@@ -397,7 +399,9 @@ class Walk:
             place, (*outer, inner) = body, name.split(".")
             for one in outer:
                 place = place.setdefault(one, {})
-            place[inner] = int(value) if value.isdigit() and len(value) < 10 else value
+            # A page's number; 007 and other scripts' digits are texts of the service's own.
+            number = whole_of(value) if len(value) < 10 else None
+            place[inner] = number if str(number) == value else value
         inside = replace(call, body=json.dumps(body).encode(), headers=headers)
         return [inside, *again] if again else []
 

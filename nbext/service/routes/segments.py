@@ -14,7 +14,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
@@ -22,6 +22,7 @@ from starlette.responses import Response, StreamingResponse
 from nbext.core import wire
 from nbext.core.addresses import LIST_ID_PATTERN, WIDTH
 from nbext.core.rules import MAX_LIMIT, SEGMENT_ID_PATTERN
+from nbext.core.uint256 import whole_of
 from nbext.engine.dataset import Cancel
 from nbext.errors import NbextError, ValidationError
 from nbext.service.container import Caller, Executor, Reader
@@ -90,12 +91,16 @@ _ADDRESSES = {
 }
 
 
+# Pydantic would take 1_0 and 10.0 for 10.
+_Whole = Annotated[int, BeforeValidator(whole_of)]
+
+
 class _Page(BaseModel, extra="forbid"):
     # Whoever misspells one of these would take the first page for another.
-    limit: Annotated[int, Field(ge=1, le=results.MAX_PAGE, description="Rows of this page.")] = (
+    limit: Annotated[_Whole, Field(ge=1, le=results.MAX_PAGE, description="Rows of this page.")] = (
         results.DEFAULT_PAGE
     )
-    offset: Annotated[int, Field(ge=0, le=2**53, description="Rows before this page.")] = 0
+    offset: Annotated[_Whole, Field(ge=0, le=2**53, description="Rows before this page.")] = 0
 
 
 class _Ended(BaseModel, extra="forbid"):

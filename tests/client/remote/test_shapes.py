@@ -1122,6 +1122,28 @@ def test_three_lines_of_settings_walk_pages_that_nobody_guesses(server, settings
     assert client.export_json("abc")["address"].tolist() == ADDRESSES
 
 
+@pytest.mark.parametrize("mark", ["²", "٣", "007", "12345678901"])
+def test_a_cursor_that_is_no_plain_number_comes_back_in_the_body_as_it_was_sent(
+    server, settings, mark
+):
+    from nbext import Client
+    from tests.client.conftest import KEY
+
+    def answer(request: Request) -> bytes:
+        if request.method == "GET":
+            return reply({}, 404)
+        if json.loads(request.body).get("at") == mark:
+            return reply({"data": part(20), "next": None})
+        return reply({"data": part(10), "next": mark})
+
+    server.handler = answer
+    remote = {
+        "search": {"paths": {"next": "next"}, "paging": {"style": "cursor", "parameter": "at"}}
+    }
+    client = Client(server.url, KEY, settings=settings(remote=remote))
+    assert client.search_nfts("ape", limit=100)["address"].tolist() == ADDRESSES[10:]
+
+
 def test_the_page_of_a_search_may_be_in_an_object_of_its_body(server, settings):
     from nbext import Client
     from tests.client.conftest import KEY

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.analysis.segments import SCOPE
 from nbext.core.provenance import Provenance
+from nbext.core.uint256 import whole_of
 from nbext.core.untrusted_text import html, visible
 from nbext.core.wire import MAX_COMPARED
 from nbext.errors import NbextError, UsageError, ValidationError
@@ -82,10 +83,10 @@ class SegmentForm(Editing):
 
     def _limit_or_none(self) -> int | None:
         text = self.limit.value.strip().replace(",", "").replace("_", "")
-        # Twelve digits decide whether it is too large; int() of a pasted novel would hold the kernel.
-        whole = text.isascii() and text.isdigit() and 1 <= int(text[:12]) <= self.grammar.most
-        self.limit.error = "" if whole else f"A whole number from 1 to {self.grammar.most:,}"
-        return int(text) if whole else None
+        limit = whole_of(text)
+        fits = limit is not None and 1 <= limit <= self.grammar.most
+        self.limit.error = "" if fits else f"A whole number from 1 to {self.grammar.most:,}"
+        return limit if fits else None
 
     def publish(self) -> None:
         """Show the page what there is, and the inserted cell too."""
