@@ -141,12 +141,13 @@ def test_a_tokens_transfers_need_its_address_and_take_it_from_an_option(
     data, tmp_path, tokens_file
 ):
     path = web(tmp_path / "transfers.csv", OF_A_TOKEN, [*start(1, 0, 1), "2", "Mint"])
-    with pytest.raises(IngestError) as caught:
-        take(data, path)
-    assert str(caught.value) == (
-        f"{path}: which token are these transfers of? No column says it, nor does the file's "
-        "name. Give its address: --token 0x..."
-    )
+    for tokens in ({}, {"uni": TOKEN}):
+        with pytest.raises(IngestError) as caught:
+            take(data, path, options=SnapshotOptions(tokens=tokens))
+        assert str(caught.value) == (
+            f"{path}: which token are these transfers of? No column says it, nor does the file's "
+            "name. Give its address alone, without a symbol: --token 0x..."
+        )
     take(data, path, tokens_file, options=SnapshotOptions(tokens={"": TOKEN}))
     assert balances(data)[TOKEN, wallet(1)] == 2_000_000
 

@@ -111,7 +111,7 @@ def _contract(stage: Stage, file: FileTable, options: SnapshotOptions) -> str:
     if found is None:
         raise file.source.fault(
             "which token are these transfers of? No column says it, nor does the "
-            "file's name. Give its address: --token 0x...",
+            "file's name. Give its address alone, without a symbol: --token 0x...",
         )
     return found
 
