@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from nbext.engine.storage import Generation
 
 # Not what DuckDB takes: it reads "4" as bytes and "50%" as a part of a machine that other services share.
-MEMORY_SIZE = re.compile(r"\d{1,6}(MB|GB)\Z", re.IGNORECASE)
-_THREADS = re.compile(r"[1-9]\d{0,2}\Z")
+MEMORY_SIZE = re.compile(r"[1-9][0-9]{0,5}(MB|GB)\Z", re.IGNORECASE)
+_THREADS = re.compile(r"[1-9][0-9]{0,2}\Z")
 # How long a segment may run where nobody says: elsewhere each is planned, sent and collected, and the data is larger.
 QUERY_SECONDS, QUERY_SECONDS_ELSEWHERE = 30.0, 300.0
 # How often a service looks at a URL for a new generation: each look is a job of Spark's.
@@ -148,27 +148,30 @@ def _duckdb(data_dir: Path, engine: str) -> Dataset:
 
     try:
         url = urlsplit(engine)
-        _ = url.port
     except ValueError as error:
         raise ConfigError(f"engine: {quoted(engine)} is not a URL: {error}.") from None
     if url.netloc or url.path not in ("", "/"):
         raise ConfigError("engine: duckdb:// has no path. Set the data folder with data_dir.")
-    options = dict(parse_qsl(url.query, keep_blank_values=True))
+    options: dict[str, str] = {}
     allowed = {"memory": MEMORY_SIZE, "threads": _THREADS}
-    for name, value in options.items():
+    for name, value in parse_qsl(url.query, keep_blank_values=True):
         if name not in allowed:
             raise ConfigError(
                 f"engine: duckdb:// has no option {name!r}.{did_you_mean(name, allowed)} "
                 f"Allowed: {', '.join(allowed)}."
             )
+        if name in options:
+            raise ConfigError(f"engine: {name} is given twice.")
+        options[name] = value
         if not allowed[name].match(value):
             raise ConfigError(
                 f"engine: {name}={quoted(value, 40)} is not valid. Write memory=4GB or threads=8."
             )
-    threads = int(options["threads"]) if "threads" in options else None
-    found = chosen(data_dir)
     return DuckDataset(
-        found, data_dir=data_dir, memory=options.get("memory", MEMORY), threads=threads
+        chosen(data_dir),
+        data_dir=data_dir,
+        memory=options.get("memory", MEMORY),
+        threads=int(options.get("threads", 0)),
     )
 
 

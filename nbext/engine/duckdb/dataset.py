@@ -38,7 +38,7 @@ _WIDTH = 100
 
 
 class DuckDataset(Dataset):
-    """One generation on DuckDB, asked with ``threads`` cores (None: all). Safe to use from several threads.
+    """One generation on DuckDB, asked with ``threads`` cores (0: all). Safe to use from several threads.
 
     ``memory`` is what DuckDB may hold for all questions together; beyond it a question spills into the data folder,
     then fails.
@@ -50,7 +50,7 @@ class DuckDataset(Dataset):
         *,
         data_dir: Path,
         memory: str = MEMORY,
-        threads: int | None = None,
+        threads: int = 0,
     ) -> None:
         super().__init__(about(generation, "duckdb"))
         self._memory = memory

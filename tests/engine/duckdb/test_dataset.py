@@ -431,6 +431,10 @@ def test_the_data_says_whose_it_is(dataset):
         ("duckdb://?memroy=1GB", "Did you mean 'memory'"),
         ("duckdb://?memory=lots", "Write memory=4GB"),
         ("duckdb://?threads=0", "Write memory=4GB"),
+        ("duckdb://?threads=1٤", "Write memory=4GB"),
+        ("duckdb://?memory=٤GB", "Write memory=4GB"),
+        ("duckdb://?memory=0GB", "Write memory=4GB"),
+        ("duckdb://?memory=1GB&memory=2GB", "memory is given twice"),
     ],
 )
 def test_an_engine_url_that_cannot_be_used_says_what_can(tmp_path, engine, message):
