@@ -27,6 +27,8 @@ def dataset(tmp_path_factory):
     folder = tmp_path_factory.mktemp("counts")
     forms.generation(folder)
     opened = open_dataset(folder)
+    # It asks, too, until it is ready: tests here count what is asked.
+    opened._preparing.result()
     yield opened
     opened.close()
 
