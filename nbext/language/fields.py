@@ -250,8 +250,7 @@ def _read_token_id(value: Any, place: FieldPlace) -> int | None:
     """Read a token id: a whole number, or its digits as text."""
     number = whole_of(value) if isinstance(value, str) else value
     if not is_whole(number):
-        advice = "Write a whole number, or its digits as text."
-        place.wrong_type("a token id", value, advice)
+        place.wrong_type("a token id", value, "Write a whole number, or its digits as text.")
         return None
     if not 0 <= number <= MAX_UINT256:
         place.out_of_range(number, _UINT256)
@@ -265,8 +264,7 @@ def _read_token_id(value: Any, place: FieldPlace) -> int | None:
 def _read_contract(value: Any, place: FieldPlace) -> str | None:
     """Read a contract: an address, else a symbol."""
     if not isinstance(value, str):
-        advice = 'Write a text such as "USDC" or "0x...".'
-        place.wrong_type("an address or a symbol", value, advice)
+        place.wrong_type("an address or a symbol", value, 'Write a text such as "USDC" or "0x...".')
         return None
     # Everything that sets out to be an address is read as one: a digit short must not become a symbol.
     if (value[:2] in ("0x", "0X") and len(value) > 10) or _ENS_NAME.fullmatch(value):
@@ -295,8 +293,7 @@ def _read_address(value: Any, place: FieldPlace) -> str | None:
 def _read_chain(value: Any, place: FieldPlace) -> Any:
     """Read a chain's name, alias or id."""
     if not isinstance(value, str) and not is_whole(value):
-        advice = 'Write its name or its id, such as "ethereum" or 1.'
-        place.wrong_type("a chain", value, advice)
+        place.wrong_type("a chain", value, 'Write its name or its id, such as "ethereum" or 1.')
         return None
     # Long texts and huge integers are no chain, and must not be spelt out in the message.
     short = value if is_whole(value) and value.bit_length() < 64 else str(value)[:80]

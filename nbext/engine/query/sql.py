@@ -127,10 +127,11 @@ class SqlBuilder:
 
     def stood(self, rows: str, at: int | None, since: int | None) -> str:
         """Return those of rows that stood, as of `history`: they have its ``from_block`` and ``to_block``."""
-        if since is not None:
-            rows = f"(SELECT * FROM {rows} WHERE to_block > {self.value(since)})"
-        ended = "to_block" if since is None else None
-        return rows if at is None else self.standing(rows, at, ended=ended)
+        if since is None:
+            assert at is not None
+            return self.standing(rows, at)
+        rows = f"(SELECT * FROM {rows} WHERE to_block > {self.value(since)})"
+        return rows if at is None else self.standing(rows, at, ended=None)
 
     def activity(self, at: int | None, chain_id: int) -> str:
         """Return the rows of ``activity`` of a chain, or what they were at the end of a block."""
