@@ -910,6 +910,10 @@ def test_a_chain_that_is_set_is_the_one_that_a_lookup_without_one_is_told_to_wri
         "UsageError: %token: the chain is missing. Write: %token base USDC\n"
     )
     assert f"Write: %token base {USDC}\n" in asked.error(f"%token {USDC}")
+    # One that the line names goes before one that is set.
+    for word in ("USDC", USDC):
+        for named in (f"{word} --chain polygon", f"--chain polygon {word}"):
+            assert f"Write: %token polygon {word}\n" in asked.error(f"%token {named}")
 
 
 def test_a_background_run_on_a_silent_service_returns_at_once(shell, monkeypatch):

@@ -119,7 +119,7 @@ def read_or_search(session: Session, args: Args) -> Any:
 
 
 def _read(session: Session, args: Args) -> Any:
-    chain, addresses = chain_and_addresses(args, session.settings["chain"])
+    chain, addresses = chain_and_addresses(args, args["chain"] or session.settings["chain"])
     is_one, is_nft = len(addresses) == 1, args.grammar is NFT
     if given := args.given("chain", "type", "limit", "offset"):
         raise args.error(
