@@ -121,7 +121,8 @@ class Catalog:
         every contract; those with the most holders come first.
         """
         folded, chain = folded_text(term), self._chain(chain_id)
-        hits = chain.hits(folded, frozenset(standards))
+        # A lone accent folds to nothing, and asks for no contract.
+        hits = chain.hits(folded, frozenset(standards)) if folded or not term.strip() else []
         page = hits[offset : offset + limit]
         contracts = self._contracts([row for _, row in page])
         return len(hits), [
@@ -223,12 +224,7 @@ class _ChainIndex:
             (_EXACT_SYMBOL if row == addressed or not term else _score(term, symbol, name), row)
             for symbol, name, standard, row in self._texts
             if standard in standards
-            and (
-                term in symbol
-                or term in name
-                or row == addressed
-                or spaceless in name.replace(" ", "")
-            )
+            and (term in symbol or row == addressed or spaceless in name.replace(" ", ""))
         ]
         scored = [(score * _SPAM if row in self._spam else score, row) for score, row in found]
         # All of them come by their holders, whether they are verified or not.
@@ -247,12 +243,13 @@ def folded_text(text: str) -> str:
     >>> folded_text("Pokémon ")
     'pokemon'
     """
-    text = text.strip()
     if text.isascii():
-        return text.lower()
+        return text.strip().lower()
     # Apart from its accent a letter can be compared; NFKD also unites full-width and styled letters with plain ones.
     decomposed = unicodedata.normalize("NFKD", text)
-    return "".join(char for char in decomposed if not unicodedata.combining(char)).casefold()
+    return (
+        "".join(char for char in decomposed if not unicodedata.combining(char)).casefold().strip()
+    )
 
 
 def _score(term: str, symbol: str, name: str) -> float:

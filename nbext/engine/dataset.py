@@ -257,8 +257,9 @@ class Cancel:
         if self.asked.is_set():
             return QueryCancelled("The segment was cancelled.")
         if self.deadline is not None and time.monotonic() >= self.deadline:
-            advice = "Narrow it, or raise the service's --query-seconds."
-            return QueryTimeout(f"The segment ran past its time limit. {advice}")
+            return QueryTimeout(
+                "The segment ran past its time limit. Narrow it, or raise the service's --query-seconds."
+            )
         return None
 
     def check(self) -> None:

@@ -280,8 +280,10 @@ def _read_address(value: Any, place: FieldPlace) -> str | None:
     """Read an address, into lower case."""
     if isinstance(value, str) and _ENS_NAME.fullmatch(value):
         # Resolving it would need a node, and its owner can point it elsewhere tomorrow.
-        advice = "nbext does not resolve names; give the 0x... address."
-        place.wrong("address", f"{shown(value)} is an ENS name. {advice}")
+        place.wrong(
+            "address",
+            f"{shown(value)} is an ENS name. nbext does not resolve names; give the 0x... address.",
+        )
         return None
     try:
         return normalised(value, place.pointer)

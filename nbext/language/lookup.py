@@ -103,8 +103,11 @@ class Context(ABC):
         found = self.lists(name)
         if found is None:
             # The client looks for this code, and stores the list again.
-            detail = f"No list {name} is stored here: lists are deleted when they are not used. Send it to POST /lists."
-            self.report.add(pointer, "unknown-list", detail)
+            self.report.add(
+                pointer,
+                "unknown-list",
+                f"No list {name} is stored here: lists are deleted when they are not used. Send it to POST /lists.",
+            )
         return found
 
     def warn(self, line: str) -> None:
@@ -284,9 +287,12 @@ class Context(ABC):
         is_raw = asked.values.get("unit") == "raw"
         decimals = 0 if is_raw or counted or contract is None else decimals_of(contract)
         if decimals is None:
-            advice = 'Give the amount in its smallest unit, with "unit": "raw".'
-            detail = f"The data does not have the decimals of {label}. {advice}"
-            self.report.add(pointer, "decimals", detail)
+            self.report.add(
+                pointer,
+                "decimals",
+                f"The data does not have the decimals of {label}. "
+                'Give the amount in its smallest unit, with "unit": "raw".',
+            )
             return None
         try:
             raw = to_raw(amount, decimals)
@@ -299,8 +305,11 @@ class Context(ABC):
             self.report.add(pointer, "decimals", f"{amount} has {places}; {unit}.{rounded}")
             return None
         if raw > MAX_UINT256:
-            detail = f"{amount} is out of range: more than 2^256-1 in the smallest unit."
-            self.report.add(pointer, "range", detail)
+            self.report.add(
+                pointer,
+                "range",
+                f"{amount} is out of range: more than 2^256-1 in the smallest unit.",
+            )
         return raw
 
     def supply(self, contract: Contract, at: int | None) -> int:

@@ -155,6 +155,13 @@ def test_a_name_written_without_its_spaces_is_found_after_the_others(catalog):
     assert found(catalog, "boredape") == (2, [1, 2])
 
 
+@pytest.mark.parametrize("term", ["\u0301", "´", " ¨ "])
+def test_a_lone_accent_finds_no_contract_and_not_all_of_them(catalog, term):
+    assert found(catalog, term) == (0, [])
+    assert found(catalog, f"ape{term}") == found(catalog, "ape")
+    assert found(catalog, "") == found(catalog, "  ") != (0, [])
+
+
 def test_a_search_pages_and_keeps_to_its_chain_and_standards(catalog):
     assert found(catalog, "ape", limit=2, offset=2) == (7, [1, 3])
     assert found(catalog, "ape", limit=2, offset=7) == (7, [])
