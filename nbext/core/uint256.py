@@ -17,6 +17,7 @@ LIMB_BASE: int = 10**LIMB_DIGITS
 # int() also takes signs, spaces, underscores and the digits of every script. The length is bounded: a million of
 # them would take it its time.
 _DECIMAL = re.compile(r"[0-9]{1,78}\Z")
+_GROUPED = re.compile(r"-?[0-9]{1,3}([,_][0-9]{3})+(\.[0-9]+)?")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,64}\Z")
 # A sum that 256 bits hold, with room for what floats round.
 _MOST_IN_76 = 5e76
@@ -56,6 +57,15 @@ def whole_of(text: str) -> int | None:
     (25, None, None)
     """
     return int(text) if _DECIMAL.match(text) else None
+
+
+def ungrouped(text: str) -> str:
+    """Return a number without what separates its thousands, and any other text as it is.
+
+    >>> ungrouped("1,000.5"), ungrouped("0,5")
+    ('1000.5', '0,5')
+    """
+    return re.sub("[,_]", "", text) if _GROUPED.fullmatch(text) else text
 
 
 def uint256_of(text: str) -> int | None:

@@ -48,6 +48,7 @@ test("bins are those of Python, and what each filters holds what it counts", () 
 test("a typed number is scaled exactly, and what is left of it rounds inwards", () => {
   assert.equal(plainNumber(" 1,000.5 "), "1000.5");
   assert.equal(plainNumber("many"), null);
+  assert.equal(plainNumber("0,5"), null);
   assert.deepEqual(scaled("1000.5", 18), {
     floor: 1000500000000000000000n,
     ceiling: 1000500000000000000000n,

@@ -8,6 +8,7 @@ const SHORT = /** @type {[number, string][]} */ ([
   [1e3, "k"],
 ]);
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const GROUPED = /^-?\d{1,3}([,_]\d{3})+(\.\d+)?$/;
 
 /** @param {string} text */
 const withoutZeros = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
@@ -65,7 +66,9 @@ export function unitsText(raw, decimals) {
 
 /** What is typed as plain digits, or null. @param {string} typed */
 export function plainNumber(typed) {
-  const text = typed.trim().replace(/[,_]/g, "");
+  const said = typed.trim();
+  // Only between thousands: 0,5 is not 5.
+  const text = GROUPED.test(said) ? said.replace(/[,_]/g, "") : said;
   return NUMBER.test(text) ? text : null;
 }
 

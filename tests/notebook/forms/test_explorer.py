@@ -210,6 +210,13 @@ def test_a_bound_that_cannot_be_read_is_named_at_its_column_and_other_filters_ho
     assert asked(times, day={"max": "soon"}).errors == {0: message}
 
 
+@pytest.mark.parametrize("typed", ["0,5", "2,50", "1_0", "1000,000"])
+def test_a_comma_that_parts_no_thousands_is_not_passed_over_in_a_bound(typed):
+    made = asked(nbext.explore(amounts([1, 2, 3])), UNI_balance_raw={"min": typed})
+    message = f"UNI_balance_raw: {typed!r} is not a number. Write digits, such as 1000 or 0.5."
+    assert (made.errors, column(made)) == ({0: message}, ["1", "2", "3"])
+
+
 def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
     table = pd.DataFrame(
         {

@@ -372,7 +372,9 @@ def test_the_cell_of_a_form_asks_for_as_many_rows_as_the_form(shell):
         shell.run("%nbext unset limit")
 
 
-@pytest.mark.parametrize(("field", "given"), [("name", "class"), ("name", "1a"), ("limit", "1e3")])
+@pytest.mark.parametrize(
+    ("field", "given"), [("name", "class"), ("name", "1a"), ("limit", "1e3"), ("limit", "1,5")]
+)
 def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, given):
     form = shell.value("%nbext build")
     form.add("token", {"token": "USDC"})

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from nbext.core.uint256 import ungrouped
 from nbext.core.untrusted_text import visible
 from nbext.notebook import schema
 from nbext.notebook.forms.builder.tree import Group, Join, Line, Part, Tree
@@ -22,8 +23,7 @@ _SAMPLES = (
 )
 _DURATION = re.compile(r"(\d{1,6})([hdw])\Z")
 _UNITS = {"h": "hour", "d": "day", "w": "week"}
-# As a line shows an amount and a duration, and as people write one.
-_GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
+# As a line shows a duration, and as people write one.
 _SPELT = re.compile(r"(\d{1,4}) ?(hour|day|week|month|year)s?( ago)?", re.IGNORECASE)
 _IN_DAYS = {"month": 30, "year": 365}
 _NAMED, _CUT = 3, 60
@@ -114,16 +114,15 @@ def typed(spec: FieldSpec, given: Any) -> Any:
 
 def _as_shown(text: str, accepts: Sequence[Schema]) -> Any:
     """Return the value of a text that may be written as a line shows it: ``1,000``, ``3 months``."""
-    # Not in a name, which may be any text.
-    if _GROUPED.fullmatch(text) and not any("x-contract" in one for one in accepts):
-        return encoded(text.replace(",", ""), accepts)
     if spelt := _SPELT.fullmatch(text):
         number, unit = int(spelt[1]), spelt[2].lower()
         days = _IN_DAYS.get(unit)
         plain = f"{number * days}d" if days else f"{number}{unit[0]}"
         # Only where the field takes a duration: elsewhere it is what was typed.
         return plain if any(re.search(one.get("pattern", "$."), plain) for one in accepts) else text
-    return encoded(text, accepts)
+    # A name may be any text.
+    is_name = any("x-contract" in one for one in accepts)
+    return encoded(text if is_name else ungrouped(text), accepts)
 
 
 def texts(spec: FieldSpec, value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.analysis.segments import SCOPE
 from nbext.core.provenance import Provenance
-from nbext.core.uint256 import whole_of
+from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
 from nbext.core.wire import MAX_COMPARED
 from nbext.errors import NbextError, UsageError, ValidationError
@@ -82,8 +82,7 @@ class SegmentForm(Editing):
         )
 
     def _limit_or_none(self) -> int | None:
-        text = self.limit.value.strip().replace(",", "").replace("_", "")
-        limit = whole_of(text)
+        limit = whole_of(ungrouped(self.limit.value.strip()))
         fits = limit is not None and 1 <= limit <= self.grammar.most
         self.limit.error = "" if fits else f"A whole number from 1 to {self.grammar.most:,}"
         return limit if fits else None

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from nbext.client.frames import inferred, label_names, text_or_json
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
-from nbext.core.uint256 import units_text
+from nbext.core.uint256 import ungrouped, units_text
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.distribution import Bins, ranges
@@ -293,7 +293,7 @@ def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:
 def number(text: str, name: str) -> Decimal:
     """Return the number that a filter's bound says; `UsageError` where it is none."""
     try:
-        bound = _EXACT.create_decimal(text.replace(",", "").replace("_", "").strip())
+        bound = _EXACT.create_decimal(ungrouped(text.strip()))
         if bound.is_finite() and len(text) <= 100 and abs(bound.adjusted()) < 100:
             return bound
     except InvalidOperation:
