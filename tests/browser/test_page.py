@@ -143,3 +143,19 @@ def test_a_page_of_100_000_random_wallets_by_five_columns_has_6_mb_at_most_and_e
     lab.expect(first.nth(4)).to_have_attribute(
         "data-exact", f"{table['firstSeen'][most]:%Y-%m-%dT%H:%M:%SZ}"
     )
+
+
+def test_a_number_that_says_which_one_and_one_without_end_are_written_as_in_a_notebooks_table(
+    context, tmp_path
+):
+    ids = {"token_id": [1234567], "projectId": [1234567.0]}
+    others = {"transfers": [1234567], "mean": [float("inf")], "share": [float("-inf")]}
+    written = tmp_path / "ids.html"
+    nbext.page(pd.DataFrame(ids | others), str(written))
+    page = context.new_page()
+    page.goto(written.as_uri())
+    page.wait_for_selector("[data-row='0']")
+    cells = page.locator("[data-row='0']").all_inner_texts()
+    assert cells == ["1234567", "1234567", "1,234,567", "inf", "-inf"]
+    page.wait_for_selector(".nbt-about:has-text('min 1234567 ')")
+    page.close()

@@ -114,7 +114,7 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     if args["explore"]:
         put(session, args, value)
         return forms().explore(frame, client=session.client)
-    written = args["to"] is not None or args["page"] is not None
+    written = args["to"] or args["page"]
     return None if written and args["out"] is None else put(session, args, value)
 
 
@@ -133,8 +133,11 @@ def file_of(args: Args) -> dict[str, Any]:
 
 
 def _target(args: Args) -> dict[str, Any]:
-    overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
-    return {"to": Path(args["to"]).expanduser(), "overwrite": overwrite, "raw": raw}
+    return {
+        "to": Path(args["to"]).expanduser(),
+        "overwrite": bool(args["overwrite"]),
+        "raw": bool(args["raw"]),
+    }
 
 
 def print_file(written: pd.DataFrame, args: Args) -> None:
@@ -142,8 +145,8 @@ def print_file(written: pd.DataFrame, args: Args) -> None:
     about = Provenance.of(written)
     print_notes(about, cut_in_words(about, args))
     columns = len(about.columns)
-    rows = rows_in_words(written["rows"].iloc[0])
-    print(f"{args['to']}: {rows}, {columns} column{'s' * (columns != 1)}")
+    size = f"{rows_in_words(written['rows'].iloc[0])}, {columns} column{'s' * (columns != 1)}"
+    print(f"{args['to']}: {size}")
 
 
 def print_notes(about: Provenance, cut: str | None = None) -> None:

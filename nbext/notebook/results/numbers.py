@@ -17,7 +17,7 @@ from nbext.core.untrusted_text import visible
 _SIX, _FOUR = (Context(prec=digits, rounding=ROUND_HALF_UP) for digits in (6, 4))
 _SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 # Numbers that say which one, not how many.
-_IS_ID = re.compile(r"(?:^|_)id$|Id$")
+IS_ID = re.compile(r"(?:^|_)id$|Id$")
 IS_SHARE = re.compile(r"(?:^|_)share$")
 
 
@@ -30,8 +30,10 @@ def six_digits(value: float) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     exact = Decimal(value)
-    if not exact.is_finite() or not exact:
-        return "0" if exact.is_finite() else str(value)
+    if not exact:
+        return "0"
+    if not exact.is_finite():
+        return str(value)
     size = abs(value)
     if size < 1e-6 or size >= 1e15:
         return _exponential(exact)
@@ -70,11 +72,12 @@ def value_text(value: Any, column: str = "") -> str | None:
     """Return a number, a truth or a time of a column as a table shows it; None of any other value."""
     if isinstance(value, bool):
         return str(value)
-    if isinstance(value, Integral):  # NumPy's, too
-        return str(value) if _IS_ID.search(column) else six_digits(int(value))
-    if isinstance(value, Real):
-        number = float(value)
-        return share_text(number) if IS_SHARE.search(column) else six_digits(number)
+    if isinstance(value, Real):  # NumPy's, too
+        number = int(value) if isinstance(value, Integral) else float(value)
+        if isinstance(number, float) and IS_SHARE.search(column):
+            return share_text(number)
+        # Beside a missing one pandas makes floats of whole numbers.
+        return six_digits(number).replace(",", "" if IS_ID.search(column) else ",")
     if isinstance(value, Decimal):
         return f"{value:,f}"
     if isinstance(value, datetime):

@@ -3,7 +3,7 @@
 import { bins } from "./histogram.js";
 import { plainNumber, scaled, unitsText } from "./numbers.js";
 
-/** @typedef {{ name: string, kind: "number" | "text" | "address" | "time" | "flag", unit?: string, share?: boolean, decimals?: number }} Column */
+/** @typedef {{ name: string, kind: "number" | "text" | "address" | "time" | "flag", unit?: string, share?: boolean, id?: boolean, decimals?: number }} Column */
 /** @typedef {{ min?: string, max?: string, text?: string }} Bounds  a max that begins with < is left out; a text after = is whole */
 /** @typedef {{ order: [number, "ascending" | "descending"][], filters: Record<string, Bounds>, search: string }} Asked */
 /** @typedef {{ count: number, errors: Record<string, string> }} Found */

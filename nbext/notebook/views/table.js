@@ -15,6 +15,15 @@ const PAGE = 100;
 const WIDTHS = { number: 140, address: 172, text: 170, time: 178, flag: 90 };
 const TYPING = 250;
 
+/** @param {string} exact @param {import("./source.js").Column} column */
+function numberText(exact, { share, id }) {
+  const number = Number(exact);
+  if (Number.isNaN(number)) return exact; // inf, as Python writes it
+  if (share) return shareText(number);
+  const said = /^-?\d+$/.test(exact) ? grouped(exact) : sixDigits(number);
+  return id ? said.replaceAll(",", "") : said;
+}
+
 export class Table {
   /** @param {Source} source @param {HTMLElement[]} [actions]  further buttons of its toolbar */
   constructor(source, actions = []) {
@@ -342,7 +351,8 @@ export class Table {
 
   /** @param {number} at @param {number} row @param {string | null} exact */
   cell(at, row, exact) {
-    const { kind, share } = this.source.columns[at];
+    const column = this.source.columns[at];
+    const { kind } = column;
     const props = {
       role: "gridcell",
       tabindex: -1,
@@ -357,29 +367,17 @@ export class Table {
         { ...props, class: "nbt-cell nbt-address", title: exact },
         `${exact.slice(0, 10)}…${exact.slice(-8)}`,
       );
-    const whole = !exact.includes(".") && !/[a-z]/i.test(exact);
     const said =
-      kind === "time"
-        ? exact.replace("T", " ")
-        : kind !== "number"
-          ? exact
-          : share
-            ? shareText(Number(exact))
-            : whole
-              ? grouped(exact)
-              : sixDigits(Number(exact));
-    return h(
-      "div",
-      { ...props, class: `nbt-cell nbt-${kind}`, title: kind === "number" ? grouped(exact) : exact },
-      said,
-    );
+      kind === "number" ? numberText(exact, column) : kind === "time" ? exact.replace("T", " ") : exact;
+    const title = kind === "number" && !column.id ? grouped(exact) : exact;
+    return h("div", { ...props, class: `nbt-cell nbt-${kind}`, title }, said);
   }
 
   /** Says what is known of the active column, and has its bounds in the fields. */
   tell() {
     const at = this.shown[this.spot.column];
     if (at === undefined) return;
-    const { name, kind, unit } = this.source.columns[at];
+    const { name, kind, unit, id } = this.source.columns[at];
     const { bars = [], missing, distinct, min, max, sum } = this.heads[at].summary ?? {};
     const parts = Object.entries({
       min,
@@ -389,7 +387,7 @@ export class Table {
       missing: missing && count(missing),
     });
     const of = (/** @type {string} */ said) =>
-      kind === "number" ? said.replace(/-?\d+(\.\d+)?/, grouped) : said;
+      kind === "number" && !id ? said.replace(/-?\d+(\.\d+)?/, grouped) : said;
     text(
       this.about,
       [

@@ -19,6 +19,16 @@ def test_each_number_is_written_as_in_the_browser(name):
     assert [[value, write(value)] for value, _ in CASES[name]] == CASES[name]
 
 
+def test_a_number_that_says_which_one_is_written_without_commas_whatever_pandas_made_of_it():
+    written = [
+        numbers.value_text(value, column)
+        for column in ("token_id", "projectId", "transfers")
+        for value in (1_234_567, 1_234_567.0, 10**18, float("inf"))
+    ]
+    which = ["1234567", "1234567", "1000000000000000000", "inf"]
+    assert written == [*which, *which, "1,234,567", "1,234,567", "1,000,000,000,000,000,000", "inf"]
+
+
 def test_bins_are_those_of_the_browser():
     made = [
         [values, [[one["name"], one["count"]] for one in ranges(values)]]

@@ -23,7 +23,7 @@ from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.distribution import Bins, ranges
 from nbext.notebook.forms.markup import is_repeated, text_of
-from nbext.notebook.results.numbers import IS_SHARE
+from nbext.notebook.results.numbers import IS_ID, IS_SHARE
 from nbext.notebook.results.tables import is_missing
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ class TableColumn:
     def described(self) -> dict[str, Any]:
         """Return what the page shows in the heading and makes filters of."""
         unit = text_of(self.about.get("symbol")) if self._has_unit else ""
-        is_share = bool(self.about.get("unit") == "share" or IS_SHARE.search(self.name))
         return {
             "name": visible(self.name),
             "kind": self.kind,
             "unit": visible(unit, 40),
-            "share": is_share,
+            "share": self.about.get("unit") == "share" or bool(IS_SHARE.search(self.name)),
+            "id": bool(IS_ID.search(self.name)),
             "decimals": self.decimals,
         }
 
