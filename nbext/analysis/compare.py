@@ -278,7 +278,8 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     ----------
     token
         The symbol or address of a token or a collection; or a segment (filters, a table, an id), of whose first
-        token or collection the amounts are taken.
+        token or collection the amounts are taken, which is said where it has several. Wallets that have nothing of it
+        are no holders.
     client
         The client to ask; by default of the service that is set.
 
@@ -314,8 +315,13 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
             "/token", "type", f"The concentration of this segment cannot be measured: {why}."
         )
     column = amounts[0]
-    # Whole numbers of any size: floats would lose the small holders beside the large.
-    largest = sorted((int(one) for one in rows[column["name"]]), reverse=True)
+    if amounts[1:]:
+        names = " and ".join(str(one["name"]) for one in amounts)
+        about.warnings = [*about.warnings, f"The rows have {names}: the first is measured."]
+    # Whole numbers of any size: floats would lose the small holders beside the large. Who is in the segment for
+    # something else may hold nothing, and less than that where transfers are missing.
+    held = [one for one in map(int, rows[column["name"]]) if one > 0]
+    largest = sorted(held, reverse=True)
     sums = list(accumulate(largest))
     number = len(largest)
     # A count of NFTs has no decimals; where a token's are unknown, its amounts have no unit.

@@ -65,3 +65,22 @@ def test_without_holders_there_are_no_rows_and_without_amounts_an_error(client):
     )
     with pytest.raises(ValidationError, match="its rows have no amount"):
         nbext.concentration({"activity": {"transfers": {"min": 1}}}, client=client)
+
+
+def test_a_wallet_that_has_nothing_of_what_is_measured_is_no_holder_and_the_first_of_several_is_said(
+    client,
+):
+    coin, other = {"token": {"token": "WEI"}}, {"nft": {"nft": "ITEMS"}}
+    alone = nbext.concentration("WEI", client=client)
+    either = nbext.concentration({"any": [coin, other]}, client=client)
+    assert len(alone) == 4
+    assert either.equals(alone)
+    assert either.attrs["nbext"]["gini"] == alone.attrs["nbext"]["gini"]
+    said = "The rows have WEI_balance_raw and ITEMS_count: the first is measured."
+    assert [said in one.attrs["nbext"]["warnings"] for one in (either, alone)] == [True, False]
+    # All of them are there for something else.
+    items = {"all": [{"any": [coin, other]}, {"not": coin}]}
+    held = client.execute_segment(items, limit="all")["WEI_balance_raw"].map(int)
+    assert (min(held) < 0, max(held)) == (True, 0)
+    none = nbext.concentration(items, client=client)
+    assert (len(none), math.isnan(none.attrs["nbext"]["gini"])) == (0, True)
