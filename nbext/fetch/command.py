@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import quoted
 from nbext.errors import QueryCancelled
 from nbext.fetch.run import (
@@ -163,9 +164,11 @@ def _no_url(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def _block(*words: str) -> Callable[[str], str]:
     def read(text: str) -> str:
-        digits = text.replace(",", "").replace("_", "")
-        if text in words or re.fullmatch(r"\d{1,15}", digits):
-            return text if text in words else str(int(digits))
+        block = whole_of(ungrouped(text))
+        if text in words:
+            return text
+        if block is not None and block < 10**15:
+            return str(block)
         raise argparse.ArgumentTypeError(
             f"{quoted(text, 40)} is not a block. Write a number, or {' or '.join(words)}."
         )

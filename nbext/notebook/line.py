@@ -13,6 +13,7 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Any, Literal
 
+from nbext.core.uint256 import ungrouped, whole_of
 from nbext.errors import UsageError, did_you_mean
 from nbext.notebook.cell.body import evaluated
 from nbext.notebook.cell.json_source import end_of_expression, excerpt, tokens
@@ -221,11 +222,11 @@ class Grammar:
         )
 
     def _value(self, args: Args, option: Option, flag: str, given: Word) -> Any:
-        if option.kind == "moment" and re.fullmatch(r"[0-9][0-9,_]*", given.text):
-            return int(given.text.replace(",", "").replace("_", ""))
+        # 10,000 and 10_000 are how people and Python write it.
+        digits = ungrouped(given.text)
+        if option.kind == "moment" and (block := whole_of(digits)) is not None:
+            return block
         if option.kind == "integer":
-            # 10,000 and 10_000 are how people and Python write it.
-            digits = given.text.replace(",", "").replace("_", "")
             if not re.fullmatch(r"-?[0-9]{1,20}", digits):
                 all_rows = (
                     " Use --all for every row."

@@ -94,6 +94,7 @@ def test_an_unknown_option_without_a_near_one_lists_all():
         ("--limit --dry-run", "%try: --limit needs a value: --limit N."),
         ("--limit five", "%try: --limit takes a whole number, not 'five'."),
         ("--limit 1.5", "%try: --limit takes a whole number, not '1.5'."),
+        ("--limit 1,5", "%try: --limit takes a whole number, not '1,5'."),
         ("--limit 5 --limit 6", "%try: --limit is given twice."),
         ("--dry-run=yes", "%try: --dry-run takes no value."),
         ("--operator XOR", "%try: --operator takes AND or OR, not 'XOR'. Did you mean 'OR'?"),

@@ -212,6 +212,10 @@ def test_a_url_in_a_cell_is_refused_and_not_repeated(shell, words):
             "--contract UNI --from-block soon",
             "UsageError: %nbext fetch: argument --from-block: 'soon' is not a block. ",
         ),
+        (
+            "--contract UNI --from-block 17,5",
+            "UsageError: %nbext fetch: argument --from-block: '17,5' is not a block. ",
+        ),
     ],
 )
 def test_a_wrong_line_is_refused_as_the_command_refuses_it(shell, words, error):
