@@ -16,6 +16,7 @@ from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
+from nbext.core.uint256 import ungrouped, whole_of
 from nbext.errors import BadRequest, InvalidSegment, NotFound, ProtocolError
 from nbext.http.transport import Repeat
 from nbext.settings import Secret, Settings
@@ -657,7 +658,8 @@ class Client:
     def _pinned(self) -> str | int | None:
         """Return the time of the setting ``as_of``; of digits, a block."""
         given: str | None = self.settings["as_of"]
-        return int(given) if given and given.isdecimal() else given
+        block = whole_of(ungrouped(given or ""))
+        return given if block is None else block
 
     def _segment_id(self, given: str) -> str:
         return validate.segment_id_of(given, ours=self._service.ours is True)

@@ -166,7 +166,7 @@ def test_the_largest_holders_are_one_cell(asked):
 
 def test_a_notebook_is_pinned_to_a_time_by_one_setting(asked):
     then = asked.value('%segment {"token": {"token": "UNI"}} --all --as-of 24000000')
-    asked.run("%nbext set as_of 24000000")
+    asked.run("%nbext set as_of 24,000,000")
     try:
         now = asked.value('%segment {"token": {"token": "UNI"}} --all')
         assert now.attrs["nbext"]["as_of"] == {"block": 24_000_000, "timestamp": None}
@@ -180,7 +180,7 @@ def test_a_notebook_is_pinned_to_a_time_by_one_setting(asked):
             "nbext.connect().execute_segment({'token': {'token': 'UNI'}}, limit=None)"
         )
         assert python.equals(then)
-        assert "as of     24000000" in asked.run("%nbext status").printed
+        assert "as of     24,000,000" in asked.run("%nbext status").printed
         # What a question says itself counts.
         later = asked.value('%segment {"token": {"token": "UNI"}} --all --as-of 24136000')
         assert len(later) == 1_002

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nbext.client.validate import search_term_of
 from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
 from nbext.core.provenance import Provenance
+from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.card import ContractCard, marks_html, marks_of
@@ -144,9 +145,7 @@ class SearchForm(Form):
 
     def to_page(self) -> None:
         """Turn to the page whose number is typed, or to the last one."""
-        text = self.page.value.strip()
-        page = int(text) if text.isdecimal() and len(text) < 10 else 0
-        if page:
+        if page := whole_of(ungrouped(self.page.value.strip())):
             self._ask_from(self.size * (min(page, self.pages or page) - 1))
         else:
             self._draw()
