@@ -91,8 +91,8 @@ _ADDRESSES = {
 }
 
 
-# Pydantic would take 1_0 and 10.0 for 10.
-_Whole = Annotated[int, BeforeValidator(whole_of)]
+# Pydantic would take 1_0 and 10.0 for 10. An older FastAPI has the defaults validated, too, which are no texts.
+_Whole = Annotated[int, BeforeValidator(lambda given: whole_of(str(given)))]
 
 
 class _Page(BaseModel, extra="forbid"):
