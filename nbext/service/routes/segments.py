@@ -91,16 +91,17 @@ _ADDRESSES = {
 }
 
 
-# Pydantic would take 1_0 and 10.0 for 10. An older FastAPI has the defaults validated, too, which are no texts.
-_Whole = Annotated[int, BeforeValidator(lambda given: whole_of(str(given)))]
+# Pydantic would take 1_0 and 10.0 for 10. An older FastAPI has the defaults validated, too, which are no texts. It
+# stands behind the bounds, which the OpenAPI document would lose otherwise.
+_DIGITS = BeforeValidator(lambda given: whole_of(str(given)))
 
 
 class _Page(BaseModel, extra="forbid"):
     # Whoever misspells one of these would take the first page for another.
-    limit: Annotated[_Whole, Field(ge=1, le=results.MAX_PAGE, description="Rows of this page.")] = (
-        results.DEFAULT_PAGE
-    )
-    offset: Annotated[_Whole, Field(ge=0, le=2**53, description="Rows before this page.")] = 0
+    limit: Annotated[
+        int, Field(ge=1, le=results.MAX_PAGE, description="Rows of this page."), _DIGITS
+    ] = results.DEFAULT_PAGE
+    offset: Annotated[int, Field(ge=0, le=2**53, description="Rows before this page."), _DIGITS] = 0
 
 
 class _Ended(BaseModel, extra="forbid"):

@@ -65,6 +65,16 @@ def test_every_reference_leads_somewhere(document):
     assert set(re.findall(r'"\$ref": ?"([^"]+)"', str(document).replace("'", '"'))) <= known
 
 
+def test_the_bounds_of_a_page_are_told(document):
+    asked = document["paths"]["/v1/segment/{id}/json"]["get"]["parameters"]
+    bounds = {
+        one["name"]: tuple(one["schema"].get(name) for name in ("type", "minimum", "maximum"))
+        for one in asked
+        if one["in"] == "query"
+    }
+    assert bounds == {"limit": ("integer", 1, 1_000_000), "offset": ("integer", 0, 2**53)}
+
+
 def test_each_example_of_an_answer_has_its_shape(document):
     found = [
         (content["schema"], example)
