@@ -74,9 +74,9 @@ _OF_SPARKS_LIBRARY = pytest.mark.filterwarnings(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Pass over what Spark's own library warns of, in the tests that start it."""
+    """Pass over what Spark's own library warns of, in the tests that start it and say nothing of warnings."""
     for item in items:
-        if item.get_closest_marker("spark"):
+        if item.get_closest_marker("spark") and not item.get_closest_marker("filterwarnings"):
             item.add_marker(_OF_SPARKS_LIBRARY)
 
 

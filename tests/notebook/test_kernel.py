@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from nbext.notebook.results.progress import DELAY
 from tests.notebook.kernels import running_kernel
 from tests.notebook.slow_service import SEGMENT, slow_service
 
@@ -93,7 +94,8 @@ def test_a_quick_call_shows_no_bar(kernel, answers):
         {"address": "0x" + "b" * 40, "symbol": "BBB"},
     )
     ran = kernel.run("%token ethereum 0x" + "b" * 40)
-    assert ran.of("display_data") == []
+    # On a busy machine it may not have been quick.
+    assert ran.of("display_data") == [] or ran.seconds > DELAY
     assert len(ran.of("execute_result")) == 1
 
 

@@ -88,6 +88,7 @@ test("a bar looks brushed over where the filter takes something of what it count
     [{ text: "=a" }, { text: "=b" }, false],
     [{ min: "1", max: "2" }, {}, false],
     [{ min: "1", max: "2" }, { min: "many" }, false],
+    [{ min: "1", max: "9" }, { min: "0,5" }, false],
     [{}, { min: "1" }, false],
   ];
   for (const [bar, filter, taken] of cases)

@@ -400,8 +400,7 @@ class Walk:
             for one in outer:
                 place = place.setdefault(one, {})
             # A page's number; 007 and other scripts' digits are texts of the service's own.
-            number = whole_of(value) if len(value) < 10 else None
-            place[inner] = number if str(number) == value else value
+            place[inner] = int(value) if re.fullmatch("0|[1-9][0-9]{0,8}", value) else value
         inside = replace(call, body=json.dumps(body).encode(), headers=headers)
         return [inside, *again] if again else []
 

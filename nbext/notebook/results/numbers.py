@@ -72,14 +72,15 @@ def value_text(value: Any, column: str = "") -> str | None:
     """Return a number, a truth or a time of a column as a table shows it; None of any other value."""
     if isinstance(value, bool):
         return str(value)
+    grouping = "" if IS_ID.search(column) else ","
     if isinstance(value, Real):  # NumPy's, too
         number = int(value) if isinstance(value, Integral) else float(value)
         if isinstance(number, float) and IS_SHARE.search(column):
             return share_text(number)
         # Beside a missing one pandas makes floats of whole numbers.
-        return six_digits(number).replace(",", "" if IS_ID.search(column) else ",")
+        return six_digits(number).replace(",", grouping)
     if isinstance(value, Decimal):
-        return f"{value:,f}"
+        return f"{value:{grouping}f}"
     if isinstance(value, datetime):
         zone = "Z" if value.tzinfo else ""
         return f"{value.astimezone(UTC) if zone else value:%Y-%m-%d %H:%M:%S}{zone}"

@@ -1,7 +1,7 @@
 // @ts-check
 // How values are spread: bins by the data, as `forms/distribution.py` makes them, held to the same table of cases.
 import { h } from "./dom.js";
-import { count, grouped, shortText } from "./numbers.js";
+import { count, grouped, plainNumber, shortText } from "./numbers.js";
 
 /** @typedef {import("./source.js").Bounds} Bounds */
 /** @typedef {{ name: string, count: number } & Bounds} Bar  with what a press on it filters; without that, rows where it is missing */
@@ -102,7 +102,7 @@ export function isTaken({ text, min, max }, filter) {
   const number = (/** @type {string} */ bound) =>
     /\d-\d\d-/.test(bound)
       ? Date.parse(bound.replace(/^<\s*/, ""))
-      : Number(bound.replaceAll(/[<,_\s]/g, ""));
+      : Number(plainNumber(bound.replace("<", "")) ?? Number.NaN);
   const isBelow = (/** @type {string | undefined} */ end, /** @type {string | undefined} */ start) =>
     Boolean(
       end && start && (number(end) < number(start) || (end.startsWith("<") && number(end) === number(start))),

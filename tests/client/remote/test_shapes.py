@@ -1122,7 +1122,7 @@ def test_three_lines_of_settings_walk_pages_that_nobody_guesses(server, settings
     assert client.export_json("abc")["address"].tolist() == ADDRESSES
 
 
-@pytest.mark.parametrize("mark", ["²", "٣", "007", "12345678901"])
+@pytest.mark.parametrize("mark", ["²", "٣", "007", "None", "12345678901"])
 def test_a_cursor_that_is_no_plain_number_comes_back_in_the_body_as_it_was_sent(
     server, settings, mark
 ):

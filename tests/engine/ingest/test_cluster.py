@@ -290,6 +290,7 @@ print(function(tuple(map(pa.scalar, key)), flows).to_pydict())
 
 
 @pytest.mark.spark
+@pytest.mark.filterwarnings("error")
 def test_what_works_out_a_history_runs_on_a_machine_without_nbext(tmp_path):
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
     kinds = {"contract": pa.int32(), "block": pa.int64(), "log_index": pa.int64()}

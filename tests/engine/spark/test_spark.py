@@ -161,6 +161,7 @@ dataset.close()
 
 
 @pytest.mark.spark
+@pytest.mark.filterwarnings("error")
 def test_options_hold_of_the_url_and_where_it_has_none_of_sparks_own_file(data_dir, tmp_path):
     (tmp_path / "spark-defaults.conf").write_text(
         "spark.sql.broadcastTimeout 301\nspark.sql.shuffle.partitions 7\n"

@@ -18,6 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import nbext
 from nbext.client import frames
 from nbext.errors import UsageError
+from nbext.notebook.results.numbers import value_text
 from tests.browser.hostile import names
 
 EITHER = (
@@ -255,6 +256,12 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
     assert nbext.explore(pd.DataFrame({"x": []})).in_words() == "0 rows"
     with pytest.raises(UsageError, match=r"explore needs a DataFrame, not list\."):
         nbext.explore([1])
+
+
+def test_whole_numbers_under_the_name_of_a_share_are_no_percentages_as_in_a_notebooks_table():
+    made = nbext.explore(pd.DataFrame({"share": [1, 2], "UNI_share": [1.0, 0.5]}))
+    assert [one["share"] for one in made.table.shown["columns"]] == [False, True]
+    assert [value_text(1, "share"), value_text(1.0, "UNI_share")] == ["1", "100%"]
 
 
 def test_the_labels_of_rows_are_columns_and_a_mere_count_of_them_is_not():

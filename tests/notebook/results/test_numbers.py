@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,16 @@ def test_a_number_that_says_which_one_is_written_without_commas_whatever_pandas_
     written = [
         numbers.value_text(value, column)
         for column in ("token_id", "projectId", "transfers")
-        for value in (1_234_567, 1_234_567.0, 10**18, float("inf"))
+        for value in (1_234_567, 1_234_567.0, Decimal(1_234_567), 10**18, float("inf"))
     ]
-    which = ["1234567", "1234567", "1000000000000000000", "inf"]
-    assert written == [*which, *which, "1,234,567", "1,234,567", "1,000,000,000,000,000,000", "inf"]
+    which = [*["1234567"] * 3, "1000000000000000000", "inf"]
+    assert written == [
+        *which,
+        *which,
+        *["1,234,567"] * 3,
+        "1,000,000,000,000,000,000",
+        "inf",
+    ]
 
 
 def test_bins_are_those_of_the_browser():

@@ -68,11 +68,13 @@ class TableColumn:
     def described(self) -> dict[str, Any]:
         """Return what the page shows in the heading and makes filters of."""
         unit = text_of(self.about.get("symbol")) if self._has_unit else ""
+        is_share = self.about.get("unit") == "share" or bool(IS_SHARE.search(self.name))
         return {
             "name": visible(self.name),
             "kind": self.kind,
             "unit": visible(unit, 40),
-            "share": self.about.get("unit") == "share" or bool(IS_SHARE.search(self.name)),
+            # Whole numbers under such a name count shares.
+            "share": pa.types.is_floating(self.key.type) and is_share,
             "id": bool(IS_ID.search(self.name)),
             "decimals": self.decimals,
         }
