@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nbext.engine.query.rows import ColumnKind, Rows
-    from nbext.engine.query.set_tree import Tree
+    from nbext.engine.query.set_tree import Selection
     from nbext.engine.query.sql import SqlBuilder
 
 # How soon a cancelled question is noticed, in seconds.
@@ -211,7 +211,7 @@ class Question:
     Attributes
     ----------
     wallets
-        Writes the matching wallets: a tree of sets (`nbext.engine.query.set_tree`), each a statement.
+        Writes what selects the matching wallets: a tree of sets (`nbext.engine.query.set_tree`), each a statement.
     columns
         Each exact column (``nbext.core.wire.Column``). A wallet that is not in it has 0, or misses it.
     order
@@ -221,7 +221,7 @@ class Question:
         what it is divided by; 0 where nobody knows that.
     """
 
-    wallets: Callable[[SqlBuilder], Tree]
+    wallets: Callable[[SqlBuilder], Selection]
     columns: Sequence[ExactColumn] = ()
     order: Order | None = None
     floats: Mapping[str, tuple[str, int]] = field(default_factory=dict)

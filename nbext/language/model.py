@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from nbext.core.rules import MAX_COLUMN_SYMBOL
 from nbext.engine.query.amounts import KEY_DIGITS, sort_key
-from nbext.engine.query.set_tree import Among, And, Not, Or, Tree
+from nbext.engine.query.set_tree import Selection, in_all, in_any
 from nbext.language.describe import chain_name, decimals_of, excluding
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class PlanNode(ABC):
         return f"not ({self.words()})"
 
     @abstractmethod
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets that satisfy it: a tree of sets, each a statement."""
 
     def least_balances(self) -> Iterator[tuple[tuple[int, int | None], int]]:
@@ -134,9 +134,9 @@ class AllOf(_Joined):
 
     word = " and "
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets of which every child holds."""
-        return And([child.wallets(sql) for child in self.children])
+        return in_all([child.wallets(sql) for child in self.children])
 
     def least_balances(self) -> Iterator[tuple[tuple[int, int | None], int]]:
         """Yield those of every child: all of them hold."""
@@ -159,9 +159,9 @@ class AnyOf(_Joined):
 
     word = " or "
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets of which a child holds."""
-        return Or([child.wallets(sql) for child in self.children])
+        return in_any([child.wallets(sql) for child in self.children])
 
     def most(self) -> int | None:
         """Return the sum of the children's, where each is known."""
@@ -184,9 +184,9 @@ class NoneOf(PlanNode):
         """Return the child's words, denied."""
         return self.child.denied()
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets seen of which the child does not hold."""
-        return Not(self.child.wallets(sql))
+        return ~self.child.wallets(sql)
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class SeenWallets:
     chain_id: int
     at: int | None = None
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return these wallets."""
         activity = sql.table("activity", chain_id=self.chain_id)
         if self.at is not None:
@@ -224,16 +224,15 @@ class SegmentNode(PlanNode):
         """Return how many its tree has at most."""
         return self.node.most()
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return its wallets: complements are taken from the wallets that it sees, whatever it is part of."""
         # Its own seen wallets, not those of a segment around it: a saved segment means the same wherever it is named.
-        tree = Among(
-            self.node.wallets(sql), Or([one.wallets(sql) for one in self.seen]), self.loose
-        )
+        seen = in_any([one.wallets(sql) for one in self.seen])
+        found = self.node.wallets(sql).among(seen, loose=self.loose)
         if not self.exclude:
-            return tree
+            return found
         excluded = sql.leaf(f"SELECT wallet FROM {sql.wallets_at(self.exclude)}")
-        return And([tree, Not(excluded)])
+        return in_all([found, ~excluded])
 
 
 # A count as it is: from some point on, its sort key is another number.
@@ -315,7 +314,7 @@ class MatchColumn:
     whole: SegmentNode
     kind: ClassVar[ColumnKind] = "match"
 
-    def values(self, sql: SqlBuilder) -> Tree:
+    def values(self, sql: SqlBuilder) -> Selection:
         """Return the wallets that are in it."""
         return self.whole.wallets(sql)
 

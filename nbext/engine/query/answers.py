@@ -50,12 +50,12 @@ from nbext.engine.query.set_tree import (
     ENTERS,
     LEAVES,
     Leaf,
-    Settled,
+    Selection,
     Sql,
+    Tree,
     WalletList,
     formula_of,
     leaves,
-    normal_form,
     spelled_out,
 )
 from nbext.engine.query.sql import SqlBuilder
@@ -174,9 +174,9 @@ class Answers:
         self._needed, self._bits = Counter[str](), Bits()
         self._kept: dict[str, Wallets] = {}
 
-    def wallets(self, question: Question, *others: Settled) -> Wallets:
+    def wallets(self, question: Question, *others: Tree) -> Wallets:
         """Return a question's wallets, in no order; ``others`` are sets that are combined after it."""
-        sets = normal_form(question.wallets(self._builder()))
+        sets = question.wallets(self._builder()).tree
         self._ahead([sets, *others])
         return combined(sets, self._wallets_of)
 
@@ -217,7 +217,7 @@ class Answers:
                 for place in joined.intersection(alike):
                     add(place, held.at(point))
         sets = {
-            place: normal_form(question.wallets(self._builder()))
+            place: question.wallets(self._builder()).tree
             for place, question in enumerate(questions)
             if place not in alone
         }
@@ -325,7 +325,7 @@ class Answers:
         Each is cut at `MOST_EXPLAINED` characters, and says so.
         """
         sql, numbered = self._builder(), list[Leaf]()
-        formula = f"-- wallets: {formula_of(normal_form(question.wallets(sql)), numbered)}"
+        formula = f"-- wallets: {formula_of(question.wallets(sql).tree, numbered)}"
         # One wallet in the place of those that are returned: Spark Connect makes no table of none.
         returned, order = np.zeros(1, np.int32), question.order
         columns: dict[str, Sql | WalletList] = {}
@@ -365,7 +365,7 @@ class Answers:
             self._cancel.check()
             yield batch
 
-    def _ahead(self, sets: Sequence[Settled]) -> None:
+    def _ahead(self, sets: Sequence[Tree]) -> None:
         """Have the engine begin with the leaves of some sets that are not known."""
         statements = {}
         for leaf in chained.from_iterable(map(leaves, sets)):
@@ -434,7 +434,7 @@ class Answers:
                     for one in self._batches(leaf.wallets)
                 )
 
-            sets = normal_form(series.question.wallets(self._builder(series.span)))
+            sets = series.question.wallets(self._builder(series.span)).tree
             yield series, throughout(sets, fetched)
 
     def _first(self, wallets: Wallets, limit: int, question: Question) -> Wallets:
@@ -498,9 +498,10 @@ class Answers:
             raise
         return rows
 
-    def _match(self, column: ExactColumn) -> Settled:
+    def _match(self, column: ExactColumn) -> Tree:
         """Return the wallets that a column of matches marks."""
-        return normal_form(column.values(self._builder()))
+        selected: Selection = column.values(self._builder())
+        return selected.tree
 
     def _addresses(self, wallets: Wallets) -> pa.Array:
         known = self._data.addresses_of(wallets)

@@ -22,7 +22,7 @@ import numpy as np
 
 from nbext.core.uint256 import LIMB_BASE
 from nbext.engine.query.amounts import KEY_DIGITS
-from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Settled, Union, normal_form
+from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Tree, Union
 from nbext.engine.query.sql import SqlBuilder
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _LOOKED_UP = 8_000_000
 _LAST = np.iinfo(np.int64).max
 
 
-def combined(node: Settled, fetch: Callable[[Leaf], Wallets]) -> Wallets:
+def combined(node: Tree, fetch: Callable[[Leaf], Wallets]) -> Wallets:
     """Return the wallets of a tree, in no order; statements that cannot matter are not fetched."""
 
     def union(parts: Iterable[Wallets], disjoint: bool) -> Wallets:
@@ -68,7 +68,7 @@ def combined(node: Settled, fetch: Callable[[Leaf], Wallets]) -> Wallets:
     return _walked(node, fetch, union, keep)
 
 
-def throughout(node: Settled, fetch: Callable[[Leaf], Throughout]) -> Throughout:
+def throughout(node: Tree, fetch: Callable[[Leaf], Throughout]) -> Throughout:
     """Return the wallets of a tree at each block."""
 
     def union(parts: Iterable[Throughout], _: bool) -> Throughout:
@@ -82,12 +82,12 @@ def throughout(node: Settled, fetch: Callable[[Leaf], Throughout]) -> Throughout
 
 
 def _walked(
-    node: Settled,
+    node: Tree,
     fetch: Callable[[Leaf], Found],
     union: Callable[[Iterable[Found], bool], Found],
     keep: Callable[[Found, Found, bool], Found],
 ) -> Found:
-    def walk(node: Settled) -> Found:
+    def walk(node: Tree) -> Found:
         if isinstance(node, Leaf):
             return fetch(node)
         if isinstance(node, Union):
@@ -424,7 +424,7 @@ def series_of(
     alike: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, one in enumerate(questions):
         sql = SqlBuilder(layers, span=(0, 0))
-        sets = normal_form(one.wallets(sql))
+        sets = one.wallets(sql).tree
         column = one.columns[0].values(sql) if columns else ""
         key = repr((sets, sql.statement(column)))
         # Several blocks, as of two chains, are no one moment.

@@ -1,7 +1,8 @@
 """The wallets of a segment as a tree of sets: statements and stored lists, joined by and, or and not.
 
-The language builds the tree (`Leaf`, `And`, `Or`, `Not`, `Among`). `normal_form` turns it into one without complements
-(`Leaf`, `Narrowed`, `Union`), whose leaves are fetched and combined as bitmaps (`nbext.engine.query.bitmaps`).
+Conditions select wallets, or all but some (`Selection`), and `in_all`, `in_any` and ``~`` join what they select. Under
+each is a tree without complements (`Leaf`, `Narrowed`, `Union`), whose leaves are fetched and combined as bitmaps
+(`nbext.engine.query.bitmaps`).
 
 The wallets seen are read only where something is complemented: ``A and not B`` never reads all wallets.
 """
@@ -66,96 +67,90 @@ class WalletList:
 
 @dataclass(frozen=True)
 class Leaf:
-    """The wallets that a statement selects, each once, or those of a stored list.
-
-    ``loose``: they may include wallets that are not seen, because they were chosen by what they are and not by
-    what they did.
-    """
+    """The wallets that a statement selects, each once, or those of a stored list."""
 
     wallets: Sql | WalletList
-    loose: bool = False
-
-
-@dataclass(frozen=True)
-class And:
-    """The wallets that are in every child."""
-
-    children: Sequence[Tree]
-
-
-@dataclass(frozen=True)
-class Or:
-    """The wallets that are in at least one child."""
-
-    children: Sequence[Tree]
-
-
-@dataclass(frozen=True)
-class Not:
-    """The wallets seen that are not in the child."""
-
-    child: Tree
-
-
-@dataclass(frozen=True)
-class Among:
-    """The child's wallets where ``seen`` is what its complements are taken from.
-
-    ``loose``: they may include wallets that the tree around this one does not see, as a saved segment that looks at
-    a later time does.
-    """
-
-    child: Tree
-    seen: Tree
-    loose: bool = False
 
 
 @dataclass(frozen=True)
 class Narrowed:
     """The wallets of the first set that are in each set of ``inside`` and in none of ``outside``."""
 
-    first: Settled
-    inside: Sequence[Settled]
-    outside: Sequence[Settled]
+    first: Tree
+    inside: Sequence[Tree]
+    outside: Sequence[Tree]
 
 
 @dataclass(frozen=True)
 class Union:
     """The wallets of all parts, each once; ``disjoint`` where no wallet is in two of them."""
 
-    parts: Sequence[Settled]
+    parts: Sequence[Tree]
     disjoint: bool = False
 
 
-Settled: TypeAlias = "Leaf | Narrowed | Union"
-Tree: TypeAlias = "Settled | And | Or | Not | Among"
+Tree: TypeAlias = "Leaf | Narrowed | Union"
 
 
 @dataclass(frozen=True)
-class _Set:
-    """A settled set, or with ``all_but`` every wallet seen that is not in it."""
+class Selection:
+    """The wallets of a tree, or with ``all_but`` every wallet seen that is not in it.
 
-    these: Settled
+    ``loose``: it may include wallets that are not seen, because they were chosen by what they are and not by what they
+    did; or those of a saved segment that looks at a later time.
+    """
+
+    these: Tree
     all_but: bool = False
     loose: bool = False
 
+    def __invert__(self) -> Selection:
+        """Return the wallets seen that are not selected."""
+        return replace(self, all_but=not self.all_but)
 
-def normal_form(tree: Tree, seen: Tree | None = None) -> Settled:
-    """Return the tree without complements; ``seen`` is what the top's complements are taken from.
+    def among(self, seen: Selection, *, loose: bool = False) -> Selection:
+        """Return these wallets where ``seen`` is what complements are taken from."""
+        tree = self.these
+        if self.all_but:
+            tree = Narrowed(seen.tree, (), (tree,))
+        elif self.loose:
+            tree = Narrowed(tree, (seen.tree,), ())
+        return Selection(tree, loose=loose)
 
-    A tree that `Among` is around, as a segment's is, needs none.
-    """
-    one = _set(tree)
-    if not (one.all_but or (one.loose and seen)):
-        return one.these
-    assert seen is not None, "a complement without the wallets that it is taken from"
-    if one.all_but:
-        return Narrowed(normal_form(seen), (), (one.these,))
-    return Narrowed(one.these, (normal_form(seen),), ())
+    @property
+    def tree(self) -> Tree:
+        """The tree of what is no complement, as a whole segment is none."""
+        assert not self.all_but, "a complement without the wallets that it is taken from"
+        return self.these
 
 
-def leaves(node: Settled) -> Iterator[Leaf]:
-    """Yield the leaves of a settled tree, in the order in which they are combined."""
+def in_all(parts: Sequence[Selection]) -> Selection:
+    """Return the wallets that are in every part."""
+    inside = [one for one in parts if not one.all_but]
+    outside = [one.these for one in parts if one.all_but]
+    if not inside:
+        return Selection(_union(outside), all_but=True, loose=any(one.loose for one in parts))
+    # Sets of wallets that did something first: they are the smaller ones, and all of them are seen.
+    inside.sort(key=lambda one: one.loose)
+    first, *rest = (one.these for one in inside)
+    these = Narrowed(first, rest, outside) if rest or outside else first
+    return Selection(these, loose=all(one.loose for one in inside))
+
+
+def in_any(parts: Sequence[Selection]) -> Selection:
+    """Return the wallets that are in at least one part."""
+    if any(one.all_but for one in parts):
+        # De Morgan: in one of them, or seen and not in another, is seen and not (out of the one and in the other).
+        return ~in_all([~one for one in parts])
+    return Selection(_union([one.these for one in parts]), loose=any(one.loose for one in parts))
+
+
+def _union(parts: list[Tree]) -> Tree:
+    return parts[0] if len(parts) == 1 else Union(parts)
+
+
+def leaves(node: Tree) -> Iterator[Leaf]:
+    """Yield the leaves of a tree, in the order in which they are combined."""
     if isinstance(node, Leaf):
         yield node
         return
@@ -164,46 +159,12 @@ def leaves(node: Settled) -> Iterator[Leaf]:
         yield from leaves(part)
 
 
-def _set(tree: Tree) -> _Set:
-    if isinstance(tree, Leaf | Narrowed | Union):
-        return _Set(tree, loose=isinstance(tree, Leaf) and tree.loose)
-    if isinstance(tree, Among):
-        return _Set(normal_form(tree.child, tree.seen), loose=tree.loose)
-    if isinstance(tree, Not):
-        one = _set(tree.child)
-        return replace(one, all_but=not one.all_but)
-    sets = [_set(child) for child in tree.children]
-    if isinstance(tree, And):
-        return _every(sets)
-    if any(one.all_but for one in sets):
-        # De Morgan: in one of them, or seen and not in another, is seen and not (out of the one and in the other).
-        outside = _every([replace(one, all_but=not one.all_but) for one in sets])
-        return replace(outside, all_but=not outside.all_but)
-    return _Set(_union([one.these for one in sets]), loose=any(one.loose for one in sets))
-
-
-def _every(sets: list[_Set]) -> _Set:
-    inside = [one for one in sets if not one.all_but]
-    outside = [one.these for one in sets if one.all_but]
-    if not inside:
-        return _Set(_union(outside), all_but=True, loose=any(one.loose for one in sets))
-    # Sets of wallets that did something first: they are the smaller ones, and all of them are seen.
-    inside.sort(key=lambda one: one.loose)
-    first, *rest = (one.these for one in inside)
-    these = Narrowed(first, rest, outside) if rest or outside else first
-    return _Set(these, loose=all(one.loose for one in inside))
-
-
-def _union(parts: list[Settled]) -> Settled:
-    return parts[0] if len(parts) == 1 else Union(parts)
-
-
 # Of a list of values.
 _SHOWN = 20
 _CLAUSE = re.compile(r" (?=FROM |WHERE |GROUP BY |HAVING |UNION ALL |LEFT JOIN |ANTI JOIN |JOIN )")
 
 
-def formula_of(node: Settled, leaves: list[Leaf]) -> str:
+def formula_of(node: Tree, leaves: list[Leaf]) -> str:
     """Return how the leaves of a tree are combined, as ``1 and (2 or 3) and not 4``; add new ones to ``leaves``."""
     if isinstance(node, Leaf):
         if node not in leaves:
@@ -219,7 +180,7 @@ def formula_of(node: Settled, leaves: list[Leaf]) -> str:
     return " and ".join([first, *inside, *outside])
 
 
-def _member(node: Settled, leaves: list[Leaf]) -> str:
+def _member(node: Tree, leaves: list[Leaf]) -> str:
     text = formula_of(node, leaves)
     return text if isinstance(node, Leaf) else f"({text})"
 

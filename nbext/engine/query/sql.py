@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Narrowed, Sql, Tree, Union
+from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Narrowed, Selection, Sql, Union
 from nbext.engine.schema import FOREVER
 
 LIMB = "DECIMAL(38,0)"
@@ -189,12 +189,12 @@ class SqlBuilder:
             {new: self._values[name] for name, new in names.items()},
         )
 
-    def leaf(self, text: str, *, loose: bool = False) -> Leaf:
-        """Return the set of the wallets that a statement selects, each once."""
-        return Leaf(self.statement(text), loose=loose)
+    def leaf(self, text: str, *, loose: bool = False) -> Selection:
+        """Return the wallets that a statement selects, each once."""
+        return Selection(Leaf(self.statement(text)), loose=loose)
 
-    def wallets_of(self, name: str, where: str, **key: int | Sequence[int]) -> Tree:
-        """Return the set of the wallets of a table that has one row for each, where a test holds."""
+    def wallets_of(self, name: str, where: str, **key: int | Sequence[int]) -> Selection:
+        """Return the wallets of a table that has one row for each, where a test holds."""
         if self._layers is None or not self._layers.may_be_read_apart(name):
             return self.leaf(f"SELECT wallet FROM {self.table(name, **key)} WHERE {where}")
         named, delta_name = self.equal(**key), self._layers.delta
@@ -203,10 +203,15 @@ class SqlBuilder:
         unless = "" if name == "activity" else f" AND NOT EXISTS ({whole})"
         rows = f"main.{name} WHERE {named} AND {where}"
         # Of 784,000 wallets with 70,000 stale ones bitmaps add a third of what an anti join adds.
-        base = self.leaf(f"SELECT wallet FROM {self._layers.base}.{rows}{unless}")
-        delta = self.leaf(f"SELECT wallet FROM {delta_name}.{rows}")
-        stale = self.leaf(f"SELECT wallet FROM {delta_name}.stale.{STALE_OF[name]} WHERE {named}")
-        return Union([Narrowed(base, (), (stale,)), delta], disjoint=True)
+        base, delta, stale = (
+            Leaf(self.statement(f"SELECT wallet FROM {text}"))
+            for text in (
+                f"{self._layers.base}.{rows}{unless}",
+                f"{delta_name}.{rows}",
+                f"{delta_name}.stale.{STALE_OF[name]} WHERE {named}",
+            )
+        )
+        return Selection(Union([Narrowed(base, (), (stale,)), delta], disjoint=True))
 
     def _rows(self, name: str, where: str, ended: str | None = None) -> str:
         """Return rows of a table; with ``ended``, those that ended after it or are said to by the base of a delta."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.strict_json import below
 from nbext.engine.query.amounts import Blocks, Range
-from nbext.engine.query.set_tree import Not, Tree
+from nbext.engine.query.set_tree import Selection
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, bounds_json, window_json
 from nbext.language.fields import Field, TimeRange
@@ -88,7 +88,7 @@ class ActivityCondition(Condition):
         moment = context.at(chain, asked.pointer)
         return cls(chain.id, first, last, transfers, days, none_too, moment)
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets whose activity lies within all bounds."""
         fits = " AND ".join(
             [
@@ -105,7 +105,7 @@ class ActivityCondition(Condition):
         else:
             activity = sql.activity(self.at, self.chain_id)
             found = sql.leaf(f"SELECT wallet FROM {activity} WHERE {where}")
-        return Not(found) if self.none_too else found
+        return ~found if self.none_too else found
 
     def canonical(self) -> dict[str, Any]:
         """Return it with its windows in blocks."""

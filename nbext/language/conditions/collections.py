@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from nbext.core.rules import NFT_STANDARDS
 from nbext.core.strict_json import below
 from nbext.engine.query.amounts import Range
-from nbext.engine.query.set_tree import Not, Tree
+from nbext.engine.query.set_tree import Selection
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, bounds_json
 from nbext.language.fields import MAX_COLLECTIONS, Field
@@ -82,7 +82,7 @@ class CollectionsCondition(Condition):
         moment = context.held_at(asked, chain, *contracts)
         return cls(chain.id, contracts, Range(least, None, none_too=False), moment)
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets that own from so many collections."""
         if self.of:
             owned = sql.held(self.at, contract=[contract.contract for contract in self.of])
@@ -98,7 +98,7 @@ class CollectionsCondition(Condition):
         fits = self.within.holds(sql, "count(*)")
         if self.within.none_too:
             # Who owns from none has no row: it is found by not being found outside the bounds.
-            return Not(sql.leaf(f"{owners} NOT ({fits})"))
+            return ~sql.leaf(f"{owners} NOT ({fits})")
         return sql.leaf(f"{owners} {fits}")
 
     def canonical(self) -> dict[str, Any]:

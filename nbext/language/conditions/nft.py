@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from nbext.core.uint256 import LIMB_BASE, split
 from nbext.core.untrusted_text import visible
 from nbext.engine.query.amounts import AmountRange, count_as_amount
-from nbext.engine.query.set_tree import Tree
+from nbext.engine.query.set_tree import Selection
 from nbext.engine.query.sql import LIMB
 from nbext.engine.schema import FOREVER
 from nbext.language import describe
@@ -107,7 +107,7 @@ class NftCondition(HoldingCondition):
             what += f" (ids {describe.first_three([visible(one, 80) for one in self.ids])})"
         return self._held_words(what)
 
-    def _holders(self, sql: SqlBuilder, where: str) -> Tree:
+    def _holders(self, sql: SqlBuilder, where: str) -> Selection:
         if not self.ids or self.at is not None:
             return super()._holders(sql, where)
         owned = f"(SELECT wallet, sum(change) AS number FROM {self._changes(sql)} GROUP BY wallet)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from nbext.engine.query.set_tree import Tree
+from nbext.engine.query.set_tree import Selection
 from nbext.language.conditions.condition import Condition
 from nbext.language.fields import Field
 
@@ -46,7 +46,7 @@ class SavedSegmentCondition(Condition):
         """Return how many the segment has at most."""
         return self.segment.most()
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the whole segment: its complements are taken from the wallets that it sees itself."""
         return self.segment.wallets(sql)
 

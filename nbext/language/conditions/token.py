@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.engine.query.amounts import AmountRange, row_at_least, sort_key
-from nbext.engine.query.set_tree import And, Not, Tree
+from nbext.engine.query.set_tree import Selection, in_all
 from nbext.language import describe
 from nbext.language.conditions.condition import (
     CHAIN,
@@ -59,18 +59,19 @@ class HoldingCondition(Condition):
         if self.within.low > 0:
             yield (self.contract.contract, self.at), self.within.low
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets whose balance lies within bounds, and never fell below the lower one since a block."""
         fits = self.within.holds_row(sql)
         # A wallet with nothing has no row: it is found by not being found outside the bounds.
         holding = (
-            Not(self._holders(sql, f"NOT ({fits})"))
+            ~self._holders(sql, f"NOT ({fits})")
             if self.within.none_too
             else self._holders(sql, fits)
         )
-        return holding if self.since is None else And([holding, *self._held_since(sql, self.since)])
+        since = () if self.since is None else self._held_since(sql, self.since)
+        return in_all([holding, *since])
 
-    def _holders(self, sql: SqlBuilder, where: str) -> Tree:
+    def _holders(self, sql: SqlBuilder, where: str) -> Selection:
         """Return the wallets whose balance passes a test."""
         if self.at is None:
             return sql.wallets_of("balances", where, contract=self.contract.contract)
@@ -80,7 +81,7 @@ class HoldingCondition(Condition):
         """Return the balances that stood at the block asked for; with ``since``, at any block from that one on."""
         return sql.history(self.at, since, contract=self.contract.contract)
 
-    def _held_since(self, sql: SqlBuilder, since: int) -> Iterator[Tree]:
+    def _held_since(self, sql: SqlBuilder, since: int) -> Iterator[Selection]:
         """Yield the sets whose wallets' balances were high enough at every block from ``since`` on."""
         wallet, rows = sql.wallet(self.at), self._history(sql, since)
         enough = row_at_least(sql, self.within.low)
@@ -92,7 +93,7 @@ class HoldingCondition(Condition):
             yield sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {begun} AND {enough}")
         # A balance that another of the same block replaced was never the balance at the end of a block.
         lasting = "from_block < to_block"
-        yield Not(sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {lasting} AND NOT {enough}"))
+        yield ~sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {lasting} AND NOT {enough}")
 
     def _held_words(self, text: str) -> str:
         text += describe.on_chain(self.contract.chain_id, self.at)

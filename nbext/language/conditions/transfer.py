@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.strict_json import below
 from nbext.engine.query.amounts import AmountRange, Blocks, Range, carried, count_as_amount
-from nbext.engine.query.set_tree import Not, Tree
+from nbext.engine.query.set_tree import Selection
 from nbext.language import describe
 from nbext.language.conditions.condition import (
     CHAIN,
@@ -162,14 +162,14 @@ class TransferCondition(Condition):
         )
         return cls(chain.id, direction, contract, others, amount, total, number, blocks)
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets by the number and the sum of their transfers."""
         sums, fits = self.summed(sql), self.count.holds(sql, "transfers")
         if self.total is not None:
             fits += f" AND {self.total.holds_limbs(sql)}"
         if self.count.none_too:
             # A wallet without a transfer has no row: it is found by not being found outside the bounds.
-            return Not(sql.leaf(f"SELECT wallet FROM {sums} WHERE NOT ({fits})"))
+            return ~sql.leaf(f"SELECT wallet FROM {sums} WHERE NOT ({fits})")
         return sql.leaf(f"SELECT wallet FROM {sums} WHERE {fits}")
 
     def summed(self, sql: SqlBuilder) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from nbext.engine.query.set_tree import And, Leaf, Tree
+from nbext.engine.query.set_tree import Leaf, Selection, in_all
 from nbext.language import describe
 from nbext.language.conditions.condition import VITALIK, Condition
 from nbext.language.fields import Field
@@ -66,10 +66,10 @@ class WalletCondition(Condition):
             return self.stored.wallets
         return None if self.among is None else len(self.among)
 
-    def wallets(self, sql: SqlBuilder) -> Tree:
+    def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets that are among a list, and contracts or not. Some of them may not be seen."""
         # Loose: these are wallets of every chain, also those that the segment's chains never saw.
-        parts: list[Tree] = [] if self.stored is None else [Leaf(self.stored, loose=True)]
+        parts = [] if self.stored is None else [Selection(Leaf(self.stored), loose=True)]
         tests = []
         if self.contract is not None:
             # Where the data does not say, a wallet is not known to be a contract.
@@ -81,7 +81,7 @@ class WalletCondition(Condition):
             parts.append(
                 sql.leaf(f"SELECT wallet FROM {wallets} WHERE {' AND '.join(tests)}", loose=True)
             )
-        return parts[0] if len(parts) == 1 else And(parts)
+        return in_all(parts)
 
     def canonical(self) -> dict[str, Any]:
         """Return it as it was asked."""

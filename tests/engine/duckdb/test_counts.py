@@ -13,7 +13,7 @@ from nbext.engine.dataset import Cancel, Question
 from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.open import open_dataset
 from nbext.engine.query import answers
-from nbext.engine.query.set_tree import And
+from nbext.engine.query.set_tree import in_all
 from nbext.errors import QueryCancelled, ResourceLimit
 from tests import slow
 from tests.engine import forms
@@ -68,7 +68,7 @@ def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
         )
         for places in together
     ]
-    whole = Question(lambda sql: And([one.wallets(sql) for one in questions]))
+    whole = Question(lambda sql: in_all([one.wallets(sql) for one in questions]))
     assert dataset.ask(whole, limit=0).matched == len(set.intersection(*map(wallets, names)))
 
 
@@ -85,7 +85,7 @@ def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
     dataset.answers(methodcaller("counts", [question] * 5, [[0, 1, 2, 3, 4]]))
     assert len(read) == once
     read[:] = []
-    dataset.ask(Question(lambda sql: And([question.wallets(sql)] * 5)), limit=0)
+    dataset.ask(Question(lambda sql: in_all([question.wallets(sql)] * 5)), limit=0)
     assert len(read) == once
     read[:] = []
     # Where there is no room for what is shared, it is read again.

@@ -18,7 +18,7 @@ from nbext.engine.dataset import Cancel, ExactColumn, Order, Question
 from nbext.engine.open import open_dataset
 from nbext.engine.query import answers
 from nbext.engine.query.amounts import limbs_at_least
-from nbext.engine.query.set_tree import And, Not, Or
+from nbext.engine.query.set_tree import in_all, in_any
 from nbext.errors import ConfigError, QueryCancelled, QueryTimeout, ResourceLimit
 from tests.engine.hand_made import ADDRESSES, balance, generation
 
@@ -96,7 +96,7 @@ def _above(sql, wallets):
 
 
 def _many(sql):
-    return Or(_above(sql, range(200)))
+    return in_any(_above(sql, range(200)))
 
 
 ENDLESS = Question(_endless)
@@ -241,7 +241,7 @@ def test_an_explanation_is_cut_where_nobody_reads_on_and_ends_at_its_deadline(da
     whole = dataset.answers(methodcaller("explained", Question(_many), 0))
     assert whole["sql"].count("SELECT wallet") == 200
     assert "\n\n200\n" in whole["plan"]
-    wide = Question(lambda sql: Or(_above(sql, range(2_000))))
+    wide = Question(lambda sql: in_any(_above(sql, range(2_000))))
     cut = dataset.answers(methodcaller("explained", wide, 0))["sql"]
     assert len(cut) < 110_000
     assert re.search(r"\n\.\.\. and [\d,]+ more characters$", cut)
@@ -254,7 +254,7 @@ def test_an_explanation_is_cut_where_nobody_reads_on_and_ends_at_its_deadline(da
 def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combined(dataset):
     def some(sql):
         leaves = _above(sql, range(5))
-        return And([leaves[0], Or([leaves[1], leaves[2]]), Not(And([leaves[3], leaves[4]]))])
+        return in_all([leaves[0], in_any([leaves[1], leaves[2]]), ~in_all([leaves[3], leaves[4]])])
 
     question = Question(some, columns())
     first, *statements = dataset.answers(methodcaller("explained", question, 7))["sql"].split(
@@ -269,7 +269,7 @@ def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combine
         "-- n",
         "-- address",
     ]
-    twice = Question(lambda sql: And([some(sql), *_above(sql, range(1))]))
+    twice = Question(lambda sql: in_all([some(sql), *_above(sql, range(1))]))
     first, *again = dataset.answers(methodcaller("explained", twice, 0))["sql"].split("\n\n")
     assert first == "-- wallets: 1 and (2 or 3) and not (4 and 5) and 1; they are only counted"
     assert len(again) == 5
@@ -295,7 +295,7 @@ def test_an_explanation_shows_the_order_what_is_read_whole_and_the_sets_of_a_col
     def sort_keys(sql):
         return f"SELECT wallet, sort_key FROM {sql.table('balances', contract=2)}"
 
-    matches = ExactColumn("matches", "match", lambda sql: Or(_above(sql, (3, 5))))
+    matches = ExactColumn("matches", "match", lambda sql: in_any(_above(sql, (3, 5))))
     ordered = Question(
         lambda sql: _above(sql, [1])[0],
         (replace(columns(known=3)[0], sort_keys=sort_keys), matches),

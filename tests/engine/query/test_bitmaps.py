@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.engine.query import bitmaps
-from nbext.engine.query.set_tree import And, Leaf, Narrowed, Not, Or, normal_form
+from nbext.engine.query.set_tree import Leaf, Narrowed, Selection, in_all, in_any
 
 HELD = {contract: range(contract, 60_000, contract) for contract in (1, 2, 3, 5, 7000)}
 
@@ -26,9 +26,11 @@ TREES = st.recursive(
 
 def tree_of(tree):
     if isinstance(tree, int):
-        return Leaf(holders(tree))
+        return Selection(Leaf(holders(tree)))
     how, left, right = tree[0], tree_of(tree[1]), tree_of(tree[2])
-    return Or([left, right]) if how == "or" else And([left, right if how == "and" else Not(right)])
+    if how == "or":
+        return in_any([left, right])
+    return in_all([left, right if how == "and" else ~right])
 
 
 def meant(tree):
@@ -41,7 +43,7 @@ def meant(tree):
 @settings(max_examples=20)
 @given(TREES)
 def test_any_tree_of_sets_has_the_wallets_that_pythons_sets_have(tree):
-    found = bitmaps.combined(normal_form(tree_of(tree)), lambda leaf: leaf.wallets)
+    found = bitmaps.combined(tree_of(tree).tree, lambda leaf: leaf.wallets)
     assert np.array_equal(np.sort(found), sorted(meant(tree)))
 
 

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbext.engine.query import bitmaps
-from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, leaves, normal_form
+from nbext.engine.query.set_tree import Leaf, Selection, in_all, in_any, leaves
 
 SEEN = {1, 2, 3, 4}
 ALL = SEEN | {5, 6}
@@ -30,12 +30,12 @@ TREES = st.recursive(
 def built(tree, leaf):
     kind, value = tree
     if kind in ("did", "is"):
-        return Leaf(leaf(value), loose=kind == "is")
+        return Selection(Leaf(leaf(value)), loose=kind == "is")
     if kind == "not":
-        return Not(built(value, leaf))
+        return ~built(value, leaf)
     if kind == "saved":
-        return Among(built(value, leaf), Leaf(leaf(SEEN)))
-    return {"all": And, "any": Or}[kind]([built(one, leaf) for one in value])
+        return built(value, leaf).among(Selection(Leaf(leaf(SEEN))))
+    return {"all": in_all, "any": in_any}[kind]([built(one, leaf) for one in value])
 
 
 def meant(tree):
@@ -59,21 +59,24 @@ def test_the_combined_bitmaps_find_what_is_meant(tree):
     def leaf(wallets):
         return np.array(sorted(wallets), np.int32)
 
-    whole = normal_form(Among(built(tree, leaf), Leaf(leaf(SEEN))))
+    whole = built(tree, leaf).among(Selection(Leaf(leaf(SEEN)))).tree
     assert sorted(bitmaps.combined(whole, lambda leaf: leaf.wallets)) == sorted(meant(tree))
 
 
 def test_and_not_never_looks_at_all_wallets():
-    tree = normal_form(Among(And([Leaf("these"), Not(Leaf("those"))]), Leaf("seen")))
-    assert list(leaves(tree)) == [Leaf("these"), Leaf("those")]
+    these, those, seen = (Selection(Leaf(name)) for name in ("these", "those", "seen"))
+    assert list(leaves(in_all([these, ~those]).among(seen).tree)) == [Leaf("these"), Leaf("those")]
 
 
 def test_two_hundred_sets_one_inside_the_other_are_combined_without_recursing_past_python():
-    sets = [Leaf(np.array([n, 500], np.int32)) for n in range(200)]
-    trees = {"all": And(sets), "any": Or(sets), "not": And([sets[0], *map(Not, sets[1:])])}
+    sets = [Selection(Leaf(np.array([n, 500], np.int32))) for n in range(200)]
+    trees = {
+        "all": in_all(sets).tree,
+        "any": in_any(sets).tree,
+        "not": in_all([sets[0], *(~one for one in sets[1:])]).tree,
+    }
     sizes = {
-        name: len(bitmaps.combined(normal_form(tree), lambda leaf: leaf.wallets))
-        for name, tree in trees.items()
+        name: len(bitmaps.combined(tree, lambda leaf: leaf.wallets)) for name, tree in trees.items()
     }
     assert sizes == {"all": 1, "any": 201, "not": 1}
-    assert len(list(leaves(normal_form(trees["not"])))) == 200
+    assert len(list(leaves(trees["not"]))) == 200

@@ -15,7 +15,7 @@ import pytest
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.holdings import holdings_of, profile_of_holders
 from nbext.engine.open import chosen, open_dataset
-from nbext.engine.query.set_tree import And
+from nbext.engine.query.set_tree import in_all
 from nbext.engine.schema import TABLES
 from nbext.engine.spark.dataset import SparkDataset
 from nbext.engine.spark.session import Spark, beside, parquet_files
@@ -122,7 +122,9 @@ def test_a_question_on_spark_is_cancelled_at_any_moment_and_the_next_is_answered
         summed = " + ".join(f"w{n}" for n in range(6))
         # All of them run at once, and the next question would wait for what went on.
         where = [f"CAST({summed} AS STRING) = {sql.value(one)}" for one in ("none", "no one")]
-        return And([sql.leaf(f"SELECT w0 AS wallet FROM {senders} WHERE {one}") for one in where])
+        return in_all(
+            [sql.leaf(f"SELECT w0 AS wallet FROM {senders} WHERE {one}") for one in where]
+        )
 
     cancel = Cancel()
     threading.Timer(seconds, cancel.asked.set).start()
