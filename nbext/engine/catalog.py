@@ -58,25 +58,24 @@ class Catalog:
         row = self._chain(chain_id).row_of_address.get(address)
         return None if row is None else self._one(row)
 
-    def contracts(self, numbers: Any) -> list[Contract]:
-        """Return the contracts with these numbers, all of which are known."""
-        # At once: one by one, ten thousand take three seconds.
-        return self._contracts(self.places[numbers].tolist())
+    def rows(self, numbers: Any) -> pa.Table:
+        """Return what is known of contracts, a column for each field of `Contract`; ``total_supply`` is digits.
 
-    def supplies(self, contracts: Sequence[Contract], at: int | None) -> list[int | None]:
-        """Return the totalSupply of each of some contracts of one chain at a block; None where it is not known."""
-        stated = {
-            one.contract: one.total_supply for one in contracts if one.total_supply is not None
-        }
+        As objects, ten thousand take eighty times as long.
+        """
+        return self._table.take(self.places[numbers])
+
+    def supplies(self, stated: Mapping[int, int], at: int | None) -> dict[int, int]:
+        """Return the totalSupply of contracts of one chain at a block, by number, where it is known.
+
+        ``stated`` has what files say of each.
+        """
         self._held |= self._sums(list(stated.keys() - self._held.keys()), None)
         now = self._held
         if at is None:
-            known = {number: one for number, one in stated.items() if now[number] <= one}
-        else:
-            # What wallets hold now is all of it: so it was at any block, and no mint is missing.
-            whole = [number for number, one in stated.items() if now[number] == one]
-            known = self._sums(whole, at)
-        return [known.get(one.contract) for one in contracts]
+            return {number: one for number, one in stated.items() if now[number] <= one}
+        # What wallets hold now is all of it: so it was at any block, and no mint is missing.
+        return self._sums([number for number, one in stated.items() if now[number] == one], at)
 
     def _sums(self, numbers: Sequence[int], at: int | None) -> dict[int, int]:
         """Return what wallets hold of contracts together at a block, the zero address left out."""

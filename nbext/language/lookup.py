@@ -314,15 +314,16 @@ class Context(ABC):
 
     def supply(self, contract: Contract, at: int | None) -> int:
         """Return a contract's totalSupply at a block; 0 after a warning where it is not known."""
-        (supply,) = self.dataset.catalog.supplies([contract], at)
-        if supply is None:
+        number, stated = contract.contract, contract.total_supply
+        known = {} if stated is None else self.dataset.catalog.supplies({number: stated}, at)
+        if number not in known:
             why = (
                 "the data may begin after its first mint"
-                if contract.total_supply is None
+                if stated is None
                 else "totalSupply is not what its wallets hold"
             )
             self.warn(f"{contract_name(contract)}: {SHARELESS}: {why}.")
-        return supply or 0
+        return known.get(number, 0)
 
     # Times
 

@@ -140,10 +140,8 @@ def wallet_ours(client: Any, address: str) -> dict[str, int]:
     """List what a wallet holds."""
     import nbext
 
-    return {
-        row.contract: int(row.amount_raw)
-        for row in nbext.wallet(address, client=client).itertuples()
-    }
+    held = nbext.wallet(address, client=client)
+    return dict(zip(held["contract"], map(int, held["amount_raw"]), strict=True))
 
 
 def wallet_sql(connection: Any, address: str) -> dict[str, int]:

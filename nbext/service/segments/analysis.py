@@ -13,8 +13,10 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nbext.core.chains import Chain, chain_of
+from nbext.core.rules import NFT_STANDARDS
 from nbext.core.strict_json import canonical_json
 from nbext.core.times import iso
 from nbext.core.uint256 import size_of
@@ -27,7 +29,7 @@ from nbext.core.wire import (
     Holdings,
     HoldingsRequest,
 )
-from nbext.engine.dataset import Cancel, Contract, Question
+from nbext.engine.dataset import Cancel, Question
 from nbext.engine.holdings import holdings_of, profile_of_holders
 from nbext.engine.query.answers import Dataset
 from nbext.engine.query.rows import amount_type, quotients
@@ -283,15 +285,17 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
     found, contracts, below = holdings_of(
         dataset, Question(wallets.wallets), asked, cancel=planner.cancel
     )
-    supplies = dict[Contract, int | None]()
+    supplies = dict[int, int]()
+    stated = contracts.select(["chain_id", "contract", "total_supply"]).drop_null().to_pylist()
     for chain, block in asked.items():
-        on_chain = [one for one in contracts if one.chain_id == chain]
-        supplies |= zip(on_chain, dataset.catalog.supplies(on_chain, block), strict=True)
+        on_chain = (one for one in stated if one["chain_id"] == chain)
+        digits = {one["contract"]: int(one["total_supply"]) for one in on_chain}
+        supplies |= dataset.catalog.supplies(digits, block)
     notes = [*plan.warnings, *_of_all_balances(asked, dataset)]
     if below:
         lacking = "because the data lacks transfers. They are left out."
         notes.append(f"{below:,} balances are below zero, {lacking}")
-    if shareless := sum(supply is None for supply in supplies.values()):
+    if shareless := len(contracts) - len(supplies):
         notes.append(f"{shareless:,} of {len(contracts):,} contracts: {SHARELESS}.")
     holding = found["address"].unique()
     if without := wallets.most() - len(holding):
@@ -315,29 +319,26 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
         ],
         "warnings": notes,
     }
-    return _arrow_of(found, contracts, [supplies[one] for one in contracts], said)
+    return _arrow_of(found, contracts, supplies, said)
 
 
 def _arrow_of(
-    found: pa.Table, contracts: Sequence[Contract], supplies: Sequence[int | None], said: Holdings
+    found: pa.Table, contracts: pa.Table, supplies: Mapping[int, int], said: Holdings
 ) -> bytes:
     """Return holdings with the columns of `HELD_FIELDS`; a row has the place of its contract."""
     amounts, place = found["amount"].combine_chunks(), found["contract"]
-    decimals = [0 if one.is_nft else one.decimals for one in contracts]
+    counted = pc.is_in(contracts["standard"], pa.array(NFT_STANDARDS))
+    decimals = pc.if_else(counted, 0, contracts["decimals"]).to_pylist()
     divisors = {
         "amount": [None if one is None else 10**one for one in decimals],
-        "share": supplies,
+        "share": [supplies.get(one) for one in contracts["contract"].to_pylist()],
     }
     columns = {
         name: quotients(amounts, [each[one] for one in place.to_pylist()])
         for name, each in divisors.items()
     } | {"address": found["address"], "amount_raw": amounts.cast(amount_type(size_of(amounts)))}
-    known = [
-        {**_contract(one), "verified": one.verified, "possibleSpam": one.spam} for one in contracts
-    ]
-    for name in HELD_FIELDS.keys() - columns.keys():
-        kind = pa.bool_() if HELD_FIELDS[name] == "boolean" else pa.string()
-        columns[name] = pa.array([one[name] for one in known], kind).take(place)
+    known = contracts.take(place)
+    columns |= {**_named(known), "verified": known["verified"]}
     # Each text goes out once.
     rows = pa.table(
         {
@@ -354,13 +355,16 @@ def _arrow_of(
     return made
 
 
-def _contract(contract: Contract) -> dict[str, Any]:
+def _named(contracts: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Return the columns that say what contracts are, under the names of answers."""
+    chains = [chain_of(one).name for one in contracts["chain_id"].to_pylist()]
     return {
-        "chain": chain_of(contract.chain_id).name,
-        "contract": contract.address,
-        "symbol": contract.symbol,
-        "name": contract.name,
-        "tokenType": contract.standard,
+        "chain": pa.chunked_array([chains], pa.string()),
+        "contract": contracts["address"],
+        "symbol": contracts["symbol"],
+        "name": contracts["name"],
+        "tokenType": contracts["standard"],
+        "possibleSpam": contracts["spam"],
     }
 
 
@@ -427,15 +431,9 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
         "baseWords": base.words,
         "least": least,
         "contracts": number,
-        "holdings": [
-            {
-                **_contract(one),
-                "possibleSpam": one.spam,
-                "wallets": wallets,
-                "base": others,
-            }
-            for one, wallets, others in found
-        ],
+        "holdings": pa.table(
+            {**_named(found), "wallets": found["wallets"], "base": found["base"]}
+        ).to_pylist(),
         "activity": [
             {
                 "words": part.words.removeprefix("wallets that "),

@@ -66,19 +66,21 @@ def test_a_form_has_the_same_rows_on_spark(on_duckdb, on_spark, form):
 def test_spark_lists_what_wallets_hold_as_duckdb_does(on_duckdb, on_spark):
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
     for at in (dict.fromkeys(ends), {chain: last // 2 for chain, last in ends.items()}):
-        held = [
+        expected, found = (
             holdings_of(dataset, forms.question("token_min", dataset), at)
             for dataset in (on_duckdb, on_spark)
-        ]
-        assert held[0] == held[1]
-        assert held[0][0].num_rows
+        )
+        assert found[0] == expected[0]
+        assert found[1].to_pylist() == expected[1].to_pylist()
+        assert found[2] == expected[2]
+        assert found[0].num_rows
 
 
 @pytest.mark.spark
 def test_spark_profiles_a_segment_as_duckdb_does(on_duckdb, on_spark):
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
     for at in (dict.fromkeys(ends), {chain: last // 2 for chain, last in ends.items()}):
-        found = [
+        expected, found = (
             profile_of_holders(
                 dataset,
                 *(forms.question(name, dataset) for name in ("token_min", "token")),
@@ -87,9 +89,9 @@ def test_spark_profiles_a_segment_as_duckdb_does(on_duckdb, on_spark):
                 most=100,
             )
             for dataset in (on_duckdb, on_spark)
-        ]
-        assert found[0] == found[1]
-        assert found[0][0] == len(found[0][1]) > 0
+        )
+        assert found[1].to_pylist() == expected[1].to_pylist()
+        assert found[0] == expected[0] == len(found[1]) > 0
 
 
 @pytest.mark.spark
