@@ -8,7 +8,7 @@ validate     arguments, checked before any request
 decode       what an answer says; the decoder of our own service's answers
 frames       which dtype a column gets
 addresses    addresses as people have them, from columns, texts and files; their checksums; `nbext.addresses`
-lists        lists of wallets in filters: which have them, and that our own service stores a long one once
+filters      filters as exact JSON; lists of wallets in them, of which our own service stores a long one once
 files/       rows as CSV, and into files
 remote/      the decoder of a stranger's answers, which guesses; not loaded for a service that is ours
 """

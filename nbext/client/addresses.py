@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbext.client import frames
-from nbext.client.validate import address_of
 from nbext.core import strict_json
-from nbext.core.addresses import WIDTH, looks_like_address
+from nbext.core.addresses import WIDTH, looks_like_address, normalised
 from nbext.core.provenance import Provenance, warned
 from nbext.core.untrusted_text import shown, visible
 from nbext.errors import ValidationError
@@ -103,7 +102,7 @@ class AddressColumn:
         if not bare:
             return "a comment" if text else "blank"
         try:
-            address_of(bare)
+            normalised(bare)
         except ValidationError as error:
             return error.errors[0]["detail"]
         raise AssertionError(f"{text} is an address")

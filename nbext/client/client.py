@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
 
-from nbext.client import frames, lists, lookups, validate
+from nbext.client import frames, lookups, validate
 from nbext.client.decode import Outline, Want
 from nbext.client.files import writer
+from nbext.client.filters import Wallets, as_sent, store
 from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
 from nbext.core import wire as op
@@ -158,25 +159,9 @@ class Client:
 
         ``lists`` are the long lists of wallets in it, by id: our own service has to have them first.
         """
-        # A service that nobody has asked yet may be ours, and then a limit of 0 is allowed.
-        counting = self._service.ours is not False
-        settled, named = lists.as_sent(filters, ours=counting)
-        if (pinned := self._pinned()) is not None and isinstance(settled, Mapping):
-            settled = {"asOf": pinned, **settled}
-        body = {
-            "operator": validate.one_of(operator, op.OPERATORS, "/operator"),
-            "filters": validate.filters_of(settled),
-            "fileType": validate.one_of(file_type, op.FILE_TYPES, "/fileType"),
-            "limit": validate.limit_of(
-                self.settings["limit"] if limit == "default" else limit, counting=counting
-            ),
-        }
-        return {
-            "method": "POST",
-            "url": self._transport.origin.url + op.EXECUTE,
-            "body": body,
-            "lists": named,
-        }
+        body, named = self._body(self._may_be_ours, filters, operator, file_type, limit)
+        url = self._transport.origin.url + op.EXECUTE
+        return {"method": "POST", "url": url, "body": body, "lists": named}
 
     @public
     def execute_segment(
@@ -437,7 +422,7 @@ class Client:
         POST /holdings, after POST /lists where more than 1,000 wallets are named
         """
         one = isinstance(wallets, str) and not wallets.startswith("@")
-        asked = lists.Wallets([wallets] if one else wallets, "wallets")
+        asked = Wallets([wallets] if one else wallets, "wallets")
         try:
             query = self._query({"wallet": {"in": asked}}, "AND")
         except InvalidSegment as error:
@@ -674,15 +659,40 @@ class Client:
         return {"operator": body["operator"], "filters": body["filters"]}
 
     def _asked(
-        self, filters: Mapping[str, Any], *options: Any, **more: Any
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        self,
+        filters: Mapping[str, Any],
+        operator: str,
+        file_type: str = "json",
+        limit: Limit = "default",
+    ) -> tuple[dict[str, Any], dict[str, Wallets]]:
         """Return the body of a request whose lists the service has, and these lists."""
-        # Whose service it is decides how lists go out; others need not be asked for it.
-        if self._service.ours is None and lists.are_in(filters):
-            self._service.is_ours()
-        request = self.request_for(filters, *options, **more)
-        lists.store(self._service, request["lists"])
-        return request["body"], request["lists"]
+        body, named = self._body(self._service.is_ours, filters, operator, file_type, limit)
+        store(self._service, named)
+        return body, named
+
+    def _body(
+        self,
+        ours: Callable[[], bool],
+        filters: Mapping[str, Any],
+        operator: str,
+        file_type: str,
+        limit: Limit,
+    ) -> tuple[dict[str, Any], dict[str, Wallets]]:
+        """Return the body of a request, and the lists that it names; ``ours`` is asked where there are any."""
+        settled, named = as_sent(filters, ours)
+        pinned = self._pinned()
+        given = self.settings["limit"] if limit == "default" else limit
+        body = {
+            "operator": validate.one_of(operator, op.OPERATORS, "/operator"),
+            "filters": settled if pinned is None else {"asOf": pinned, **settled},
+            "fileType": validate.one_of(file_type, op.FILE_TYPES, "/fileType"),
+            "limit": validate.limit_of(given, counting=self._may_be_ours()),
+        }
+        return body, named
+
+    def _may_be_ours(self) -> bool:
+        # A service that nobody has asked yet may be, and then a limit of 0 is allowed.
+        return self._service.ours is not False
 
     def _chain(self, chain: Any) -> str:
         given = self.settings["chain"] if chain is None else chain

@@ -19,6 +19,7 @@ from nbext.client import frames, validate
 from nbext.client.decode import Reading, Want, check_count
 from nbext.client.service import Service
 from nbext.core import wire as op
+from nbext.core.addresses import normalised
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import (
@@ -53,7 +54,7 @@ def _looked_up(
         address = (
             str(name).strip()
             if validate.is_symbol(name) and service.is_ours()
-            else validate.address_of(name)
+            else normalised(name)
         )
         target = path.format(chain=quote(chain, safe=""), address=quote(address, safe=""))
         call = service.call("GET", target, operation=kind)

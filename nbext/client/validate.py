@@ -1,32 +1,17 @@
-"""Arguments, checked before any request; an error names what is allowed.
-
-Filters become exact JSON here: what JSON cannot hold is refused with its path, never rounded.
-"""
+"""Arguments, checked before any request; an error names what is allowed."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import date
-from decimal import Decimal
-from itertools import count
-from numbers import Integral
-from typing import Any
+from collections.abc import Iterable
 
-from nbext.core import addresses, chains, rules
+from nbext.core import chains, rules
 from nbext.core.rules import MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
-from nbext.core.strict_json import LONE_SURROGATE, MAX_DIGITS
-from nbext.core.times import time_text
-from nbext.core.untrusted_text import quoted, shown
-from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_mean
+from nbext.core.untrusted_text import shown
+from nbext.errors import ValidationError, did_you_mean
 
-MAX_LEVELS, MAX_VALUES, MAX_BYTES = 64, 50_000, 1_000_000
 MAX_ID = 512
-# Beyond this, a reader of JSON that keeps numbers as doubles would change the last digits.
-_EXACT = 2**53
 
 
 def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
@@ -98,17 +83,6 @@ def chain_of(given: object, *, ours: bool) -> str:
     return chains.chain_of(text).name if ours else text
 
 
-def address_of(given: object) -> str:
-    """Return an address in lower case."""
-    if isinstance(given, str) and re.fullmatch(r"[\w.-]+\.eth", given):
-        raise ValidationError.of(
-            "address",
-            "address",
-            f"{quoted(given)} is an ENS name. nbext does not resolve names: give the 0x address.",
-        )
-    return addresses.normalised(given)
-
-
 def is_symbol(given: object) -> bool:
     """Say whether the text can be a token's symbol and not a mistyped address."""
     text = given.strip().lower() if isinstance(given, str) else ""
@@ -139,84 +113,3 @@ def search_term_of(given: object, *, all_allowed: bool) -> str:
             "/searchTerm", "characters", "The term has a control character or half a character."
         )
     return text
-
-
-def filters_of(filters: object) -> dict[str, Any]:
-    """Return the filters as plain JSON values.
-
-    Decimals, dates, times and whole numbers beyond 2**53 become texts; numpy's numbers become plain ones. What JSON
-    cannot hold is an InvalidSegment that names its path, such as ``$.a[0]``.
-    """
-    if not isinstance(filters, Mapping):
-        raise _refused("$", f"Expected an object of conditions, got {type(filters).__name__}.")
-    plain: dict[str, Any] = _plain(filters, "$", 1, count())
-    size = len(json.dumps(plain, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-    if size > MAX_BYTES:
-        raise _refused("$", f"The filters have {size:,} bytes as JSON. Allowed: {MAX_BYTES:,}.")
-    return plain
-
-
-def _refused(path: str, detail: str) -> InvalidSegment:
-    """Return the error for one place in the filters."""
-    error: FieldError = {"pointer": path, "code": "value", "detail": detail}
-    return InvalidSegment([error])
-
-
-def _plain(given: Any, path: str, level: int, values: Iterator[int]) -> Any:
-    """Return one value of the filters, with all in it; ``values`` counts them."""
-    if next(values) > MAX_VALUES:
-        raise _refused(
-            "$",
-            f"The filters have more than {MAX_VALUES:,} values, the most that a request can have.",
-        )
-    if given is None or isinstance(given, bool):
-        return given
-    if not isinstance(given, Mapping | list | tuple):
-        return _text(given, path) if isinstance(given, str) else _number(given, path)
-    # An object that contains itself ends here as well.
-    if level > MAX_LEVELS:
-        raise _refused(path[:80], f"The filters are nested more than {MAX_LEVELS} levels deep.")
-    if not isinstance(given, Mapping):
-        return [_plain(item, f"{path}[{i}]", level + 1, values) for i, item in enumerate(given)]
-    found = {}
-    for name, item in given.items():
-        if not isinstance(name, str):
-            raise _refused(
-                path, f"The name {name!r:.40} is {type(name).__name__}; names in JSON are texts."
-            )
-        found[_text(name, path)] = _plain(item, f"{path}.{name[:60]}", level + 1, values)
-    return found
-
-
-def _text(given: str, path: str) -> str:
-    if LONE_SURROGATE.search(given):
-        raise _refused(
-            path, "The text has half a character (a lone surrogate), which UTF-8 cannot carry."
-        )
-    # numpy's texts and enums are texts, but not to every encoder; str() of an enum is its name.
-    return str.__str__(given)
-
-
-def _number(given: Any, path: str) -> Any:
-    allowed = "texts, numbers, dates, times, true, false, null, lists and objects"
-    unfit = _refused(path, f"JSON cannot hold a {type(given).__name__}. Allowed: {allowed}.")
-    # numpy's scalars say what they hold as a plain Python value, but times as integers.
-    if type(given).__module__ == "numpy" and getattr(given, "ndim", 1) == 0:
-        if given.dtype.kind in "mM":
-            raise unfit
-        given = given.item()
-    # NaT, which equals nothing, is a time to Python.
-    if isinstance(given, date) and given == given:  # noqa: PLR0124
-        return time_text(given)
-    if isinstance(given, bool | str):
-        return given
-    # Python writes no integer of more than 4,300 digits.
-    if isinstance(given, Integral) and int(given).bit_length() <= 4 * MAX_DIGITS:
-        return int(given) if abs(int(given)) <= _EXACT else str(int(given))
-    if isinstance(given, Decimal) and given.is_finite() and abs(given.adjusted()) <= MAX_DIGITS:
-        return format(given, "f")
-    if isinstance(given, float) and math.isfinite(given):
-        return given
-    if isinstance(given, Integral | float | Decimal):
-        raise _refused(path, f"{shown(given)} is not a number that JSON can hold.")
-    raise unfit

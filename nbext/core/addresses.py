@@ -16,6 +16,7 @@ BURN_ADDRESSES = (ZERO_ADDRESS, "0x" + "0" * 36 + "dead")
 # A list of wallets is stored and sent as the 20 bytes of each address.
 WIDTH = 20
 LIST_ID_PATTERN = "ls_[A-Za-z0-9_-]{24}"
+ENS_NAME = re.compile(r"[\w.-]{1,255}\.eth")
 _HEX = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 
 
@@ -53,6 +54,11 @@ def list_id(pieces: Iterable[bytes | memoryview]) -> str:
 
 def normalised(text: object, pointer: str = "address") -> str:
     """Return the address in lower case, or raise ValidationError: in mixed case it must carry its EIP-55 checksum."""
+    if isinstance(text, str) and ENS_NAME.fullmatch(text):
+        # Resolving it would need a node, and its owner can point it elsewhere tomorrow.
+        name = f"{shown(text)} is an ENS name."
+        detail = f"{name} nbext does not resolve names; give the 0x... address."
+        raise ValidationError.of(pointer, "address", detail)
     if not isinstance(text, str) or not looks_like_address(text):
         # What a spreadsheet or a database without the prefix holds, or one that writes all in capitals.
         digits = text.removeprefix("0X") if isinstance(text, str) else ""

@@ -18,7 +18,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from nbext.core.addresses import LIST_ID_PATTERN, normalised
+from nbext.core.addresses import ENS_NAME, LIST_ID_PATTERN, normalised
 from nbext.core.chains import chain_names, chain_of
 from nbext.core.rules import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID_PATTERN, is_whole
 from nbext.core.strict_json import below
@@ -55,7 +55,6 @@ _SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 _DIGITS = "[0-9]{1,78}"
 _AMOUNT = rf"{_DIGITS}(\.{_DIGITS})?"
 _SCIENTIFIC = rf"{_AMOUNT}[eE]\+?([0-9]{{1,2}})"
-_ENS_NAME = re.compile(r"[\w.-]{1,255}\.eth")
 _UINT256 = "0 to 2^256-1"
 _A_TIME = (
     'Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data\'s last block '
@@ -267,7 +266,7 @@ def _read_contract(value: Any, place: FieldPlace) -> str | None:
         place.wrong_type("an address or a symbol", value, 'Write a text such as "USDC" or "0x...".')
         return None
     # Everything that sets out to be an address is read as one: a digit short must not become a symbol.
-    if (value[:2] in ("0x", "0X") and len(value) > 10) or _ENS_NAME.fullmatch(value):
+    if (value[:2] in ("0x", "0X") and len(value) > 10) or ENS_NAME.fullmatch(value):
         return _read_address(value, place)
     if not value.strip() or len(value) > MAX_SYMBOL:
         detail = f"{shown(value)} is not a symbol of 1 to {MAX_SYMBOL} characters."
@@ -278,13 +277,6 @@ def _read_contract(value: Any, place: FieldPlace) -> str | None:
 
 def _read_address(value: Any, place: FieldPlace) -> str | None:
     """Read an address, into lower case."""
-    if isinstance(value, str) and _ENS_NAME.fullmatch(value):
-        # Resolving it would need a node, and its owner can point it elsewhere tomorrow.
-        place.wrong(
-            "address",
-            f"{shown(value)} is an ENS name. nbext does not resolve names; give the 0x... address.",
-        )
-        return None
     try:
         return normalised(value, place.pointer)
     except ValidationError as error:

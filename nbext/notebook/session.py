@@ -92,7 +92,7 @@ class History:
     def add(self, query: SegmentQuery, result: Any) -> None:
         """Add a query, and its result's provenance."""
         # Imported here: a query that ran has loaded the client.
-        from nbext.client.lists import remembered
+        from nbext.client.filters import remembered
 
         # Without the addresses of its lists: a session would hold all that it ever asked by.
         body = query.body and replace(query.body, value=None)
@@ -449,7 +449,7 @@ def check_address(url: str, *, insecure: bool) -> None:
 def save_query(folder: Path, name: str, query: SegmentQuery) -> None:
     """Save a query under a name, for ``%%segment_query --from NAME``."""
     path = _query_path(folder, name)
-    from nbext.client.lists import remembered
+    from nbext.client.filters import remembered
 
     # The request, not the cell: the variables of its {{expressions}} are gone in the next session.
     filters = remembered(query.filters, by_id=True)

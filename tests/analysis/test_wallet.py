@@ -126,7 +126,7 @@ def test_thousands_of_wallets_are_one_column_and_hold_what_each_of_them_holds(cl
             "vitalik.eth",
             {},
             "/wallets: 1 of 1 values of wallets is not an address. Nothing was sent. Rows are counted from 0.\n"
-            "  row 0: 'vitalik.eth' is an ENS name. nbext does not resolve names: give the 0x address.",
+            "  row 0: 'vitalik.eth' is an ENS name. nbext does not resolve names; give the 0x... address.",
         ),
         (WALLETS[2:3], {"chain": "base"}, "/chain: "),
         (WALLETS[2:3], {"as_of": 99}, "/asOf: "),

@@ -13,12 +13,17 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 
 from nbext import Client
-from nbext.client import addresses, lists
-from nbext.client.lists import Wallets
+from nbext.client import addresses
+from nbext.client.filters import Wallets, as_sent
 from nbext.core.addresses import checksummed, normalised
 from nbext.errors import InvalidSegment, ValidationError
 from tests.client.conftest import KEY
 from tests.client.faultserver import reply
+
+
+def ours():
+    return True
+
 
 ADDRESSES = st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex())
 SPELLED = st.one_of(
@@ -56,11 +61,11 @@ def one_by_one(values):
 def test_many_are_read_as_one_is(values):
     expected, wrong = one_by_one(values)
     right = Wallets([one for row, one in enumerate(values) if row not in wrong], "x")
-    settled, named = lists.as_sent({"wallet": {"in": right}}, ours=True)
+    settled, named = as_sent({"wallet": {"in": right}}, ours)
     assert (settled, named) == ({"wallet": {"in": expected}}, {})
     if wrong:
         with pytest.raises(InvalidSegment) as caught:
-            lists.as_sent({"wallet": {"in": Wallets(values, "x")}}, ours=True)
+            as_sent({"wallet": {"in": Wallets(values, "x")}}, ours)
         rows = caught.value.errors[0]["detail"].split("\n")[1:]
         assert [row.split(":")[0] for row in rows if row.startswith("  row ")] == [
             f"  row {row}" for row in wrong
@@ -76,7 +81,7 @@ def test_every_checksum_is_checked_whatever_the_number_of_addresses():
     with pytest.raises(
         InvalidSegment, match=r"wallet/in: 1 of 9,000 values of x is not(?s:.)*row 8999: The che"
     ):
-        lists.as_sent({"wallet": {"in": Wallets(wrong, "x")}}, ours=True)
+        as_sent({"wallet": {"in": Wallets(wrong, "x")}}, ours)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +103,7 @@ def test_every_checksum_is_checked_whatever_the_number_of_addresses():
 )
 def test_a_value_of_any_type_is_a_row_that_is_no_address(values, fault):
     with pytest.raises(InvalidSegment) as caught:
-        lists.as_sent({"wallet": {"in": Wallets(values, "{{x}}")}}, ours=True)
+        as_sent({"wallet": {"in": Wallets(values, "{{x}}")}}, ours)
     assert caught.value.errors[0]["detail"] == (
         "1 of 1 values of {{x}} is not an address. Nothing was sent. Rows are counted from 0.\n"
         f"  row 0: {fault!r} is not an address. An address is 0x and 40 hex digits."
@@ -107,7 +112,7 @@ def test_a_value_of_any_type_is_a_row_that_is_no_address(values, fault):
 
 @pytest.mark.parametrize("values", [[], np.array([]), set(), ()])
 def test_an_empty_list_is_left_to_the_service_which_refuses_it(values):
-    assert lists.as_sent({"wallet": {"in": values}}, ours=True) == ({"wallet": {"in": []}}, {})
+    assert as_sent({"wallet": {"in": values}}, ours) == ({"wallet": {"in": []}}, {})
 
 
 def test_an_empty_file_says_so(tmp_path, monkeypatch):
@@ -116,7 +121,7 @@ def test_an_empty_file_says_so(tmp_path, monkeypatch):
     with pytest.raises(
         InvalidSegment, match=r"^/filters/wallet/in: allow.csv is empty. Write one address a line.$"
     ):
-        lists.as_sent({"wallet": {"in": "@allow.csv"}}, ours=True)
+        as_sent({"wallet": {"in": "@allow.csv"}}, ours)
 
 
 def test_lists_are_found_wherever_conditions_are_and_nowhere_else():
@@ -130,7 +135,7 @@ def test_lists_are_found_wherever_conditions_are_and_nowhere_else():
         "nft": {"nft": "BAYC", "tokenIds": [1]},
         "exclude": ["burn"],
     }
-    settled, named = lists.as_sent(filters, ours=True)
+    settled, named = as_sent(filters, ours)
     assert settled == {
         "all": [
             {"wallet": [{"list": name}, {"in": long[:3]}]},
@@ -142,10 +147,11 @@ def test_lists_are_found_wherever_conditions_are_and_nowhere_else():
     assert list(named) == [name]
     # Two lists in one condition: the service says that it takes one of them.
     both = {"wallet": {"in": long, "list": name}}
-    assert lists.as_sent(both, ours=True) == (both, {})
+    assert as_sent(both, ours) == (both, {})
     inside: dict = {}
     inside["all"] = [inside]
-    assert lists.are_in(inside) is False
+    with pytest.raises(InvalidSegment, match="nested more than 64 levels deep"):
+        as_sent(inside, ours)
 
 
 def test_a_stranger_gets_the_values_as_they_are_written(server, settings, tmp_path, monkeypatch):

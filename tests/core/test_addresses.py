@@ -58,6 +58,8 @@ def test_what_is_not_an_address_is_refused_with_the_form_that_is_allowed(bad):
     # Forty hex digits with another prefix are mended; of all else only the form can be said.
     mended = bad in ("a" * 40, "0X" + "a" * 40)
     allowed = f"Write 0x{bad[-40:]}." if mended else "An address is 0x and 40 hex digits."
+    if bad == "vitalik.eth":
+        allowed = "nbext does not resolve names; give the 0x... address."
     assert error["detail"].endswith(allowed)
     assert len(error["detail"]) < 200
 

@@ -304,7 +304,7 @@ ethereum USDC""",
     ),
     "a name of the naming service": (
         "%nft ethereum vitalik.eth",
-        "ValidationError: address: 'vitalik.eth' is an ENS name. nbext does not resolve names: give the 0x address.",
+        "ValidationError: address: 'vitalik.eth' is an ENS name. nbext does not resolve names; give the 0x... address.",
     ),
     "a quote left open": (
         """%nft search "bored ape""",

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import builtins
-import datetime
 import json
-import math
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from nbext.core.rules import LIST_KEYS
 from nbext.core.strict_json import NotJson, exact_number, parse
-from nbext.core.times import time_text
 from nbext.core.untrusted_text import visible
-from nbext.errors import UsageError, did_you_mean
+from nbext.errors import InvalidSegment, UsageError, did_you_mean
 from nbext.notebook.cell.json_errors import explain
 from nbext.notebook.cell.json_source import Token, at, second_of_a_key, tokens
 
 # A service's body may hold 1 MiB; a cell that is larger by itself cannot become one.
 MAX_TEXT = 1024 * 1024
-# A list with saved segments, or the word burn, in it has not more members.
-_FEW = 1_000
 # The user's own expression may raise anything; what is not here shows its own traceback.
 _RAISED_BY_EXPRESSIONS = (
     ArithmeticError,
@@ -40,7 +33,6 @@ _RAISED_BY_EXPRESSIONS = (
 )
 _MARK = re.compile(r"\A(\s*)\ufeff")
 _QUOTED_EXPRESSION = re.compile(r'"\{\{[^"{}]+\}\}"')
-_MISSING = "cannot be written as JSON; drop missing values first"
 
 
 @dataclass(frozen=True)
@@ -145,7 +137,7 @@ def _filled(
     text: str,
     expressions: Mapping[str, Token],
     names: Mapping[str, Any],
-    many: bool = False,
+    of: str = "",
 ) -> Any:
     if isinstance(value, dict):
         filled: dict[str, Any] = {}
@@ -156,15 +148,13 @@ def _filled(
                 raise UsageError(
                     _twice(key) + (f"\n  {at(text, place.start)}" if place is not None else "")
                 )
-            filled[key] = _filled(item, text, expressions, names, key in LIST_KEYS)
+            filled[key] = _filled(item, text, expressions, names, key)
         return filled
     if isinstance(value, list):
-        return [_filled(item, text, expressions, names) for item in value]
+        return [_filled(item, text, expressions, names, of) for item in value]
     if isinstance(value, str) and value in expressions:
         token = expressions[value]
-        return evaluated(
-            token.text[2:-2].strip(), text, token.start, names, wallets_value if many else None
-        )
+        return evaluated(token.text[2:-2].strip(), text, token.start, names, of)
     return value
 
 
@@ -182,17 +172,17 @@ def evaluated(
     text: str,
     position: int,
     names: Mapping[str, Any],
-    convert: Callable[[Any, str], Any] | None = None,
+    of: str = "",
 ) -> Any:
-    """Return the JSON value of one expression, which begins at a position of a text."""
+    """Return the JSON value of one expression, which begins at a position of a text, under the key ``of``."""
+    # Imported here: loading the extension needs no client.
+    from nbext.client.filters import from_python
+
     lost: Mapping[str, str] = getattr(names, "lost", {})
     # A lost name such as max is no builtin.
     known = {name: value for name, value in vars(builtins).items() if name not in lost}
     try:
         value = eval(f"({source}\n)", {**names, "__builtins__": known})
-        return convert(value, f"{{{{{source}}}}}") if convert else json_value(value)
-    except NotJson as error:
-        message = f"{{{{{source}}}}}: {error}."
     except NameError as error:
         hint = did_you_mean(error.name or "", filter(_is_the_users, names))
         message = f"{error.name!r} is not defined in this notebook.{hint}"
@@ -200,6 +190,11 @@ def evaluated(
             message = lost[error.name]
     except _RAISED_BY_EXPRESSIONS as error:
         message = f"{{{{{source}}}}} failed: {type(error).__name__}: {error}"
+    else:
+        try:
+            return from_python(value, f"{{{{{source}}}}}", of)
+        except InvalidSegment as error:
+            message = str(error)
     # Raised here, so that no frame of the user's expression hangs on our error.
     raise UsageError(f"{message}\n  {at(text, position)}")
 
@@ -209,113 +204,6 @@ def _is_the_users(name: str) -> bool:
     return not (
         name.startswith("_") or name in ("In", "Out", "exit", "quit") or hasattr(builtins, name)
     )
-
-
-def wallets_value(value: Any, source: str) -> Any:
-    """Return many values as they are, for the client to send as whoever answers takes them; any other as JSON."""
-    if isinstance(value, os.PathLike):
-        return f"@{json_value(value)}"
-    single = isinstance(value, str | bytes | Mapping) or getattr(value, "ndim", 1) == 0
-    if single or not (isinstance(value, Iterable) or hasattr(value, "columns")):
-        return json_value(value)
-    # Ids of saved segments, and a word: a list of addresses is checked before it is sent.
-    if (
-        hasattr(value, "__len__")
-        and len(value) <= _FEW
-        and any(str(one).startswith("sg_") or str(one) == "burn" for one in value)
-    ):
-        return json_value(value)
-    # Imported here: loading the extension needs no client.
-    from nbext.client.lists import Wallets
-
-    return Wallets(value, source, json_value)
-
-
-def json_value(value: Any) -> Any:
-    """Return a Python value as dicts, lists, strings, integers, Decimals, floats, booleans and None; else `NotJson`.
-
-    Series, Index, arrays, tuples, ranges and sets (sorted) become lists; times become ISO-8601 in UTC
-    (a time without a zone is taken as UTC); numpy's and pandas's numbers become Python's.
-    """
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if isinstance(value, float | Decimal) and not math.isfinite(value):
-        raise _not_json(
-            f"{value} cannot be written as JSON; drop missing and infinite values first"
-        )
-    if value is None or isinstance(value, bool | str | Decimal):
-        # str() of an enum that is a text is its name.
-        return str.__str__(value) if isinstance(value, str) else value
-    if isinstance(value, int | float):
-        # numpy's float64 is a float too, and writes itself otherwise.
-        return int(value) if isinstance(value, int) else float(value)
-    if isinstance(value, datetime.date):
-        if type(value).__name__ == "NaTType":  # a datetime to isinstance
-            raise _not_json(f"a missing time {_MISSING}")
-        return time_text(value)
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise _not_json(f"the key {key!r} is not a string")
-        return {
-            key: wallets_value(item, "the list") if key in LIST_KEYS else json_value(item)
-            for key, item in value.items()
-        }
-    return _from_library(value)
-
-
-def _not_json(message: str) -> NotJson:
-    return NotJson("value", message)
-
-
-def _from_library(value: Any) -> Any:
-    """Return the JSON value of an object of numpy, pandas, polars or Arrow; none of them is imported for it."""
-    name = type(value).__name__
-    unknown = _not_json(
-        f"a {name} cannot be written as JSON; use strings, numbers, times, lists, dicts or a column"
-    )
-    if isinstance(value, bytes | bytearray):
-        raise _not_json("bytes cannot be written as JSON; write an address as '0x' + value.hex()")
-    # A table first: it can also be iterated, over its columns' names.
-    if hasattr(value, "columns"):
-        value = _single_column(value)
-    elif name == "NAType":
-        raise _not_json(f"a missing value {_MISSING}")
-    elif getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        item = value.item()
-        if type(item) is type(value):
-            raise unknown
-        if name != "datetime64":
-            return json_value(item)
-        if (text := str(value)) == "NaT":
-            raise _not_json(f"a missing time {_MISSING}")
-        return text + ("Z" if "T" in text else "")
-    # Arrow's columns and values: iterated, they give its scalars.
-    if hasattr(value, "as_py"):
-        return json_value(value.as_py())
-    if hasattr(value, "to_pylist"):
-        value = value.to_pylist()
-    # Sorted: the same set makes the same query, and so the same segment's id.
-    if isinstance(value, set | frozenset):
-        return sorted((json_value(item) for item in value), key=repr)
-    if hasattr(value, "tolist") and getattr(value, "ndim", None) not in (None, 1):
-        value = value.tolist()
-    if not isinstance(value, Iterable):
-        raise unknown
-    return [json_value(item) for item in value]
-
-
-def _single_column(frame: Any) -> Any:
-    # Arrow's `columns` are the columns themselves.
-    names = list(getattr(frame, "column_names", frame.columns))
-    columns = [str(name) for name in names]
-    if len(columns) != 1:
-        choice = "address" if "address" in columns else (columns or ["name"])[0]
-        raise _not_json(
-            f"a DataFrame of {len(columns)} columns ({', '.join(columns[:8])}) cannot be written as JSON; "
-            f"choose one column, such as [{choice!r}]"
-        )
-    return frame[names[0]]
 
 
 def laid_out(value: Any, width: int, name: str | None = None, indent: str = "") -> str:

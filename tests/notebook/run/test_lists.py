@@ -145,7 +145,7 @@ def test_every_row_that_is_no_address_is_named_before_anything_is_sent(shell, ow
     assert shell.error(cell("{{allow}}")) == (
         "InvalidSegment: /filters/wallet/in: 4 of 5,199 values of {{allow}} are not addresses. Nothing was sent. "
         "Rows are counted from 0.\n"
-        "  row 0 (index 3): 'vitalik.eth' is an ENS name. nbext does not resolve names: give the 0x address.\n"
+        "  row 0 (index 3): 'vitalik.eth' is an ENS name. nbext does not resolve names; give the 0x... address.\n"
         "  row 8 (index 11): '0x12121212121212121212121212121212121212' is not an address. "
         "An address is 0x and 40 hex digits.\n"
         "  row 3997 (index 4000): The checksum of 0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045 does not match: a letter "

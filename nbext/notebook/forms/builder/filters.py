@@ -122,7 +122,7 @@ def _member(member: Any) -> Part:
 def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
     """Return filters, operator and limit of a query: filters, a whole request body, or a segment's table."""
     # Loaded by the notebook's first query, and not by `%load_ext nbext`.
-    from nbext.client.lists import remembered
+    from nbext.client.filters import remembered
 
     # A table says by its attrs which query it came from, so a result can be opened again and changed.
     given = vars(Provenance.of(query)) or query
