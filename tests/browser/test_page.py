@@ -159,3 +159,32 @@ def test_a_number_that_says_which_one_and_one_without_end_are_written_as_in_a_no
     lab.expect(cells).to_have_text(["1234567", "1234567", "1,234,567", "inf", "-inf"])
     page.wait_for_selector(".nbt-about:has-text('min 1234567 ')")
     page.close()
+
+
+def test_a_pinned_column_stays_in_its_place_and_the_last_of_many_rows_is_at_the_end(
+    context, tmp_path
+):
+    # So many rows are taller than a browser draws.
+    rows = 310_000
+    columns = {f"a column of a long name {place}": np.arange(rows) % 1000 for place in range(4)}
+    nbext.page(pd.DataFrame(columns), tmp_path / "many.html")
+    page = context.new_page()
+    page.set_viewport_size({"width": 600, "height": 700})
+    page.goto((tmp_path / "many.html").as_uri())
+    first = page.locator(".nbt-body [data-at='0']").first
+    lab.expect(first).to_have_text("0")
+    page.get_by_role("button", name="Pin").click()
+    lab.expect(first).to_have_class("nbt-cell nbt-number nbt-pinned")
+    grid = page.get_by_role("grid")
+    begin = first.bounding_box()["x"]
+    for left in (15, 90, 300):
+        grid.evaluate("(one, left) => { one.scrollLeft = left; }", left)
+        page.wait_for_timeout(200)
+        assert first.bounding_box()["x"] == begin
+    grid.evaluate("(one) => { one.scrollTop = one.scrollHeight; }")
+    last = page.locator(f"[data-at='0'][data-row='{rows - 1}']")
+    lab.expect(last).to_have_text("999")
+    cell, canvas = last.bounding_box(), page.locator(".nbt-canvas").bounding_box()
+    assert round(cell["y"] + cell["height"]) in range(
+        round(canvas["y"] + canvas["height"]) - 1, round(canvas["y"] + canvas["height"]) + 1
+    )

@@ -34,7 +34,6 @@ export class Table {
     this.pinned = 0;
     this.turn = 0;
     this.first = -1; // the first row that is drawn
-    this.height = 0;
     this.drawn = "";
     /** @type {Map<number, Promise<(string | null)[][]>>} */
     this.pages = new Map();
@@ -227,7 +226,6 @@ export class Table {
       head.el.classList.toggle("nbt-filtered", String(head.at) in this.asked.filters);
       delete head.summary;
     }
-    this.height = Math.min(TALLEST, found * HEIGHT);
     this.body.style.height = `${this.height}px`;
     this.first = -1;
     this.draw();
@@ -269,21 +267,22 @@ export class Table {
     return Math.ceil((this.grid.clientHeight || 400) / HEIGHT) + 1;
   }
 
+  get height() {
+    return Math.min(TALLEST, this.found * HEIGHT);
+  }
+
+  /** How far one scrolls for a row: less than its height where all of them would be too tall. */
+  get step() {
+    const { height, found } = this;
+    if (height === found * HEIGHT) return HEIGHT;
+    return (height + this.line.offsetHeight - this.grid.clientHeight) / (found - this.rows + 3);
+  }
+
   /** The rows and columns in sight. */
   async draw() {
-    const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.grid;
+    const { scrollTop, scrollLeft, clientWidth } = this.grid;
     const rows = this.rows;
-    const most = Math.max(0, this.found - rows + 3);
-    const { height } = this;
-    const isScaled = height < this.found * HEIGHT;
-    const first = Math.min(
-      most,
-      Math.floor(
-        isScaled
-          ? (scrollTop / Math.max(1, height + this.line.offsetHeight - clientHeight)) * most
-          : scrollTop / HEIGHT,
-      ),
-    );
+    const first = Math.min(Math.max(0, this.found - rows + 3), Math.floor(scrollTop / this.step));
     const inSight = this.shown.filter(
       (at, place) =>
         place < this.pinned ||
@@ -302,7 +301,7 @@ export class Table {
     const turn = this.turn;
     const wanted = await this.fetch(first, Math.min(this.found, first + rows));
     if (turn !== this.turn || this.drawn !== key) return;
-    const top = isScaled ? Math.min(scrollTop, height - rows * HEIGHT) : first * HEIGHT;
+    const top = Math.min(first * this.step, this.height - wanted.length * HEIGHT);
     const focused = this.grid.contains(active(this.grid));
     this.body.replaceChildren(
       ...wanted.map((row, i) => {
@@ -324,10 +323,9 @@ export class Table {
     cells.forEach((cell, i) => {
       const { left, width } = this.heads[columns[i]];
       const place = this.shown.indexOf(columns[i]);
-      const isPinned = place < this.pinned;
-      cell.classList.toggle("nbt-pinned", isPinned);
+      cell.classList.toggle("nbt-pinned", place < this.pinned);
       cell.style.width = `${width}px`;
-      cell.style.left = `${isPinned ? left + this.grid.scrollLeft : left}px`;
+      cell.style.left = `${left}px`;
       put(cell, "aria-colindex", place + 1);
     });
     if (line.children.length !== cells.length || cells.some((cell, i) => line.children[i] !== cell))
@@ -548,16 +546,10 @@ export class Table {
       else if (left + width > this.grid.scrollLeft + this.grid.clientWidth)
         this.grid.scrollLeft = left + width - this.grid.clientWidth;
     }
-    const { height } = this;
     const shown = this.rows - 4;
     const first = Math.max(0, this.first);
     const wanted = row < 0 ? first : row < first + 1 ? row : row > first + shown ? row - shown : first;
-    if (wanted !== first)
-      this.grid.scrollTop =
-        height < this.found * HEIGHT
-          ? (wanted / Math.max(1, this.found - this.rows + 3)) *
-            (height + this.line.offsetHeight - this.grid.clientHeight)
-          : wanted * HEIGHT;
+    if (wanted !== first) this.grid.scrollTop = wanted * this.step;
     await this.draw();
     this.mark(true);
   }
