@@ -416,7 +416,7 @@ class Context(ABC):
             last = self._block_of(span.before, chain, below(pointer, "before"))
         # What came after asOf had not happened yet, whatever the window says.
         end = self.at(chain, "/filters/asOf")
-        if end is not None and span != TimeRange():
+        if end is not None:
             last = end if last is None else min(end, last)
         latest = self.dataset.clock.last(chain.id)[0] if last is None else last
         # Not an error: of a chain whose data is young, the right answer to "before 2020" is nobody.

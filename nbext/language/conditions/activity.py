@@ -10,7 +10,7 @@ from nbext.engine.query.amounts import Blocks, Range
 from nbext.engine.query.set_tree import Selection
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, bounds_json, window_json
-from nbext.language.fields import Field, TimeRange
+from nbext.language.fields import Field
 
 if TYPE_CHECKING:
     from nbext.engine.query.sql import SqlBuilder
@@ -73,7 +73,9 @@ class ActivityCondition(Condition):
                 chain, below(asked.pointer, "activeDays"), "Days cannot be counted.", every=True
             )
         first, last = (
-            context.blocks(asked.values.get(name) or TimeRange(), chain, below(asked.pointer, name))
+            context.blocks(asked.values[name], chain, below(asked.pointer, name))
+            if name in asked.values
+            else Blocks()
             for name in ("first", "last")
         )
         # Who did nothing was never first seen.

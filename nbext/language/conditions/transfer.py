@@ -149,17 +149,12 @@ class TransferCondition(Condition):
         if "counterparty" in asked.values and direction in ("mint", "burn"):
             detail = f"A {direction} has no counterparty: the other side is the burn address."
             context.report.add(below(asked.pointer, "counterparty"), "exclusive", detail)
-        span, end = (
-            TimeRange(asked.values.get("after"), asked.values.get("before")),
-            context.at(chain, asked.pointer),
-        )
+        span = TimeRange(asked.values.get("after"), asked.values.get("before"))
         others = tuple(sorted(set(asked.values.get("counterparty", ()))))
         amount, total = (_moved(asked, name, contract, context) for name in ("amount", "total"))
         none = context.none_will_do(asked, "count", "total")
         number = replace(context.counts(asked, "count", low=1 - none), none_too=none)
-        blocks = (
-            Blocks(None, end) if span == TimeRange() else context.blocks(span, chain, asked.pointer)
-        )
+        blocks = context.blocks(span, chain, asked.pointer)
         return cls(chain.id, direction, contract, others, amount, total, number, blocks)
 
     def wallets(self, sql: SqlBuilder) -> Selection:
