@@ -180,21 +180,15 @@ class CursorEngine:
 
 
 def drawn(plan: str) -> str:
-    """Return a plan of ``EXPLAIN (FORMAT json)`` with one step to a line and its inputs below it."""
-    return "\n".join(line for step in json.loads(plan) for line in _lines(step, "", ""))
+    """Return a plan of ``EXPLAIN (FORMAT json)`` with a line for each step, and its inputs indented below it."""
+    return "\n".join(line for step in json.loads(plan) for line in _lines(step, ""))
 
 
-def _lines(step: Mapping[str, Any], first: str, rest: str) -> Iterator[str]:
-    inputs = step.get("children") or []
-    below = rest + ("│    " if inputs else "     ")
-    yield from textwrap.wrap(
-        _in_words(step), _WIDTH, initial_indent=first, subsequent_indent=below
-    ) or [first]
-    for i, child in enumerate(inputs):
-        last = i == len(inputs) - 1
-        yield from _lines(
-            child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
-        )
+def _lines(step: Mapping[str, Any], indent: str) -> Iterator[str]:
+    further = indent + "      "
+    yield textwrap.fill(_in_words(step), _WIDTH, initial_indent=indent, subsequent_indent=further)
+    for one in step.get("children") or ():
+        yield from _lines(one, indent + "  ")
 
 
 def _in_words(step: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A plan is a tree of lines that fit a notebook."""
+"""A plan is lines that fit a notebook, indented as steps are inputs of others."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def test_each_step_is_a_line_and_its_inputs_stand_below_it():
     }
     assert drawn(json.dumps([top])).splitlines() == [
         "TOP_N",
-        "├─ HASH_JOIN  Conditions: wallet = wallet; Filters: a>1, b=2; ~2,899 rows",
-        "│  ├─ SEQ_SCAN  Table: balances; ~1 row",
-        "│  └─ SEQ_SCAN  Table: balances; ~1 row",
-        "└─ SEQ_SCAN  Table: balances; ~1 row",
+        "  HASH_JOIN  Conditions: wallet = wallet; Filters: a>1, b=2; ~2,899 rows",
+        "    SEQ_SCAN  Table: balances; ~1 row",
+        "    SEQ_SCAN  Table: balances; ~1 row",
+        "  SEQ_SCAN  Table: balances; ~1 row",
     ]
 
 
@@ -41,9 +41,9 @@ def test_a_step_that_does_not_fit_goes_on_below_itself():
     }
     lines = drawn(json.dumps([{"name": "TOP", "children": [long, SCAN]}])).splitlines()
     assert max(map(len, lines)) <= 100
-    assert lines[1].startswith("├─ PROJECTION  Projections: column,")
-    assert lines[2].startswith("│  │    column,")
+    assert lines[1].startswith("  PROJECTION  Projections: column,")
+    assert lines[2].startswith("        column,")
     assert lines[-2:] == [
-        "│  └─ SEQ_SCAN  Table: balances; ~1 row",
-        "└─ SEQ_SCAN  Table: balances; ~1 row",
+        "    SEQ_SCAN  Table: balances; ~1 row",
+        "  SEQ_SCAN  Table: balances; ~1 row",
     ]
