@@ -32,6 +32,7 @@ from nbext.engine.query.bitmaps import (
     Series,
     Throughout,
     always,
+    among,
     apart,
     bitmap,
     bits_of,
@@ -170,7 +171,7 @@ class Answers:
 
     def __init__(self, data: Dataset, engine: Engine, cancel: Cancel) -> None:
         self._data, self._engine, self._cancel = data, engine, cancel
-        # How often each statement is needed yet, and the wallets of those that are needed again.
+        # How often each statement is needed, and the wallets of those that several sets are made of.
         self._needed, self._bits = Counter[str](), Bits()
         self._kept: dict[str, Wallets] = {}
 
@@ -185,7 +186,7 @@ class Answers:
         matches = [column for column in question.columns if limit and column.kind == "match"]
         wallets = self.wallets(question, *map(self._match, matches))
         if limit == 0 or not len(wallets):
-            return QueryResult(len(wallets), _no_rows(question))
+            return QueryResult(len(wallets), self._rows(wallets[:0], question))
         check_size(min(limit, len(wallets)), question)
         first = self._first(wallets, limit, question)
         if self._cancel.deadline:
@@ -382,15 +383,13 @@ class Answers:
         if isinstance(sql, WalletList):
             return self._listed(sql)
         key = repr(sql)
-        self._needed[key] -= 1
-        wallets = few.get(key)
-        if wallets is None:
-            wallets = kept.pop(key, None)
-        if wallets is None:
-            wallets = self._fetched(sql)
-            if len(wallets) <= _FEW and len(few) < _KEPT:
-                few[key] = wallets
-        if key not in few and self._needed[key] > 0:
+        for known in (few, kept):
+            if key in known:
+                return known[key]
+        wallets = self._fetched(sql)
+        if len(wallets) <= _FEW and len(few) < _KEPT:
+            few[key] = wallets
+        elif self._needed[key] > 1:
             kept[key] = wallets
             # 200 conditions may have gigabytes of wallets.
             if self._bits.nbytes + sum(one.nbytes for one in kept.values()) > _COUNTED_AT_ONCE:
@@ -478,21 +477,15 @@ class Answers:
 
     def _rows(self, wallets: Wallets, question: Question) -> Rows:
         """Return the rows of these wallets, in their order: column after column, some of the wallets at a time."""
-        columns, rows = question.columns, _rows_of(question, len(wallets), self._data.aside())
+        sizes = {column.name: column.size for column in question.columns}
+        rows = Rows(len(wallets), question.width, question.floats, sizes, self._data.aside())
         try:
-            for start, end in rows.chunks(CHUNK):
+            for some in rows.chunks(CHUNK):
                 self._cancel.check()
-                addresses = self._addresses(wallets[start:end])
-                rows.add("address", pa.chunked_array([addresses]), "address")
-            for column in columns:
-                whole = None
-                if column.kind == "match":
-                    members = combined(self._match(column), self._wallets_of)
-                    whole = pa.table({"wallet": members, "match": np.ones(len(members), np.int64)})
-                for start, end in rows.chunks(CHUNK):
-                    some = wallets[start:end]
-                    found = self._column(column, some) if whole is None else placed(some, whole)
-                    rows.add(column.name, pa.chunked_array([found]), column.kind)
+                rows.add("address", self._addresses(wallets[some]), "address")
+            for column in question.columns:
+                for some in rows.chunks(CHUNK):
+                    rows.add(column.name, self._column(column, wallets[some]), column.kind)
         except BaseException:
             rows.close()
             raise
@@ -504,11 +497,18 @@ class Answers:
         return selected.tree
 
     def _addresses(self, wallets: Wallets) -> pa.Array:
+        if not len(wallets):
+            return pa.array([], pa.string())
         known = self._data.addresses_of(wallets)
         return placed(wallets, self._engine.fetch(_addresses(wallets))) if known is None else known
 
     def _column(self, column: ExactColumn, wallets: Wallets) -> pa.Array:
         """Return a column of some wallets, null where one does not have it: of ranges of their numbers."""
+        if not len(wallets):
+            return pa.array([], AMOUNT if column.kind == "amount" else pa.int64())
+        if column.kind == "match":
+            members = combined(self._match(column), self._wallets_of)
+            return pa.array(among(wallets, members).astype(np.int64))
         order = np.argsort(wallets, kind="stable")
         ordered = wallets[order]
         parts = [
@@ -571,18 +571,3 @@ def _of(wallets: Wallets, statement: Sql, most: int | None = None) -> Sql:
 
 def _addresses(wallets: Wallets) -> Sql:
     return _of(wallets, Sql("SELECT wallet, address FROM wallets"))
-
-
-def _rows_of(question: Question, number: int, aside: Path | None = None) -> Rows:
-    sizes = {column.name: column.size for column in question.columns}
-    return Rows(number, question.width, question.floats, sizes, aside)
-
-
-def _no_rows(question: Question) -> Rows:
-    """Return the rows of an answer that matched nothing, or only counted."""
-    rows = _rows_of(question, 0)
-    rows.add("address", pa.chunked_array([], pa.string()), "address")
-    for column in question.columns:
-        kind = AMOUNT if column.kind == "amount" else pa.int64()
-        rows.add(column.name, pa.chunked_array([], kind), column.kind)
-    return rows

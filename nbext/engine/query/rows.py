@@ -82,24 +82,20 @@ class Rows:
         """Give back the file."""
         self._closing()
 
-    def chunks(self, most: int) -> Iterator[tuple[int, int]]:
+    def chunks(self, most: int) -> Iterator[slice]:
         """Yield the ranges of rows to fetch one after the other, each of whole batches, about ``most`` rows."""
         step = self.per_batch * max(1, most // self.per_batch)
-        return (
-            (start, min(start + step, self.num_rows)) for start in range(0, self.num_rows, step)
-        )
+        # A column without rows has a type, too.
+        return (slice(start, start + step) for start in range(0, max(1, self.num_rows), step))
 
-    def add(
-        self, name: str, fetched: pa.ChunkedArray, kind: ColumnKind | Literal["address"]
-    ) -> None:
+    def add(self, name: str, fetched: pa.Array, kind: ColumnKind | Literal["address"]) -> None:
         """Store the next rows of a column, as an engine fetched them; all but the last are whole batches.
 
         Of an amount, which is an `AMOUNT`, the exact number is stored, and before it the floats that are made of it.
         """
         step = self.per_batch * max(1, _MADE_AT_ONCE // self.per_batch)
-        # A column without rows has a type, too.
         for start in range(0, max(1, len(fetched)), step):
-            part = fetched.slice(start, step).combine_chunks()
+            part = fetched.slice(start, step)
             if kind == "amount":
                 part = exact_amounts(part)
             elif kind == "time":
