@@ -20,10 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nbext.engine.query.sql import ENDED, NEEDED, Layers
 from nbext.engine.schema import FOREVER, TABLES, sql_literal
 
 if TYPE_CHECKING:
+    from nbext.engine.query.bitmaps import Wallets
     from nbext.engine.storage import Generation
 
 STALE = {
@@ -52,6 +55,17 @@ def attach(run: Run, generation: Generation, name: str) -> Layers | None:
     run(f"ATTACH {sql_literal(generation.delta)} AS {name}_delta (READ_ONLY)")
     run(f"ATTACH ':memory:' AS {name}")
     return overlay(run, name, f"{name}_base", f"{name}_delta")
+
+
+def ranks_of(run: Run, name: str) -> tuple[Wallets, Wallets]:
+    """Return each wallet's rank by address, and the wallet of each rank, of a base and a delta that are attached."""
+    added = f"SELECT wallet, place FROM {name}_delta.ingest.places ORDER BY place, address"
+    wallets, places = run(added).fetchnumpy().values()
+    base = run(f"SELECT count(*) FROM {name}_base.main.wallets").fetchall()[0][0]
+    by_rank = np.insert(np.arange(base, dtype=np.int32), places, wallets)
+    ranks = np.empty_like(by_rank)
+    ranks[by_rank] = np.arange(len(by_rank), dtype=np.int32)
+    return ranks, by_rank
 
 
 def overlay(run: Run, name: str, base: str, delta: str) -> Layers:

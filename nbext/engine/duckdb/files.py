@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from nbext.core.atomic_files import made_folder
 from nbext.core.locks import ProcessLock
-from nbext.engine.layers import attach
+from nbext.engine.layers import attach, ranks_of
 from nbext.engine.query.rows import ADDRESS_LENGTH, address_column
 from nbext.engine.query.sql import Layers
 from nbext.engine.storage import ADVICE, DUCKDB
@@ -87,7 +87,7 @@ def locked_down(
     )
     try:
         layers = attach(connection.execute, generation, "generation")
-        ranks = _ranks(connection) if generation.delta else None
+        ranks = ranks_of(connection.execute, "generation") if generation.delta else None
         found = connection.execute("SELECT count(*) FROM generation.main.transfers").fetchall()[0][
             0
         ]
@@ -109,20 +109,6 @@ def locked_down(
     # From here on no query can name a file, an address, a setting or a table of Python's.
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
     return connection, layers, ranks
-
-
-def _ranks(connection: duckdb.DuckDBPyConnection) -> tuple[Wallets, Wallets]:
-    """Return each wallet's rank by address, and the wallet of each rank."""
-    with connection.cursor() as cursor:
-        added = cursor.sql(
-            "SELECT wallet, place FROM generation_delta.ingest.places ORDER BY place, address"
-        )
-        wallets, places = (column.to_numpy() for column in added.to_arrow_table().columns)
-        base = cursor.execute("SELECT count(*) FROM generation_base.main.wallets").fetchall()[0][0]
-    by_rank = np.insert(np.arange(base, dtype=np.int32), places, wallets)
-    ranks = np.empty_like(by_rank)
-    ranks[by_rank] = np.arange(len(by_rank), dtype=np.int32)
-    return ranks, by_rank
 
 
 class Addresses:

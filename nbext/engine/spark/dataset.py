@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
+import duckdb
+
 from nbext.engine.dataset import Cancel, ended
+from nbext.engine.layers import attach, ranks_of
 from nbext.engine.query.answers import CHUNK, Dataset, Engine
-from nbext.engine.storage import about
+from nbext.engine.storage import DUCKDB, about
 from nbext.errors import QueryCancelled
 
 if TYPE_CHECKING:
@@ -34,6 +37,10 @@ class SparkDataset(Dataset):
 
     def __init__(self, generation: Generation, spark: Spark) -> None:
         super().__init__(about(generation, "pyspark"))
+        if generation.delta is not None:
+            with duckdb.connect(":memory:", config={**DUCKDB}) as connection:
+                attach(connection.execute, generation, "generation")
+                self.ranks = ranks_of(connection.execute, "generation")
         self._spark = spark
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
         # Others than those of the questions, which wait for them.

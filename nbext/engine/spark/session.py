@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from nbext.engine.storage import Generation
 
 FOLDER = "parquet"
-_WALLETS = ("wallet", "sender", "recipient")
 # Options of Spark that hold where nobody gives others.
 _DEFAULTS = {
     "spark.ui.enabled": "false",  # its page listens on all addresses
@@ -199,30 +198,13 @@ def parquet_files(generation: Generation) -> Path:
 def _write(generation: Generation, building: Path) -> None:
     with duckdb.connect(":memory:", config={**DUCKDB}) as connection:
         attach(connection.execute, generation, "generation")
-        if generation.delta:
-            # Statements elsewhere order by wallet: there it is the address's rank again.
-            connection.execute(
-                "CREATE TABLE ranks AS SELECT wallet AS number, "
-                "(row_number() OVER (ORDER BY address) - 1)::INTEGER AS rank FROM generation.wallets"
-            )
         for name, columns in TABLES.items():
             # Each type is named: DuckDB writes a HUGEINT, were there one, as DOUBLE without a word.
             cast = ", ".join(
                 f'"{column}"::{SQL_TYPES[kind]} AS "{column}"' for column, kind in columns.items()
             )
-            rows, target = f"generation.{name}", sql_literal(building / f"{name}.parquet")
-            if generation.delta:
-                rows = _ranked(rows, list(columns))
+            target = sql_literal(building / f"{name}.parquet")
+            # Every table is sorted by its first columns, but where a delta follows its base.
+            order = ", ".join(list(columns)[:4])
+            rows = f"generation.{name}" + f" ORDER BY {order}" * (generation.delta is not None)
             connection.execute(f"COPY (SELECT {cast} FROM {rows}) TO {target} (FORMAT parquet)")
-
-
-def _ranked(table: str, columns: list[str]) -> str:
-    """Return the SQL of a table with ranks in the place of its wallets' numbers, in the layout's order."""
-    wallets = [column for column in columns if column in _WALLETS]
-    joins = " ".join(
-        f"JOIN ranks AS {column}s ON {column}s.number = t.{column}" for column in wallets
-    )
-    ranks = ", ".join(f"{column}s.rank AS {column}" for column in wallets)
-    # Every table is sorted by its first columns.
-    order = ", ".join(map(str, range(1, min(len(columns), 4) + 1)))
-    return f"(SELECT t.* {f'REPLACE ({ranks})' if ranks else ''} FROM {table} t {joins} ORDER BY {order})"
