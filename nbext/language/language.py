@@ -37,7 +37,7 @@ from nbext.language.fields import (
     MAX_EXPLAINED,
     ONLY_AMOUNT,
 )
-from nbext.language.lookup import Context, StoredLists
+from nbext.language.lookup import Context, StoredLists, Unresolved
 from nbext.language.model import (
     FACTS,
     SHARE,
@@ -440,8 +440,9 @@ class _Resolver(Context):
             return _UNRESOLVED
         self.cancel.check()
         # A condition that could not be resolved has reported why; the others are resolved all the same.
-        leaf = CONDITIONS[asked.name].resolve(asked, self)
-        if leaf is None:
+        try:
+            leaf = CONDITIONS[asked.name].resolve(asked, self)
+        except Unresolved:
             return _UNRESOLVED
         self.leaves.append(leaf)
         if positive:
@@ -529,7 +530,7 @@ class _Resolver(Context):
             return None
         return "-" * descending + found if descending or found != "address" else None
 
-    def saved_segment(self, asked: ParsedCondition) -> SegmentNode | None:
+    def saved_segment(self, asked: ParsedCondition) -> SegmentNode:
         """Resolve the saved segment that a condition names, on this data, as of this segment's time."""
         name, pointer = (
             asked.values["id"],
@@ -538,13 +539,13 @@ class _Resolver(Context):
         request = self.saved(name)
         if request is None:
             self.report.add(pointer, "unknown-segment", f"No segment {shown(name)} is saved here.")
-            return None
+            raise Unresolved
         # Ids are made of contents, so a cycle cannot be written; a damaged registry could still hold one.
         if name in self.within or len(self.within) >= MAX_DEPTH:
             self.report.add(
                 pointer, "depth", f"Saved segments are nested more than {MAX_DEPTH} deep."
             )
-            return None
+            raise Unresolved
         try:
             # Only these: the limit and the file type of what was saved say how to return it, not who is in it.
             query = parse({key: request[key] for key in ("operator", "filters") if key in request})
@@ -565,7 +566,7 @@ class _Resolver(Context):
             for one in error.errors:
                 detail = f"The saved segment {name} is no longer valid: {one['pointer']}: {one['detail']}"
                 self.report.add(pointer, one["code"], detail)
-            return None
+            raise Unresolved from None
         for line in (*_retaken(request, name), *inner.warnings):
             self.warn(line)
         self.used.extend(chain for chain in inner.chains() if chain not in self.used)

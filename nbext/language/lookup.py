@@ -1,7 +1,7 @@
 """From what people write to what the data holds: chains, symbols, addresses, amounts and times of one query.
 
-What the data does not hold is added to the report, and None is returned: the rest of the query is still looked up, so
-that all errors are reported together.
+What the data does not hold is added to the report. The rest of the query is still looked up, so that all errors are
+reported together: a condition that nothing can be made of is `Unresolved`.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ _CAUSES = {
 StoredLists = Callable[[str], "WalletList | None"]
 
 
+class Unresolved(Exception):
+    """A condition means nothing on the data; why is in the report."""
+
+
 @dataclass
 class Context(ABC):
     """One query on one dataset: looks its values up, and remembers which chains it used, and at which block of each.
@@ -94,10 +98,10 @@ class Context(ABC):
             self.default = named[0] or DEFAULT_CHAIN if named and all(named) else DEFAULT_CHAIN
 
     @abstractmethod
-    def saved_segment(self, asked: ParsedCondition) -> SegmentNode | None:
+    def saved_segment(self, asked: ParsedCondition) -> SegmentNode:
         """Return the saved segment that a condition names."""
 
-    def wallet_list(self, asked: ParsedCondition) -> WalletList | None:
+    def wallet_list(self, asked: ParsedCondition) -> WalletList:
         """Return the stored list of wallets that a condition names."""
         name, pointer = asked.values["list"], below(asked.pointer, "list")
         found = self.lists(name)
@@ -108,6 +112,7 @@ class Context(ABC):
                 "unknown-list",
                 f"No list {name} is stored here: lists are deleted when they are not used. Send it to POST /lists.",
             )
+            raise Unresolved
         return found
 
     def warn(self, line: str) -> None:
@@ -121,12 +126,12 @@ class Context(ABC):
         """Return the segment's chains: those of its conditions, or its own where they have none."""
         return self.used or [self.default]
 
-    def chain(self, asked: ParsedCondition) -> Chain | None:
-        """Return the chain of a condition, or None where the data holds nothing of it."""
+    def chain(self, asked: ParsedCondition) -> Chain:
+        """Return the chain of a condition, of which the data must hold something."""
         chain = asked.values.get("chain") or self.default
         pointer = below(asked.pointer, "chain") if "chain" in asked.values else "/filters/chain"
         if not self._holds(chain, pointer):
-            return None
+            raise Unresolved
         # A list, not a set: the order of the conditions decides the order in which chains are named.
         if chain not in self.used:
             self.used.append(chain)
@@ -150,14 +155,13 @@ class Context(ABC):
 
     # Contracts
 
-    def contract(self, asked: ParsedCondition, name: str, chain: Chain) -> Contract | None:
-        """Return the contract that a field names; None where it is not given, or the data does not hold it."""
-        text = asked.values.get(name)
-        if text is None:
-            return None
-        return self._contract(
-            text, chain, below(asked.pointer, name), nft=asked.kinds[name] == "collection"
-        )
+    def contract(self, asked: ParsedCondition, name: str, chain: Chain) -> Contract:
+        """Return the contract that a field names."""
+        text, nft = asked.values[name], asked.kinds[name] == "collection"
+        found = self._contract(text, chain, below(asked.pointer, name), nft=nft)
+        if found is None:
+            raise Unresolved
+        return found
 
     def contracts(self, asked: ParsedCondition, name: str, chain: Chain) -> tuple[Contract, ...]:
         """Return the collections that a list names, each once."""

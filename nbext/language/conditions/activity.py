@@ -62,11 +62,9 @@ class ActivityCondition(Condition):
     )
 
     @classmethod
-    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
         """Return the windows in blocks, and the counts."""
         chain = context.chain(asked)
-        if chain is None:
-            return None
         context.warn_of_gaps(chain)
         if "activeDays" in asked.values:
             context.timed(

@@ -65,11 +65,9 @@ class CollectionsCondition(Condition):
     denials = (("own ", "do not own "),)
 
     @classmethod
-    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
         """Return the collections, and how many of them."""
         chain = context.chain(asked)
-        if chain is None:
-            return None
         if "distinct" in asked.values:
             moment = context.owned_at(asked, chain)
             context.warn_of_gaps(chain)

@@ -75,8 +75,14 @@ class Condition(PlanNode):
 
     @classmethod
     @abstractmethod
-    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
-        """Return the condition on the data at hand; None after an error was reported."""
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
+        """Return the condition on the data at hand.
+
+        Raises
+        ------
+        Unresolved
+            After an error was reported.
+        """
 
     @abstractmethod
     def canonical(self) -> dict[str, Any]:

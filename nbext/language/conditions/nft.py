@@ -66,11 +66,10 @@ class NftCondition(HoldingCondition):
     denials = (("own ", "do not own "),)
 
     @classmethod
-    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
         """Return the collection, the count, the token ids in order, and the times as blocks."""
         chain = context.chain(asked)
-        if chain is None or (contract := context.contract(asked, "nft", chain)) is None:
-            return None
+        contract = context.contract(asked, "nft", chain)
         count = context.counts(asked, "count")
         context.warn_of_every_wallet(asked, "count", count)
         ids = tuple(sorted(set(asked.values.get("tokenIds") or ())))

@@ -37,10 +37,9 @@ class SavedSegmentCondition(Condition):
     denials = (("are ", "are not "),)
 
     @classmethod
-    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
         """Return the saved request, resolved on this data, as of this segment's time where it has none."""
-        segment = context.saved_segment(asked)
-        return None if segment is None else cls(asked.values["id"], segment)
+        return cls(asked.values["id"], context.saved_segment(asked))
 
     def most(self) -> int | None:
         """Return how many the segment has at most."""

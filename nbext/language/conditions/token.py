@@ -142,11 +142,10 @@ class TokenCondition(HoldingCondition):
     denials = (("hold ", "do not hold "),)
 
     @classmethod
-    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
         """Return the token, its balance in the smallest unit, and its times as blocks."""
         chain = context.chain(asked)
-        if chain is None or (contract := context.contract(asked, "token", chain)) is None:
-            return None
+        contract = context.contract(asked, "token", chain)
         within = context.amounts(asked, "balance", contract)
         context.warn_of_every_wallet(asked, "balance", within)
         return cls(

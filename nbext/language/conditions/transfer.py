@@ -135,16 +135,14 @@ class TransferCondition(Condition):
     )
 
     @classmethod
-    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
         """Return the contract, raw amounts, and the window in blocks."""
         chain = context.chain(asked)
-        if chain is None:
-            return None
         name = "nft" if "nft" in asked.values else "token"
-        contract, direction = context.contract(asked, name, chain), asked.values["direction"]
-        if contract is None and name in asked.values:
-            return None
-        if contract is None:
+        direction, contract = asked.values["direction"], None
+        if name in asked.values:
+            contract = context.contract(asked, name, chain)
+        else:
             context.warn_of_gaps(chain)
         if "counterparty" in asked.values and direction in ("mint", "burn"):
             detail = f"A {direction} has no counterparty: the other side is the burn address."

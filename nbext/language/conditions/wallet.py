@@ -53,11 +53,10 @@ class WalletCondition(Condition):
     exclusive = (("in", "list"),)
 
     @classmethod
-    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
         """Return the addresses in order, each once; or the stored list."""
-        among, stored = asked.values.get("in"), None
-        if "list" in asked.values and (stored := context.wallet_list(asked)) is None:
-            return None
+        among = asked.values.get("in")
+        stored = context.wallet_list(asked) if "list" in asked.values else None
         return cls(among and tuple(sorted(set(among))), asked.values.get("contract"), stored)
 
     def most(self) -> int | None:
