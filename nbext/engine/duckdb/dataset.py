@@ -18,12 +18,12 @@ import pyarrow as pa
 from nbext.engine.dataset import TICK, Cancel, ended
 from nbext.engine.duckdb.files import MOST_SPILLED, Addresses, Spill, locked_down
 from nbext.engine.query.answers import CHUNK, MANY_WALLETS, Dataset, Engine
+from nbext.engine.query.set_tree import Sql
 from nbext.engine.storage import ADVICE, about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
     from nbext.engine.query.bitmaps import Wallets
-    from nbext.engine.query.set_tree import Sql
     from nbext.engine.storage import Generation
 
 Result = TypeVar("Result")
@@ -98,7 +98,7 @@ class DuckDataset(Dataset):
 
     def addresses_of(self, wallets: Wallets) -> pa.Array | None:
         """Return the addresses of wallets from their file, once it is made."""
-        return self._addresses.of(wallets) if self._addresses.ready else None
+        return self._addresses.of(wallets)
 
     def aside(self) -> Path:
         """Return the folder for rows that do not fit into memory."""
@@ -163,20 +163,15 @@ class CursorEngine:
 
     def plan(self, sql: Sql) -> str:
         """Return DuckDB's plan of a statement, drawn."""
-        explained = f"EXPLAIN (FORMAT json) {sql.text}"
-        rows = self._cursor.execute(explained, self._values(sql)).fetchall()
-        return drawn(str(rows[0][1]))
-
-    def _values(self, sql: Sql) -> dict[str, Any]:
-        for name, table in sql.tables.items():
-            self._cursor.register(name, table)
-        return dict(sql.values)
+        explained = Sql(f"EXPLAIN (FORMAT json) {sql.text}", sql.values, sql.tables)
+        return drawn(str(self.fetch(explained).column(1)[0]))
 
     def _relation(self, sql: Sql) -> Any:
-        values = self._values(sql)
+        for name, table in sql.tables.items():
+            self._cursor.register(name, table)
         if _LAZY:
-            return self._cursor.sql(sql.text, params=values)
-        return self._cursor.execute(sql.text, values)
+            return self._cursor.sql(sql.text, params=dict(sql.values))
+        return self._cursor.execute(sql.text, dict(sql.values))
 
 
 def drawn(plan: str) -> str:

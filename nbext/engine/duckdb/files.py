@@ -121,14 +121,10 @@ class Addresses:
         self._folder, self._of = folder / FOLDER, of
         self._texts: np.ndarray[Any, np.dtype[np.uint8]] | None = None
 
-    @property
-    def ready(self) -> bool:
-        """Say whether addresses can be looked up."""
-        return self._texts is not None
-
-    def of(self, wallets: Wallets) -> pa.StringArray:
-        """Return the address of each wallet."""
-        assert self._texts is not None
+    def of(self, wallets: Wallets) -> pa.StringArray | None:
+        """Return the address of each wallet; None where they cannot be looked up."""
+        if self._texts is None:
+            return None
         texts = self._texts[wallets]
         mapped: Any = getattr(self._texts.base, "base", None)
         # What was read stays in the system's cache, and is no longer counted as this process's memory.
