@@ -709,4 +709,4 @@ def _description(document: Any) -> pd.DataFrame:
     row = {name: said.get(name) for name in op.SEGMENT_FIELDS}
     if not {"columns", "links"} <= document.keys():
         return frames.frame([row])
-    return frames.frame([frames.with_as_of(row)], frames.columns_with_as_of(op.SEGMENT_FIELDS))
+    return frames.frame_as_of([row], op.SEGMENT_FIELDS)

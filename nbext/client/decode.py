@@ -125,6 +125,7 @@ class Ours:
             _check(wire.SearchAnswer, document, "items", "total")
             reading.records, reading.types = document["items"], wire.SEARCH_FIELDS
             reading.stated = {"total": document["total"]}
+            reading.warnings += document.get("warnings", ())
         else:
             _check(wire.SegmentAnswer, document, "id", "status", "counts", "columns")
             status, error = document["status"], document.get("error")

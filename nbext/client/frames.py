@@ -486,28 +486,14 @@ def described_columns(table: pd.DataFrame) -> list[dict[str, str]]:
 _AS_OF = {"block": "integer", "timestamp": "string"}
 
 
-def with_as_of(record: Record) -> dict[str, Any]:
-    """Return a record with the parts of its ``asOf`` in its place; any other record as it is."""
-    as_of = record.get("asOf")
-    return _replaced(
-        record, {part: as_of.get(part) if isinstance(as_of, Mapping) else None for part in _AS_OF}
-    )
-
-
-def columns_with_as_of(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the types of a record's columns, from those of its fields."""
-    return _replaced(fields, _AS_OF)
-
-
-def _replaced(record: Record, parts: Record) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in record.items():
-        found |= (
-            {f"asOf{part.title()}": value for part, value in parts.items()}
-            if name == "asOf"
-            else {name: value}
-        )
-    return found
+def frame_as_of(records: Sequence[Record], fields: Mapping[str, str]) -> pd.DataFrame:
+    """Return records as a table that has the parts of their ``asOf`` in its place."""
+    table = frame(records, fields)
+    moments = [one.get("asOf") for one in records]
+    for place, (part, kind) in enumerate(_AS_OF.items(), list(table).index("asOf")):
+        parts = [one.get(part) if isinstance(one, Mapping) else None for one in moments]
+        table.insert(place, f"asOf{part.title()}", typed_column(parts, kind))
+    return table.drop(columns="asOf")
 
 
 def joined_pages(tables: Sequence[pa.Table]) -> pa.Table:

@@ -5,7 +5,6 @@ One bad address spoils one row, not the table.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,7 @@ from nbext.client.service import Service
 from nbext.core import wire as op
 from nbext.core.addresses import normalised
 from nbext.core.provenance import Provenance
-from nbext.core.untrusted_text import quoted, visible
+from nbext.core.untrusted_text import visible
 from nbext.errors import (
     AmbiguousSymbol,
     ApiError,
@@ -112,9 +111,7 @@ def metadata(
     ]
     # Our own service's records have all of our fields; a stranger's names mean what it means by them.
     if service.ours or any(row.keys() >= types.keys() for row in rows):
-        table = frames.frame(
-            [frames.with_as_of(row) for row in rows], frames.columns_with_as_of(types)
-        )
+        table = frames.frame_as_of(rows, types)
         if service.ours and kind == "token":
             units = frames.typed_column([_in_units(row) for row in rows], "float64")
             table.insert(list(types).index("totalSupply"), "supply", units)
@@ -168,32 +165,6 @@ def _as_list(addresses: str | Iterable[Any]) -> list[Any]:
     return found
 
 
-def _instead(service: Service, term: str, chain: str, kind: str) -> str:
-    """Return what our own service has where a search found nothing: names that are near, and hits of the other kind."""
-
-    def found(text: str, of: str, limit: int) -> list[dict[str, Any]]:
-        body = {"type": of, "chain": chain, "searchTerm": text, "limit": limit}
-        hits: list[dict[str, Any]] = service.document(service.call("POST", op.SEARCH, body))[
-            "items"
-        ]
-        return hits
-
-    bare = "".join(term.lower().split())
-    names: dict[str, str] = {}
-    for hit in found("", kind, op.MAX_HITS):
-        for name in filter(None, (hit["symbol"], hit["name"])):
-            # As much of a name as was typed: nobody types all of BoredApeYachtClub.
-            names.setdefault("".join(name.lower().split())[: len(bare)], name)
-    near = [names[one] for one in difflib.get_close_matches(bare, names, n=3, cutoff=0.7)]
-    other = "nft" if kind == "token" else "token"
-    words = {"token": "tokens", "nft": "collections"}
-    parts = [f"No hit for {quoted(term)} of the type {kind} on {chain}."]
-    parts += [f"Near: {', '.join(map(quoted, near))}."] if near else []
-    if found(term, other, 1):
-        parts.append(f"There are {words[other]}: search the type {other} (%{other} search).")
-    return " ".join(parts)
-
-
 def search(
     service: Service, term: str, chain: str, kind: str, *, limit: int, offset: int
 ) -> pd.DataFrame:
@@ -232,8 +203,6 @@ def search(
             reading.warnings.append(f"The service sent {sent:,} hits: {here} here.")
             table = table.iloc[offset : offset + limit].reset_index(drop=True)
     matched = reading.stated.get("total")
-    if service.ours and text and not matched:
-        reading.warnings.append(_instead(service, text, chain, kind))
     return Provenance(
         operation="search_nfts",
         service=service.transport.origin.url,

@@ -584,7 +584,7 @@ class SearchHit(TypedDict):
 
 
 class SearchAnswer(TypedDict):
-    """The answer to a search: one page of its hits, best first."""
+    """The answer to a search: one page of its hits, best first; without any, ``warnings`` say what is near."""
 
     type: SearchType
     chain: str
@@ -593,6 +593,7 @@ class SearchAnswer(TypedDict):
     limit: int
     offset: int
     items: list[SearchHit]
+    warnings: list[str]
 
 
 class SignUpAnswer(TypedDict):

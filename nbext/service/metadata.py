@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from nbext.core.addresses import checksummed, normalised
@@ -10,7 +12,14 @@ from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
 from nbext.core.rules import ERC20, NFT_STANDARDS
 from nbext.core.times import iso
 from nbext.core.untrusted_text import quoted
-from nbext.core.wire import DEFAULT_HITS, NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS, SearchRequest
+from nbext.core.wire import (
+    DEFAULT_HITS,
+    MAX_HITS,
+    NFT_FIELDS,
+    SEARCH_FIELDS,
+    TOKEN_FIELDS,
+    SearchRequest,
+)
 from nbext.engine.dataset import Contract
 from nbext.engine.query.answers import Dataset
 from nbext.language.describe import find_contract, near_symbol
@@ -77,7 +86,24 @@ class Metadata:
             "total": total,
             **page,
             "items": items,
+            "warnings": [] if total or not term else [self._instead(chain, term, kind)],
         }
+
+    def _instead(self, chain: Chain, term: str, kind: str) -> str:
+        """Return what there is where a search found nothing: names that are near, and hits of the other kind."""
+        search = partial(self._dataset.catalog.search, chain.id, offset=0)
+        bare, names = "".join(term.lower().split()), dict[str, str]()
+        for hit in search("", standards=STANDARDS_OF[kind], limit=MAX_HITS)[1]:
+            for name in filter(None, (hit.contract.symbol, hit.contract.name)):
+                # As much of a name as was typed: nobody types all of BoredApeYachtClub.
+                names.setdefault("".join(name.lower().split())[: len(bare)], name)
+        near = [names[one] for one in get_close_matches(bare, names, n=3, cutoff=0.7)]
+        other, them = ("nft", "collections") if kind == "token" else ("token", "tokens")
+        parts = [f"No hit for {quoted(term)} of the type {kind} on {chain.name}."]
+        parts += [f"Near: {', '.join(map(quoted, near))}."] if near else []
+        if search(term, standards=STANDARDS_OF[other], limit=1)[0]:
+            parts.append(f"There are {them}: search the type {other} (%{other} search).")
+        return " ".join(parts)
 
     def _find(self, chain: Chain, given: str, *, nft: bool) -> Contract:
         self._check_chain(chain)

@@ -72,7 +72,8 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
 # of the sample has it.
 NOTES: dict[str, str | tuple[str, str]] = {
     "client/frames.py:wide_columns": "wide",
-    "client/lookups.py:search": ("No hit for", "notebook/run/test_settings.py"),
+    "client/decode.py:read": ("No hit for", "notebook/run/test_settings.py"),
+    "client/lookups.py:search": ("The service sent", "client/remote/test_never_a_part.py"),
     "client/segment_run.py:_save": "wide",
     # Adds what the others say, each once.
     "client/segment_run.py:_streamed": "wide",

@@ -263,6 +263,24 @@ def test_a_search_finds_collections_and_says_how_many(service):
 
 
 @pytest.mark.parametrize(
+    ("asked", "warning"),
+    [
+        ({"searchTerm": "azuky"}, "No hit for 'azuky' of the type nft on ethereum. Near: 'AZUKI'."),
+        (
+            {"searchTerm": "bayc", "type": "token"},
+            "No hit for 'bayc' of the type token on ethereum. "
+            "There are collections: search the type nft (%nft search).",
+        ),
+        ({"searchTerm": "bored"}, None),
+    ],
+)
+def test_a_search_without_a_hit_names_what_is_near_and_what_the_other_kind_has(
+    service, asked, warning
+):
+    assert service.post("/v1/search", asked).json()["warnings"] == ([warning] if warning else [])
+
+
+@pytest.mark.parametrize(
     "term", ["%", "_", "*", "\\", "' OR 1=1 --", "(a+)+$", "\U0001f600", "\u202e"]
 )
 def test_a_search_term_is_literal_text(service, term):
