@@ -111,6 +111,14 @@ def test_a_notebook_shows_tables_and_a_picture_and_names_no_path_of_a_machine(pa
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_printed_notebook_cuts_no_line_of_code(path):
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    lines = [line for cell in cells for line in cell.source.splitlines()]
+    # What a page of nbconvert's has room for, in A4 as PDF.
+    assert [line for line in lines if len(line) > 77] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_keeps_no_live_forms_so_that_their_static_twins_are_seen(path):
     # Restored from kept state a form hides its twin, and its buttons reach no kernel.
     assert "widgets" not in nbformat.read(path, as_version=4).metadata

@@ -256,14 +256,14 @@ def _described(
     subject = shortened(subject, 90)
     cells = cells or [(place, None) for place in range(len(rows))]
     chart = Chart(_look("whole"), f"{title}: {subject}" if subject else title, said, cells)
-    panels[0]["title"] = _look("subject")
     chart.spec.update(
         title=title,
         description=chart.words,
         params=[{"name": "subject", "value": [one for one in (subject, _source(about)) if one]}],
         data={"values": rows},
-        vconcat=panels,
     )
+    # Titled together: their axes differ in width, and the title of one would not begin below ours.
+    chart.spec["vconcat"][0]["vconcat"] = panels
     return chart
 
 

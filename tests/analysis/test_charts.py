@@ -277,7 +277,7 @@ def test_without_vl_convert_a_notebook_still_draws_and_a_picture_says_what_is_mi
 def test_the_sizes_on_the_diagonal_have_no_shade_and_do_not_set_those_of_the_rest():
     shares = pd.DataFrame([[1.0, 0.2], [0.4, 1.0]], index=["A", "B"], columns=["A", "B"])
     chart = charts.heatmap(shares, "Title", "", Provenance(), form="{:.0%}")
-    color = chart.spec["vconcat"][0]["layer"][0]["encoding"]["color"]
+    color = chart.spec["vconcat"][0]["vconcat"][0]["layer"][0]["encoding"]["color"]
     assert color["scale"]["domain"] == [0, 0.4]
     assert {pair: row.get("shade") for pair, row in values(chart).items()} == {
         ("A", "A"): None,
@@ -299,7 +299,7 @@ def test_cells_whose_numbers_span_decades_are_shaded_by_their_logarithms():
         named = ["A", "B", "C"][: len(numbers)]
         table = pd.DataFrame(numbers, index=named, columns=named)
         chart = charts.heatmap(table, "Title", "", Provenance())
-        scale = chart.spec["vconcat"][0]["layer"][0]["encoding"]["color"]["scale"]
+        scale = chart.spec["vconcat"][0]["vconcat"][0]["layer"][0]["encoding"]["color"]["scale"]
         assert (scale["type"], scale["domain"]) == (kind, domain)
         assert f"{max(map(max, numbers)):,}" in texts(chart)
 
@@ -309,7 +309,7 @@ def test_the_shades_of_cohorts_are_those_of_their_values_and_what_has_not_come_i
         [[1.0, 0.98], [1.0, float("nan")]], index=["May", "June"], columns=["month 0", "month 1"]
     )
     chart = charts.heatmap(table, "Title", "UNI", Provenance(), form="{:.0%}", square=False)
-    scale = chart.spec["vconcat"][0]["layer"][0]["encoding"]["color"]["scale"]
+    scale = chart.spec["vconcat"][0]["vconcat"][0]["layer"][0]["encoding"]["color"]["scale"]
     assert scale == {"type": "linear", "scheme": "cividis", "domain": [0.98, 1.0]}
     assert [(name, shown) for name, _, shown in chart.values] == [
         ("May, month 0", "100%"),
@@ -392,11 +392,28 @@ def test_no_two_layers_of_a_chart_are_one_mark():
     for chart in kinds_of(["a", "b"]):
         named = [
             layer["name"]
-            for panel in chart.spec.get("vconcat", [chart.spec])
-            for layer in panel.get("layer", [])
+            for panel in chart.spec["vconcat"][0]["vconcat"]
+            for layer in panel["layer"]
             if "name" in layer
         ]
-        assert len(named) == len(set(named))
+        assert len(named) == len(set(named)) > 0
+
+
+def lefts(part, left=0.0):
+    """Yield each text of a picture and where it begins."""
+    for one in part:
+        moved = re.match(r"translate\(([-\d.]+)", one.get("transform") or "")
+        begin = left + float(moved[1] if moved else 0)
+        if one.text and one.text.strip():
+            yield one.text, begin
+        yield from lefts(one, begin)
+
+
+def test_what_a_chart_is_of_begins_below_its_title_however_wide_its_axes_are():
+    for chart in kinds_of(["a segment with a long name", "UNI"]):
+        begins = dict(lefts(drawn(chart)))
+        title, source = chart.spec["title"], chart.spec["params"][0]["value"][-1]
+        assert begins[source] == begins[title]
 
 
 def test_a_chart_of_nothing_is_drawn_too():

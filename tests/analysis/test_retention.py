@@ -68,7 +68,7 @@ def test_the_triangle_is_a_heatmap_with_the_sizes_beside_the_cohorts(client):
     assert table.dtypes.astype(str).tolist() == ["int64", *["float64"] * 4]
     assert table["day 0"].dropna().eq(1).all()
     chart = table.chart()
-    shown = chart.spec["vconcat"][0]["encoding"]["y"]["scale"]["domain"]
+    shown = chart.spec["vconcat"][0]["vconcat"][0]["encoding"]["y"]["scale"]["domain"]
     assert shown == [f"{name} ({size:,})" for name, size in table["wallets"].items()]
     assert "hold USDC on ethereum" in chart.words
     with pytest.raises(ValidationError, match="counts no wallets"):

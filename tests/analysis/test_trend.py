@@ -72,7 +72,7 @@ def test_a_trend_says_the_block_and_the_time_of_each_point(client, oracle):
     assert chart.title == "Wallets through time: those that hold USDC on ethereum"
     assert [number for _, number, _ in chart.values] == counts
     # Amounts have a panel of their own.
-    assert [len(one.chart().spec["vconcat"]) for one in (table, counted)] == [2, 1]
+    assert [len(one.chart().spec["vconcat"][0]["vconcat"]) for one in (table, counted)] == [2, 1]
 
 
 @pytest.mark.parametrize(
