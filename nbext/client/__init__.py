@@ -9,7 +9,7 @@ decode       what an answer says; the decoder of our own service's answers
 frames       which dtype a column gets
 addresses    addresses as people have them, from columns, texts and files; their checksums; `nbext.addresses`
 filters      filters as exact JSON; lists of wallets in them, of which our own service stores a long one once
-files/       rows as CSV, and into files
+writer       rows into a CSV, JSON, Parquet or Arrow file that is whole or absent, with no formula for a spreadsheet
 remote/      the decoder of a stranger's answers, which guesses; not loaded for a service that is ours
 """
 

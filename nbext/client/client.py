@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
 
-from nbext.client import frames, lookups, validate
+from nbext.client import frames, lookups, validate, writer
 from nbext.client.decode import Outline, Want
-from nbext.client.files import writer
 from nbext.client.filters import Wallets, as_sent, store
 from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public

@@ -176,6 +176,19 @@ def arrow_batches(source: Incoming) -> tuple[pa.Schema, Iterator[pa.RecordBatch]
     return reader.schema, batches()
 
 
+def refuse_other_kinds(head: bytes) -> None:
+    """Refuse a body that is declared as CSV and plainly is something else."""
+    start = head.lstrip()[:1]
+    if start == b"<":
+        raise ProtocolError("The answer is declared as CSV, but is HTML or other markup (line 1).")
+    if start in (b"{", b"["):
+        raise ProtocolError("The answer is declared as CSV, but is JSON (line 1).")
+    if b"\r" in head.rstrip(b"\r") and b"\n" not in head:
+        raise ProtocolError(
+            "The answer's lines end in CR (line 1); CSV ends them with LF or CR LF."
+        )
+
+
 @contextlib.contextmanager
 def _not_arrow() -> Iterator[None]:
     import pyarrow as pa

@@ -16,9 +16,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from nbext.client import frames
-from nbext.client.decode import Reading, State, Want, arrow_batches, check_count
-from nbext.client.files import csv_text, writer
+from nbext.client import frames, writer
+from nbext.client.decode import (
+    Reading,
+    State,
+    Want,
+    arrow_batches,
+    check_count,
+    refuse_other_kinds,
+)
 from nbext.client.service import Service
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
@@ -399,7 +405,7 @@ class SegmentRun:
                 # Each attempt starts its own file: what a broken one left is no part of the next.
                 with writer.replaced_file(path, overwrite=overwrite) as file:
                     if kind == "csv":
-                        csv_text.refuse_other_kinds(came.peek(4096))
+                        refuse_other_kinds(came.peek(4096))
                         rows = writer.copy(came, file)
                     else:
                         schema, batches = arrow_batches(came)

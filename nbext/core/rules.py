@@ -42,7 +42,7 @@ FRAMES = {
     "polars": "nbext.client.frames:to_polars",
     "arrow": "nbext.client.frames:to_arrow",
 }
-# What --to writes; `nbext.client.files.writer` knows how.
+# What --to writes; `nbext.client.writer` knows how.
 FILES = (".csv", ".json", ".parquet", ".arrow")
 
 

@@ -19,8 +19,8 @@ import pyarrow.parquet
 import pytest
 
 import nbext
-from nbext.client.files import writer
-from nbext.client.frames import columns_with_as_of as columns_of
+from nbext.client import writer
+from nbext.client.frames import frame_as_of
 from nbext.connect import connect
 from nbext.core.wire import (
     NFT_FIELDS,
@@ -284,13 +284,13 @@ def test_a_limit_of_zero_only_counts(embedded):
 
 def test_every_operation_has_its_columns(embedded):
     segment = embedded.execute_segment(UNI, limit=1).attrs["nbext"]["segment_id"]
-    assert list(embedded.segment(segment)) == list(columns_of(SEGMENT_FIELDS))
+    assert list(embedded.segment(segment)) == list(frame_as_of([], SEGMENT_FIELDS))
     tokens = embedded.tokens("eth", ["UNI", "0x" + "9" * 40])
-    assert list(tokens.drop(columns=["supply", "error"])) == list(columns_of(TOKEN_FIELDS))
+    assert list(tokens.drop(columns=["supply", "error"])) == list(frame_as_of([], TOKEN_FIELDS))
     assert list(tokens).index("supply") + 1 == list(tokens).index("totalSupply")
     assert tokens["supply"][0] == int(tokens["totalSupply"][0]) / 10**18 == 20_000_000
     assert tokens["supply"].isna().tolist() == [False, True]
-    assert list(embedded.nfts("1", "BAYC")) == list(columns_of(NFT_FIELDS))
+    assert list(embedded.nfts("1", "BAYC")) == list(frame_as_of([], NFT_FIELDS))
     assert list(embedded.search_nfts("ape")) == list(SEARCH_FIELDS)
     assert list(embedded.sign_up("someone@example.com")) == list(SIGN_UP_FIELDS)
 

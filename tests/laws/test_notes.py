@@ -18,7 +18,7 @@ __all__ = ["home", "shell"]
 PACKAGE = Path(nbext.__file__).parent
 # Whose notes are read here. A stranger's answers have tests of their own (tests/client/remote); what ingest and fetch
 # print are reports of commands.
-ROOMS = ("language", "client/*.py", "client/files", "analysis", "service", "engine/dataset.py")
+ROOMS = ("language", "client/*.py", "analysis", "service", "engine/dataset.py")
 
 
 def sites() -> set[str]:
@@ -77,8 +77,8 @@ NOTES: dict[str, str | tuple[str, str]] = {
     "client/segment_run.py:_save": "wide",
     # Adds what the others say, each once.
     "client/segment_run.py:_streamed": "wide",
-    "client/segment_run.py:table": ("more than 38 digits", "client/files/test_exports.py"),
-    "client/service.py:table": ("more than 38 digits", "client/files/test_exports.py"),
+    "client/segment_run.py:table": ("more than 38 digits", "client/test_exports.py"),
+    "client/service.py:table": ("more than 38 digits", "client/test_exports.py"),
     "language/language.py:fact": (
         "is missing where it is one of them",
         "engine/test_block_times.py",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext.client.decode import Reading, State, arrow_batches
-from nbext.client.files import csv_text
+from nbext.client.remote import csv_text
 from nbext.client.remote.field_names import bare, is_address, name_set, number_of
 from nbext.client.remote.signs import Signs
 from nbext.core.strict_json import NotJson, read_answer

@@ -102,7 +102,7 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         about.attach(frame)
     print_notes(about, cut_in_words(about, args))
     if args["to"] is not None:
-        from nbext.client.files import writer
+        from nbext.client import writer
 
         writer.save_table(frame, **_target(args))
         print(f"{args['to']}: {size_in_words(frame)}")

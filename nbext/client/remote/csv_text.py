@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nbext.client.decode import refuse_other_kinds
 from nbext.errors import ProtocolError
 from nbext.http.errors import one_line
 
@@ -155,19 +156,6 @@ def _split(head: bytes, separator: str) -> list[list[str]]:
             (f"{text.rstrip(chr(13))}\n" for text in texts), strict=True, delimiter=separator
         )
     return rows or [[]]
-
-
-def refuse_other_kinds(head: bytes) -> None:
-    """Refuse a body that is declared as CSV and plainly is something else."""
-    start = head.lstrip()[:1]
-    if start == b"<":
-        raise ProtocolError("The answer is declared as CSV, but is HTML or other markup (line 1).")
-    if start in (b"{", b"["):
-        raise ProtocolError("The answer is declared as CSV, but is JSON (line 1).")
-    if b"\r" in head.rstrip(b"\r") and b"\n" not in head:
-        raise ProtocolError(
-            "The answer's lines end in CR (line 1); CSV ends them with LF or CR LF."
-        )
 
 
 def _check_names(names: list[str]) -> None:

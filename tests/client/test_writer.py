@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.client.files.writer import save_table
 from nbext.client.frames import frame, to_arrow
+from nbext.client.writer import save_table
 from nbext.core.strict_json import read_answer
 from nbext.errors import StorageError, ValidationError
 

@@ -20,8 +20,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from nbext import Client
-from nbext.client import frames
-from nbext.client.files import csv_text, writer
+from nbext.client import frames, writer
+from nbext.client.remote import csv_text
 from nbext.errors import NotFound, ProtocolError, ValidationError
 from tests.client.conftest import KEY
 from tests.client.faultserver import as_arrow, reply
