@@ -24,7 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
@@ -109,6 +109,8 @@ class SegmentJob:
     # Of the data that it asks: the newest, where nothing is said.
     fingerprint: str | None = None
     request: dict[str, Any] = field(default_factory=dict)
+    # It waits in the registry, asks the engine, or has its answer and only waits for the disk.
+    state: Literal["waits", "asks", "stores"] = "waits"
     # It stops as soon as the engine looks where it runs, and before it begins where it waits.
     cancel: Cancel = field(default_factory=Cancel)
     done: Future[None] = field(default_factory=Future)
@@ -154,10 +156,8 @@ class Scheduler:
     ) -> None:
         self._store, self._lease, self._limits, self._log = store, lease, limits, log
         self._answer, self._fingerprints = run, fingerprints
-        # Those that were asked for here and wait in the registry, those that run here, and those of them that ask.
-        self._waiting: dict[str, SegmentJob] = {}
-        self._running: dict[str, SegmentJob] = {}
-        self._asking: set[SegmentJob] = set()
+        # Those that were asked for here or run here, by their segments' ids.
+        self._jobs: dict[str, SegmentJob] = {}
         # Held by the one thread that waits for the next segment: woken by every change, ten would hold each other up.
         self._taking = threading.Lock()
         # What that thread waits for: a new segment, one that only stores its result, one that ends.
@@ -191,12 +191,15 @@ class Scheduler:
     def running(self) -> set[str]:
         """The ids of the segments that run here."""
         with self._changed:
-            return set(self._running)
+            return {job.id for job in self._in("asks", "stores")}
+
+    def _in(self, *states: str) -> list[SegmentJob]:
+        return [job for job in self._jobs.values() if job.state in states]
 
     def find(self, segment_id: str) -> SegmentJob | None:
         """Return the job that runs that segment here, or was asked for here, or None."""
         with self._changed:
-            return self._running.get(segment_id) or self._waiting.get(segment_id)
+            return self._jobs.get(segment_id)
 
     @contextlib.contextmanager
     def entering(self, job: SegmentJob) -> Iterator[SegmentJob]:
@@ -208,7 +211,7 @@ class Scheduler:
             if self.stopping:
                 detail = "The service is stopping. Try again soon."
                 raise Problem("stopping", detail)
-            known = self._running.get(job.id) or self._waiting.setdefault(job.id, job)
+            known = self._jobs.setdefault(job.id, job)
         try:
             yield known
         except BaseException:
@@ -224,21 +227,18 @@ class Scheduler:
     def _resolve(self, job: SegmentJob) -> None:
         """Note that a job that waits will not run here: it has ended elsewhere, or was never queued."""
         with self._changed:
-            waits = self._waiting.get(job.id) is job
+            waits = job in self._in("waits")
             if waits:
-                del self._waiting[job.id]
+                del self._jobs[job.id]
         if waits:
             job.done.set_result(None)
 
     def storing(self, job: SegmentJob) -> None:
         """Note that a job has its answer and only stores it: the next may ask the engine."""
         with self._changed:
-            self._leave(job)
-
-    def _leave(self, job: SegmentJob) -> None:
-        self._asking.discard(job)
-        self._news |= self._held or self._in_doubt
-        self._changed.notify_all()
+            job.state = "stores"
+            self._news |= self._held or self._in_doubt
+            self._changed.notify_all()
 
     def _work(self) -> None:
         while True:
@@ -255,19 +255,20 @@ class Scheduler:
         with self._changed:
             while not self.stopping:
                 # An idle service that is alone on its registry reads nothing.
-                often = self._waiting or self._shared or self._in_doubt
+                often = self._shared or self._in_doubt or self._in("waits")
                 self._changed.wait_for(
                     lambda: self.stopping or (self._news and self._has_room()),
                     _LOOK if often else None,
                 )
                 if self._has_room() and not self.stopping:
                     self._news = False
-                    self._held = len(self._asking) >= self._limits.workers
-                    return {job.key_id for job in self._asking} if self._held else ()
+                    asking = self._in("asks")
+                    self._held = len(asking) >= self._limits.workers
+                    return {job.key_id for job in asking} if self._held else ()
         return None
 
     def _has_room(self) -> bool:
-        return len(self._asking) <= self._limits.workers
+        return len(self._in("asks")) <= self._limits.workers
 
     def _look(self, busy: Collection[str]) -> SegmentJob | None:
         """Take the next segment of the queue; None where there is none of no busy key, or it cannot be asked now."""
@@ -295,12 +296,12 @@ class Scheduler:
         with self._changed:
             # The callers of this service wait for the job that was entered. Of whoever asked another service nobody
             # here can make it be cancelled by hanging up.
-            job = self._waiting.pop(segment.id, None) or SegmentJob(
-                segment.id, None, segment.key_id, segment.fingerprint, wanted=True
-            )
-            job.request = segment.request
-            self._running[job.id] = job
-            self._asking.add(job)
+            job = self._jobs.get(segment.id)
+            # Or one that has just ended in the registry, and is about to end here: it was begun anew meanwhile.
+            if job is None or job.state != "waits":
+                job = SegmentJob(segment.id, None, segment.key_id, segment.fingerprint, wanted=True)
+            job.request, job.state = segment.request, "asks"
+            self._jobs[job.id] = job
             self._news = True
         return job
 
@@ -325,10 +326,10 @@ class Scheduler:
         finally:
             with self._changed:
                 # Both at once: a look in between would find it among those that run.
-                del self._running[job.id]
-                if not noted:
-                    self._in_doubt = True
-                self._leave(job)
+                if self._jobs.get(job.id) is job:
+                    del self._jobs[job.id]
+                self._in_doubt |= not noted
+                self.storing(job)
         # Outside of the condition: what waits for it runs in this thread, and may ask for the condition itself.
         job.done.set_result(None)
         self.ended.set()
@@ -370,7 +371,7 @@ class Scheduler:
     def reconcile(self) -> None:
         """Cancel what runs here and was cancelled elsewhere; end the wait for what has ended elsewhere."""
         with self._changed:
-            waiting, jobs = list(self._waiting.values()), {**self._waiting, **self._running}
+            waiting, jobs = self._in("waits"), dict(self._jobs)
         # An idle service reads nothing.
         if not jobs:
             return
@@ -411,8 +412,8 @@ class Scheduler:
         with self._changed:
             self.stopping = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._running, timeout=grace)
-            running, waiting = list(self._running.values()), list(self._waiting.values())
+            self._changed.wait_for(lambda: not self._in("asks", "stores"), timeout=grace)
+            running, waiting = self._in("asks", "stores"), self._in("waits")
         for job in running:
             job.cancel.asked.set()
         for job in waiting:

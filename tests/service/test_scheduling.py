@@ -253,6 +253,32 @@ def test_no_thread_ends_of_what_fails_at_any_place_of_a_segment(where, tmp_path,
         assert some.scheduler.alive
 
 
+def test_a_segment_that_is_begun_anew_before_its_last_run_is_over_here_takes_no_thread_with_it(
+    tmp_path,
+):
+    begun, go = threading.Semaphore(0), threading.Event()
+
+    def run(job: SegmentJob) -> None:
+        some.store.end(job.id, some.lease.name, "failed", None)
+        begun.release()
+        assert go.wait(20)
+
+    with segments(tmp_path, run) as some:
+        some.scheduler.start()
+        first = some.enter("sg_1", "a")
+        assert begun.acquire(timeout=20)
+        some.enter("sg_1", "a")
+        assert begun.acquire(timeout=20), "the second run"
+        second = some.scheduler.find("sg_1")
+        assert first is not second
+        go.set()
+        for job in (first, second):
+            job.done.result(timeout=20)
+        third = some.enter("sg_2", "a")
+        third.done.result(timeout=20)
+        assert (some.scheduler.running, some.scheduler.alive) == (set(), True)
+
+
 def test_all_segments_of_a_killed_service_are_taken_over_though_its_lease_is_gone(tmp_path):
     with segments(tmp_path, lambda job: None) as some:
         killed = ProcessLock(tmp_path / "leases")

@@ -120,20 +120,20 @@ def invalid(code: str, detail: str) -> Problem:
     return Problem("invalid", detail, errors=[{"pointer": "", "code": code, "detail": detail}])
 
 
-# The first that fits: a subclass comes before its base.
-_CODE_OF: tuple[tuple[type[ours.NbextError], str], ...] = (
-    (ours.AmbiguousSymbol, "ambiguous-symbol"),
-    (ours.InvalidSegment, "invalid-segment"),
-    (ours.ValidationError, "invalid"),
-    (ours.QueryTimeout, "query-timeout"),
-    (ours.ResourceLimit, "resource-limit"),
-    (ours.SegmentExpired, "expired"),
-    (ours.QueryCancelled, "cancelled"),
-    (ours.DiskFull, "disk-full"),
-    (Unreachable, "registry"),
-    (Unavailable, "unavailable"),
-    (ours.StorageError, "storage"),
-)
+# Of an error without a line here, that of its base.
+_CODE_OF: dict[type, str] = {
+    ours.AmbiguousSymbol: "ambiguous-symbol",
+    ours.InvalidSegment: "invalid-segment",
+    ours.ValidationError: "invalid",
+    ours.QueryTimeout: "query-timeout",
+    ours.ResourceLimit: "resource-limit",
+    ours.SegmentExpired: "expired",
+    ours.QueryCancelled: "cancelled",
+    ours.DiskFull: "disk-full",
+    Unreachable: "registry",
+    Unavailable: "unavailable",
+    ours.StorageError: "storage",
+}
 # The text of these errors may name files or statements of the engine: only these words go out.
 _OWN_WORDS = {
     "query-timeout": "The segment was stopped at the service's time limit. Use narrower or fewer conditions.",
@@ -154,7 +154,7 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, OSError):
         error = unwritten(error, "a file")
     # An exception without a line in the table is a fault of the service: its text may hold anything.
-    code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), "internal")
+    code = next((_CODE_OF[kind] for kind in type(error).mro() if kind in _CODE_OF), "internal")
     more: dict[str, Any] = {}
     if isinstance(error, ours.AmbiguousSymbol):
         more["candidates"] = error.candidates
