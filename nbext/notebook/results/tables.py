@@ -15,7 +15,8 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from numbers import Number
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
@@ -96,11 +97,18 @@ def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: Suspicio
     few, _ = _cut(table if isinstance(table, pd.DataFrame) else table.to_frame())
     labels = [
         part
-        for label in (*few.columns, *few.index)
+        for label in (*few.columns, *few.index, *few.columns.names, *few.index.names)
         for part in (label if isinstance(label, tuple) else [label])
     ]
-    texts = [i for i, dtype in enumerate(few.dtypes) if dtype in ("str", "object", "category")]
-    return names.contains_any(labels) or any(names.contains_any(few.iloc[:, i]) for i in texts)
+    # Texts have half a dozen types: whatever is no number may be one.
+    cells = [
+        few.iloc[:, i]
+        for i, dtype in enumerate(few.dtypes)
+        if not pd.api.types.is_numeric_dtype(dtype)
+    ]
+    # A list in a cell has no place in a set.
+    shown = (one for one in chain(labels, *cells) if isinstance(one, str))
+    return not names.isdisjoint(shown)
 
 
 def as_html(frame: pd.DataFrame) -> str | None:
@@ -412,14 +420,8 @@ def flags(name: object) -> str:
     return "; ".join(found)
 
 
-class SuspiciousNames:
+class SuspiciousNames(set[str]):
     """The suspicious names of a session, up to a bound."""
-
-    def __init__(self) -> None:
-        self._names: set[str] = set()
-
-    def __len__(self) -> int:
-        return len(self._names)
 
     def learn(self, table: pd.DataFrame | pd.Series[Any]) -> None:
         """Remember the suspicious names among a table's strings, and among the names of its columns."""
@@ -439,9 +441,5 @@ class SuspiciousNames:
         for name in names:
             # A dollar sign or a backslash would be displayed as maths.
             suspicious = isinstance(name, str) and ("$" in name or "\\" in name or flags(name))
-            if suspicious and len(self._names) < MAX_KEPT:
-                self._names.add(name)
-
-    def contains_any(self, labels: Iterable[Any]) -> bool:
-        """Return whether one of the values is a name that is remembered."""
-        return any(isinstance(label, str) and label in self._names for label in labels)
+            if suspicious and len(self) < MAX_KEPT:
+                self.add(name)

@@ -580,20 +580,15 @@ export class Table {
 }
 
 /** The table of a form, whose rows are in the kernel. */
-export class LinkedTable {
+export class LinkedTable extends Table {
   /** @param {import("./link.js").Link} link @param {number} id @param {any} shown */
   constructor(link, id, { columns, total }) {
-    this.table = new Table({
+    super({
       columns,
       total,
       ask: (asked) => link.ask(id, "ask", asked),
       rows: (start, end) => link.ask(id, "rows", { start, end }).then(({ rows }) => rows),
       summary: (at) => link.ask(id, "summary", { at }).then(({ summary }) => summary),
     });
-    this.el = this.table.el;
-  }
-
-  end() {
-    this.table.end();
   }
 }

@@ -216,6 +216,15 @@ DERIVED = {
     ),
     "category": lambda frame: pd.DataFrame({"name": frame["name"].astype("category").array}),
     "column": lambda frame: pd.Series(frame["name"].tolist()),
+    "pandas' own types": lambda frame: frame[["name"]].convert_dtypes(),
+    "types of Arrow": lambda frame: frame[["name"]].convert_dtypes(dtype_backend="pyarrow"),
+    "names of rows": lambda frame: pd.DataFrame({"n": [1]}).rename_axis(frame["name"].iloc[1]),
+    "names of columns": lambda frame: frame.assign(n=1).pivot_table(
+        values="n", columns="name", index="symbol", aggfunc="sum"
+    ),
+    "a name over columns": lambda frame: pd.DataFrame({"n": [1]}).rename_axis(
+        frame["name"].iloc[1], axis="columns"
+    ),
 }
 
 
