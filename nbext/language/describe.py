@@ -69,11 +69,6 @@ def find_contract(
     return found[0] if found else None
 
 
-def near_symbol(catalog: Catalog, chain: Chain, symbol: str, *, nft: bool) -> str:
-    """Return `` Did you mean 'UNI'?`` for the nearest symbol that the data has on a chain, or nothing."""
-    return did_you_mean(symbol, catalog.symbols(chain.id, nft=nft))
-
-
 def contract_name(contract: Contract) -> str:
     """Return a contract's symbol, made visible and short: it is a stranger's text; or its address."""
     return visible(contract.symbol or contract.address, 80)

@@ -6,6 +6,7 @@ reported together: a condition that nothing can be made of is `Unresolved`.
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,14 +20,13 @@ from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
 from nbext.engine.query.amounts import NO_BLOCKS, AmountRange, Block, Blocks, Range
-from nbext.errors import AmbiguousSymbol
+from nbext.errors import AmbiguousSymbol, did_you_mean
 from nbext.language.describe import (
     ErrorReport,
     chain_name,
     contract_name,
     decimals_of,
     find_contract,
-    near_symbol,
     unit_of,
 )
 from nbext.language.fields import Bounds, Time, TimeRange, unix_hint
@@ -158,32 +158,30 @@ class Context(ABC):
     def contract(self, asked: ParsedCondition, name: str, chain: Chain) -> Contract:
         """Return the contract that a field names."""
         text, nft = asked.values[name], asked.kinds[name] == "collection"
-        found = self._contract(text, chain, below(asked.pointer, name), nft=nft)
-        if found is None:
-            raise Unresolved
-        return found
+        return self._contract(text, chain, below(asked.pointer, name), nft=nft)
 
     def contracts(self, asked: ParsedCondition, name: str, chain: Chain) -> tuple[Contract, ...]:
         """Return the collections that a list names, each once."""
         found: list[Contract] = []
         for index, text in enumerate(asked.values[name]):
             pointer = below(below(asked.pointer, name), index)
-            contract = self._contract(text, chain, pointer, nft=True)
-            if contract is not None and contract in found:
-                self.report.add(pointer, "twice", f"{shown(text)} is in the list twice.")
-            elif contract is not None:
-                found.append(contract)
+            with contextlib.suppress(Unresolved):
+                contract = self._contract(text, chain, pointer, nft=True)
+                if contract in found:
+                    self.report.add(pointer, "twice", f"{shown(text)} is in the list twice.")
+                else:
+                    found.append(contract)
         return tuple(found)
 
-    def _contract(self, text: str, chain: Chain, pointer: str, *, nft: bool) -> Contract | None:
+    def _contract(self, text: str, chain: Chain, pointer: str, *, nft: bool) -> Contract:
         try:
             contract = find_contract(self.dataset.catalog, chain, text, pointer, nft=nft)
         except AmbiguousSymbol as error:
             self.report.take(error)
-            return None
+            raise Unresolved from None
         if contract is None:
             self._report_unknown(text, chain, pointer, nft=nft)
-            return None
+            raise Unresolved
         # Of a contract whose standard nobody knows, what was asked for is believed.
         if contract.standard is not None and contract.is_nft != nft:
             wanted, other = ("an NFT collection", "token") if nft else ("an ERC20 token", "nft")
@@ -191,7 +189,7 @@ class Context(ABC):
                 f"{checksummed(text)} is {contract.standard}, not {wanted}. Use {other!r} for it."
             )
             self.report.add(pointer, "standard", detail)
-            return None
+            raise Unresolved
         # Either is the likelier mistake than the question: a copy of a token, or a contract of another chain.
         who = f"{shown(contract.symbol or contract.name or '')} ({checksummed(contract.address)})"
         if contract.spam:
@@ -241,7 +239,7 @@ class Context(ABC):
             detail = f"The data has no contract {checksummed(text)} on {chain.name}.{hint}"
             self.report.add(pointer, code, detail)
             return
-        hint = hint or near_symbol(catalog, chain, text, nft=nft)
+        hint = hint or did_you_mean(text, catalog.symbols(chain.id, nft=nft))
         if not hint and catalog.by_symbol(chain.id, text, nft=not nft):
             other, key = ("a token", "token") if nft else ("a collection", "nft")
             hint = f" There is {other} with that symbol: use {key!r} for it."
@@ -264,22 +262,25 @@ class Context(ABC):
         )
         return AmountRange(low if least is None else least, most, none_too=bounds.min == 0)
 
-    def counts(self, asked: ParsedCondition, name: str, low: int = 1) -> Range:
-        """Return bounds of a count; ``low`` is the lower bound where none was given."""
+    def counts(self, asked: ParsedCondition, name: str, *, none_too: bool | None = None) -> Range:
+        """Return bounds of a count; ``none_too`` where other bounds decide that with it."""
         bounds = asked.values.get(name) or Bounds()
-        least = low if bounds.min is None else int(bounds.min)
+        if none_too is None:
+            none_too = bounds.min == 0
+        least = 1 - none_too if bounds.min is None else int(bounds.min)
         most = None if bounds.max is None else int(bounds.max)
-        return Range(least, most, none_too=bounds.min == 0)
+        return Range(least, most, none_too=none_too)
 
     def none_will_do(self, asked: ParsedCondition, *names: str) -> bool:
         """Say whether wallets with none match: a lower bound of 0 is asked for, and none above."""
         bounds = [asked.values[name].min for name in names if name in asked.values]
         return 0 in bounds and not any(bounds)
 
-    def warn_of_every_wallet(self, asked: ParsedCondition, name: str, within: Range) -> None:
-        """Warn of a lower bound of 0 without an upper one: it asks nothing."""
-        if within.none_too and within.high is None:
-            pointer = below(below(asked.pointer, name), "min")
+    def warn_of_every_wallet(self, asked: ParsedCondition, *names: str) -> None:
+        """Warn of lower bounds of 0 without upper ones: they ask nothing."""
+        given = [name for name in names if name in asked.values]
+        if given and all(asked.values[name] == Bounds(0) for name in given):
+            pointer = below(below(asked.pointer, given[0]), "min")
             self.warnings.append(f"{pointer}: 0 without max matches every wallet seen.")
 
     def _raw(

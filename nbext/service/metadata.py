@@ -22,7 +22,8 @@ from nbext.core.wire import (
 )
 from nbext.engine.dataset import Contract
 from nbext.engine.query.answers import Dataset
-from nbext.language.describe import find_contract, near_symbol
+from nbext.errors import did_you_mean
+from nbext.language.describe import find_contract
 from nbext.language.lookup import notes_on
 from nbext.service.http.problems import Problem
 
@@ -115,7 +116,7 @@ class Metadata:
         if found is None and is_address:
             raise Problem("not-found", f"The data has no contract {text} on {chain.name}.")
         if found is None:
-            near = near_symbol(catalog, chain, text, nft=nft)
+            near = did_you_mean(text, catalog.symbols(chain.id, nft=nft))
             raise Problem(
                 "not-found", f"The data has no symbol {quoted(text)} on {chain.name}.{near}"
             )

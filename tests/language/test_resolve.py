@@ -641,9 +641,29 @@ def test_where_no_condition_is_on_ethereum_the_answer_need_not_be(dataset):
         opened.close()
 
 
-def test_a_min_of_0_without_a_max_is_called_out(dataset):
-    assert resolved(dataset, token(balance={"min": "0"})).warnings == [
-        "/filters/token/balance/min: 0 without max matches every wallet seen."
+@pytest.mark.parametrize(
+    ("filters", "place"),
+    [
+        (token(balance={"min": "0"}), "token/balance"),
+        ({"nft": {"nft": "BAYC", "count": {"min": 0}}}, "nft/count"),
+        ({"collections": {"distinct": {"min": 0}}}, "collections/distinct"),
+        ({"transfer": {"count": {"min": 0}}}, "transfer/count"),
+        ({"transfer": {"token": "UNI", "total": {"min": "0"}}}, "transfer/total"),
+        (
+            {"transfer": {"token": "UNI", "count": {"min": 0}, "total": {"min": "0"}}},
+            "transfer/count",
+        ),
+        ({"activity": {"activeDays": {"min": 0}}}, "activity/activeDays"),
+        # These ask something.
+        ({"activity": {"transfers": {"min": 0}, "last": {"after": 1}}}, None),
+        ({"activity": {"transfers": {"min": 0}, "activeDays": {"max": 5}}}, None),
+        ({"transfer": {"token": "UNI", "count": {"min": 0}, "total": {"max": "5"}}}, None),
+        ({"transfer": {"token": "UNI", "count": {"min": 0}, "total": {"min": "5"}}}, None),
+    ],
+)
+def test_a_min_of_0_without_a_max_is_called_out(dataset, filters, place):
+    assert resolved(dataset, filters).warnings == [
+        f"/filters/{one}/min: 0 without max matches every wallet seen." for one in [place] if one
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.strict_json import below
@@ -79,12 +79,12 @@ class ActivityCondition(Condition):
         # Who did nothing was never first seen.
         none = context.none_will_do(asked, "transfers", "activeDays")
         transfers, days = (
-            replace(context.counts(asked, name, low=1 - none), none_too=none)
-            if name in asked.values
-            else None
+            context.counts(asked, name, none_too=none) if name in asked.values else None
             for name in ("transfers", "activeDays")
         )
         none_too = none and not {"first", "last"} & asked.values.keys()
+        if none_too:
+            context.warn_of_every_wallet(asked, "transfers", "activeDays")
         moment = context.at(chain, asked.pointer)
         return cls(chain.id, first, last, transfers, days, none_too, moment)
 

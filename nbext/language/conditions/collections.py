@@ -71,6 +71,7 @@ class CollectionsCondition(Condition):
         if "distinct" in asked.values:
             moment = context.owned_at(asked, chain)
             context.warn_of_gaps(chain)
+            context.warn_of_every_wallet(asked, "distinct")
             return cls(chain.id, (), context.counts(asked, "distinct"), moment)
         contracts, least = context.contracts(asked, "of", chain), asked.values["atLeast"]
         if least > len(asked.values["of"]):

@@ -71,7 +71,7 @@ class NftCondition(HoldingCondition):
         chain = context.chain(asked)
         contract = context.contract(asked, "nft", chain)
         count = context.counts(asked, "count")
-        context.warn_of_every_wallet(asked, "count", count)
+        context.warn_of_every_wallet(asked, "count")
         ids = tuple(sorted(set(asked.values.get("tokenIds") or ())))
         # A count is kept in the same columns as an amount, and compared in the same way.
         within = AmountRange(count.low, count.high, count.none_too)
@@ -113,11 +113,6 @@ class NftCondition(HoldingCondition):
         rows = f"(SELECT wallet, {count_as_amount('number')} FROM {owned})"
         return sql.leaf(f"SELECT wallet FROM {rows} WHERE {where}")
 
-    def _history(self, sql: SqlBuilder, since: int | None = None) -> str:
-        if not self.ids:
-            return super()._history(sql, since)
-        return sql.stood(self._history_of_ids(sql), self.at, since)
-
     def _changes(self, sql: SqlBuilder) -> str:
         """Return what wallets gained and lost of the ids."""
         # Nearly all ids fit one limb, which an engine can look up in a list; the rest are compared one by one.
@@ -134,8 +129,10 @@ class NftCondition(HoldingCondition):
         changes = sql.table("nft_changes", contract=self.contract.contract)
         return f"(SELECT wallet, block, change FROM {changes} WHERE {' OR '.join(tests)})"
 
-    def _history_of_ids(self, sql: SqlBuilder) -> str:
-        """Return how many of the ids each wallet owned, and when: the columns of the table ``history``."""
+    def _history(self, sql: SqlBuilder, since: int | None = None) -> str:
+        """Return what stood of the collection, or in the same columns how many of the ids each wallet owned."""
+        if not self.ids:
+            return super()._history(sql, since)
         # What came and went within a block stood in no block.
         by_block = (
             f"SELECT wallet, block, sum(change) AS change FROM {self._changes(sql)} "
@@ -147,4 +144,5 @@ class NftCondition(HoldingCondition):
             f"coalesce(lead(block) OVER ({by_wallet}), {FOREVER}) AS to_block, "
             f"sum(change) OVER ({by_wallet} ROWS UNBOUNDED PRECEDING) AS number FROM ({by_block})"
         )
-        return f"(SELECT wallet, from_block, to_block, {count_as_amount('number')} FROM ({rows}))"
+        owned = f"(SELECT wallet, from_block, to_block, {count_as_amount('number')} FROM ({rows}))"
+        return sql.stood(owned, self.at, since)

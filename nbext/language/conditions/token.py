@@ -147,7 +147,7 @@ class TokenCondition(HoldingCondition):
         chain = context.chain(asked)
         contract = context.contract(asked, "token", chain)
         within = context.amounts(asked, "balance", contract)
-        context.warn_of_every_wallet(asked, "balance", within)
+        context.warn_of_every_wallet(asked, "balance")
         return cls(
             contract,
             within,

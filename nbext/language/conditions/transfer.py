@@ -151,7 +151,8 @@ class TransferCondition(Condition):
         others = tuple(sorted(set(asked.values.get("counterparty", ()))))
         amount, total = (_moved(asked, name, contract, context) for name in ("amount", "total"))
         none = context.none_will_do(asked, "count", "total")
-        number = replace(context.counts(asked, "count", low=1 - none), none_too=none)
+        context.warn_of_every_wallet(asked, "count", "total")
+        number = context.counts(asked, "count", none_too=none)
         blocks = context.blocks(span, chain, asked.pointer)
         return cls(chain.id, direction, contract, others, amount, total, number, blocks)
 
