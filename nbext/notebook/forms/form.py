@@ -102,6 +102,7 @@ class Form(ViewPart, ABC):
         """Forget the request that waits; the next one does not wait for one under way, whose answer nobody wants."""
         self.background.drop()
         if not self.background.join(0):
+            self.background.failed = lambda _: None
             self.background = Background(self.failed)
 
     @abstractmethod
@@ -167,7 +168,7 @@ class Background:
     """
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:
-        self._failed = failed
+        self.failed = failed
         self._changed = threading.Condition()
         self._waiting: tuple[float, Task] | None = None
         self._running = False
@@ -216,7 +217,8 @@ class Background:
                     self._thread = None
                     return
                 (_, task), self._waiting, self._running = self._waiting, None, True
-            attempt(task, self._failed)
+            # As it is by then: the task may be one of which nobody wants to hear any more.
+            attempt(task, lambda error: self.failed(error))
 
 
 def has_cells() -> bool:

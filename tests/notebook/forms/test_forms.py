@@ -191,7 +191,7 @@ def test_a_service_that_is_gone_is_said_in_the_form_and_may_be_asked_again(clien
 def test_a_form_that_is_closed_while_the_service_is_slow_fails_nowhere(client):
     form = filled(client)
     failures: list[Exception] = []
-    form.background._failed = failures.append
+    form.background.failed = failures.append
     form.go.press()
     form.widget.close()
     assert form.background.join(10)

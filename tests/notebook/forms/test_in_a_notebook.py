@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import itertools
 import json
@@ -323,6 +324,34 @@ def test_a_chart_is_live_beside_its_picture_and_what_is_pressed_opens_with_the_c
         '%%segment_query\n{"all": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "MAYC"}}]}'
     )
     assert inserted["source"] == "set_next_input"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_of_two_marks_that_are_pressed_the_later_stays_whatever_comes_of_the_earlier_after_it(
+    shell, fails
+):
+    live = nbext.overlap(["BAYC", "MAYC"]).chart().live()
+    real, started, go_on = live.chart.of_cell, threading.Event(), threading.Event()
+
+    def slow(*cell):
+        if cell == live.chart.cells[0]:
+            started.set()
+            assert go_on.wait(30)
+            if fails:
+                raise UsageError("The first one failed.")
+        return real(*cell)
+
+    live.chart = dataclasses.replace(live.chart, of_cell=slow)
+    live.press({"at": 0})
+    assert started.wait(10)
+    first = live.background
+    live.press({"at": 1})
+    assert live.background.join(60)
+    shown, said = live.below.members, live.message
+    assert (shown[0].shown["title"], said.split(":")[0]) == (live.marks[1], live.marks[1])
+    go_on.set()
+    assert first.join(60)
+    assert (live.below.members, live.message) == (shown, said)
 
 
 def test_a_card_shows_each_amount_once_in_its_tokens_unit(shell):

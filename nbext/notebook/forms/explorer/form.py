@@ -306,11 +306,14 @@ class LiveChart(Form):
         def read() -> None:
             segment = self.chart.of_cell(*self.chart.cells[at])
             explorer = Explorer(segment.client, segment.open())
-            explorer.show(title=words)
-            self.below.fill(explorer)
-            self.say(f"{words}: {explorer.in_words()}", "good")
+            # Else another mark was pressed while this one's wallets were on their way.
+            if asked is self.background:
+                explorer.show(title=words)
+                self.below.fill(explorer)
+                self.say(f"{words}: {explorer.in_words()}", "good")
 
         self.drop_request()
+        asked = self.background
         self.background.schedule(read)
 
     def snapshot(self) -> Snapshot:
