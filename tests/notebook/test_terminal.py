@@ -66,7 +66,7 @@ Newsletter sign-up: No sign-up was sent.
 Without the form, type:
 nbext.connect().sign_up("name@example.org")""",
     "%token ethereum UNI --card": """\
-Token Uniswap (UNI)
+Token: Uniswap (UNI)
 Name: Uniswap
 Symbol: UNI
 Address: 0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984
@@ -84,9 +84,9 @@ Without the form, type:
   }
 }""",
     "%nbext history --card": f"""\
-History
-2  {CELL}
-1  {CELL}
+History: 2 queries, the last one first
+2: {CELL}
+1: {CELL}
 Without the form, type:
 %nbext history 2""",
 }

@@ -18,7 +18,7 @@ from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.builder import Edit
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import Bins, bars_html, counted, is_countable, ranges
-from nbext.notebook.forms.form import Form, Snapshot, message_of
+from nbext.notebook.forms.form import Form, message_of
 from nbext.notebook.forms.markup import (
     code_html,
     facts_html,
@@ -78,11 +78,11 @@ class Card(Form):
                 "it is: some pandas operations drop df.attrs. Show the original table, or run the query again."
             )
         super().__init__(client)
-        self.hint = (
-            f"{visible(self.known.segment_id)} of {visible(self.known.service or 'the service')}"
-        )
+        service = visible(self.known.service or "the service")
+        self.hint = f"{visible(self.known.segment_id)} of {service}"
         self.frame = frame
-        self.words, self.steps, self.not_explained = explained(client, self.known)
+        words, self.steps, self.not_explained = explained(client, self.known)
+        self.facts = [*facts_of(frame), *[("Wallets that", words)] * bool(words)]
         # How many of all wallets that match have how much, by column, where a limit cut the rows: these are the first
         # by address.
         self.counted: dict[str, Bins] = {}
@@ -104,8 +104,7 @@ class Card(Form):
         if self.not_explained:
             funnel = f'<p class="nbext-note">{lines_html(self.not_explained)}</p>'
         sections = [
-            facts_html(facts_of(self.frame)),
-            f"<p>Wallets that {html(self.words, 2000)}</p>" if self.words else "",
+            facts_html(self.facts),
             section("First rows", frame_html(self.frame)),
             section("Condition by condition", funnel),
             *map(self._spread, self._amounts()),
@@ -147,12 +146,6 @@ class Card(Form):
         head = visible(column.get("symbol") or "amount", 20)
         return section(f"How much: {name}{of}", bars_html(bins, head) if bins else "")
 
-    def snapshot(self) -> Snapshot:
-        """Return the card itself, without its buttons."""
-        facts = "\n".join(f"{name}: {visible(value)}" for name, value in facts_of(self.frame))
-        words = f"\nWallets that {visible(self.words, 2000)}" if self.words else ""
-        return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}{words}")
-
 
 class HistoryCard(Form):
     """The queries of a session, the last one first."""
@@ -164,10 +157,10 @@ class HistoryCard(Form):
     ) -> None:
         """Take of each query its row of the history, and what a builder opens of it."""
         super().__init__(client)
-        self.hint = (
-            f"{len(queries):,} quer{'ies' if len(queries) != 1 else 'y'}, the last one first"
-        )
+        many = "query" if len(queries) == 1 else "queries"
+        self.hint = f"{len(queries):,} {many}, the last one first"
         self.rows = [shown for shown, _ in reversed(queries)]
+        self.facts = [(shown["number"], visible(shown["filters"], _CUT)) for shown in self.rows]
         self.edits: list[Edit] = []
         lines = []
         for shown, asked in reversed(queries):
@@ -177,14 +170,6 @@ class HistoryCard(Form):
             lines.append(Box(row(asked_for, edit), edit.below, classes="nbext-section"))
         self.assemble(*lines, self.status)
 
-    def snapshot(self) -> Snapshot:
-        """Return the lines without their buttons."""
-        lines = [f"{shown['number']}  {visible(shown['filters'], _CUT)}" for shown in self.rows]
-        return Snapshot(
-            "".join(f"<p>{_asked_html(shown)}</p>" for shown in self.rows),
-            "\n".join([self.title, *lines]),
-        )
-
     def magic(self) -> str:
         """Return the line that runs the last query again."""
         return f"%nbext history {self.rows[0]['number']}" if self.rows else ""
@@ -192,12 +177,12 @@ class HistoryCard(Form):
 
 def _asked_html(shown: Mapping[str, Any]) -> str:
     """Return a query as HTML: its number, its filters, and how many wallets matched where that is known."""
-    words = [f"<b>{html(str(shown['number']))}</b>", f"<code>{html(shown['filters'], _CUT)}</code>"]
+    words = [f"<b>{html(shown['number'])}</b>", f"<code>{html(shown['filters'], _CUT)}</code>"]
     if shown["operator"] != "AND":
         words.insert(1, f"<b>{html(shown['operator'])}</b>")
     if matched := number_text(shown["matched"]):
         words.append(f'<span class="nbext-note">{html(matched)} matched</span>')
-    return " ".join(words)
+    return f"<p>{' '.join(words)}</p>"
 
 
 class Export:
@@ -345,11 +330,6 @@ class ContractCard(Form):
         marks = f"<p>{marks_html(self.contract)}</p>"
         picture = image_html(self.contract.get("logo"), self.images)
         return f"{picture}{facts_html(self.facts)}{marks}{below}"
-
-    def snapshot(self) -> Snapshot:
-        """Return the card itself, without its button."""
-        facts = "\n".join(f"{name}: {visible(value)}" for name, value in self.facts)
-        return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}")
 
     def magic(self) -> str:
         """Return the cell that finds its holders."""

@@ -6,9 +6,7 @@ import os
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +15,8 @@ from IPython.core.getipython import get_ipython
 
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, ValidationError
-from nbext.notebook.views.view import MARKUP, MAX_MESSAGE, Asked, Task, View, ViewPart, attempt
+from nbext.notebook.forms.markup import lines_html, lines_text
+from nbext.notebook.views.view import MARKUP, Asked, Box, Task, View, ViewPart, attempt
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
@@ -32,27 +31,22 @@ INSERTED = (
 PATIENCE = 30.0
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A form's state as HTML and as plain text: what a notebook shows where no kernel runs."""
-
-    html: str
-    text: str
-
-
-class Form(ViewPart, ABC):
-    """A part with a title and a status line, and beside it a snapshot of its state as HTML and text.
+class Form(Box):
+    """A part with a title and a status line, and beside it a snapshot of its state as HTML (`still`) and `text`.
 
     The snapshot is an output of its own, so that renewing it does not rebuild the live form while somebody types. The
     live form hides it once it is drawn: where it cannot be, and in a notebook that is reopened without a kernel, it
-    stays.
+    stays. No snapshot has a key or an e-mail address.
     """
 
     title = ""
     hint = ""
+    # What there is to say of it before anything is said, and what else a terminal prints.
+    unsaid = ""
+    facts: Sequence[tuple[str, object]] = ()
 
     def __init__(self, client: Any) -> None:
-        super().__init__("form")
+        super().__init__(kind="form")
         self.client = client
         self.on_error = self.failed
         self.background = Background(self.failed)
@@ -79,8 +73,7 @@ class Form(ViewPart, ABC):
         Of what is ``running`` the page shows for how long already.
         """
         self.message = text
-        lines = "\n".join(visible(line, MAX_MESSAGE) for line in text.splitlines())
-        self.status.show(text=lines, state=kind, running=running)
+        self.status.show(text=lines_text(text), state=kind, running=running)
 
     def failed(self, error: Exception) -> None:
         """Show an error inside the form: the one place where all that its callbacks and requests raise ends up."""
@@ -105,9 +98,17 @@ class Form(ViewPart, ABC):
             self.background.failed = lambda _: None
             self.background = Background(self.failed)
 
-    @abstractmethod
-    def snapshot(self) -> Snapshot:
-        """Return the form's state, without any key or e-mail address."""
+    def state(self) -> str:
+        """Return the form's state in words."""
+        return self.message or self.unsaid or self.hint
+
+    def still(self) -> str:
+        """Return these words and what its parts show, as HTML."""
+        return f"<p>{lines_html(self.state())}</p>{super().still()}"
+
+    def printed(self) -> str:
+        """Return what a terminal prints below these words."""
+        return "\n".join(f"{name}: {visible(value, 2000)}" for name, value in self.facts)
 
     def magic(self) -> str:
         """Return what to type to have the same without the form, or nothing."""
@@ -115,8 +116,9 @@ class Form(ViewPart, ABC):
 
     def text(self) -> str:
         """Return the form's state as text, and what to type to have the same without the form."""
-        instead = self.magic()
-        return self.snapshot().text + (f"\nWithout the form, type:\n{instead}" if instead else "")
+        instead = self.magic() and f"Without the form, type:\n{self.magic()}"
+        words = f"{self.title}: {lines_text(self.state())}"
+        return "\n".join(filter(None, [words, self.printed(), instead]))
 
     def renew(self) -> None:
         """Update the static snapshot to the form's present state."""
@@ -128,11 +130,11 @@ class Form(ViewPart, ABC):
         display(data, metadata=metadata, raw=True, display_id=self.widget.snapshot)
 
     def _snapshot_bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        made, own = self.snapshot(), self.widget.snapshot
+        own = f"nbext-snapshot {self.widget.snapshot}"
         # With its styles inside: it is what converted notebooks have, and other front ends.
         body = (
-            f'<div class="nbext-box nbext-snapshot {own} mathjax_ignore tex2jax_ignore"><style>{MARKUP}</style>'
-            f'<div class="nbext-title">{html(self.title)}</div>{made.html}</div>'
+            f'<div class="nbext-box {own} mathjax_ignore tex2jax_ignore"><style>{MARKUP}</style>'
+            f'<div class="nbext-title">{html(self.title)}</div>{self.still()}</div>'
         )
         return {"text/html": body, "text/plain": self.text()}, {}
 
@@ -217,8 +219,10 @@ class Background:
                     self._thread = None
                     return
                 (_, task), self._waiting, self._running = self._waiting, None, True
-            # As it is by then: the task may be one of which nobody wants to hear any more.
-            attempt(task, lambda error: self.failed(error))
+            attempt(task, self._report)
+
+    def _report(self, error: Exception) -> None:
+        self.failed(error)
 
 
 def has_cells() -> bool:

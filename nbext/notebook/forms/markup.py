@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.provenance import Provenance
-from nbext.core.untrusted_text import html
+from nbext.core.untrusted_text import html, visible
 from nbext.notebook.results.numbers import rows_in_words
 from nbext.notebook.results.tables import is_missing, rows_html
 from nbext.notebook.views.view import MAX_MESSAGE
@@ -15,9 +16,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def lines_html(text: object) -> str:
+def lines_text(text: str) -> str:
+    """Return a text of several lines in which nothing hides, and keep its line breaks."""
+    return "\n".join(visible(line, MAX_MESSAGE) for line in text.splitlines())
+
+
+def lines_html(text: str) -> str:
     """Return a text of several lines as HTML that shows it literally and keeps its line breaks."""
-    return "<br>".join(html(line, MAX_MESSAGE) for line in str(text).splitlines())
+    return escape(lines_text(text)).replace("\n", "<br>")
 
 
 def cells_html(heads: str, rows: Iterable[str]) -> str:
@@ -37,7 +43,8 @@ def bar_html(percent: float) -> str:
 def facts_html(facts: Iterable[tuple[str, object]]) -> str:
     """Return names and values as a list that shows every value literally."""
     rows = "".join(
-        f'<tr><th scope="row">{html(name)}</th><td>{html(value)}</td></tr>' for name, value in facts
+        f'<tr><th scope="row">{html(name)}</th><td>{html(value, 2000)}</td></tr>'
+        for name, value in facts
     )
     return f'<table class="nbext-facts mathjax_ignore tex2jax_ignore"><tbody>{rows}</tbody></table>'
 

@@ -15,17 +15,16 @@ from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.card import ContractCard, marks_html, marks_of
-from nbext.notebook.forms.form import Form, Snapshot, what_is_wrong
+from nbext.notebook.forms.form import Form, what_is_wrong
 from nbext.notebook.forms.markup import (
     cells_html,
-    lines_html,
     number_text,
     records,
     text_of,
 )
 from nbext.notebook.results.deliver import own_table
 from nbext.notebook.results.tables import as_text
-from nbext.notebook.views.view import Box, Button, InputField, Markup, row
+from nbext.notebook.views.view import Box, Button, InputField, Markup, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +64,7 @@ class SearchForm(Form):
 
     title = "Search collections and tokens"
     hint = "Type part of a name or symbol. Press Enter to search at once."
+    unsaid = "No search yet."
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class SearchForm(Form):
             field.changed(lambda: self.search(PAUSE))
         self.table = Markup(classes="nbext-results", do=self.do)
         self.page = InputField("Page", "1", width="80px").entered(self.to_page)
-        self.pages_said = Markup(classes="nbext-note nbext-pages")
+        self.pages_said = ViewPart("html", value="", classes="nbext-note nbext-pages")
         self.back = Button(
             "Previous", lambda: self._ask_from((self.offset - 1) // self.size * self.size)
         )
@@ -279,25 +279,23 @@ class SearchForm(Form):
         return self.question != self.answered
 
     def _draw(self) -> None:
-        self.table.value = self._table_html(is_live=True)
+        self.table.value = self._table_html()
         self.page.show(value=str(self.offset // self.size + 1))
-        self.pages_said.value = f"of {self.pages:,}" if self.pages else ""
+        self.pages_said.show(value=f"of {self.pages:,}" if self.pages else "")
         # Not off while an answer is under way, when they do nothing: a button that is switched off loses the focus.
         self.back.show(disabled=not self.offset)
         self.next.show(disabled=not self.has_more)
         self.pager.hide(not self.offset and not self.has_more)
 
-    def _table_html(self, *, is_live: bool) -> str:
-        """Return the results as a table; of a live one each name is a button."""
+    def _table_html(self) -> str:
+        """Return the results as a table; each name is a button."""
         rows = []
         for at, result in enumerate(self.results):
             name, *cells, owners = (html(text, CUT) for text in result_cells(result)[:4])
-            button = name
-            if is_live:
-                state = ' aria-pressed="true"' * (result is self.picked)
-                state += ' aria-disabled="true"' * self.is_older
-                about = f'class="nbext-name" title="{name}" data-at="{at}"{state}'
-                button = f'<button type="button" {about}>{name}</button>'
+            state = ' aria-pressed="true"' * (result is self.picked)
+            state += ' aria-disabled="true"' * self.is_older
+            about = f'class="nbext-name" title="{name}" data-at="{at}"{state}'
+            button = f'<button type="button" {about}>{name}</button>'
             words = "".join(f'<td title="{cell}">{cell}</td>' for cell in cells)
             number = f'<td class="nbext-number">{owners}</td>'
             rows.append(f"<td>{button} {marks_html(result)}</td>{words}{number}")
@@ -338,20 +336,17 @@ class SearchForm(Form):
         why = f". The service sent {len(self.results)} of the {PAGE} asked for; Next shows those after them."
         return f"{here} of {count}" + (why if short else "")
 
-    def snapshot(self) -> Snapshot:
-        """The last question and its results, and what was picked."""
-        if self.question is None:
-            text = self.message or "No search yet."
-            return Snapshot(f"<p>{lines_html(text)}</p>", f"{self.title}: {visible(text)}")
+    def state(self) -> str:
+        """Return the last question, and what is said of its results."""
         shown = self.answered or self.question
-        asked = f"'{visible(shown.term)}' in {LABELS[shown.kind]} on {shown.chain}"
-        table = own_table([result_cells(result) for result in self.results], list(HEADS))
-        drawn = self._table_html(is_live=False)
-        picked = self.card.snapshot().html if self.card else ""
-        return Snapshot(
-            f"<p>{html(asked, None)}: {html(self.message)}</p>{drawn}{picked}",
-            f"{self.title}: {asked}: {visible(self.message)}\n{as_text(table)}",
-        )
+        if shown is None:
+            return super().state()
+        return f"'{visible(shown.term)}' in {LABELS[shown.kind]} on {shown.chain}: {self.message}"
+
+    def printed(self) -> str:
+        """Return the results as a table."""
+        rows = [result_cells(result) for result in self.results]
+        return as_text(own_table(rows, list(HEADS))) if self.question else ""
 
     def magic(self) -> str:
         """Return the magics that search for what the fields say."""

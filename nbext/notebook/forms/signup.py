@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from nbext.core.untrusted_text import html, visible
 from nbext.core.wire import email_of
 from nbext.errors import OutcomeUnknown, UsageError
-from nbext.notebook.forms.form import Form, Snapshot, message_of, what_is_wrong
+from nbext.notebook.forms.form import Form, message_of, what_is_wrong
 from nbext.notebook.views.view import Button, InputField, row
 
 # Half an address is always wrong: it is checked only when typing pauses this long.
@@ -26,6 +25,7 @@ class SignUpForm(Form):
 
     title = "Newsletter sign-up"
     hint = "The address goes to the service that this notebook uses. No output of the notebook contains it."
+    unsaid = "No sign-up was sent."
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -52,7 +52,7 @@ class SignUpForm(Form):
         # A second click, or Enter and a click, finds the first under way or the field already cleared.
         if self._sending or not address:
             return
-        self.email.error = what_is_wrong(email_of, address)
+        self._check()
         if self.email.error:
             return
         if not self.consent.value:
@@ -64,13 +64,15 @@ class SignUpForm(Form):
 
         def run() -> None:
             try:
-                self.client.sign_up(address)
-                self._clear()
-                self.say(THANKS, "good")
-            except OutcomeUnknown:
-                # Cleared as if it had gone well: a second attempt is the user's decision, never a retry of ours.
-                self._clear()
-                self.say(UNKNOWN, "bad")
+                try:
+                    self.client.sign_up(address)
+                    said = THANKS, "good"
+                except OutcomeUnknown:
+                    # Cleared as if it had gone well: a second attempt is the user's decision, never a retry of ours.
+                    said = UNKNOWN, "bad"
+                self.email.type("")
+                self.consent.type(False)
+                self.say(*said)
             finally:
                 self._sending = False
                 self._allow()
@@ -86,10 +88,6 @@ class SignUpForm(Form):
             text = re.sub(re.escape(spelling), "the address", text, flags=re.IGNORECASE)
         super().failed(UsageError(text))
 
-    def _clear(self) -> None:
-        self.email.type("")
-        self.consent.type(False)
-
     def _edited(self) -> None:
         self.email.error = ""
         self._allow()
@@ -104,11 +102,6 @@ class SignUpForm(Form):
     def _allow(self) -> None:
         ready = self.consent.value and bool(self.email.value.strip()) and not self._sending
         self.go.show(disabled=not ready)
-
-    def snapshot(self) -> Snapshot:
-        """Return whether a sign-up was recorded; never whose."""
-        text = self.message or "No sign-up was sent."
-        return Snapshot(f"<p>{html(text, None)}</p>", f"{self.title}: {visible(text, 500)}")
 
     def magic(self) -> str:
         """Return the call that signs an address up: no magic does, as its line would be saved with the address."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -104,6 +105,10 @@ class ViewPart:
             self.shown |= fresh
             self.tell({"op": "show", "by": by, "changes": fresh})
 
+    def still(self) -> str:
+        """Return as HTML what of it a notebook shows where no kernel runs."""
+        return ""
+
     def fill(self, *members: ViewPart) -> None:
         """Have other parts inside of it."""
         self.members = members
@@ -138,6 +143,10 @@ class Box(ViewPart):
         super().__init__(kind, classes=classes)
         self.members = members
 
+    def still(self) -> str:
+        """Return what the parts show, one below the other."""
+        return "".join(member.still() for member in self.members)
+
 
 def row(*members: ViewPart, classes: str = "") -> Box:
     """Return the parts side by side; they wrap where there is no room."""
@@ -151,6 +160,10 @@ class Markup(ViewPart):
         self, value: str = "", classes: str = "", do: Callable[[Asked], object] | None = None
     ) -> None:
         super().__init__("html", do, value=value, classes=classes)
+
+    def still(self) -> str:
+        """Return what it shows, without its buttons."""
+        return re.sub("</?button[^>]*>", "", self.value)
 
     @property
     def value(self) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from types import SimpleNamespace
 
-from nbext.notebook.forms.form import Background, Form, Snapshot
+from nbext.notebook.forms.form import Background, Form
 
 
 def fresh() -> tuple[Background, list[Exception]]:
@@ -70,8 +69,8 @@ def test_an_error_is_handed_over_and_the_next_task_runs():
 
 
 def test_a_snapshot_carries_its_styles_each_scoped_to_it_and_one_set_for_print():
-    form = Form.__new__(Blank)
-    form.widget, form.title = SimpleNamespace(snapshot="nbext-snapshot-x"), "Title <b>"
+    form = Form(None)
+    form.title, form.message = "Title <b>", "state"
     drawn = form._snapshot_bundle()[0]["text/html"]
     style, _, body = drawn.partition("<style>")[2].partition("</style>")
     assert body == '<div class="nbext-title">Title &lt;b&gt;</div><p>state</p></div>'
@@ -80,8 +79,3 @@ def test_a_snapshot_carries_its_styles_each_scoped_to_it_and_one_set_for_print()
     selectors = [one for rule in re.findall(r"([^{}]+)\{", rules) for one in rule.split(",")]
     assert [one for one in selectors if not one.strip().startswith(".nbext-box")] == []
     assert not re.search(r"url\(|@import|/\*", style)
-
-
-class Blank(Form):
-    def snapshot(self) -> Snapshot:
-        return Snapshot("<p>state</p>", "state")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nbext.notebook.views.view import Box, Button
+from nbext.notebook.views.view import Button, ViewPart
 
 
 class Edit(Button):
@@ -19,7 +19,8 @@ class Edit(Button):
 
     def __init__(self, client: Any, query: Any, tip: str, label: str = "Edit") -> None:
         super().__init__(label, self.open, classes="nbext-edit", tip=tip)
-        self.client, self.query, self.below = client, query, Box()
+        # No box: a snapshot has nothing of a builder that changes by itself.
+        self.client, self.query, self.below = client, query, ViewPart("group")
 
     @property
     def builder(self) -> Any:

@@ -172,9 +172,7 @@ class Editing(Form):
     @property
     def operator(self) -> str:
         """AND or OR, between the lines."""
-        return next(
-            word for word, join in filters.JOINS.items() if join == self.edits.now.root.join
-        )
+        return "AND" if self.edits.now.root.join == "all" else "OR"
 
     def filters(self) -> dict[str, Any]:
         """Return the filters as they are now."""

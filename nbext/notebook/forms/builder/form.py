@@ -16,7 +16,7 @@ from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.editing import Editing
 from nbext.notebook.forms.builder.tree import Group, Part, Tree
-from nbext.notebook.forms.form import Background, Snapshot
+from nbext.notebook.forms.form import Background
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html
 from nbext.notebook.forms.variable import Variable, add_to_history
 from nbext.notebook.run.background import BackgroundSegment
@@ -296,8 +296,7 @@ class SegmentForm(Editing):
     def _busy(self, run: BackgroundSegment | None) -> None:
         self._run = run
         # First the button that comes: what is switched off hands the focus on to it.
-        if run is not None:
-            self.stop.hide(False)
+        self.stop.hide(False)
         self.run.show(disabled=run is not None)
         self.bar.show(value=0.0)
         self.bar.hide(run is None)
@@ -321,13 +320,16 @@ class SegmentForm(Editing):
         # Not in the thread of the run, which waits for the very answer that this is to end.
         self.searches.schedule(run.cancel)
 
-    def snapshot(self) -> Snapshot:
-        """The query as a cell, its count, and the first rows of the last run."""
+    def state(self) -> str:
+        """Return how many wallets match, or else what is missing or was said."""
         counted = "" if self.matched is None else f"{self.matched:,} wallets match."
-        text = counted or self.missing() or self.message
-        rows = "" if self.frame is None else f"<p>{html(self.message)}</p>{frame_html(self.frame)}"
+        return counted or self.missing() or self.message
+
+    def still(self) -> str:
+        """Return these words, the query as a cell, and the first rows of the last run."""
+        rows = "" if self.frame is None else f"<p>{html(self.message)}</p>{self.result.value}"
         code = code_html(self.cell()) if self.edits.now.root.members else ""
-        return Snapshot(f"<p>{html(text, 500)}</p>{code}{rows}", f"{self.title}: {visible(text)}")
+        return f"<p>{lines_html(self.state())}</p>{code}{rows}"
 
     def magic(self) -> str:
         """Return the cell that runs the query; of one without conditions, an example."""

@@ -15,7 +15,7 @@ from nbext.analysis.segments import SCOPE, Segment
 from nbext.client.frames import label_names
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
-from nbext.core.untrusted_text import html, visible
+from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.explorer import page
@@ -24,7 +24,7 @@ from nbext.notebook.forms.explorer.columns import (
     columns_of,
     day_or_instant,
 )
-from nbext.notebook.forms.form import Form, Snapshot, has_cells
+from nbext.notebook.forms.form import Form, has_cells
 from nbext.notebook.forms.markup import code_html, facts_html, is_repeated
 from nbext.notebook.forms.variable import Variable
 from nbext.notebook.results.deliver import checked_file
@@ -254,17 +254,23 @@ class Explorer(Form):
         of = "" if len(self.rows) == len(self._given) else f" match, of {len(self._given):,}"
         return f"{rows_in_words(len(self.rows))}{of}"
 
-    def snapshot(self) -> Snapshot:
-        """The first of the rows that match, and of which they are."""
-        hint = f'<div class="nbext-note">{html(self.hint, None)}</div>'
-        few = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()]
-        if not label_names(few):
-            few = few.reset_index(drop=True)
-        of = f"; the first {len(few)} are shown" if len(few) < len(self.rows) else ""
-        counted = f"{self.in_words()}{of}"
-        words = f"{hint}<p>{html(counted)}</p>"
+    def state(self) -> str:
+        """Return how many rows match."""
+        return self.in_words() + f"; the first {ROWS} are shown" * (len(self.rows) > ROWS)
+
+    def _first(self) -> pd.DataFrame:
+        few: pd.DataFrame = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()]
+        return few if label_names(few) else few.reset_index(drop=True)
+
+    def printed(self) -> str:
+        """Return the first of the rows that match."""
+        return as_text(self._first())
+
+    def still(self) -> str:
+        """Return what is asked for, and the first of the rows that match."""
         names = [column.name for column in self.columns]
         asked = {
+            "About": self.hint,
             "Filters": "; ".join(
                 f"{names[place]}: {', '.join(map(' '.join, value.items()))}"
                 for place, value in self._used()
@@ -273,8 +279,7 @@ class Explorer(Form):
             "Sorted by": "; ".join(f"{names[place]}, {way}" for place, way in self.order),
         }
         facts = facts_html(fact for fact in asked.items() if fact[1])
-        drawn = f"{words}{facts}{rows_html(few)}{self.code.value}"
-        return Snapshot(drawn, f"{self.title}: {counted}\n{as_text(few)}")
+        return f"{super().still()}{facts}{rows_html(self._first())}"
 
 
 class LiveChart(Form):
@@ -307,18 +312,18 @@ class LiveChart(Form):
             segment = self.chart.of_cell(*self.chart.cells[at])
             explorer = Explorer(segment.client, segment.open())
             # Else another mark was pressed while this one's wallets were on their way.
-            if asked is self.background:
+            if mine is self.background:
                 explorer.show(title=words)
                 self.below.fill(explorer)
                 self.say(f"{words}: {explorer.in_words()}", "good")
 
         self.drop_request()
-        asked = self.background
+        mine = self.background
         self.background.schedule(read)
 
-    def snapshot(self) -> Snapshot:
-        """The chart's text: its picture stands beside the form."""
-        return Snapshot("", self.chart.text)
+    def text(self) -> str:
+        """Return the chart's text."""
+        return str(self.chart.text)
 
     def _snapshot_bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return self.chart._repr_mimebundle_()
