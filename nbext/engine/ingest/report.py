@@ -318,7 +318,8 @@ def count_rows(stage: Stage) -> None:
 def count_oddities(stage: Stage, report: Report) -> None:
     """Fill the report's counts from its files, the rows read, and the finished tables."""
     report.rows = sum(file.rows for file in report.files)
-    report.new = stage.value("SELECT count(*) FROM incoming WHERE file >= ?", [stage.first])
+    own = f"FROM incoming WHERE file >= {stage.first}"
+    report.new = stage.value(f"SELECT count(*) {own}")
     nft = "standard <> 'ERC20'"
     found = stage.rows(f"""
         SELECT coalesce(sum(n) FILTER (NOT {nft}), 0)::BIGINT, coalesce(sum(n) FILTER ({nft}), 0)::BIGINT,
@@ -329,10 +330,13 @@ def count_oddities(stage: Stage, report: Report) -> None:
     report.erc20, report.nft, report.erc20_contracts, report.nft_contracts = found[:4]
     names = ("self_transfers", "zero_values", "mints", "burns", "huge_values", "inferred")
     report.odd.update(zip(names, found[4:], strict=True))
-    # Of what was removed, any contract may have lost transfers.
+    # Of what was removed, any contract may have lost transfers. Of a day added to ten million rows, all balances of its
+    # contracts took 1.4 of its 3.4 s.
     which = "SEMI JOIN read USING (contract)" if report.new else ""
+    sides = f"SELECT contract, sender AS wallet {own} UNION SELECT contract, recipient {own}"
+    moved = which and stage.previous and f"SEMI JOIN ({sides}) USING (contract, wallet)"
     report.odd["below_zero"] = stage.value(
-        f"SELECT count(DISTINCT (contract, wallet)) FROM {stage.now}.history h {which} "
+        f"SELECT count(DISTINCT (contract, wallet)) FROM {stage.now}.history h {moved or ''} "
         f"WHERE sort_key < 0 AND from_block < to_block AND wallet <> {zero_rank(stage)}"
     )
     report.odd["unseen"] = stage.value(
@@ -397,7 +401,7 @@ def _untimed(chain: str, blocks: int, of: int, first: int, last: int) -> str:
 
 def rows_of_tables(stage: Stage) -> dict[str, int]:
     """Return how many rows each finished table has."""
-    return {table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES}
+    return {table: stage.value(f"SELECT count(*) FROM out.{table}") for table in TABLES}
 
 
 def sure_gaps(stage: Stage) -> dict[int, list[tuple[int, int]]]:

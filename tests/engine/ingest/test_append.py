@@ -388,6 +388,22 @@ def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(
         assert tables.rows(days)[1:] == [(wallet(1), 7), (wallet(2), 7)]
 
 
+def test_a_report_counts_the_balances_below_zero_of_what_was_read_and_after_a_removal_all_of_them(
+    tmp_path, added, log
+):
+    days = [
+        # 3 and 5 send what they never received; then 3 and 7 do, who receives more than it sent.
+        [log(3, 4, 9, block=100), log(5, 4, 9, block=100)],
+        [log(3, 6, 1, block=101), log(7, 4, 2, block=101), log(4, 7, 2, block=102)],
+        [log(4, 6, 1, block=103)],
+    ]
+    files = [write_csv(tmp_path / f"{n}.csv", made) for n, made in enumerate(days)]
+    below = [take(added, path).odd["below_zero"] for path in files]
+    assert below == [2, 2, 0]
+    assert take(tmp_path / "whole", *files).odd["below_zero"] == 3
+    assert remove("2.csv", added).odd["below_zero"] == 3
+
+
 def test_the_files_for_engines_elsewhere_have_what_was_added_in_the_order_of_their_tables(grown):
     rows = []
     for data in grown:

@@ -84,7 +84,7 @@ def ingest(
             named,
             url.rstrip("/"),
             renamed=renamed or {},
-            progress=progress or _silent,
+            progress=progress or (lambda step, done: None),
         )
     except (PySparkException, Py4JError) as error:
         failure = StorageError(f"Spark could not ingest: {reason_of(error)}. Nothing was changed.")
@@ -94,10 +94,6 @@ def ingest(
     finally:
         spark.close()
     raise failure
-
-
-def _silent(step: str, done: float) -> None:
-    """Show no progress."""
 
 
 def _ingest(
