@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
 
-from nbext.client import frames, lookups, validate, writer
+from nbext.client import frames, lookups, validate
 from nbext.client.decode import Outline, Want
 from nbext.client.filters import Wallets, as_sent, store
 from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
+from nbext.client.writer import Target, target_of
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, whole_of
@@ -228,12 +229,12 @@ class Client:
         POST /v1/segment/execute, then GET /v1/segment/{id}, and its export.
         """
         # A file that cannot be written is refused before anything is asked for.
-        path = None if to is None else writer.target_of(to, overwrite=overwrite)
+        target = target_of(to, overwrite=overwrite, raw=raw)
         body, named = self._asked(filters, operator, file_type, limit)
         if body["limit"] == 0 and not self._service.is_ours():
             validate.limit_of(0)
         run = SegmentRun(self._service, "execute_deadline", body["fileType"], progress)
-        table = run.execute(body, path, overwrite=overwrite, raw=raw)
+        table = run.execute(body, target)
         if named:
             about = Provenance.of(table)
             about.lists = {name: str(one) for name, one in named.items()}
@@ -290,9 +291,8 @@ class Client:
         ------
         GET /v1/segment/{id}/json, page by page
         """
-        known = self._segment_id(segment_id)
-        run = SegmentRun(self._service, "download_deadline", "json", progress, known)
-        return run.export(to, overwrite=overwrite, raw=raw)
+        target = target_of(to, overwrite=overwrite, raw=raw)
+        return self._export("json", segment_id, target, progress)
 
     @public
     def export_csv(
@@ -340,9 +340,8 @@ class Client:
         ------
         GET /v1/segment/{id}/csv
         """
-        known = self._segment_id(segment_id)
-        run = SegmentRun(self._service, "download_deadline", "csv", progress, known)
-        return run.export(to, overwrite=overwrite, raw=raw)
+        target = target_of(to, overwrite=overwrite, raw=raw)
+        return self._export("csv", segment_id, target, progress)
 
     @public
     def explain(
@@ -648,6 +647,12 @@ class Client:
     def _segment_id(self, given: str) -> str:
         return validate.segment_id_of(given, ours=self._service.ours is True)
 
+    def _export(
+        self, file_type: str, segment_id: str, to: Target | None, progress: Reporter | None
+    ) -> pd.DataFrame:
+        known = self._segment_id(segment_id)
+        return SegmentRun(self._service, "download_deadline", file_type, progress, known).export(to)
+
     def _answer(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return what our own service answers to a body."""
         return self._service.document(self._service.call("POST", path, body, "execute_deadline"))
@@ -700,12 +705,11 @@ class Client:
 
 def _description(document: Any) -> pd.DataFrame:
     """Return a segment's description as one flat row."""
-    counts = document.get("counts") if isinstance(document, dict) else None
-    if not isinstance(counts, dict):
-        # A stranger's description has the columns that it has; it may be a bare id.
-        return frames.frame([document if isinstance(document, dict) else {"id": document}])
-    said = {**document, "matched": counts.get("matched"), "returned": counts.get("returned")}
+    # A stranger's may be a bare id, and has the columns that it has.
+    said = document if isinstance(document, dict) else {"id": document}
+    counts = said.get("counts")
+    if not isinstance(counts, dict) or not {"columns", "links"} <= said.keys():
+        return frames.frame([said])
+    said = {**said, "matched": counts.get("matched"), "returned": counts.get("returned")}
     row = {name: said.get(name) for name in op.SEGMENT_FIELDS}
-    if not {"columns", "links"} <= document.keys():
-        return frames.frame([row])
     return frames.frame_as_of([row], op.SEGMENT_FIELDS)

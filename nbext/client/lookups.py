@@ -89,18 +89,16 @@ def metadata(
     kind, path, types = _KINDS[operation]
     strict = strict or isinstance(addresses, str)
     look_up = partial(_looked_up, service, kind, path, chain, strict=strict, refresh=refresh)
-    distinct = list(dict.fromkeys(names))
-    if len(distinct) == 1:
-        found = {distinct[0]: look_up(distinct[0])}
-    else:
-        pool = ThreadPoolExecutor(POOL, thread_name_prefix="nbext-lookup")
-        try:
-            # Each in a copy of this context: the scope of the user's call ends them all when it is interrupted.
-            futures = {name: pool.submit(copy_context().run, look_up, name) for name in distinct}
-            found = {name: future.result() for name, future in futures.items()}
-        finally:
-            # Not waited for: an interrupt, or the first error, ends those under way through the scope.
-            pool.shutdown(wait=False, cancel_futures=True)
+    pool = ThreadPoolExecutor(POOL, thread_name_prefix="nbext-lookup")
+    try:
+        # Each in a copy of this context: the scope of the user's call ends them all when it is interrupted.
+        futures = {
+            name: pool.submit(copy_context().run, look_up, name) for name in dict.fromkeys(names)
+        }
+        found = {name: future.result() for name, future in futures.items()}
+    finally:
+        # Not waited for: an interrupt, or the first error, ends those under way through the scope.
+        pool.shutdown(wait=False, cancel_futures=True)
     readings = {name: one for name, one in found.items() if isinstance(one, Reading)}
     failed = {name: one for name, one in found.items() if isinstance(one, NbextError)}
     rows = [

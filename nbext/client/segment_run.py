@@ -6,7 +6,6 @@ The caller hears of it through `Progress` reports.
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from nbext.client import frames, writer
+from nbext.client import frames
 from nbext.client.decode import (
     Reading,
     State,
@@ -26,6 +25,7 @@ from nbext.client.decode import (
     refuse_other_kinds,
 )
 from nbext.client.service import Service
+from nbext.client.writer import Target, copy
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
 from nbext.errors import (
@@ -123,10 +123,8 @@ class SegmentRun:
     def execute(
         self,
         body: Mapping[str, Any],
-        to: Path | None = None,
+        to: Target | None = None,
         *,
-        overwrite: bool = False,
-        raw: bool = False,
         target: str = op.EXECUTE,
     ) -> pd.DataFrame:
         """Run the query; return its rows, with where they come from in ``attrs["nbext"]``, or write them to a file."""
@@ -138,7 +136,7 @@ class SegmentRun:
         elif to is not None and self.service.ours:
             # The time for running a query is not meant for ten million rows.
             self.deadline = Deadline(self.service.settings["download_deadline"])
-            return self._written(to, reading, body, overwrite=overwrite, raw=raw)
+            return self._written(to, reading, body)
         elif reading.rows is not None:
             table = self._beside_id(reading)
         elif self._rows_at is not None:
@@ -159,8 +157,7 @@ class SegmentRun:
         about = self._provenance(table, reading, body)
         if to is None:
             return about.attach(table)
-        size = writer.save_table(table, to, overwrite=overwrite, raw=raw)
-        return _file_of(to, len(table), size, about)
+        return _file_of(to.path, len(table), to.save(table), about)
 
     def begin(self, target: str, body: Mapping[str, Any]) -> Reading:
         """Send what begins a segment, wait until it is done, and return what the service says of it."""
@@ -363,39 +360,32 @@ class SegmentRun:
         self.learn(found)
         self._raise_failure(found)
 
-    def export(
-        self, to: str | os.PathLike[str] | None, *, overwrite: bool, raw: bool
-    ) -> pd.DataFrame:
+    def export(self, to: Target | None) -> pd.DataFrame:
         """Return the rows of a segment that is done, or write them to a file; then return where, and how many."""
-        # A file that cannot be written is refused before anything is asked for.
-        path = None if to is None else writer.target_of(to, overwrite=overwrite)
         self._describe()
-        if path is not None:
-            return self._written(path, self._described, {}, overwrite=overwrite, raw=raw)
+        if to is not None:
+            return self._written(to, self._described, {})
         # The caller named the format: a stranger's Arrow is only taken where rows come as a stream of the same values.
         table = self.fetch(arrow=self.file_type == "csv")
         return self._provenance(table, self._described, {}).attach(table)
 
-    def _written(
-        self, path: Path, reading: Reading, body: Mapping[str, Any], *, overwrite: bool, raw: bool
-    ) -> pd.DataFrame:
+    def _written(self, to: Target, reading: Reading, body: Mapping[str, Any]) -> pd.DataFrame:
         """Write the rows of the segment to a file, page by page, or while they arrive."""
         if self.service.ours:
-            rows, size = self._streamed(path, overwrite=overwrite, raw=raw)
+            rows, size = self._streamed(to)
         else:
-            found = self._rows(folder=path.parent)
-            with writer.replaced_file(path, overwrite=overwrite) as file:
-                rows = self._save(*found, path, file, raw=raw)
+            found = self._rows(folder=to.path.parent)
+            with to.opened() as file:
+                rows = self._save(*found, to, file)
                 size = file.tell()
         about = self._provenance(frames.frame([]), reading, body)
         about.returned = rows
-        return _file_of(path, rows, size, about)
+        return _file_of(to.path, rows, size, about)
 
-    def _streamed(self, path: Path, *, overwrite: bool, raw: bool) -> tuple[int, int]:
+    def _streamed(self, to: Target) -> tuple[int, int]:
         """Write our own service's rows while they arrive; return how many there are, and the size of the file."""
-        ending = path.suffix.lower()
         # Its Arrow has the columns' types; its CSV is for a file that has it byte for byte.
-        kind = "csv" if raw and ending == ".csv" else "arrow"
+        kind = "csv" if to.raw and to.kind == ".csv" else "arrow"
         call = self.call(
             "GET", self.path(_PATHS[kind]), {"Accept": _ACCEPT[kind]}, operation="export"
         )
@@ -403,23 +393,23 @@ class SegmentRun:
             with attempt as exchange:
                 came = exchange.open()
                 # Each attempt starts its own file: what a broken one left is no part of the next.
-                with writer.replaced_file(path, overwrite=overwrite) as file:
+                with to.opened() as file:
                     if kind == "csv":
                         refuse_other_kinds(came.peek(4096))
-                        rows = writer.copy(came, file)
+                        rows = copy(came, file)
                     else:
                         schema, batches = arrow_batches(came)
                         arrow_types = {field.name: field.type for field in schema}
                         self._notes += frames.wide_columns(self._types, arrow_types)
-                        rows = writer.write(ending, schema, batches, file, raw=raw)
+                        rows = to.write(schema, batches, file)
                     came.finish()
                     check_count(rows, self._counts, None)
                     size = file.tell()
         return rows, size
 
-    def _save(self, reading: Reading, call: Call, path: Path, file: IO[bytes], *, raw: bool) -> int:
+    def _save(self, reading: Reading, call: Call, to: Target, file: IO[bytes]) -> int:
         """Write what was read of another service, and the pages that follow it; return the number of rows."""
-        types, folder = self._types, path.parent
+        types, folder = self._types, to.path.parent
         pages = self.service.pages(
             reading, call, types, limit=self._limit, counts=self._counts, folder=folder
         )
@@ -428,11 +418,11 @@ class SegmentRun:
         every = chain([first], pages)
         if first.table is None:
             lists = (page.records or [] for page in every)
-            rows = writer.write_pages(lists, {**first.types, **types}, path, file, raw=raw)
+            rows = to.write_pages(lists, {**first.types, **types}, file)
         else:
             tables = frames.alike(page.table for page in every)
             batches = (batch for table in tables for batch in table.to_batches())
-            rows = writer.write(path.suffix.lower(), first.table.schema, batches, file, raw=raw)
+            rows = to.write(first.table.schema, batches, file)
         check_count(rows, {}, self._limit)
         self._notes += [note for note in reading.warnings if note not in self._notes]
         return rows

@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -32,57 +33,118 @@ _FORMULA = r"^[=+\-@\t\r\n\x00＝＋－＠]"
 _NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 
 
-def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Return the file to write; refuse another ending, a folder, and a file that is there."""
-    path = Path(to).expanduser()
-    try:
-        _check_target(path, overwrite=overwrite)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from None
-    return path
+@dataclass(frozen=True)
+class Target:
+    """A file that rows go to: ``overwrite`` replaces one that is there, ``raw`` leaves a CSV's texts as they came."""
 
+    path: Path
+    overwrite: bool = False
+    raw: bool = False
 
-def _check_target(path: Path, *, overwrite: bool) -> None:
-    if path.suffix.lower() not in FILES:
-        raise ValidationError.of(
-            "to", "ending", f"{path.name!r} must end in one of: {', '.join(FILES)}."
-        )
-    if path.is_dir():
-        raise ValidationError.of("to", "folder", f"{path} is a folder. Give a file.")
-    if not path.parent.is_dir():
-        raise ValidationError.of("to", "folder", f"The folder {path.parent} does not exist.")
-    if not overwrite and os.path.lexists(path):
-        raise _exists(path)
+    @property
+    def kind(self) -> str:
+        """The file's ending, which says what is in it."""
+        return self.path.suffix.lower()
 
+    def check(self) -> None:
+        """Refuse another ending, a folder, and a file that is there."""
+        path = self.path
+        if self.kind not in FILES:
+            detail = f"{path.name!r} must end in one of: {', '.join(FILES)}."
+            raise ValidationError.of("to", "ending", detail)
+        with self._named():
+            if path.is_dir():
+                raise ValidationError.of("to", "folder", f"{path} is a folder. Give a file.")
+            if not path.parent.is_dir():
+                detail = f"The folder {path.parent} does not exist."
+                raise ValidationError.of("to", "folder", detail)
+            if not self.overwrite and os.path.lexists(path):
+                raise FileExistsError
 
-@contextlib.contextmanager
-def replaced_file(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """Open a file beside the target that takes its place, complete and on the disk, when all went well."""
-    try:
-        with whole_file(path, mode=ORDINARY, overwrite=overwrite) as part, part.open("wb") as file:
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Open a file beside the target that takes its place, complete and on the disk, when all went well."""
+        with (
+            self._named(),
+            whole_file(self.path, mode=ORDINARY, overwrite=self.overwrite) as part,
+            part.open("wb") as file,
+        ):
             yield file
-    except FileExistsError:
-        raise _exists(path) from None
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from None
 
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the file in errors of the file system."""
+        try:
+            yield
+        except FileExistsError:
+            detail = f"{self.path} exists. Use overwrite=True (--overwrite) to replace it."
+            raise ValidationError.of("to", "exists", detail) from None
+        except OSError as error:
+            why = error.strerror or error
+            raise StorageError(f"{self.path} cannot be written: {why}.") from None
 
-def _exists(path: Path) -> ValidationError:
-    return ValidationError.of(
-        "to", "exists", f"{path} exists. Use overwrite=True (--overwrite) to replace it."
-    )
+    def save(self, table: pd.DataFrame) -> int:
+        """Write a table that is in memory, as an export of its rows has it; return the size of the file."""
+        with self.opened() as file:
+            if self.kind == ".json":
+                _write_records(frames.records_of(table), file)
+            else:
+                rows = frames.to_arrow(table, flat=True)
+                self.write(rows.schema, rows.to_batches(), file)
+            return file.tell()
 
-
-def save_table(table: pd.DataFrame, to: Path, *, overwrite: bool, raw: bool = False) -> int:
-    """Write a table that is in memory, as an export of its rows has it; return the size of the file."""
-    kind = to.suffix.lower()
-    with replaced_file(to, overwrite=overwrite) as file:
+    def write(self, schema: Any, batches: Iterable[Any], file: IO[bytes]) -> int:
+        """Write batches as csv, json, parquet or arrow; return their rows."""
+        kind = self.kind
         if kind == ".json":
-            _write_records(frames.records_of(table), file)
-        else:
-            rows = frames.to_arrow(table, flat=True)
-            write(kind, rows.schema, rows.to_batches(), file, raw=raw)
-        return file.tell()
+            plain = (as_texts(in_iso(batch)) for batch in batches)
+            return _write_records((record for batch in plain for record in batch.to_pylist()), file)
+        import pyarrow as pa
+        from pyarrow import csv, parquet
+
+        # A time is written as the service writes it; Parquet and Arrow have a type for it.
+        if kind == ".csv":
+            schema, batches = in_iso(schema.empty_table()).schema, map(in_iso, batches)
+
+        # Only a spreadsheet runs formulas, and it opens neither Parquet nor Arrow.
+        raw = self.raw or kind != ".csv"
+        if kind == ".parquet":
+            # DuckDB reads decimals of more than 38 digits as floats, without a word.
+            batches = (as_texts(batch, wide=True) for batch in batches)
+            schema = as_texts(schema.empty_table(), wide=True).schema
+            batches = _grouped(batches, schema)
+        schema = schema if raw else safe_names(schema)
+        rows = 0
+        writers = {".parquet": parquet.ParquetWriter, ".arrow": pa.ipc.new_file}
+        with writers.get(kind, csv.CSVWriter)(file, schema) as writer:
+            for batch in batches:
+                rows += batch.num_rows
+                writer.write(batch if raw else safe(batch, schema))
+        return rows
+
+    def write_pages(
+        self, pages: Iterable[list[Record]], types: Mapping[str, str], file: IO[bytes]
+    ) -> int:
+        """Write pages of records as csv, json, parquet or arrow, with one page in memory; return how many records.
+
+        Columns are those of ``types``, then others in order of appearance.
+        """
+        if self.kind == ".json":
+            return _write_records((record for page in pages for record in page), file)
+        # A column's type is known when its last value is: until then the records wait on the disk.
+        with tempfile.TemporaryFile("w+", encoding="utf-8", dir=self.path.parent) as waiting:
+            schema = _put_down(pages, types, waiting)
+            waiting.seek(0)
+            return self.write(schema, _batches(waiting, schema), file)
+
+
+def target_of(to: str | os.PathLike[str] | None, *, overwrite: bool, raw: bool) -> Target | None:
+    """Return the file to write, where there is one; refuse another ending, a folder, and a file that is there."""
+    if to is None:
+        return None
+    target = Target(Path(to).expanduser(), overwrite, raw)
+    target.check()
+    return target
 
 
 def copy(source: Any, file: IO[bytes]) -> int:
@@ -97,35 +159,6 @@ def copy(source: Any, file: IO[bytes]) -> int:
             lines += 0 if quoted else part.count(b"\n")
     # The header is not a row; the last row may lack its line's end.
     return max(0, lines + (not piece.endswith(b"\n")) - 1)
-
-
-def write(kind: str, schema: Any, batches: Iterable[Any], file: IO[bytes], *, raw: bool) -> int:
-    """Write batches as csv, json, parquet or arrow; return their rows."""
-    if kind == ".json":
-        plain = (as_texts(in_iso(batch)) for batch in batches)
-        return _write_records((record for batch in plain for record in batch.to_pylist()), file)
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    # A time is written as the service writes it; Parquet and Arrow have a type for it.
-    if kind == ".csv":
-        schema, batches = in_iso(schema.empty_table()).schema, map(in_iso, batches)
-
-    # Only a spreadsheet runs formulas, and it opens neither Parquet nor Arrow.
-    raw = raw or kind != ".csv"
-    if kind == ".parquet":
-        # DuckDB reads decimals of more than 38 digits as floats, without a word.
-        batches = (as_texts(batch, wide=True) for batch in batches)
-        schema = as_texts(schema.empty_table(), wide=True).schema
-        batches = _grouped(batches, schema)
-    schema = schema if raw else safe_names(schema)
-    rows = 0
-    writers = {".parquet": parquet.ParquetWriter, ".arrow": pa.ipc.new_file}
-    with writers.get(kind, csv.CSVWriter)(file, schema) as writer:
-        for batch in batches:
-            rows += batch.num_rows
-            writer.write(batch if raw else safe(batch, schema))
-    return rows
 
 
 def _grouped(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
@@ -153,28 +186,6 @@ def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int
         rows += 1
     file.write(b"\n]\n")
     return rows
-
-
-def write_pages(
-    pages: Iterable[list[Record]],
-    types: Mapping[str, str],
-    path: Path,
-    file: IO[bytes],
-    *,
-    raw: bool,
-) -> int:
-    """Write pages of records as csv, json, parquet or arrow, with one page in memory; return how many records.
-
-    Columns are those of ``types``, then others in order of appearance.
-    """
-    kind = path.suffix.lower()
-    if kind == ".json":
-        return _write_records((record for page in pages for record in page), file)
-    # A column's type is known when its last value is: until then the records wait on the disk.
-    with tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent) as waiting:
-        schema = _put_down(pages, types, waiting)
-        waiting.seek(0)
-        return write(kind, schema, _batches(waiting, schema), file, raw=raw)
 
 
 def _put_down(pages: Iterable[list[Record]], types: Mapping[str, str], waiting: IO[str]) -> Any:

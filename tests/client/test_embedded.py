@@ -19,8 +19,8 @@ import pyarrow.parquet
 import pytest
 
 import nbext
-from nbext.client import writer
 from nbext.client.frames import frame_as_of
+from nbext.client.writer import Target
 from nbext.connect import connect
 from nbext.core.wire import (
     NFT_FIELDS,
@@ -474,7 +474,7 @@ def test_a_query_writes_the_file_that_an_export_of_its_segment_writes(embedded, 
         getattr(embedded, file.stem)(table.attrs["nbext"]["segment_id"], to=file)
         assert file.read_bytes() == query.read_bytes()
     kept = tmp_path / f"kept.{ending}"
-    writer.save_table(table, kept, overwrite=False)
+    Target(kept).save(table)
     assert read_rows(query) == read_rows(kept)
     with pytest.raises(ValidationError, match="exists"):
         embedded.execute_segment(filters, "OR", limit=50, to=query)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.client.frames import frame, to_arrow
-from nbext.client.writer import save_table
+from nbext.client.writer import Target
 from nbext.core.strict_json import read_answer
 from nbext.errors import StorageError, ValidationError
 
@@ -27,11 +27,11 @@ ODD = """[
 def test_a_csv_is_safe_for_spreadsheets_and_raw_is_exact(tmp_path):
     table = pd.DataFrame({"name": FORMULAS + HARMLESS, "=n": range(12)})
     path = tmp_path / "x.csv"
-    save_table(table, path, overwrite=False)
+    Target(path).save(table)
     safe = pd.read_csv(path, keep_default_na=False)
     assert list(safe["name"]) == ["'" + name for name in FORMULAS] + HARMLESS
     assert list(safe.columns) == ["name", "'=n"]
-    save_table(table, path, overwrite=True, raw=True)
+    Target(path, overwrite=True, raw=True).save(table)
     pd.testing.assert_frame_equal(
         pd.read_csv(path, keep_default_na=False), table, check_dtype=False
     )
@@ -49,7 +49,7 @@ def test_texts_come_back_from_every_kind_of_file(tmp_path_factory, texts):
     table = pd.DataFrame({"a": pd.Series(texts, dtype="str")})
     folder = tmp_path_factory.mktemp("files")
     for name in ("x.parquet", "x.csv", "x.json", "x.arrow"):
-        save_table(table, folder / name, overwrite=False, raw=True)
+        Target(folder / name, raw=True).save(table)
     assert list(pd.read_parquet(folder / "x.parquet")["a"]) == texts
     assert list(pd.read_csv(folder / "x.csv", keep_default_na=False, dtype=str)["a"]) == texts
     assert pa.ipc.open_file(folder / "x.arrow").read_all()["a"].to_pylist() == texts
@@ -66,9 +66,9 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("old")
     with pytest.raises(StorageError):
-        save_table(pd.DataFrame({"a": [1]}), tmp_path / "gone" / "x.csv", overwrite=False)
+        Target(tmp_path / "gone" / "x.csv").save(pd.DataFrame({"a": [1]}))
     with pytest.raises(ValidationError, match="exists"):
-        save_table(pd.DataFrame({"a": [1]}), path, overwrite=False)
+        Target(path).save(pd.DataFrame({"a": [1]}))
     assert path.read_text() == "old"
 
 
@@ -78,7 +78,7 @@ def odd():
 
 
 def test_json_holds_every_digit_and_every_value_as_it_came(odd, tmp_path):
-    save_table(odd, tmp_path / "x.json", overwrite=False)
+    Target(tmp_path / "x.json").save(odd)
     assert json.loads((tmp_path / "x.json").read_text()) == [
         {
             "exact": 0.123456789012345,
@@ -99,9 +99,9 @@ def test_values_without_one_type_stand_in_other_files_as_their_texts(odd, tmp_pa
         "mixed": ["true", "1"],
         "nested": ['{"a": 1}', '{"b": [1180591620717411303424, {}]}'],
     }
-    save_table(odd, tmp_path / "x.parquet", overwrite=False)
+    Target(tmp_path / "x.parquet").save(odd)
     assert pq.read_table(tmp_path / "x.parquet").to_pydict() == expected
-    save_table(odd, tmp_path / "x.csv", overwrite=False)
+    Target(tmp_path / "x.csv").save(odd)
     read = pd.read_csv(tmp_path / "x.csv", dtype={"long": str, "mixed": str})
     assert read.astype(object).where(read.notna(), None).to_dict("list") == expected
 

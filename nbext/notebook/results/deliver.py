@@ -102,9 +102,10 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         about.attach(frame)
     print_notes(about, cut_in_words(about, args))
     if args["to"] is not None:
-        from nbext.client import writer
+        from nbext.client.writer import Target
 
-        writer.save_table(frame, **_target(args))
+        named = _target(args)
+        Target(named.pop("to"), **named).save(frame)
         print(f"{args['to']}: {size_in_words(frame)}")
     if args["page"] is not None:
         forms().page(frame, args["page"], overwrite=bool(args["overwrite"]))
