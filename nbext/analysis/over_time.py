@@ -137,10 +137,11 @@ def trend(
 
 
 def _timeless(segment: Any, client: Client, what: str) -> Segment:
-    """Return the segment; refuse one with a time of its own."""
-    asked = segment_of(segment, client)
-    if "asOf" in asked.filters:
-        detail = f"{what} sets asOf itself. Leave it out."
+    """Return the segment; refuse one with a time of its own, and a notebook's."""
+    asked, pinned = segment_of(segment, client), client.settings["as_of"]
+    if "asOf" in asked.filters or pinned:
+        out = f"Unset the setting as_of, which is {quoted(pinned)}." if pinned else "Leave it out."
+        detail = f"{what} sets asOf itself. {out}"
         raise ValidationError.of("/segment/asOf", "exclusive", detail)
     return asked
 
@@ -157,9 +158,7 @@ def _balances(filters: Any) -> Iterator[str]:
 
 def before(timestamp: str, hours: int) -> str:
     """Return the time so many hours before another one."""
-    return (datetime.fromisoformat(timestamp) - timedelta(hours=hours)).strftime(
-        "%Y-%m-%dT%H:%M:%SZ"
-    )
+    return str(time_text(datetime.fromisoformat(timestamp) - timedelta(hours=hours)))
 
 
 def _hours_since(asked: Segment, since: str) -> tuple[int, int, str]:

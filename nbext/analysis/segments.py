@@ -131,6 +131,13 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
         return given
     about = Provenance.of(given)
     if isinstance(about.filters, Mapping):
+        # pandas copies where a table is from to what is made of it, such as a part of its rows.
+        if isinstance(about.returned, int) and len(given) != about.returned:
+            detail = (
+                f"The table has {len(given):,} rows, and its segment's had {about.returned:,}. Give its id for the "
+                'segment, or {"wallet": {"in": table}} for the wallets in the table.'
+            )
+            raise ValidationError.of(pointer, "rows", detail)
         return Segment(about.filters, about.operator or "AND", client=client)
     if isinstance(given, Mapping) and isinstance(given.get("filters"), Mapping):
         return Segment(given["filters"], given.get("operator") or "AND", client=client)

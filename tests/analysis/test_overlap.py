@@ -278,3 +278,21 @@ def test_what_is_noted_of_several_segments_is_said_once():
     assert notes == [
         'BAYC, MAYC, AZUKI: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
     ]
+
+
+def test_a_part_of_a_table_is_not_taken_for_its_segment(client):
+    rows = client.execute_segment({"token": {"token": "USDC"}}, limit="all")
+    again = nbext.overlap(rows.sort_values("address"), "USDC", client=client)
+    assert set(again.to_numpy().ravel()) == {len(rows)}
+    with pytest.raises(ValidationError) as caught:
+        nbext.overlap(rows.head(2), "USDC", client=client)
+    assert caught.value.errors == [
+        {
+            "pointer": "/segments/0",
+            "code": "rows",
+            "detail": f"The table has 2 rows, and its segment's had {len(rows):,}. Give its id for the segment, or "
+            '{"wallet": {"in": table}} for the wallets in the table.',
+        }
+    ]
+    of_two = {"wallet": {"in": rows.head(2)}, "exclude": []}
+    assert nbext.overlap([of_two], client=client).to_numpy().tolist() == [[2]]

@@ -207,3 +207,13 @@ def test_dates_and_times_of_python_are_taken_wherever_a_time_is(client):
 def test_a_segment_with_a_time_of_its_own_has_no_trend(client):
     with pytest.raises(ValidationError, match="A trend sets asOf itself"):
         nbext.trend({"token": {"token": "USDC"}, "asOf": 5}, client=client)
+
+
+def test_a_pinned_notebook_is_told_that_an_analysis_through_time_is_not(client, monkeypatch):
+    monkeypatch.setitem(client.settings.arguments, "as_of", "30")
+    for ask in (nbext.trend, nbext.changes, nbext.retention):
+        with pytest.raises(ValidationError) as caught:
+            ask("USDC", client=client)
+        assert str(caught.value).endswith(
+            " sets asOf itself. Unset the setting as_of, which is '30'."
+        )

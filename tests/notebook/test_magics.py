@@ -876,9 +876,7 @@ def test_a_part_of_a_table_is_exported_with_the_rows_of_its_segment_and_says_so(
     asked.run(f"%%segment_query whales\n{HOLDERS}")
     asked.run("few = whales[:31]")
     ran = asked.run("again = %segment few --json")
-    assert (
-        ran.printed == "note: few has 31 rows, and its segment 262. The segment's are returned.\n"
-    )
+    assert ran.printed == "note: few has 31 rows, and its segment 262. The segment's are taken.\n"
     assert asked.value("len(again)") == 262
     assert asked.run("again = %segment whales --json").printed == ""
 

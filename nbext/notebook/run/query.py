@@ -255,9 +255,9 @@ def _segment_of(args: Args, word: Word) -> str | None:
     about = Provenance.of(table)
     # pandas copies where a table is from to what is made of it, such as a part of its rows.
     has, rows = len(cast("Any", table)), about.returned
-    if args.given("json", "csv", "card") and isinstance(rows, int) and rows != has:
+    if isinstance(rows, int) and rows != has:
         print(
-            f"note: {visible(name)} has {has:,} rows, and its segment {rows:,}. The segment's are returned."
+            f"note: {visible(name)} has {has:,} rows, and its segment {rows:,}. The segment's are taken."
         )
     return str(about.segment_id)
 
