@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from nbext import Client
 from nbext.client import frames, writer
-from nbext.client.remote import csv_text
+from nbext.client.remote import content
 from nbext.errors import NotFound, ProtocolError, ValidationError
 from tests.client.conftest import KEY
 from tests.client.faultserver import as_arrow, reply
@@ -216,7 +216,7 @@ def test_parts_of_exact_amounts_are_one_column_of_the_type_that_holds_their_sum(
 
 @pytest.mark.parametrize("last", ["1", "9" * 39, str(2**256 - 1)])
 def test_amounts_that_arrive_in_many_pieces_are_as_exact_as_all_at_once(ours, client, last):
-    count = csv_text.BLOCK // 32
+    count = content.BLOCK // 32
     amounts = [*(str(10**18 + i) for i in range(count)), last]
     body = "address,UNI_balance,BAYC_count\r\n" + "".join(
         f"0x{i:040x},{one},1\r\n" for i, one in enumerate(amounts)

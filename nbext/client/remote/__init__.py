@@ -1,8 +1,7 @@
 """The decoder of a stranger's answers, whose shapes are not known. It never guesses between two equal readings.
 
 reading      the decoder: an answer as a table, a job, a record or a receipt, or where to find either
-content      a page: one answer, and which kind of body it has: JSON, CSV, or wrapped by a gateway
-csv_text     a CSV as a table, while it arrives
+content      a page: one answer, and which kind of body it has: JSON, wrapped by a gateway, CSV, read while it arrives
 tables       tables and records in a JSON document, and lists of the files that hold a table
 field_names  the names and words that services use, which are in words.toml, each with a vendor that uses it; and what
              they say of a job's state, and of an error that comes under status 200

@@ -7,6 +7,8 @@ or a remark among them is no row, and says that others may be missing.
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import mmap
 import re
 import tempfile
@@ -15,8 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbext.client.decode import Reading, State, arrow_batches
-from nbext.client.remote import csv_text
+from nbext.client.decode import Reading, State, arrow_batches, refuse_other_kinds
 from nbext.client.remote.field_names import bare, is_address, name_set, number_of
 from nbext.client.remote.signs import Signs
 from nbext.core.strict_json import NotJson, read_answer
@@ -29,6 +30,23 @@ from nbext.http.errors import one_line
 if TYPE_CHECKING:
     import pyarrow as pa
 
+BLOCK = 1 << 20
+_CSV_TYPES = (
+    "text/csv",
+    "application/csv",
+    "text/comma-separated-values",
+    "text/tab-separated-values",
+)
+# Media types under which anything may come.
+_VAGUE_TYPES = (
+    "",
+    "text/plain",
+    "application/octet-stream",
+    "binary/octet-stream",
+    "application/download",
+    "application/gzip",
+    "application/x-gzip",
+)
 _LINES_TYPES = name_set(
     "application/x-ndjson application/ndjson application/jsonl application/x-jsonlines application/jsonlines "
     "application/json-seq"
@@ -80,9 +98,7 @@ def opened(source: Unread, known: Mapping[str, str], *, of_job: bool) -> Foreign
     NotJson where it should be JSON; HTML, XML, damaged CSV and Arrow, and rows that are none, are errors.
     """
     came, kind = source.came, source.came.content_type
-    is_csv = kind in csv_text.MEDIA_TYPES or (
-        kind in csv_text.VAGUE_TYPES and _looks_like_csv(came, of_job)
-    )
+    is_csv = kind in _CSV_TYPES or (kind in _VAGUE_TYPES and _looks_like_csv(came, of_job))
     if is_csv or kind == ARROW_TYPE:
         # Accepted: what it has so far is no result.
         waits = of_job and came.status == 202
@@ -111,7 +127,7 @@ def _of_table(source: Unread, known: Mapping[str, str], is_csv: bool) -> Foreign
     if is_csv:
         # pandas keeps text as large_string: read as such it is not copied once more.
         text = pa.large_string() if source.folder is None else pa.string()
-        schema, batches, remarks = csv_text.batches(came, types, text)
+        schema, batches, remarks = _csv_batches(came, types, text)
         notes = [f"Above the header the answer says {quoted(each, 200)}." for each in remarks]
     else:
         schema, batches = arrow_batches(came)
@@ -250,7 +266,7 @@ def of_document(answer: Answer) -> ForeignPage:
         )
     if kind in _LINES_TYPES:
         return _lines(body)
-    if kind not in csv_text.VAGUE_TYPES or body[:1] in b'{["':
+    if kind not in _VAGUE_TYPES or body[:1] in b'{["':
         return _of_json(answer, body)
     # One word: an id, an address of a file, a number; whoever asked says which of them may come.
     if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
@@ -310,3 +326,160 @@ def _unpacked(document: Any, warnings: list[str]) -> ForeignPage:
 
 
 _GATEWAY = name_set("statusCode body headers multiValueHeaders isBase64Encoded statusDescription")
+
+
+# ------------------------------------------- CSV: every value text, unless its type is known; never guessed, never NA
+
+
+def _csv_batches(
+    source: Any, types: Mapping[str, str], text: pa.DataType
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch], list[str]]:
+    """Return a CSV's Arrow schema, its batches while they arrive, and the comments above its header.
+
+    Texts are of the type ``text``. What is not CSV is a ProtocolError with the line.
+    """
+    import pyarrow as pa
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
+
+    csv_text = _CsvText(source)
+    kinds = {
+        "integer": pa.int64(),
+        "boolean": pa.bool_(),
+        "float64": pa.float64(),
+        "timestamp": pa.timestamp("s", "UTC"),
+    }
+    # No row may be longer than a block: of our service none has forty times as many characters as the header.
+    block = max(BLOCK, 40 * len(csv_text.head.split(b"\n", 1)[0]))
+    with _lines_of_faults(csv_text.above):
+        reader = open_csv(
+            csv_text,
+            # One thread: only then is the row of a fault known, and from a stream it is no slower.
+            ReadOptions(block_size=block, use_threads=False),
+            ParseOptions(delimiter=csv_text.separator, newlines_in_values=True),
+            # Left to itself it guesses: of the balances, 65 % would stay exact.
+            ConvertOptions(
+                column_types={
+                    name: kinds.get(types.get(name, ""), text) for name in csv_text.names
+                },
+                # An empty number is missing. An empty text is a text, and so is a symbol named NA.
+                null_values=[""],
+                strings_can_be_null=False,
+                quoted_strings_can_be_null=False,
+            ),
+            # Arrow's own pool keeps what it has freed, which for a table of this kind is a quarter of the peak.
+            memory_pool=pa.system_memory_pool(),
+        )
+    return reader.schema, _each(reader, csv_text), csv_text.comments
+
+
+def _each(reader: Any, csv_text: _CsvText) -> Iterator[Any]:
+    with _lines_of_faults(csv_text.above):
+        yield from reader
+    csv_text.check()
+
+
+@contextlib.contextmanager
+def _lines_of_faults(above: int) -> Iterator[None]:
+    """Turn what pyarrow says of a CSV into our error, with the line."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        row = re.search(r"[Rr]ow #(\d+)", str(error))
+        where = f" at line {int(row[1]) + above:,}" if row else ""
+        raise ProtocolError(
+            f"The answer is not valid CSV{where}: {one_line(error, length=200)}"
+        ) from None
+
+
+class _CsvText(io.RawIOBase):
+    """A CSV, to be read from its header on; what that and the lines above it say; its quotes are counted on the way."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__()
+        # The comments, and how many lines are above the header.
+        self.comments, self.above = list[str](), 0
+        body, separator = b"", None
+        while len(body) < BLOCK and body.count(b"\n") < 20 and (piece := source.read(1 << 16)):
+            body += piece
+        body = body.removeprefix(b"\xef\xbb\xbf")
+        if not body.strip():
+            raise ProtocolError("The answer is an empty CSV, without even a header.")
+        refuse_other_kinds(body)
+        # Excel is told the separator so; others write a comment, which may say that these are not all rows.
+        while match := re.match(rb'(?:"?sep=(.)"?|#([^\n]*?))\r?\n(?=[^\r\n])', body):
+            following = body[match.end() :]
+            if match[2] is not None and _has_values(_split(following, _separator(following))[0]):
+                # It is the header itself: #address,balance
+                break
+            separator = match[1].decode("latin-1") if match[1] else separator
+            self.comments += [] if match[1] else [match[2].decode("utf-8", "replace").strip()]
+            body, self.above = following, self.above + 1
+        self.separator = separator or _separator(body)
+        self.names = _split(body, self.separator)[0]
+        _check_names(self.names)
+        # A header alone, without its line's end, is a table without rows.
+        self.head = body if b"\n" in body else body.rstrip(b"\r") + b"\n"
+        self._source = source
+        self._quotes, self._lines, self._last_quote = 0, 1 + self.above, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = BLOCK) -> bytes:
+        piece, self.head = self.head[:size], self.head[size:]
+        if len(piece) < size:
+            piece += self._source.read(size - len(piece))
+        self._count(piece)
+        return piece
+
+    def _count(self, piece: bytes) -> None:
+        quotes = piece.count(b'"')
+        if quotes:
+            self._quotes += quotes
+            self._last_quote = self._lines + piece.count(b"\n", 0, piece.rfind(b'"'))
+        self._lines += piece.count(b"\n")
+
+    def check(self) -> None:
+        """Refuse a quote that was never closed: pyarrow would take all that follows it for one value."""
+        if self._quotes % 2:
+            raise ProtocolError(
+                f"The answer is not valid CSV: the quote at line {self._last_quote:,} is never closed."
+            )
+
+
+def _separator(head: bytes) -> str:
+    """Return what is between two values: what all first lines have equally often, else what the header has oftenest."""
+    rows = {mark: _split(head, mark) for mark in ";\t|,"}
+    several = [mark for mark, split in rows.items() if len(split[0]) > 1]
+    return max(
+        several,
+        key=lambda mark: (len(set(map(len, rows[mark]))) == 1, len(rows[mark][0])),
+        default=",",
+    )
+
+
+def _split(head: bytes, separator: str) -> list[list[str]]:
+    """Return the first lines as their values, as far as they are CSV."""
+    lines, rows = head.split(b"\n")[:6], list[list[str]]()
+    # The last one may be cut.
+    texts = (line.decode("utf-8") for line in lines[: len(lines) - 1 or 1])
+    with contextlib.suppress(UnicodeDecodeError, csv.Error):
+        rows += csv.reader(
+            (f"{text.rstrip(chr(13))}\n" for text in texts), strict=True, delimiter=separator
+        )
+    return rows or [[]]
+
+
+def _check_names(names: list[str]) -> None:
+    if not names or any(not name.strip() for name in names):
+        raise ProtocolError("The answer has no CSV header: a column has no name (line 1).")
+    if len(set(names)) != len(names):
+        raise ProtocolError("The answer's CSV header has a column twice (line 1).")
+    if _has_values(names):
+        raise ProtocolError("The answer has no CSV header: its first line has values (line 1).")
+
+
+def _has_values(names: list[str]) -> bool:
+    return any(re.fullmatch(r"0x[0-9a-fA-F]{4,}|-?\d+(\.\d+)?", name.strip()) for name in names)
