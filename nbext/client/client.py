@@ -18,6 +18,7 @@ from nbext.client.writer import Target, target_of
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, whole_of
+from nbext.core.untrusted_text import quoted
 from nbext.errors import BadRequest, InvalidSegment, NotFound, ProtocolError
 from nbext.http.transport import Repeat
 from nbext.settings import Secret, Settings
@@ -632,6 +633,11 @@ class Client:
         )
         reading = self._service.read(call, Want.RECEIPT)
         said = reading.document if isinstance(reading.document, dict) else {}
+        other = said.get("email") or address
+        if str(other).lower() != address.lower():
+            raise ProtocolError(
+                f"The service signed up {quoted(other)} instead of {quoted(address)}."
+            )
         row = {"email": address, **{name: said.get(name) for name in ("status", "delivered")}}
         table = frames.frame([row], op.SIGN_UP_FIELDS)
         return Provenance(

@@ -389,8 +389,12 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     if message := words(document) if isinstance(document, Mapping) else "":
         # Whether it was taken is for people to read: "already exists" may be both.
         page.warnings.append(f"The service says: {one_line(message, length=200)}")
-    delivered = next((truth_of(value) for _, name, value in fields if name == "delivered"), None)
-    page.document = {"status": word, "delivered": delivered}
+    named = {name: value for _, name, value in reversed(fields)}
+    page.document = {
+        "status": word,
+        "delivered": truth_of(named.get("delivered")),
+        "email": first_named(named, vocabulary()["receipt"]["of"]),
+    }
     return page
 
 

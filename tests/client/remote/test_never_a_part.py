@@ -1114,7 +1114,7 @@ def test_that_nothing_was_found_is_no_error(server, client):
     ("answer", "status"),
     [
         (reply([]), None),
-        (reply([{"email": "a@example.com"}]), None),
+        (reply([{"email": "A@Example.com"}]), None),
         (reply(None), None),
         (reply(b"", 204, None), None),
         (reply(b"", 201, None), None),

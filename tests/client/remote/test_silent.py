@@ -663,6 +663,8 @@ def test_a_sign_up_that_was_not_taken_is_an_error(server, client):
         ({"accepted": 0}, None),
         ({"accepted": []}, None),
         ({"failed": 1}, None),
+        ({"status": "subscribed", "email": "b@example.com"}, None),
+        ({"data": {"email_address": "b@example.com"}}, None),
         ([{"status": "rejected", "email": "a@example.com"}], None),
         (0, None),
         (b"Email invalid", "text/plain"),
