@@ -154,6 +154,7 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
     for name, filters in others.items():
         took, answer = timed(lambda filters=filters: ours.rows(filters), 3 * args.rounds)
         yield Row(f"{name}, of the same transfers, {answer.matched:,} match", took)
+    yield totals_beside(cases[0], ours, data_dir, args)
     ours.dataset.close()
     everything = [plain(case) for case in cases] + list(others.values())
     opened = median([apart(first_query, str(data_dir), everything[0]) for _ in range(args.rounds)])
@@ -189,6 +190,36 @@ def beside(case: Case, ours: Ours, arrays: Arrays, source: Path, args: argparse.
     in_memory, expected = timed(lambda: arrays.ask(case), 3 * args.rounds)
     assert found == expected, f"{case.name}: the arrays find {expected[0]} wallets, we {found[0]}"
     return Row(question, took, {**sides, "arrays of ids, already in memory": in_memory})
+
+
+# Sums of less than 2^127, as one writes it who has the prepared tables.
+_TOTALS = f"""
+    SELECT count(*) FROM (
+        SELECT recipient FROM transfers JOIN contracts USING (contract)
+        WHERE address = $token AND recipient NOT IN (SELECT wallet FROM wallets WHERE address IN $burned)
+        GROUP BY recipient
+        HAVING CAST(sum(mid) AS HUGEINT) * CAST({10**26} AS HUGEINT) + CAST(sum(lo) AS HUGEINT) >= $least
+    )
+"""
+
+
+def totals_beside(case: Case, ours: Ours, data_dir: Path, args: argparse.Namespace) -> Row:
+    """Time who received how much in all, and SQL by hand over the same tables."""
+    import duckdb
+
+    from nbext.core.addresses import BURN_ADDRESSES
+
+    received = {"direction": "in", "token": case.token, "unit": "raw"}
+    filters = {"transfer": {**received, "total": {"min": str(case.least)}}}
+    took, found = timed(lambda: ours.rows(filters, limit=0).matched, 3 * args.rounds)
+    values = {"token": case.token, "least": case.least, "burned": list(BURN_ADDRESSES)}
+    with duckdb.connect(str(ours_tables(data_dir)), read_only=True) as connection:
+        by_hand, ((expected,),) = timed(
+            lambda: connection.execute(_TOTALS, values).fetchall(), 3 * args.rounds
+        )
+    assert found == expected, f"transfer with total: SQL finds {expected} wallets, we {found}"
+    question = f"transfer with total, of the same transfers, {found:,} match, counted"
+    return Row(question, took, {"DuckDB SQL over our tables": by_hand})
 
 
 def asked(rival: type, source: Path, case: Case, found: Found, rounds: int) -> Took | str:

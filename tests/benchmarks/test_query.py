@@ -17,6 +17,7 @@ from tests.benchmarks.query import (
     case_of,
     other_kinds,
     ours_tables,
+    totals_beside,
 )
 from tests.benchmarks.rivals import Arrays, Pandas, Polars, RawDuckDB
 
@@ -66,6 +67,13 @@ def test_the_other_kinds_of_conditions_are_answered(ours):
         name: ours.rows(filters).matched for name, filters in other_kinds(case, WORLD).items()
     }
     assert all(answers.values()), answers
+
+
+def test_totals_are_those_of_sql_by_hand(folders, ours):
+    case = case_of(ours, WORLD, "very large", HOLDERS["very large"])
+    row = totals_beside(case, ours, folders[1], argparse.Namespace(rounds=1))
+    assert list(row.beside) == ["DuckDB SQL over our tables"]
+    assert " 0 match" not in row.question
 
 
 def test_a_rival_that_is_not_installed_is_told(folders, ours):

@@ -6,4 +6,8 @@ set_tree    a segment's wallets as a tree of sets: statements and lists; and, or
 bitmaps     sets of wallets in memory, at one block or at the many of a series
 answers     the strategy: sets, order, rows, counts, sums, explanations
 rows        an answer's rows: made by column, stored aside, read in batches
+
+From a condition to its rows in eight files: the condition's own and `nbext.language.model` (the segment around it, and
+the columns of its rows); here `sql`, `set_tree`, `answers`, `bitmaps` and `rows`; and `nbext.engine.duckdb.dataset`,
+which runs a statement.
 """

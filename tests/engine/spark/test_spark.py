@@ -115,6 +115,21 @@ def test_spark_counts_looks_up_and_explains_as_duckdb_does(on_duckdb, on_spark):
 
 
 @pytest.mark.spark
+def test_the_statements_of_a_question_run_on_spark_at_the_same_time(on_spark, monkeypatch):
+    together, fetch = threading.Barrier(3), Spark.fetch
+
+    def fetched(spark, sql, job):
+        # One after the other, the first would wait for the others and none would come.
+        together.wait(120)
+        return fetch(spark, sql, job)
+
+    monkeypatch.setattr(Spark, "fetch", fetched)
+    three = [f"SELECT DISTINCT sender AS wallet FROM transfers WHERE block > {n}" for n in range(3)]
+    found = on_spark.ask(Question(lambda sql: in_all([sql.leaf(one) for one in three])), limit=0)
+    assert found.matched > 0
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize(
     "seconds", [3, 0.3, 0.1]
 )  # while it runs, while it is planned, before its first job
