@@ -258,6 +258,42 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
         nbext.explore([1])
 
 
+def test_a_filter_of_flags_contains_what_is_typed_and_matches_none_that_does_not():
+    made = nbext.explore(pd.DataFrame({"flag": [True, False, None], "n": [1, 2, 3]}))
+    found = {
+        text: column(asked(made, flag={"text": text}), 1)
+        for text in ("true", "TRUE", "=true", "tr", "e", "=false", "yes")
+    }
+    true, both = ["1"], ["1", "2"]
+    assert found == {
+        **dict.fromkeys(("true", "TRUE", "=true", "tr"), true),
+        "e": both,
+        "=false": ["2"],
+        "yes": [],
+    }
+
+
+def test_a_bar_finds_the_rows_that_it_counts_where_its_name_ends_in_a_blank():
+    made = nbext.explore(pd.DataFrame({"name": ["a ", "a ", "a", "a", "a", "b"]}))
+    bars = made.summary(0)["bars"]
+    found = [len(asked(made, name={"text": one["text"]}).rows) for one in bars]
+    assert found == [one["count"] for one in bars] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("change", ["cut", "sorted", "written"])
+def test_the_rows_of_a_filter_are_of_the_table_as_it_was_opened_whatever_becomes_of_it(change):
+    table = pd.DataFrame({"n": [1, 2, 3, 4]})
+    made = asked(nbext.explore(table), n={"min": "3"})
+    if change == "cut":
+        del table["n"]
+    elif change == "sorted":
+        table[:] = table[::-1].to_numpy()
+    else:
+        table.loc[2, "n"] = 0
+    assert made.frame["n"].tolist() == [3, 4]
+    assert made.text().splitlines()[0] == "Table: 2 rows match, of 4"
+
+
 def test_whole_numbers_under_the_name_of_a_share_are_no_percentages_as_in_a_notebooks_table():
     made = nbext.explore(pd.DataFrame({"share": [1, 2], "UNI_share": [1.0, 0.5]}))
     assert [one["share"] for one in made.table.shown["columns"]] == [False, True]

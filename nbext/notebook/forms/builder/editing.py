@@ -285,7 +285,7 @@ class Editing(Form):
         else:
             part = Line(key, {} if value is None else value)
         with self.editing:
-            self.edit(self.edits.now.added(part, self.edits.now.root.id if into is None else into))
+            self.edit(self.edits.now.added(part, into))
             self.lines.show(opened=[part.id])
             self.changed()
         return part
@@ -356,7 +356,7 @@ def _add_saved(form: Editing, name: str, into: int | None) -> Goto:
         form.edit(tree)
         return {"goto": members[0].id, "keep": True} if members else None
     part = members[0] if len(members) == 1 else Group(tree.root.join, members)
-    form.edit(now.added(part, now.root.id if into is None else into))
+    form.edit(now.added(part, into))
     return {"goto": part.id, "keep": True}
 
 

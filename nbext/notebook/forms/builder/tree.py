@@ -78,8 +78,10 @@ class Tree:
             return replace(self, root=root)
         return replace(self, root=_edited(self.root, wanted, change))
 
-    def added(self, part: Part, into: int) -> Tree:
-        """Return the tree with a part at the end of a group, or after a line."""
+    def added(self, part: Part, into: int | None) -> Tree:
+        """Return the tree with a part at the end of a group, by default of the outermost, or after a line."""
+        if into is None:
+            into = self.root.id
         if isinstance(self.find(into), Group):
             return self.edited(
                 into, lambda group: (replace(group, members=(*group.members, part)),)
@@ -91,19 +93,15 @@ class Tree:
         part, parent = self.find(wanted), self.parent(wanted)
         place = [member.id for member in parent.members].index(wanted) + by
         without = self.edited(wanted, lambda _: ())
-        if not 0 <= place < len(parent.members):
-            return (
-                self
-                if parent is self.root
-                else without.edited(
-                    parent.id, lambda group: (part, group) if by < 0 else (group, part)
-                )
-            )
-        neighbour = parent.members[place]
-        if isinstance(neighbour, Group):
-            inner = (*neighbour.members, part) if by < 0 else (part, *neighbour.members)
-            return without.edited(neighbour.id, lambda group: (replace(group, members=inner),))
-        return without.edited(neighbour.id, lambda line: (part, line) if by < 0 else (line, part))
+        past: Part = parent
+        if 0 <= place < len(parent.members):
+            past = parent.members[place]
+            if isinstance(past, Group):
+                inner = (*past.members, part) if by < 0 else (part, *past.members)
+                return without.edited(past.id, lambda group: (replace(group, members=inner),))
+        elif parent is self.root:
+            return self
+        return without.edited(past.id, lambda one: (part, one) if by < 0 else (one, part))
 
     def wrapped(self, wanted: int, *also: Part) -> Tree:
         """Return the tree with a part in a group of its own, which joins as its surroundings do not."""

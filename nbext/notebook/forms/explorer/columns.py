@@ -92,12 +92,11 @@ class TableColumn:
         A ``max`` that begins with < is not part of what it takes; a ``text`` that begins with = is the whole text.
         """
         text = asked.get("text", "")
-        if self.kind == "flag":
-            return pc.equal(self.key, pa.scalar(text.lstrip("=") == "true"))
-        if self.kind in ("text", "address"):
+        if self.kind in ("text", "address", "flag"):
+            texts = self.key.cast(pa.string())
             if text.startswith("="):
-                return pc.equal(self.key, pa.scalar(text[1:], self.key.type))
-            return pc.match_substring(self.key, text, ignore_case=True)
+                return pc.equal(texts, text[1:])
+            return pc.match_substring(texts, text, ignore_case=True)
         masks = [
             self._compared(asked[side], side) for side in ("min", "max") if asked.get(side)
         ] or [pc.is_valid(self.key)]
@@ -121,17 +120,13 @@ class TableColumn:
     def _scale(self) -> int:
         return self.key.type.scale if pa.types.is_decimal(self.key.type) else 0
 
-    def _whole(self, bound: Decimal, side: str) -> int:
-        """Return the nearest of the numbers that the column can hold within the bound: comparing with it is exact."""
-        rounding = ROUND_CEILING if side == "min" else ROUND_FLOOR
-        return int(
-            _EXACT.scaleb(bound, self.decimals + self._scale).to_integral_value(rounding, _EXACT)
-        )
-
     def _edge(self, text: str, side: str) -> int:
-        if text.startswith("<"):
-            return self._whole(number(text.lstrip("< "), self.name), "min") - 1
-        return self._whole(number(text, self.name), side)
+        """Return the nearest of the numbers that the column can hold within a bound: comparing with it is exact."""
+        is_below = text.startswith("<")
+        rounding = ROUND_CEILING if side == "min" or is_below else ROUND_FLOOR
+        bound = number(text.lstrip("< "), self.name)
+        edge = _EXACT.scaleb(bound, self.decimals + self._scale)
+        return int(edge.to_integral_value(rounding, _EXACT)) - is_below
 
     def amount(self, text: str, side: str) -> str:
         """Return a bound as a condition takes it: plain digits, in the token's unit where the column has one."""

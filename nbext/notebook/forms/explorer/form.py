@@ -96,7 +96,8 @@ class Explorer(Form):
         if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
             raise UsageError(f"explore needs a DataFrame, not {visible(type(frame).__name__)}.")
         super().__init__(client)
-        self.known, self._given = Provenance.of(frame), frame
+        # As it is now: the places of rows are of no table that is sorted or cut later, in place.
+        self.known, self._given = Provenance.of(frame), frame.copy(deep=False)
         self.columns, left_out = columns_of(frame)
         # Which rows each filter takes, by the places of the columns.
         self._masks: dict[int, Any] = {}
@@ -170,7 +171,7 @@ class Explorer(Form):
     ) -> None:
         """Find the rows that all filters take, in the order asked; ties, and missing values last, in the table's."""
         self.asked = {
-            int(at): {side: str(text).strip() for side, text in given.items()}
+            int(at): {side: str(text) for side, text in given.items()}
             for at, given in filters.items()
         }
         self.order = [(int(at), way) for at, way in order]
