@@ -14,7 +14,7 @@ const SHOWN = {
   help: "help",
   width: "1px",
   required: true,
-  placeholder: "",
+  examples: "",
   error: "",
 };
 // jsdom lays nothing out.

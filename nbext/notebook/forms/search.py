@@ -38,14 +38,13 @@ MAX_OFFSET = 2**31
 # The search starts when typing pauses this long: a request per key would put the answer wanted last in line.
 PAUSE = 0.4
 EVERYTHING = "all"
-KINDS = (
-    ("tokens and collections", EVERYTHING),
-    ("NFT collections", "nft"),
-    ("ERC-721", "erc721"),
-    ("ERC-1155", "erc1155"),
-    ("ERC-20 tokens", "token"),
-)
-LABELS = {value: label for label, value in KINDS}
+KINDS = {
+    EVERYTHING: "tokens and collections",
+    "nft": "NFT collections",
+    "erc721": "ERC-721",
+    "erc1155": "ERC-1155",
+    "token": "ERC-20 tokens",
+}
 HEADS = ("Name", "Symbol", "Standard", "Owners", "Marks")
 
 
@@ -87,12 +86,10 @@ class SearchForm(Form):
         # Rows on a page: a service may give fewer than it is asked for.
         self.size = PAGE
         self.picked: dict[str, Any] | None = None
-        self.term = InputField(
-            "Name or symbol", term, placeholder="for example: apes", width="320px"
-        )
+        self.term = InputField("Name or symbol", term, examples="for example: apes", width="320px")
         names, first = chain_choices(chain or DEFAULT_CHAIN.name)
         self.chain = InputField("Chain", first, choices=names, width="160px")
-        self.kind = InputField("What", kind, choices=KINDS, width="190px")
+        self.kind = InputField("What", kind, choices=KINDS.items(), width="190px")
         self.go = Button("Search", self.search, classes="nbext-main nbext-search")
         self.stop = Button("Cancel", self.cancel, classes="nbext-cancel nbext-late")
         self.stop.hide(True)
@@ -327,7 +324,7 @@ class SearchForm(Form):
                 return f"The service says that {count} match, and sent none{after}."
             if asked.offset:
                 return f"No more results: {f'there are {count}' if count else f'{before} came before'}."
-            where = f"the names and symbols of {LABELS[asked.kind]} on {asked.chain}"
+            where = f"the names and symbols of {KINDS[asked.kind]} on {asked.chain}"
             return f"Looked at {where}: none contains '{visible(asked.term)}'."
         here = f"{asked.offset + 1:,} to {asked.offset + len(self.results):,}"
         if self.total is None:
@@ -341,7 +338,7 @@ class SearchForm(Form):
         shown = self.answered or self.question
         if shown is None:
             return super().state()
-        return f"'{visible(shown.term)}' in {LABELS[shown.kind]} on {shown.chain}: {self.message}"
+        return f"'{visible(shown.term)}' in {KINDS[shown.kind]} on {shown.chain}: {self.message}"
 
     def printed(self) -> str:
         """Return the results as a table."""
@@ -377,4 +374,4 @@ def chain_choices(chain: str) -> tuple[list[tuple[str, str]], str]:
         chain = chain_of(chain).name
     except ValidationError:
         names.append(chain)
-    return [(visible(name, 40), name) for name in names], chain
+    return [(name, visible(name, 40)) for name in names], chain

@@ -34,7 +34,7 @@ class SignUpForm(Form):
         self._sent = ""
         self.email = InputField(
             "E-mail address",
-            placeholder="name@example.org",
+            examples="name@example.org",
             help=PRIVACY,
             width="420px",
             required=True,

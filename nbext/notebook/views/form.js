@@ -6,6 +6,7 @@ import { active, Clock, fill, h, press, put, stopAt, text, unique, usable } from
 /** @typedef {import("./link.js").Link} Link */
 /** @typedef {import("./link.js").Message} Message */
 /** @typedef {(shown: Message) => import("./link.js").Part} Make */
+/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Input */
 
 const FOCUSABLE = "input, select, textarea, button";
 
@@ -160,51 +161,91 @@ export class Bar {
   }
 }
 
+/**
+ * An input, or one for each bound, with its label, and below it help or what is wrong with it. A condition's in
+ * `line.js` sends elsewhere what is typed.
+ */
 export class Field {
-  /** @param {Link} link @param {number} id @param {Message} shown */
-  constructor(link, id, shown) {
+  /** @param {Link} link @param {number} id @param {Message} spec */
+  constructor(link, id, spec) {
     this.link = link;
     this.id = id;
-    this.help = shown.help ?? "";
-    const check = typeof shown.value === "boolean";
-    const below = unique("nbext-below");
-    this.input = shown.choices.length
-      ? this.choices(shown.choices)
-      : h("input", {
-          type: check ? "checkbox" : "text",
-          placeholder: shown.placeholder,
-          autocomplete: "off",
-          spellcheck: "false",
-          "aria-required": shown.required ? "true" : null,
-          onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
-          oninput: () => (check ? this.sent() : link.later(`${id}`, () => this.sent())),
-        });
-    this.below = h("div", { id: below });
-    put(this.input, "aria-describedby", below);
-    const label = h("span", null, shown.label);
-    const inside = check ? [this.input, label] : [label, this.input];
+    this.spec = spec;
+    this.offered = "";
+    this.check = typeof spec.value === "boolean";
+    this.below = h("div", { id: unique("nbext-below"), title: spec.help });
+    const keys = spec.shape === "pair" ? spec.keys : [""];
+    /** @type {Record<string, Input>} */
+    this.inputs = Object.fromEntries(keys.map((/** @type {string} */ key) => [key, this.made(key)]));
+    this.input = this.inputs[keys[0]];
+    this.pair = h(
+      "div",
+      { class: "nbl-pair" },
+      ...keys.map((/** @type {string} */ key) => this.labelled(key)),
+    );
     this.el = h(
       "div",
-      { class: "nbext-field", style: `width: ${shown.width}` },
-      h("label", { class: check ? "nbext-check" : "nbext-labelled" }, ...inside),
+      { class: "nbext-field", style: spec.width && `width: ${spec.width}` },
+      this.pair,
       this.below,
     );
-    this.update(shown);
+    this.update(spec);
   }
 
-  /** @param {[string, string][]} choices */
-  choices(choices) {
-    return h(
-      "select",
-      { onchange: () => this.sent() },
-      ...choices.map(([said, value]) => h("option", { value }, said)),
-    );
+  /** @param {string} key */
+  named(key) {
+    return key ? `${this.spec.label}, ${key}` : this.spec.label;
+  }
+
+  /** @param {string} key */
+  labelled(key) {
+    const label = h("span", { title: this.named(key) }, this.named(key));
+    return this.check
+      ? h("label", { class: "nbext-check" }, this.input, label)
+      : h("label", { class: "nbext-labelled" }, label, this.inputs[key]);
+  }
+
+  /** @param {string} key @returns {Input} */
+  made(key) {
+    const { spec, below } = this;
+    const common = { "aria-describedby": below.id, "aria-required": spec.required ? "true" : null };
+    if (this.check) return h("input", { ...common, type: "checkbox", oninput: () => this.sent() });
+    if (spec.choices.length || spec.shape === "order") {
+      const multiple = spec.shape === "several";
+      const select = h("select", { ...common, multiple, onchange: () => this.sent() });
+      this.offer(spec.choices, select);
+      if (multiple) select.size = Math.min(4, spec.choices.length);
+      return select;
+    }
+    const typing = {
+      ...common,
+      autocomplete: "off",
+      spellcheck: "false",
+      oninput: () => this.link.later(below.id, () => this.sent()),
+      onblur: () => this.link.flush(),
+    };
+    if (spec.shape === "json") return h("textarea", { ...typing, rows: 5 });
+    const placeholder = (key ? spec.examples[key] : spec.examples) || null;
+    const onkeydown = (/** @type {KeyboardEvent} */ event) => this.key(event);
+    return h("input", { ...typing, type: "text", placeholder, title: placeholder, onkeydown });
+  }
+
+  /** @param {[string, string][]} choices @param {Element} [select] */
+  offer(choices, select = this.input) {
+    // The same ones stay: a list that is open would close.
+    const said = JSON.stringify(choices);
+    if (this.offered === said) return;
+    this.offered = said;
+    select.replaceChildren(...choices.map(([value, said]) => h("option", { value }, said)));
   }
 
   get value() {
-    return this.input.type === "checkbox"
-      ? /** @type {HTMLInputElement} */ (this.input).checked
-      : this.input.value;
+    const { input, inputs } = this;
+    if (this.spec.shape === "pair")
+      return Object.fromEntries(Object.entries(inputs).map(([key, one]) => [key, one.value]));
+    if (this.spec.shape === "several")
+      return [.../** @type {HTMLSelectElement} */ (input).selectedOptions].map((one) => one.value);
+    return this.check ? /** @type {HTMLInputElement} */ (input).checked : input.value;
   }
 
   sent() {
@@ -213,23 +254,24 @@ export class Field {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.key === "Enter" && this.input.type === "text") this.link.send(this.id, "enter");
+    if (event.key === "Enter") this.link.send(this.id, "enter");
   }
 
   /** @param {Message} changes */
   update(changes) {
     if ("value" in changes && changes.value !== this.value)
-      Object.assign(this.input, {
-        [typeof changes.value === "boolean" ? "checked" : "value"]: changes.value,
-      });
-    if ("error" in changes) {
-      const { error } = changes;
-      text(this.below, error || this.help);
-      put(this.below, "class", error ? "nbext-error" : "nbext-help");
-      // Screen readers announce an alert.
-      put(this.below, "role", error ? "alert" : null);
-      put(this.input, "aria-invalid", error ? "true" : null);
-    }
+      Object.assign(this.input, { [this.check ? "checked" : "value"]: changes.value });
+    if ("error" in changes) this.say(changes.error);
+  }
+
+  /** Says what is wrong with it, or with one of its bounds. @param {string} error @param {(key: string) => boolean} [isWrong] */
+  say(error, isWrong = () => true) {
+    text(this.below, error || (this.spec.help ?? ""));
+    put(this.below, "class", error ? "nbext-error" : "nbext-help");
+    // Screen readers announce an alert.
+    put(this.below, "role", error ? "alert" : null);
+    for (const [key, input] of Object.entries(this.inputs))
+      put(input, "aria-invalid", error && isWrong(key) ? "true" : null);
   }
 
   /** @param {Message} message */

@@ -1,14 +1,14 @@
 // @ts-check
 // One condition: its words, and where it is edited a sentence of its fields. What is empty and not asked for first is
 // folded behind "+ more".
-import { active, h, press, put, text, unique } from "./dom.js";
+import { active, h, press, put, text } from "./dom.js";
+import { Field as FormField } from "./form.js";
 import { Picker } from "./picker.js";
 
 /** @typedef {import("./lines.js").Lines} Lines */
 /** @typedef {{ field: string, key: string, detail: string }} Wrong */
 /** @typedef {{ id: number, not: boolean, errors: Wrong[], key: string, label: string, fields: Record<string, any> | null, words: string, json: string, short: string }} Node */
 /** @typedef {{ name: string, label: string, help: string, shape: string, required: boolean, keys: string[], picks: string, choices: [string, string][], examples: any }} Spec */
-/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Input */
 
 const PRESETS = [
   ["7d", "7 days"],
@@ -97,7 +97,7 @@ export class Line {
     }
     for (const field of this.fields) {
       field.chain = node.fields?.chain;
-      field.update(node.fields ? node.fields[field.spec.name] : node.json, node.errors);
+      field.draw(node.fields ? node.fields[field.spec.name] : node.json, node.errors);
     }
     const held = new Set(this.fields.map((one) => one.spec.name));
     text(
@@ -118,7 +118,7 @@ export class Line {
     /** @type {Spec[]} */
     const specs = node.fields
       ? about.fields
-      : [{ name: "", label: "As JSON", shape: "json", help: "", keys: [], choices: [] }];
+      : [{ name: "", label: "As JSON", shape: "json", help: "", keys: [], choices: [], examples: "" }];
     this.fields = specs.map((spec) => new Field(page, id, spec));
     this.editor = h(
       "fieldset",
@@ -207,86 +207,36 @@ function folded(fields, held) {
   return [more];
 }
 
-export class Field {
+/** A field of a condition; of number 0, one of the whole segment. */
+export class Field extends FormField {
   /** @param {Lines} page @param {number} id @param {Spec} spec */
   constructor(page, id, spec) {
+    super(page.link, id, { ...spec, label: spec.label + (spec.required ? " *" : "") });
     this.page = page;
-    this.id = id;
-    this.spec = spec;
     /** @type {string | undefined} */
     this.chain = undefined;
-    this.offered = "";
-    this.name = unique("nbl");
-    const label = spec.label + (spec.required ? " *" : "");
-    this.error = h("div", { class: "nbext-error", role: "alert", id: `${this.name}-error` });
-    const keys = spec.shape === "pair" ? spec.keys : [""];
-    /** @type {Record<string, Input>} */
-    this.inputs = Object.fromEntries(keys.map((key) => [key, this.made(key)]));
-    this.input = this.inputs[keys[0]];
-    const named = (/** @type {string} */ key) => (key ? `${label}, ${key}` : label);
+    this.el.className = `nbl-field nbl-is-${spec.shape}`;
     this.bounds =
       spec.keys.includes("min") && spec.keys.includes("max")
         ? h(
             "select",
-            { "aria-label": `${label}, how`, onchange: () => this.bounded() },
+            { "aria-label": `${this.spec.label}, how`, onchange: () => this.bounded() },
             ...SIGNS.map(([value, said]) => h("option", { value }, said)),
           )
         : null;
-    const labels = keys.map((key) =>
-      h("label", { class: "nbext-labelled" }, h("span", { title: named(key) }, named(key)), this.inputs[key]),
-    );
-    this.el = h(
-      "div",
-      { class: `nbl-field nbl-is-${spec.shape}` },
-      h("div", { class: "nbl-pair" }, this.bounds, ...labels),
-    );
-    if (spec.picks === "time") this.times(keys, named);
+    if (this.bounds) this.pair.prepend(this.bounds);
+    if (spec.picks === "time") this.times();
     if (["token", "collection", "segment", "list"].includes(spec.picks)) this.picks();
-    this.el.append(
-      h("div", { class: "nbext-help", title: spec.help, id: `${this.name}-help` }, spec.help),
-      this.error,
-    );
     this.bind("min");
   }
 
-  /** @param {string} key @returns {Input} */
-  made(key) {
-    const { spec } = this;
-    const common = { "aria-describedby": `${this.name}-help ${this.name}-error` };
-    if (["choice", "flag", "order", "several"].includes(spec.shape)) {
-      const several = spec.shape === "several";
-      const select = h("select", { ...common, multiple: several, onchange: () => this.sent() });
-      select.append(...spec.choices.map(([value, said]) => h("option", { value }, said)));
-      if (several) select.size = Math.min(4, spec.choices.length);
-      return select;
-    }
-    const hint = key ? spec.examples[key] : spec.examples;
-    const said = typeof hint === "string" ? hint : "";
-    const typing = {
-      ...common,
-      autocomplete: "off",
-      spellcheck: "false",
-      "aria-required": spec.required ? "true" : null,
-      oninput: () => this.page.link.later(this.name, () => this.sent()),
-      onblur: () => this.page.link.flush(),
-    };
-    return spec.shape === "json"
-      ? h("textarea", { ...typing, rows: 5 })
-      : h("input", { ...typing, type: "text", placeholder: said, title: said || null });
-  }
-
-  value() {
-    if (this.spec.shape === "pair")
-      return Object.fromEntries(Object.entries(this.inputs).map(([key, one]) => [key, one.value]));
-    return this.spec.shape === "several"
-      ? [.../** @type {HTMLSelectElement} */ (this.input).selectedOptions].map((one) => one.value)
-      : this.input.value;
-  }
+  // Enter closes the line.
+  key() {}
 
   sent() {
-    const { id, spec } = this;
-    if (spec.shape === "json") this.page.send("json", { id, value: this.value() });
-    else this.page.send("set", { id, field: spec.name, value: this.value() });
+    const { id, spec, value } = this;
+    if (spec.shape === "json") this.page.send("json", { id, value });
+    else this.page.send("set", { id, field: spec.name, value });
   }
 
   /** @param {string} key @param {string} value */
@@ -317,9 +267,8 @@ export class Field {
     (how === "max" ? max : min).focus();
   }
 
-  /** @param {string[]} keys @param {(key: string) => string} named */
-  times(keys, named) {
-    for (const key of keys) {
+  times() {
+    for (const key of Object.keys(this.inputs)) {
       const presets = key
         ? []
         : PRESETS.map(([value, said]) =>
@@ -327,10 +276,10 @@ export class Field {
           );
       const day = h("input", {
         type: "date",
-        "aria-label": `${named(key)}, as a date`,
+        "aria-label": `${this.named(key)}, as a date`,
         onchange: (/** @type {any} */ event) => this.put(key, event.target.value),
       });
-      this.el.append(h("div", { class: "nbext-actions" }, ...presets, day));
+      this.below.before(h("div", { class: "nbext-actions" }, ...presets, day));
     }
   }
 
@@ -350,19 +299,11 @@ export class Field {
       },
       () => page.pressed,
     );
-    this.el.append(box.list);
-  }
-
-  /** @param {[string, string][]} choices */
-  offer(choices) {
-    const said = JSON.stringify(choices);
-    if (this.offered === said) return;
-    this.offered = said;
-    this.input.replaceChildren(...choices.map(([value, words]) => h("option", { value }, words)));
+    this.below.before(box.list);
   }
 
   /** @param {any} shown @param {Wrong[]} errors */
-  update(shown, errors) {
+  draw(shown, errors) {
     for (const [key, input] of Object.entries(this.inputs)) {
       const value = this.spec.shape === "pair" ? (shown?.[key] ?? "") : (shown ?? "");
       if (this.spec.shape === "several") {
@@ -381,12 +322,10 @@ export class Field {
       this.bind(min.value ? "both" : this.bounds.value === "both" ? "both" : "max");
     if (shown !== undefined) this.el.hidden = false;
     const wrong = errors.filter((one) => one.field === this.spec.name);
-    text(this.error, wrong.map((one) => one.detail).join(" "));
     if (wrong.length) this.el.hidden = false;
     this.el.classList.toggle("nbl-wrong", wrong.length > 0);
-    for (const [key, input] of Object.entries(this.inputs)) {
-      const own = wrong.some((one) => !one.key || one.key === key || !this.inputs[one.key]);
-      put(input, "aria-invalid", String(own));
-    }
+    this.say(wrong.map((one) => one.detail).join(" "), (key) =>
+      wrong.some((one) => !one.key || one.key === key || !this.inputs[one.key]),
+    );
   }
 }

@@ -179,7 +179,7 @@ export class Lines {
     put(this.options, "aria-expanded", String(shown));
     for (const field of this.scopeFields) {
       if (field.spec.shape === "order") field.offer(tree.orders);
-      field.update(tree.scope[field.spec.name], tree.scopeErrors);
+      field.draw(tree.scope[field.spec.name], tree.scopeErrors);
     }
     /** @type {Set<number>} */
     const seen = new Set();

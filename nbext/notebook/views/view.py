@@ -200,8 +200,8 @@ class Button(ViewPart):
 class InputField(ViewPart):
     """A text, a choice or a check box with its label, and below it help or what is wrong with it.
 
-    ``label`` and ``help`` are our own words; ``choices`` are pairs of what is shown and the value. More may be given:
-    ``help``, ``placeholder``, and whether it is ``required``.
+    ``label`` and ``help`` are our own words; ``choices`` are pairs of a value and what is shown. More may be given:
+    ``help``, ``examples`` that an empty input shows, and whether it is ``required``.
     """
 
     def __init__(
