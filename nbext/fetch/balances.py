@@ -7,8 +7,9 @@ the contract part tells them apart: either it has a transfer that is not stored,
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,12 +110,10 @@ class Balances:
         # Up to half of them sent all that they had: of what a contract moved without a log they have some left.
         expected = _drawn(dataset, {**sent, **where}, self.check // 2, draw)
         expected |= _drawn(dataset, {**holds, **where}, self.check - len(expected), draw)
-        ids = {}
-        if standard != "ERC20":
-            ids = self.coverage.ids_moved_by(address, list(expected), standard)
+        ids = {} if kind == "token" else self._ids_moved(address, expected, standard)
         # Of ERC1155 the contract knows only the balance of each token id: those are summed that a wallet ever moved.
         each = ids if standard == "ERC1155" else {}
-        asked = [(wallet, number) for wallet in expected for number in each.get(wallet, [None])]
+        asked = [(wallet, number) for wallet in expected for number in each.get(wallet, (None,))]
         moved = sorted(set().union(*ids.values())) if standard == "ERC721" else []
         drawn = draw.sample(moved, min(self.check, len(moved)))
         try:
@@ -131,13 +130,11 @@ class Balances:
             sums[wallet] += amount or 0
         wrong = [wallet for wallet, amount in sums.items() if expected[wallet] != amount]
         # A contract that says nobody of all of them does not say owners.
-        owned = self.coverage.owners_of(address, drawn) if any(owners.values()) else {}
+        told = drawn if any(owners.values()) else []
+        moves = list(self.coverage.stored(address, "value", map(str, told)))
+        owned = {number: [row for row in moves if row["value"] == str(number)] for number in told}
         strayed = [number for number in owned if _owner(owned[number], block) != owners[number]]
-        minted = sum(
-            -amount
-            for at, amount in self.coverage.moves_of(address, ZERO_ADDRESS, kind)
-            if at <= block
-        )
+        minted = -_held(self._moves(address, ZERO_ADDRESS, kind), block)
         looked_into = [self._of_wallet(address, wallet, kind) for wallet in wrong[:_LOOKED_INTO]]
         looked_into += [
             self._of_id(address, number, owned[number]) for number in strayed[:_LOOKED_INTO]
@@ -177,9 +174,28 @@ class Balances:
         except NodeError:
             return None
 
+    def _ids_moved(
+        self, contract: str, wallets: Iterable[str], standard: str
+    ) -> dict[str, set[int]]:
+        """Return the token ids that wallets were ever sent, or sent."""
+        files = "erc1155_transfers" if standard == "ERC1155" else "token_transfers"
+        found: dict[str, set[int]] = {}
+        for end in ("sender", "recipient"):
+            for row in self.coverage.stored(contract, end, wallets, files):
+                found.setdefault(row[end], set()).add(int(row["value"]))
+        return found
+
+    def _moves(self, contract: str, wallet: str, kind: str) -> list[tuple[int, int]]:
+        """Return what a wallet received and sent of a token, or of an nft in items: blocks and signed amounts."""
+        return [
+            (row["block"], sign * (1 if kind == "nft" else int(row["value"])))
+            for end, sign in (("recipient", 1), ("sender", -1))
+            for row in self.coverage.stored(contract, end, [wallet])
+        ]
+
     def _of_wallet(self, contract: str, wallet: str, kind: str) -> Callable[[int], bool]:
         """Return whether a holder's balance at a block is the contract's; of the zero address, what was minted."""
-        moves = self.coverage.moves_of(contract, wallet, kind)
+        moves = self._moves(contract, wallet, kind)
 
         def same(block: int) -> bool:
             if wallet == ZERO_ADDRESS:
@@ -187,12 +203,12 @@ class Balances:
             else:
                 # Where it says nothing yet, it has nothing.
                 said = read_balances(self.node, contract, [(wallet, None)], block)[0] or 0
-            return said == sum(amount for at, amount in moves if at <= block)
+            return said == _held(moves, block)
 
         return same
 
     def _of_id(
-        self, contract: str, number: int, moves: Sequence[tuple[int, int, str]]
+        self, contract: str, number: int, moves: Sequence[Mapping[str, Any]]
     ) -> Callable[[int], bool]:
         """Return whether the owner of a token id at a block is the contract's."""
         return lambda block: (
@@ -227,7 +243,10 @@ class Balances:
             return _UNKNOWN
         if not there and there is not None and self.node.unchecked:
             return _UNKNOWN
-        stored = self.coverage.moves_in(contract, high)
+        stored = {
+            tuple(row[name] for name in ("log_index", "sender", "recipient", "value"))
+            for row in self.coverage.stored(contract, "block", [high])
+        }
         # A refusal of ours: it hides what the block has.
         if there is None or there - stored:
             found = f"The node left logs out: block {high:,} has transfers that it did not return."
@@ -239,10 +258,16 @@ class Balances:
         return _LEFT_OUT, f"{found} {_AGAIN}"
 
 
-def _owner(moves: Sequence[tuple[int, int, str]], block: int) -> str | None:
+def _held(moves: Sequence[tuple[int, int]], block: int) -> int:
+    """Return what a wallet has at a block by its moves."""
+    return sum(amount for at, amount in moves if at <= block)
+
+
+def _owner(moves: Sequence[Mapping[str, Any]], block: int) -> str | None:
     """Return who has a token id at a block by its moves; None of one that nobody has, or had by then."""
-    owners = [who for at, _, who in moves if at <= block] or [ZERO_ADDRESS]
-    return None if owners[-1] == ZERO_ADDRESS else owners[-1]
+    before = [row for row in moves if row["block"] <= block]
+    last = max(before, key=itemgetter("block", "log_index"), default={"recipient": ZERO_ADDRESS})
+    return None if last["recipient"] == ZERO_ADDRESS else last["recipient"]
 
 
 def _drawn(

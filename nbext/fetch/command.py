@@ -1,35 +1,37 @@
-"""``nbext fetch`` as a command: its words, which the magic has too, and what SIGTERM does to it."""
+"""``nbext fetch`` as a command: what it is asked for, in words that the magic has too, and what SIGTERM does to it.
+
+It is read without the libraries that a fetch needs: those are loaded once one begins.
+"""
 
 from __future__ import annotations
 
 import _thread
 import argparse
 import gc
+import importlib.util
+import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import quoted
-from nbext.errors import QueryCancelled
-from nbext.fetch.run import (
-    CHECKED,
-    EVERY,
-    IN_FLIGHT,
-    MEMORY,
-    URL_VARIABLE,
-    Output,
-    Request,
-    check_installed,
-    fetch,
-    urls_of,
+from nbext.errors import ConfigError, QueryCancelled
+from nbext.fetch import Output, Request
+from nbext.settings import (
+    Secret,
+    Settings,
+    ask_keyring,
+    could_be_url,
+    data_folder,
+    default_data_dir,
 )
-from nbext.settings import Settings, could_be_url, data_folder, default_data_dir
 
+URL_VARIABLE = "NBEXT_RPC_URL"
 _EXAMPLES = f"""\
 examples:
   {URL_VARIABLE}=https://... nbext fetch --contract UNI
@@ -57,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
         parser.add_argument("--quiet", action="store_true", help="show no progress bar")
 
     def option(name: str, read: Callable[[str], Any] = str, **more: Any) -> None:
-        parser.add_argument(name, type=_no_url(read), **more)
+        default = getattr(Request, name[2:].replace("-", "_"), None)
+        parser.add_argument(name, type=_no_url(read), default=default, **more)
 
     option(
         "--contract",
@@ -69,21 +72,18 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
     )
     option(
         "--chain",
-        default=Request.chain,
         metavar="CHAIN",
         help="the chain's name or id, which the node's must be (default: %(default)s)",
     )
     option(
         "--from-block",
         _block("deployment"),
-        default=Request.from_block,
         metavar="N|deployment",
         help="the first block (default: deployment, which is looked up)",
     )
     option(
         "--to-block",
         _block("latest", "finalized", "auto"),
-        default=Request.to_block,
         metavar="N|latest|finalized|auto",
         help="the last block (default: auto, which is the finalized one where the node knows it, else "
         "12 before the latest)",
@@ -103,7 +103,6 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
     option(
         "--every",
         _above_zero,
-        default=EVERY,
         metavar="S",
         help="with --follow: ask for new blocks every S seconds (default: %(default)g)",
     )
@@ -115,7 +114,6 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
     option(
         "--check",
         _whole,
-        default=CHECKED,
         metavar="N",
         help="after a fetch from deployment compare the balances of N holders with the contract's own "
         "(default: %(default)s; 0: of none)",
@@ -129,13 +127,11 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
     option(
         "--in-flight",
         _at_least_one,
-        default=IN_FLIGHT,
         metavar="N",
         help="send up to N requests at once (default: %(default)s)",
     )
     option(
         "--memory",
-        default=MEMORY,
         metavar="SIZE",
         help="the memory that ingest may use at most, such as 512MB; the rest goes to the disk "
         "(default: %(default)s)",
@@ -200,12 +196,50 @@ def request_of(args: argparse.Namespace) -> tuple[Request, Path | None]:
     return Request(tuple(args.contract), **{name: getattr(args, name) for name in names}), args.data
 
 
+def urls_of(given: Sequence[str] = ()) -> list[Secret]:
+    """Return the URLs of nodes: those given, else NBEXT_RPC_URL, else the keyring's.
+
+    Raises
+    ------
+    ConfigError
+        There is none.
+    """
+    texts, trouble = " ".join(given) or os.environ.get(URL_VARIABLE, ""), ""
+    if not texts.strip():
+        texts, trouble = _from_keyring()
+    found = [Secret(url) for url in re.split(r"[\s,]+", texts) if url]
+    if not found:
+        raise ConfigError(
+            f"No node is set. Set {URL_VARIABLE} to its URL, or store it in the system's keyring: "
+            f"`keyring set nbext {URL_VARIABLE}`.{trouble}"
+        )
+    return found
+
+
+def _from_keyring() -> tuple[str, str]:
+    """Return the URLs that the system's keyring has, or nothing and why it cannot be read."""
+    if not importlib.util.find_spec("keyring"):
+        return "", ' That needs `pip install "nbext[node]"`.'
+    value, trouble = ask_keyring(lambda keyring: keyring.get_password("nbext", URL_VARIABLE))
+    return value or "", f" The keyring cannot be read ({trouble})." if trouble else ""
+
+
+def check_installed() -> None:
+    """Raise a `ConfigError` where a library of the extra ``node`` is missing."""
+    if not importlib.util.find_spec("duckdb"):
+        raise ConfigError(
+            "A fetch ingests what it reads, and the libraries for that are not installed: pip install "
+            '"nbext[node]"'
+        )
+
+
 def run(args: argparse.Namespace) -> int:
     """Fetch, until the end or SIGTERM."""
     check_installed()
     import pyarrow as pa
 
     from nbext.engine.ingest.command import bar
+    from nbext.fetch.run import fetch
 
     # Arrow's own holds on to what the reading needed while ingest needs as much.
     pa.set_memory_pool(pa.system_memory_pool())

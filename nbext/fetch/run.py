@@ -6,21 +6,22 @@ from what was stored. After a reorganisation the next step replaces what it orph
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from nbext.core.addresses import checksummed, looks_like_address, normalised
 from nbext.core.chains import Chain, chain_of
 from nbext.core.untrusted_text import quoted
+from nbext.engine import storage
+from nbext.engine.ingest.report import ODDITIES
+from nbext.engine.ingest.run import check_memory, ingest
+from nbext.engine.sample.known import KNOWN
 from nbext.errors import (
-    ConfigError,
     IngestError,
     NbextError,
     NodeError,
@@ -29,48 +30,28 @@ from nbext.errors import (
     ValidationError,
     did_you_mean,
 )
-from nbext.settings import Secret, ask_keyring
+from nbext.fetch import Output, Request
+from nbext.fetch.balances import Balances
+from nbext.node.contracts import (
+    DEPOSIT,
+    TRANSFERS,
+    WITHDRAWAL,
+    code_at,
+    deployment,
+    head_of,
+    read_metadata,
+)
+from nbext.node.coverage import Coverage, on_disk, open_coverage, union
+from nbext.node.reader import RangeReader
+from nbext.node.rpc import FIRST_BATCH, InconsistentAnswer, Node, Refusal, quantity
+from nbext.settings import Secret
 
-if TYPE_CHECKING:
-    from nbext.node.coverage import Coverage
-    from nbext.node.rpc import Node
-
-URL_VARIABLE = "NBEXT_RPC_URL"
-CHECKED, EVERY, IN_FLIGHT = 20, 30.0, 4
-# That of ingest's DuckDB: what is read from a node is held in pieces.
-MEMORY = "4GB"
 # Times that a node is asked for its latest block where it is behind what another one had, or has another one.
 _TRIES = 5
 # Blocks of which it is said beforehand what reading them costs.
 _MANY = 100_000
 # Seconds that what is under way may take once a fetch should end, and between two looks whether it should.
 _GRACE, _TICK = 1.0, 0.2
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to fetch. Blocks are numbers or words, as on the command line; ``check`` is how many balances to compare."""
-
-    contracts: tuple[str, ...]
-    chain: str = "ethereum"
-    from_block: str = "deployment"
-    to_block: str = "auto"
-    follow: bool = False
-    confirmations: int | None = None
-    deposits: bool = False
-    check: int = CHECKED
-    rps: float | None = None
-    in_flight: int = IN_FLIGHT
-    every: float = EVERY
-    memory: str = MEMORY
-
-
-@dataclass
-class Output:
-    """Where a fetch says what it does: ``say`` takes a line, ``progress`` a text and a share from 0 to 1."""
-
-    say: Callable[[str], None] = print
-    progress: Callable[[str, float], None] = field(default=lambda text, share: None)
 
 
 def fetch(
@@ -99,13 +80,8 @@ def fetch(
     StorageError
         Another fetch or ingest is at work on the folder.
     ConfigError
-        A library of the extra ``node`` is not installed.
+        A URL of a node is not one.
     """
-    check_installed()
-    from nbext.engine.ingest.run import check_memory
-    from nbext.node.coverage import open_coverage
-    from nbext.node.rpc import Node, Refusal
-
     chain = chain_of(request.chain)
     check_memory(request.memory)
     if not request.contracts:
@@ -158,8 +134,6 @@ def _end_in_time(ending: threading.Event, node: Node) -> None:
 
 def _check_chain(node: Node, chain: Chain, output: Output) -> None:
     """Refuse a node of another chain; leave out one that does not answer, where others do."""
-    from nbext.node.rpc import Refusal, quantity
-
     answers = node.of_each("eth_chainId")
     refused = {name: answer for name, answer in answers.items() if isinstance(answer, Refusal)}
     if len(refused) == len(answers):
@@ -168,8 +142,8 @@ def _check_chain(node: Node, chain: Chain, output: Output) -> None:
     for name, refusal in refused.items():
         output.say(f"{refusal} It is left out.")
         node.leave_out(name)
-    for name, answer in answers.items():
-        if not isinstance(answer, Refusal) and (found := quantity(answer, "chain id")) != chain.id:
+    for name in sorted(answers.keys() - refused):
+        if (found := quantity(answers[name], "chain id")) != chain.id:
             raise NodeError(
                 f"{name.capitalize()} has the chain id {found}, and --chain {chain.name} means {chain.id}."
             )
@@ -210,9 +184,6 @@ class _Fetch:
     firsts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        from nbext.node.contracts import DEPOSIT, TRANSFERS, WITHDRAWAL
-        from nbext.node.reader import RangeReader
-
         topics = (*TRANSFERS, *((DEPOSIT, WITHDRAWAL) if self.request.deposits else ()))
         self.topics = dict.fromkeys(self.standards, topics)
         self.reader = RangeReader(
@@ -226,10 +197,6 @@ class _Fetch:
 
     def run(self) -> None:
         """Read what is missing; then go on as the chain does, where asked to."""
-        from nbext.node.contracts import read_metadata
-        from nbext.node.coverage import on_disk
-        from nbext.node.rpc import Refusal
-
         self._forget_what_was_removed()
         # Of contracts that a killed run has read too: their parts are ingested with those of this one.
         addresses = sorted({**self.coverage.in_parts(), **self.topics})
@@ -285,15 +252,11 @@ class _Fetch:
 
     def _left(self, last: int) -> str:
         """Return the ranges of blocks that are not covered yet, of any contract, in words; nothing where all are."""
-        from nbext.node.coverage import union
-
         plan = self.reader.plan(self.firsts, last) if self.firsts else [(None, 0, last)]
         return _in_words(union([(first, end) for _, first, end in plan]))
 
     def _verify(self, last: int) -> None:
         """Say what is new, and compare balances."""
-        from nbext.fetch.balances import Balances
-
         if self.ending.is_set() and self._left(last):
             raise QueryCancelled("")
         if self.node.unchecked:
@@ -315,24 +278,17 @@ class _Fetch:
         return f"{stored}; the same command continues from there."
 
     def _forget_what_was_removed(self) -> None:
-        from nbext.engine import storage
-
         served = storage.current_generation(self.data_dir)
-        taken = (
-            {entry["path"]: entry.get("replaced_from") for entry in served.manifest["files"]}
-            if served
-            else {}
+        entries = served.manifest["files"] if served else ()
+        lost = self.coverage.only_those_in(
+            {entry["path"]: entry.get("replaced_from") for entry in entries}
         )
-        lost = self.coverage.only_those_in(taken)
         if lost:
             names = ", ".join(map(self.coverage.name_of, lost))
             self.output.say(f"Files of {names} are no longer in the data, and are read again.")
 
     def _last(self) -> int:
         """Return the block to read to."""
-        from nbext.node.contracts import head_of
-        from nbext.node.rpc import quantity
-
         stored = max(self.coverage.known(), default=0)
         for attempt in range(_TRIES):
             latest = quantity(self.node.call("eth_blockNumber"), "block number")
@@ -365,8 +321,6 @@ class _Fetch:
 
     def _first(self, address: str, last: int) -> int:
         """Return the block to read a contract from."""
-        from nbext.node.contracts import code_at, deployment
-
         if self.request.from_block.isdecimal():
             first = int(self.request.from_block)
             if first > last:
@@ -406,8 +360,6 @@ class _Fetch:
 
     def _read(self, last: int) -> None:
         """Read and ingest what is missing up to a block, in steps."""
-        from nbext.node.rpc import FIRST_BATCH, InconsistentAnswer
-
         forks, fork = 0, self.reader.fork()
         many = sum(end - first + 1 for _, first, end in self.reader.plan(self.firsts, last))
         if many > _MANY:
@@ -448,11 +400,6 @@ class _Fetch:
 
     def _ingest(self) -> None:
         """Ingest the parts, and count them as covered."""
-        import pyarrow as pa
-
-        from nbext.engine.ingest.report import ODDITIES
-        from nbext.engine.ingest.run import ingest
-
         step = self.coverage.joined(self.cards)
         if step is None:
             return
@@ -499,34 +446,6 @@ def _in_words(ranges: Iterable[tuple[int, int]]) -> str:
     return " and ".join(f"{first:,} to {end:,}" for first, end in ranges)
 
 
-def urls_of(given: Sequence[str] = ()) -> list[Secret]:
-    """Return the URLs of nodes: those given, else NBEXT_RPC_URL, else the keyring's.
-
-    Raises
-    ------
-    ConfigError
-        There is none.
-    """
-    texts, trouble = " ".join(given) or os.environ.get(URL_VARIABLE, ""), ""
-    if not texts.strip():
-        texts, trouble = _from_keyring()
-    found = [Secret(url) for url in re.split(r"[\s,]+", texts) if url]
-    if not found:
-        raise ConfigError(
-            f"No node is set. Set {URL_VARIABLE} to its URL, or store it in the system's keyring: "
-            f"`keyring set nbext {URL_VARIABLE}`.{trouble}"
-        )
-    return found
-
-
-def _from_keyring() -> tuple[str, str]:
-    """Return the URLs that the system's keyring has, or nothing and why it cannot be read."""
-    if not importlib.util.find_spec("keyring"):
-        return "", ' That needs `pip install "nbext[node]"`.'
-    value, trouble = ask_keyring(lambda keyring: keyring.get_password("nbext", URL_VARIABLE))
-    return value or "", f" The keyring cannot be read ({trouble})." if trouble else ""
-
-
 def addresses_of(
     contracts: Sequence[str], chain: Chain, fetched: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str | None]:
@@ -539,8 +458,6 @@ def addresses_of(
     ValidationError
         A symbol is not known on the chain, or several contracts bear it; an address is not one.
     """
-    from nbext.engine.sample.known import KNOWN
-
     here = [one for one in KNOWN if one.chain == chain.name]
     standards = {one.address: one.standard for one in here}
     found: dict[str, str | None] = {}
@@ -571,15 +488,6 @@ def addresses_of(
             address = named[0]
         found[address] = standards.get(address)
     return found
-
-
-def check_installed() -> None:
-    """Raise a `ConfigError` where a library of the extra ``node`` is missing."""
-    if not importlib.util.find_spec("duckdb"):
-        raise ConfigError(
-            "A fetch ingests what it reads, and the libraries for that are not installed: pip install "
-            '"nbext[node]"'
-        )
 
 
 def check_last_block(request: Request) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from nbext.core.addresses import ZERO_ADDRESS
-from nbext.core.untrusted_text import visible
 from nbext.errors import NodeError
 from nbext.node.limits import Meaning, blocks_offered
 from nbext.node.rpc import Node, Refusal, quantity
@@ -36,7 +34,7 @@ _NAME, _SYMBOL, _DECIMALS, _SUPPLY = "0x06fdde03", "0x95d89b41", "0x313ce567", "
 _SUPPORTS = "0x01ffc9a7{}" + "0" * 56
 _ERC721, _ERC1155, _NO_INTERFACE = "80ac58cd", "d9b67a26", "ffffffff"
 _BALANCE, _BALANCE_OF_ID, _OWNER = "0x70a08231", "0x00fdd58e", "0x6352211e"
-_HEX = re.compile(r"0x([0-9a-fA-F]{2})*\Z")
+_NO_CODE = "0x"
 _MOST_TEXT = 1000
 # Amounts of ERC1155 are stored in 64 bits, with a sign.
 _MOST_ITEMS = 2**63 - 1
@@ -182,7 +180,7 @@ def read_metadata(
         if isinstance(code, Refusal):
             raise code.as_error(during=f"Whether {address} is a contract could not be read.")
         card, said = ContractMetadata(address), [next(answers) for _ in asked]
-        if not _has_code(code):
+        if code == _NO_CODE:
             if address not in fetched:
                 raise NodeError(
                     f"There is no contract at {address} on this chain. Check the address and --chain. Of one that was "
@@ -219,12 +217,7 @@ def read_calls(
     for answer in node.batch(
         [("eth_call", ({"to": to, "data": data}, block)) for to, data in calls]
     ):
-        if isinstance(answer, str) and _HEX.match(answer):
-            yield bytes.fromhex(answer[2:])
-        elif isinstance(answer, Refusal):
-            yield answer
-        else:
-            yield Refusal(Meaning.OTHER, finding="Its answer to eth_call is not data")
+        yield answer if isinstance(answer, Refusal) else bytes.fromhex(answer[2:])
 
 
 def read_balances(
@@ -282,7 +275,7 @@ def deployment(node: Node, address: str, topics: Sequence[str], head: int) -> in
     Raises
     ------
     NodeError
-        No node answers, or an answer is no code: that says nothing of the deployment.
+        No node answers: that says nothing of the deployment.
     """
     end = head + 1
     for _ in range(_PROOFS):
@@ -312,10 +305,10 @@ def deployment(node: Node, address: str, topics: Sequence[str], head: int) -> in
 def code_at(node: Node, address: str, block: int) -> bool | None:
     """Return whether an address has code at a block; None where the node does not have that state, or does not say."""
     try:
-        return _has_code(node.call("eth_getCode", address, hex(block)))
+        return bool(node.call("eth_getCode", address, hex(block)) != _NO_CODE)
     except Refusal as refusal:
         why = refusal
-    if why.meaning not in (Meaning.PRUNED, Meaning.OTHER, Meaning.UNKNOWN_METHOD):
+    if why.meaning not in (Meaning.PRUNED, Meaning.OTHER, Meaning.UNKNOWN_METHOD, Meaning.GARBAGE):
         raise why.as_error()
     return None
 
@@ -332,11 +325,10 @@ def _first_log(node: Node, address: str, topics: Sequence[str], last: int) -> in
         except NodeError:
             return None
         else:
-            found = logs if isinstance(logs, list) else []
             return min(
                 (
                     quantity(log.get("blockNumber"), "block number")
-                    for log in found
+                    for log in logs
                     if isinstance(log, Mapping)
                 ),
                 default=None,
@@ -366,12 +358,6 @@ def _has_state(node: Node, block: int) -> bool:
         except (Refusal, KeyError) as why:
             return not (isinstance(why, Refusal) and why.meaning is Meaning.PRUNED)
     return True
-
-
-def _has_code(answer: object) -> bool:
-    if not isinstance(answer, str) or not _HEX.match(answer):
-        raise NodeError(f"The node's answer to eth_getCode is not code: {visible(answer, 80)}")
-    return len(answer) > 2
 
 
 def head_of(node: Node, wanted: str, latest: int, confirmations: int | None) -> int:

@@ -40,6 +40,8 @@ from nbext.node.rpc import InconsistentAnswer
 Range = tuple[int, int]
 # Recent blocks whose hashes are stored, to find where a reorganisation began.
 _HASHES = 512
+# Blocks that a step may cover, those of each contract counted, for the next one to be counted with it.
+_SMALL_STEP = 10_000
 # Of its SHA-256, at the end of a part's name.
 _DIGITS = 16
 _PART = pa.schema(
@@ -90,6 +92,21 @@ class IngestStep:
             {contract: [(first, last) for first, last in each] for contract, each in known.items()}
             for known in (self.covers, self.read)
         )
+
+    def took_in(self, step: IngestStep) -> bool:
+        """Be both steps, where this one is small: a chain that is followed has thousands a day.
+
+        Where a file of a step is taken out of the data, all that it covers is read again.
+        """
+        many = sum(last - first + 1 for each in self.read.values() for first, last in each)
+        if many > _SMALL_STEP or self.events != step.events or self.covers != self.read:
+            return False
+        self.files += step.files
+        for contract, ranges in step.covers.items():
+            self.covers[contract] = union([*self.covers[contract], *ranges])
+            shown = Counter(self.shown.get(contract)) + Counter(step.shown.get(contract))
+            self.shown[contract] = dict(shown)
+        return True
 
 
 @dataclass
@@ -173,9 +190,9 @@ class Coverage:
     def symbols(self) -> dict[str, str]:
         """Return the symbols of the contracts that were fetched, by address."""
         return {
-            address: said["card"][2]
+            address: card[2]
             for address, said in self.about.items()
-            if said.get("card", [None] * 3)[2]
+            if (card := said.get("card")) and card[2]
         }
 
     def name_of(self, contract: str) -> str:
@@ -244,61 +261,33 @@ class Coverage:
                 path.unlink()
         return found
 
-    def ids_moved_by(
-        self, contract: str, wallets: Sequence[str], standard: str
-    ) -> dict[str, list[int]]:
-        """Return the token ids that wallets were ever sent, or sent, of the stored files."""
-        multiple = standard == "ERC1155"
-        files = "erc1155_transfers" if multiple else "token_transfers"
-        names = _ERC1155_TRANSFERS if multiple else _TOKEN_TRANSFERS
-        found: dict[str, set[int]] = {}
-        for end in (names["sender"], names["recipient"]):
-            for row in self._stored(files, contract, (end, "in", list(wallets))):
-                found.setdefault(row[end], set()).add(int(row[names["value"]]))
-        return {wallet: sorted(numbers) for wallet, numbers in found.items()}
-
-    def owners_of(self, contract: str, ids: Sequence[int]) -> dict[int, list[tuple[int, int, str]]]:
-        """Return the stored moves of each ERC721 token id, in order: block, log and recipient."""
-        found: dict[int, list[tuple[int, int, str]]] = {number: [] for number in ids}
-        for row in self._stored("token_transfers", contract, ("value", "in", list(map(str, ids)))):
-            at = row["block_number"], row["log_index"], row["to_address"]
-            found[int(row["value"])].append(at)
-        return {number: sorted(moves) for number, moves in found.items()}
-
-    def moves_of(self, contract: str, wallet: str, kind: str) -> list[tuple[int, int]]:
-        """Return what a wallet received and sent of a token, or of an nft in items: blocks and signed amounts."""
-        return [
-            (row["block_number"], sign * (1 if kind == "nft" else int(row["value"])))
-            for end, sign in (("to_address", 1), ("from_address", -1))
-            for row in self._stored("token_transfers", contract, (end, "=", wallet))
-        ]
-
-    def moves_in(self, contract: str, block: int) -> set[tuple[Any, ...]]:
-        """Return a contract's stored transfers in a block: index of the log, sender, recipient and value."""
-        names = ("log_index", "from_address", "to_address", "value")
-        at = ("block_number", "=", block)
-        stored = self._stored("token_transfers", contract, at)
-        return {tuple(row[name] for name in names) for row in stored}
-
-    def _stored(
-        self, name: str, contract: str, where: tuple[str, str, Any]
+    def stored(
+        self, contract: str, column: str, among: Iterable[Any], files: str = "token_transfers"
     ) -> Iterator[dict[str, Any]]:
-        """Yield the stored rows of a contract, each once, of files of a name; not those that were orphaned since."""
-        names = _ERC1155_TRANSFERS if name.startswith("erc1155") else _TOKEN_TRANSFERS
-        of_them = [(names["contract"], "=", contract), where]
+        """Yield the stored rows that have one of some values in a column, each once; none that was orphaned since.
+
+        The columns are those of a part. Transfers of ERC1155 are in ``files`` of another name.
+        """
+        names = _ERC1155_TRANSFERS if files.startswith("erc1155") else _TOKEN_TRANSFERS
+        # Arrow knows no type of a list without values.
+        if not (among := list(among)):
+            return
+        where = [(names["contract"], "=", contract), (names[column], "in", among)]
         # A range is read again for more events.
         seen = set()
         for step in self.steps:
-            for path in step.files if contract in step.covers else ():
-                if not Path(path).name.startswith(name):
+            covers = step.covers.get(contract, ())
+            for path in step.files if covers else ():
+                if not Path(path).name.startswith(files):
                     continue
-                for row in pq.read_table(path, filters=of_them).to_pylist():
-                    block, values = row[names["block"]], tuple(row.values())
-                    if values not in seen and any(
-                        a <= block <= b for a, b in step.covers[contract]
-                    ):
-                        seen.add(values)
-                        yield row
+                rows = pq.read_table(path, columns=list(names.values()), filters=where)
+                # As objects of Python a step's rows are more than memory should hold.
+                for batch in rows.rename_columns(list(names)).to_batches(10_000):
+                    for row in batch.to_pylist():
+                        log = row["block"], row["log_index"], row["value"]
+                        if log not in seen and any(a <= row["block"] <= b for a, b in covers):
+                            seen.add(log)
+                            yield row
 
     def forget(self, contract: str) -> None:
         """Cover nothing of a contract: its blocks are read again, and what they gave is taken out of the data then."""
@@ -313,9 +302,7 @@ class Coverage:
 
     def drop_from(self, block: int) -> None:
         """Take everything from a block on out of what is covered: a reorganisation orphaned it."""
-        for part in self._parts():
-            if part.last >= block:
-                part.path.unlink()
+        self.discard_parts(block)
         for step in self.steps:
             covers = {contract: _below(ranges, block) for contract, ranges in step.covers.items()}
             # Of parts alone nothing was ingested, and so nothing is replaced.
@@ -323,7 +310,7 @@ class Coverage:
                 self.replacing = block if self.replacing is None else min(block, self.replacing)
             step.covers = covers
         self.hashes = {number: found for number, found in self.hashes.items() if number < block}
-        self._known = self.parted = None
+        self.parted = None
         self.save()
 
     def fill_in(self, card: ContractMetadata) -> None:
@@ -334,10 +321,11 @@ class Coverage:
             if name in card.unknown and name != "standard":
                 setattr(card, name, value)
 
-    def discard_parts(self) -> None:
-        """Delete the parts: they are ingested, or read again."""
+    def discard_parts(self, block: int = 0) -> None:
+        """Delete the parts that reach to a block: they are ingested, or read again."""
         for part in self._parts():
-            part.path.unlink()
+            if part.last >= block:
+                part.path.unlink()
         self._known = None
 
     def only_those_in(self, taken: Mapping[str, int | None]) -> list[str]:
@@ -376,9 +364,10 @@ class Coverage:
         step = IngestStep([], {}, {})
         for part in parts:
             for contract in part.wanted.contracts:
-                covers, events = step.covers.get(contract, ()), step.events.get(contract, ())
+                covers, events = step.covers.get(contract, ()), part.wanted.topics
                 step.covers[contract] = union([*covers, (part.first, part.last)])
-                step.events[contract] = sorted({*events, *part.wanted.topics})
+                # Those of which all blocks were read: a run that was killed may have been asked for fewer.
+                step.events[contract] = sorted({*step.events.get(contract, events)} & {*events})
             shown = part.rows().group_by(["contract", "standard"]).aggregate([([], "count_all")])
             for one in shown.to_pylist():
                 of = step.shown.setdefault(one["contract"], {})
@@ -396,15 +385,13 @@ class Coverage:
         blocks = {number: block for part in parts for number, *block in part.blocks}
         # By its parts, which are named by their bytes: what is joined again after a kill is the same file.
         digest = checksum_of(*(part.path.name.encode() for part in parts))
-        place = (
-            f"{min(part.first for part in parts)}-{max(part.last for part in parts)}-{digest[:12]}"
-        )
+        place = f"{parts[0].first}-{max(part.last for part in parts)}-{digest[:12]}"
         numbers = sorted(blocks)
         of_blocks = pa.table(
             {
-                "number": pa.array(numbers, pa.int64()),
+                "number": numbers,
                 "hash": [blocks[number][0] for number in numbers],
-                "timestamp": pa.array([blocks[number][1] for number in numbers], pa.int64()),
+                "timestamp": [blocks[number][1] for number in numbers],
             }
         )
         files = [self._write(f"blocks-{place}", [of_blocks])]
@@ -417,8 +404,9 @@ class Coverage:
 
     def commit(self, step: IngestStep, cards: Sequence[ContractMetadata]) -> None:
         """Count a step as covered: its files are ingested, with what contracts say of themselves."""
-        self.steps.append(step)
-        step.read = dict(step.covers)
+        if not (self.steps and self.steps[-1].took_in(step)):
+            self.steps.append(step)
+        self.steps[-1].read = dict(self.steps[-1].covers)
         found = self.known()
         # What comes before or after a covered range must be linked to it.
         ends = {
@@ -659,9 +647,9 @@ _FILES = {
 
 def _exported(rows: pa.Table, name: str) -> pa.Table:
     """Return the rows of one of the files, as ingest and other tools read them."""
-    standard = _FILES[name]
-    of_file = pc.and_(pc.is_valid(rows["count"]), pc.equal(rows["standard"], standard or ""))
-    some = rows.filter(of_file if standard else pc.is_null(rows["count"]))
+    standard, count = _FILES[name], pc.field("count")
+    of_file = count.is_valid() & (pc.field("standard") == standard)
+    some = rows.filter(of_file if standard else count.is_null())
     names = _ERC1155_TRANSFERS if standard == "ERC1155" else _TOKEN_TRANSFERS
     if standard == "ERC721":
         names = {**names, "count": "consecutive"}

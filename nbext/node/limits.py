@@ -26,6 +26,7 @@ class Meaning(Enum):
     UNTRUSTED = "has a certificate that is not trusted, or speaks no https"
     BUSY = "failed"
     TIMEOUT = "took too long"
+    GARBAGE = "does not answer what it was asked"
     OTHER = "refuses the request"
 
 

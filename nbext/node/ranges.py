@@ -31,13 +31,16 @@ NEAR = 64
 _PIECE = 200
 # Rows of one range, in memory; of one block there may not be more.
 MOST_ROWS = 500_000
-_RECEIPTS, _TWICE = "eth_getBlockReceipts", 2
+# Refusals of a range that a shorter one, or one of fewer contracts, may pass.
+TOO_MUCH = (Meaning.LESS, Meaning.TIMEOUT)
+# Answers that receipts are not offered, after which nothing more is asked.
+_TWICE = 2
 _HASH, _DATA = re.compile("0x[0-9a-fA-F]{64}"), re.compile("0x[0-9a-fA-F]*")
 _BLOOM, _HEX = re.compile("0x[0-9a-fA-F]{512}"), re.compile("0x([0-9a-f]{24})?[0-9a-f]{40}")
 # A filter that says nothing: of the busiest blocks, and of all blocks of some chains.
 _FULL = 2**2048 - 1
 # What is stored of a block, a log and a time; the last one is of the year 9999, as pandas and DuckDB write it.
-_MOST, _MOST_INDEX, _LAST_SECOND = 2**53, 2**32 - 1, 253_402_300_799
+_MOST_INDEX, _LAST_SECOND = 2**32 - 1, 253_402_300_799
 
 
 @dataclass(frozen=True)
@@ -128,12 +131,17 @@ def read_range(
     """
     # Of one node: another may have the last block, and this one only what comes before it.
     ends = sorted({first, last})
-    answer, *answers = node.together(
-        [
-            ("eth_getLogs", [wanted.filter(first, last)]),
-            *(("eth_getBlockByNumber", [hex(number), False]) for number in ends),
-        ]
-    )
+    try:
+        answer, *answers = node.together(
+            [
+                ("eth_getLogs", [wanted.filter(first, last)]),
+                *(("eth_getBlockByNumber", [hex(number), False]) for number in ends),
+            ]
+        )
+    except Refusal as refusal:
+        if first < last or len(wanted.contracts) > 1 or refusal.meaning not in TOO_MUCH:
+            raise
+        return _from_receipts(node, wanted, first)
     if answers[0] is None and answers[-1] is not None:
         raise Refusal(Meaning.PRUNED, finding=f"It has no block {first:,}")
     at_ends = {
@@ -167,7 +175,7 @@ def read_range(
     return BlockRange(first, last, _rows(logs), blocks, at_ends[first].parent)
 
 
-def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
+def _from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
     """Read a block by its receipts, where it has more logs than the node returns in one answer."""
     header = read_header(node, block)
     came = _receipts(node, wanted, header)
@@ -193,11 +201,12 @@ def _linked(node: Node, first: int, last: int, known: Mapping[int, Header]) -> I
         found = dict(zip(asked, answers, strict=True))
         for number in numbers:
             header = known.get(number) or _header(found[number], number)
-            if before is not None and header.parent != before.hash:
+            before = before or header
+            if number > first and header.parent != before.hash:
                 raise InconsistentAnswer(
                     f"Block {number:,} does not follow block {number - 1:,}.", meaning="BEHIND"
                 )
-            if before is not None and header.timestamp < before.timestamp:
+            if header.timestamp < before.timestamp:
                 raise InconsistentAnswer(f"Block {number:,} is earlier than block {number - 1:,}.")
             yield header
             before = header
@@ -249,10 +258,10 @@ _block, _index, _place, _time = (
 )
 
 
-def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> dict[int, list[EventLog]]:
+def _logs(
+    logs: Sequence[Any], wanted: LogFilter, first: int, last: int
+) -> dict[int, list[EventLog]]:
     """Return the logs of each block, in order; `InconsistentAnswer` where one is not of the question, or is twice."""
-    if not isinstance(logs, list):
-        raise InconsistentAnswer(f"The node's logs are not a list: {visible(logs, 80)}.")
     by_block: dict[int, list[EventLog]] = {}
     for raw in logs:
         log = _log(raw)
@@ -388,13 +397,13 @@ def _check_receipts(
 def _receipts(node: Node, wanted: LogFilter, header: Header) -> list[EventLog] | None:
     """Return the wanted logs of a block's receipts; None where the node does not say them."""
     number = header.number
-    if node.lacks[_RECEIPTS] < _TWICE:
+    if node.lacks_receipts < _TWICE:
         try:
-            receipts = node.call(_RECEIPTS, hex(number))
+            receipts = node.call("eth_getBlockReceipts", hex(number))
         except Refusal as refusal:
             if refusal.meaning is Meaning.PRUNED:
                 raise
-            node.lacks[_RECEIPTS] += refusal.meaning is Meaning.UNKNOWN_METHOD
+            node.lacks_receipts += refusal.meaning is Meaning.UNKNOWN_METHOD
             receipts = None
         if isinstance(receipts, list):
             if header.bloom is not None and not receipts:

@@ -15,10 +15,9 @@ from nbext.node.coverage import Coverage, uncovered
 from nbext.node.limits import Meaning, RangeSize, blocks_offered
 from nbext.node.ranges import (
     NEAR,
-    BlockRange,
+    TOO_MUCH,
     LogFilter,
     RangeTask,
-    read_from_receipts,
     read_header,
     read_range,
 )
@@ -192,11 +191,10 @@ class RangeReader:
         span, node = self.span, self.node
         # The whole range is asked of one node, and the next one of the next: two nodes may be at different blocks.
         node.next_endpoint()
-        by_receipts = False
         for attempt in range(max(_REPEATS, len(node.endpoints)) + 2):
             started = time.monotonic()
             try:
-                rows = self._window(wanted, first, end, by_receipts=by_receipts)
+                rows = self._window(wanted, first, end)
                 break
             except InconsistentAnswer as error:
                 if attempt >= _REPEATS:
@@ -209,34 +207,33 @@ class RangeReader:
             if why.meaning is Meaning.PRUNED and attempt + 1 < len(node.endpoints):
                 node.switch_endpoint()
                 continue
-            is_less = why.meaning in (Meaning.LESS, Meaning.TIMEOUT) and not by_receipts
+            is_less = why.meaning in TOO_MUCH
             # Of words that nobody knows, too: a limit has any, and what is none is said of one block.
             if first < end and (is_less or why.meaning is Meaning.OTHER):
                 rest = first + span.refused(end - first + 1, blocks_offered(why.text))
                 self._instead([(wanted, first, rest - 1), (wanted, rest, end)])
                 return
-            if not is_less:
-                raise why.as_error(during=f"Blocks {first:,} to {end:,} could not be read.")
-            if len(wanted.contracts) > 1:
+            if is_less and len(wanted.contracts) > 1:
                 self._instead(
                     [(LogFilter((each,), wanted.topics), first, end) for each in wanted.contracts]
                 )
                 return
-            by_receipts = True
+            raise why.as_error(during=f"Blocks {first:,} to {end:,} could not be read.")
         span.answered(end - first + 1, rows, time.monotonic() - started)
 
-    def _window(self, wanted: LogFilter, first: int, end: int, *, by_receipts: bool) -> int:
+    def _window(self, wanted: LogFilter, first: int, end: int) -> int:
         """Read and store a range, and return how many rows it has; what was received before is not asked for again."""
         node, received = self.node, self.coverage.receiving(wanted, first, end)
         try:
-            if by_receipts:
-                window = read_from_receipts(node, wanted, first)
-            else:
-                with node.recording(received):
-                    window = read_range(
-                        node, wanted, first, end, near_end=first > self._last - NEAR
-                    )
-            self._keep(window, wanted, is_old=received.is_old)
+            with node.recording(received):
+                window = read_range(node, wanted, first, end, near_end=first > self._last - NEAR)
+            if received.is_old:
+                self._recheck(end, window.blocks[end][0])
+            with self._lock:
+                if not self._ended or self._error is not None:
+                    self.coverage.keep(window, wanted)
+                    self.rows += len(window.rows)
+                    self._done += end - first + 1
         except QueryCancelled:
             raise
         except Exception:
@@ -245,16 +242,9 @@ class RangeReader:
             raise
         return len(window.rows)
 
-    def _keep(self, window: BlockRange, wanted: LogFilter, *, is_old: bool) -> None:
-        last = window.last
-        if is_old and not self._has(last, {last: window.blocks[last][0]}):
+    def _recheck(self, last: int, found: str) -> None:
+        if not self._has(last, {last: found}):
             raise InconsistentAnswer(f"Block {last:,} has changed since it was read.")
-        with self._lock:
-            if self._ended and self._error is None:
-                return
-            self.coverage.keep(window, wanted)
-            self.rows += len(window.rows)
-            self._done += window.last - window.first + 1
 
     def _instead(self, tasks: Sequence[RangeTask]) -> None:
         """Read these in place of one that was refused, in the order of blocks: several threads may have had theirs."""

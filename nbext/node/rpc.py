@@ -11,7 +11,6 @@ import random
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass
@@ -23,7 +22,7 @@ import requests
 from urllib3.util.wait import wait_for_read
 
 from nbext.core import strict_json
-from nbext.core.untrusted_text import visible
+from nbext.core.untrusted_text import shown, visible
 from nbext.errors import (
     ConfigError,
     DeadlineExceeded,
@@ -52,7 +51,14 @@ FIRST_BATCH = 100
 # Beyond it is no block that is stored, nor any chain's id.
 LAST_BLOCK = 2**53
 # What another node, or the same one later, may answer.
-_AGAIN = {Meaning.RATE, Meaning.BEHIND, Meaning.BUSY, Meaning.TIMEOUT, Meaning.AWAY}
+_AGAIN = {
+    Meaning.RATE,
+    Meaning.BEHIND,
+    Meaning.BUSY,
+    Meaning.TIMEOUT,
+    Meaning.AWAY,
+    Meaning.GARBAGE,
+}
 # What only another node may answer.
 _ELSEWHERE = {Meaning.DENIED, Meaning.PRUNED, Meaning.UNKNOWN_METHOD, Meaning.UNTRUSTED}
 # What a shorter batch may be answered.
@@ -64,6 +70,15 @@ _ADVICE = {
     Meaning.DENIED: "Check the key in the URL.",
     Meaning.RATE: "--rps N asks less often.",
     Meaning.PRUNED: "Use an archive node, or begin later with --from-block.",
+}
+# What results are as text; of a method that is not named here null says that the node has none.
+_BYTES, _QUANTITY = re.compile("0x([0-9a-fA-F]{2})*"), re.compile("0x[0-9a-fA-F]{1,64}")
+_RESULTS = {
+    "eth_getCode": _BYTES,
+    "eth_call": _BYTES,
+    "eth_blockNumber": _QUANTITY,
+    "eth_getTransactionCount": _QUANTITY,
+    "eth_chainId": _QUANTITY,
 }
 _jitter = random.Random()
 # Seconds after which nobody waits for an answer that is still coming: it is not received yet.
@@ -141,8 +156,8 @@ class Node:
         self._reading = _Turn()
         self._turn = 0
         self.stopped = self._scope.ended
-        # How often a method was not offered, and blocks that could not be looked into for that.
-        self.lacks, self.unchecked = Counter[str](), 0
+        # How often receipts were not offered, and blocks that could not be looked into for that.
+        self.lacks_receipts = self.unchecked = 0
 
     def close(self) -> None:
         """End what is under way, and refuse what comes later."""
@@ -166,7 +181,10 @@ class Node:
         results: list[Any] = []
         while len(results) < len(calls):
             rest = calls[len(results) :]
-            results += self._repeated(partial(self._some, calls=rest))
+            try:
+                results += self._repeated(partial(self._some, calls=rest))
+            except Refusal as refusal:
+                results += [refusal.with_traceback(None)] * len(rest)
         return results
 
     def together(self, calls: Sequence[Call]) -> list[Any]:
@@ -238,7 +256,8 @@ class Node:
         """Return what an endpoint answers: where it fails another one's answer, or its own a little later."""
         # By the name of the endpoint.
         failures: dict[str, Refusal] = {}
-        for attempt in range(ATTEMPTS + len(self.endpoints) - 1):
+        attempts = ATTEMPTS + len(self.endpoints) - 1
+        for attempt in range(attempts):
             endpoint = self._endpoint()
             answers, refused = None, None
             try:
@@ -259,6 +278,9 @@ class Node:
             ):
                 if answers is None:
                     raise refused
+                return answers
+            # What is asked beside it may be answered.
+            if answers and refused.meaning is Meaning.GARBAGE and attempt + 1 == attempts:
                 return answers
             failures = found
             if refused.meaning is Meaning.TIMEOUT and attempt >= len(self.endpoints):
@@ -362,6 +384,9 @@ class Node:
                 results.append(Refusal(Meaning.BUSY, finding=finding, node=endpoint.name))
             elif answer.get("error") is not None or "result" not in answer:
                 results.append(self._refusal(endpoint, status, answer, pause))
+            elif not _is_result(one["method"], answer["result"]):
+                finding = f"Its answer to {one['method']} is {shown(answer['result'])}"
+                results.append(Refusal(Meaning.GARBAGE, finding=finding, node=endpoint.name))
             else:
                 results.append(answer["result"])
         return results
@@ -462,9 +487,17 @@ class InconsistentAnswer(NodeError):
     """An answer that contradicts the question, itself, or another answer."""
 
 
+def _is_result(method: object, value: Any) -> bool:
+    """Return whether a result is one that a method can have."""
+    if method == "eth_getLogs":
+        return isinstance(value, list)
+    shape = _RESULTS.get(str(method))
+    return shape is None or shape.fullmatch(str(value)) is not None
+
+
 def quantity(value: Any, what: str, most: int = LAST_BLOCK) -> int:
     """Return the number that a quantity writes, such as 0x10; `InconsistentAnswer` where it is none up to ``most``."""
-    if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,64}", value):
+    if isinstance(value, str) and _QUANTITY.fullmatch(value):
         number = int(value, 16)
         if number <= most:
             return number

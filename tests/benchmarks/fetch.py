@@ -20,7 +20,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from nbext.core.chains import chain_of
-from nbext.fetch.run import IN_FLIGHT, Output, Request, fetch
+from nbext.fetch import Output, Request
+from nbext.fetch.run import fetch
 from nbext.node.contracts import TRANSFER
 from nbext.node.coverage import open_coverage
 from nbext.node.reader import RangeReader
@@ -127,7 +128,7 @@ def _read(url: str, folder: Path, head: int) -> Took:
     node = Node([Secret(url)])
     started = time.monotonic()
     with open_coverage(folder, chain_of("ethereum")) as coverage:
-        reader = RangeReader(node, coverage, {COIN: (TRANSFER,)}, IN_FLIGHT)
+        reader = RangeReader(node, coverage, {COIN: (TRANSFER,)}, Request.in_flight)
         plan = reader.plan({COIN: 1}, head)
         while plan:
             reader.read(plan, head)
@@ -151,7 +152,7 @@ def _cryo(url: str, folder: Path, head: int) -> Took | str:
         u256_types=["string"],
         inner_request_size=CRYO_BLOCKS,
         chunk_size=8 * CRYO_BLOCKS,
-        max_concurrent_requests=IN_FLIGHT,
+        max_concurrent_requests=Request.in_flight,
         verbose=False,
     )
     took = Took(time.monotonic() - started, megabytes=high_water())

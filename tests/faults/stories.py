@@ -16,7 +16,8 @@ from nbext import Client, cli
 from nbext.core.atomic_files import PART
 from nbext.engine.ingest import ingest
 from nbext.errors import NbextError
-from nbext.fetch.run import Output, Request, fetch
+from nbext.fetch import Output, Request
+from nbext.fetch.run import fetch
 from nbext.notebook.forms.signup import THANKS
 from nbext.settings import Secret
 from tests.engine.ingest import large

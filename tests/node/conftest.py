@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nbext.core.chains import chain_of
-from nbext.fetch.run import Output, Request, fetch
+from nbext.fetch import Output, Request
+from nbext.fetch.run import fetch
 from nbext.node.contracts import TRANSFERS
 from nbext.node.coverage import Coverage, open_coverage
 from nbext.node.reader import RangeReader

@@ -24,7 +24,9 @@ from nbext.core.chains import chain_of
 from nbext.engine import storage
 from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError, NodeError, StorageError, ValidationError
-from nbext.fetch.run import Output, Request, fetch, urls_of
+from nbext.fetch import Output, Request
+from nbext.fetch.command import urls_of
+from nbext.fetch.run import fetch
 from nbext.language.language import parse, resolve
 from nbext.node.contracts import TRANSFERS, head_of
 from nbext.node.coverage import open_coverage
@@ -115,6 +117,36 @@ def test_a_reorganised_end_is_replaced_and_a_file_that_was_removed_is_read_again
         lines = said(server, tmp_path)
         assert lines[0].endswith("are no longer in the data, and are read again.")
         assert storage.current_generation(tmp_path).manifest["tables"]["transfers"] == before
+
+
+@pytest.mark.slow
+def test_a_chain_that_is_followed_is_one_step_until_a_part_of_it_is_replaced_or_taken_out(tmp_path):
+    def steps():
+        known = json.loads((tmp_path / "fetched" / "ethereum" / "coverage.json").read_text())
+        return [(one["covers"], len(one["files"])) for one in known["steps"]]
+
+    with FaultNode(Chain(90)) as server:
+        for head in (60, 70, 80):
+            server.chain.blocks = head
+            said(server, tmp_path, contracts=(COIN,), check=0)
+        # Metadata, blocks and transfers; then the latter two.
+        assert steps() == [({COIN: [[1, 80]]}, 7)]
+        server.chain = Chain(90, fork=75, branch="b")
+        lines = said(server, tmp_path, contracts=(COIN,))
+        assert (
+            lines[0] == "The chain was reorganised: blocks from 75 on are read again and replaced."
+        )
+        assert lines[-1].endswith(": 20 of 20 balances equal the chain's at block 90.")
+        assert steps() == [({COIN: [[1, 74]]}, 7), ({COIN: [[75, 90]]}, 2)]
+        (blocks,) = (tmp_path / "fetched" / "ethereum").glob("blocks-61-70-*.parquet")
+        assert cli.main(["remove", str(blocks), "--data", str(tmp_path), "--quiet"]) == 0
+        server.requests.clear()
+        lines = said(server, tmp_path, contracts=(COIN,))
+        assert lines[0] == (
+            f"Files of COIN ({checksummed(COIN)}) are no longer in the data, and are read again."
+        )
+        assert lines[-1].endswith(": 20 of 20 balances equal the chain's at block 90.")
+        assert steps() == [({COIN: [[1, 90]]}, 4)]
 
 
 def test_what_a_killed_process_left_aside_is_removed_and_what_the_data_has_stays(tmp_path):
@@ -937,15 +969,15 @@ def test_a_deployment_that_a_node_failed_to_tell_is_not_stored(tmp_path):
                 None if method == "eth_getCode" and params[1] != "latest" else true
             ),
         )
-        with pytest.raises(
-            NodeError, match=r"^The node's answer to eth_getCode is not code: None$"
-        ):
-            said(server, tmp_path, contracts=(COIN,), check=0)
-        server.refuse, server.lie = refusing(FINAL[1]), lambda method, params, true: true
         assert said(server, tmp_path, contracts=(COIN,), check=0)[:2] == [
             f"the contract ({checksummed(COIN)}): {PRUNED}",
             f"COIN ({checksummed(COIN)}): blocks 0 to 90.",
         ]
+        assert deployed() is None
+        server.refuse, server.lie = refusing(FINAL[1]), lambda method, params, true: true
+        assert said(server, tmp_path, contracts=(COIN,), check=0)[0] == (
+            f"COIN ({checksummed(COIN)}): {PRUNED}"
+        )
         assert deployed() is None
         server.refuse = refusing(None)
         said(server, tmp_path, contracts=(COIN,))

@@ -24,8 +24,10 @@ from nbext.core.locks import exclusive
 from nbext.engine import storage
 from nbext.engine.open import open_dataset
 from nbext.errors import NbextError, NodeError
-from nbext.fetch.run import Output, Request, fetch
+from nbext.fetch import Output, Request
+from nbext.fetch.run import fetch
 from nbext.settings import Secret
+from tests import slow
 from tests.full_disk import fill
 from tests.node.conftest import said
 from tests.node.faults import COIN, ITEMS, KEY, ZERO, Chain, FaultNode, word
@@ -263,15 +265,60 @@ def card(data, contract):
         dataset.close()
 
 
-@pytest.mark.parametrize("refused", [UNKNOWN, FINAL[0]], ids=["in unknown words", "pruned"])
+@pytest.mark.parametrize(
+    "refused",
+    [UNKNOWN, FINAL[0], UNKNOWN._replace(status=400), FINAL[0]._replace(status=403)],
+    ids=["in unknown words", "pruned", "as a bad request", "pruned, as forbidden"],
+)
 def test_a_balance_that_a_node_refuses_is_no_balance_that_differs(tmp_path, refused):
     def refuse(method, params):
         return refused if method == "eth_call" and params[1] != "latest" else None
 
-    with FaultNode(CHAIN, refuse=refuse) as server:
+    with FaultNode(CHAIN, refuse=refuse, batches=1000 if refused.status == 200 else 0) as server:
         line = said(server, tmp_path, contracts=(COIN,))[-1]
     assert line.startswith(f"COIN ({checksummed(COIN)}): balances were not compared: The node ")
     assert [one.differing for one in storage.current_generation(tmp_path).chains] == [{}]
+
+
+@pytest.mark.parametrize(
+    ("method", "garbage"),
+    slow.but_the_first(
+        [
+            ("eth_getCode", None),
+            ("eth_getCode", 5),
+            ("eth_blockNumber", None),
+            ("eth_getLogs", None),
+            ("eth_call", {}),
+            ("eth_chainId", []),
+        ],
+        2,
+    ),
+    ids=str,
+)
+def test_what_one_of_several_nodes_answers_that_is_no_answer_is_asked_of_another(
+    tmp_path, method, garbage
+):
+    with FaultNode(CHAIN) as honest, FaultNode(CHAIN) as odd:
+        odd.lie = lambda asked, params, true: garbage if asked == method else true
+        lines: list[str] = []
+        urls = [Secret(server.url) for server in (odd, honest)]
+        request = Request((COIN, ITEMS), to_block="latest", check=5)
+        fetch(urls, request, tmp_path, Output(lines.append))
+    assert len([line for line in lines if " balances equal the chain's at block 90." in line]) == 2
+    assert [line for line in lines if "could not be read" in line] == []
+    assert stored(tmp_path) == CHAIN.rows()
+
+
+def test_what_a_balancer_answers_now_and_then_that_is_no_answer_is_asked_again(tmp_path):
+    asked = [0]
+
+    def lie(method, params, true):
+        asked[0] += method == "eth_getCode"
+        return None if method == "eth_getCode" and asked[0] % 2 else true
+
+    with FaultNode(CHAIN, lie=lie) as server:
+        lines = said(server, tmp_path, contracts=(COIN,), check=0)
+    assert lines[0] == f"COIN ({checksummed(COIN)}): blocks 1 to 90."
 
 
 def test_states_that_one_node_behind_a_balancer_has_pruned_hide_no_row(tmp_path):
@@ -570,6 +617,18 @@ def test_a_contract_of_which_nobody_has_anything_at_the_last_block_is_compared(t
     compared = "1 of 1 balances equal the chain's at block 90."
     assert lines[-1] == f"COIN ({checksummed(COIN)}): {compared}"
     assert stored(tmp_path / "moved") == 2
+
+
+def test_a_collection_of_which_nobody_is_drawn_is_compared(tmp_path):
+    chain, holder = Chain(90), f"0x{20:040x}"
+    chain.logs.clear()
+    chain.move(30, 0, ITEMS, (ZERO, holder), 5)
+    chain.move(31, 0, ITEMS, (holder, ZERO), 5)
+    with FaultNode(chain) as server:
+        server.lie = lambda method, params, true: "0x" if method == "eth_call" else true
+        lines = said(server, tmp_path, contracts=(ITEMS,), check=1)
+    name = f"the contract ({checksummed(ITEMS)})"
+    assert lines[-1] == f"{name}: nobody has a balance at block 90."
 
 
 def test_a_contract_whose_first_states_and_logs_a_node_hides_is_read_whole_from_an_honest_one(

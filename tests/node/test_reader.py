@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.errors import NodeError, QueryCancelled
-from nbext.node.contracts import CONSECUTIVE_TRANSFER, TRANSFER
+from nbext.node.contracts import CONSECUTIVE_TRANSFER, DEPOSIT, TRANSFER, TRANSFERS
 from nbext.node.coverage import _Part, uncovered, union
 from nbext.node.limits import RangeSize
 from tests import slow
@@ -348,7 +348,7 @@ LIES = {
     ),
     "no list": (
         lambda method, params, true: {"a": 1} if method == "eth_getLogs" else true,
-        "are not a list",
+        "does not answer what it was asked. Its answer to eth_getLogs is an object",
     ),
     "a block too high": (
         lambda method, params, true: CHAIN.header(7) if method == "eth_getBlockByNumber" else true,
@@ -573,6 +573,21 @@ def test_contracts_that_are_covered_differently_are_read_only_where_each_is_not(
             ((ITEMS,), 100, 200),
             ((ITEMS, COIN), 201, 250),
         ]
+
+
+def test_blocks_that_a_killed_run_read_for_fewer_events_are_read_again_for_more(reader_of):
+    more = (*TRANSFERS, DEPOSIT)
+    with FaultNode(CHAIN) as server:
+        fewer = reader_of(server, contracts=(COIN,))
+        fewer.read(fewer.plan({COIN: 0}, 80), CHAIN.blocks)
+        rest = reader_of(server, contracts=(COIN,))
+        rest.topics = {COIN: more}
+        rest.read(rest.plan({COIN: 50}, 60), CHAIN.blocks)
+        coverage = rest.coverage
+        step = coverage.joined([])
+        coverage.commit(step, [])
+        assert coverage.covered(COIN, TRANSFERS) == [(0, 80)]
+        assert coverage.covered(COIN, more) == []
 
 
 RANGE = st.tuples(st.integers(0, 60), st.integers(0, 20)).map(

@@ -18,8 +18,9 @@ from nbext.cli import COMMANDS as SHELL
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import ApiError, TransportError, UsageError, did_you_mean
+from nbext.fetch import Output
 from nbext.fetch import command as shell_fetch
-from nbext.fetch.run import URL_VARIABLE, Output, check_installed, urls_of
+from nbext.fetch.command import URL_VARIABLE, check_installed, urls_of
 from nbext.notebook import schema
 from nbext.notebook.line import KEY_REFUSED, Args, Command, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import OUT, forms, own_table, put
