@@ -509,12 +509,7 @@ def line(table: pd.DataFrame, subject: str, about: Provenance) -> Chart:
         if "held together" in shown:
             panel["encoding"]["tooltip"].append({"field": "amount", "title": "held together"})
         if timed:
-            panel["encoding"]["x"] |= {
-                "type": "temporal",
-                "title": "time (UTC)",
-                "scale": {"type": "utc", "padding": 30},
-                "axis": {},
-            }
+            panel["encoding"]["x"] |= _look("time")
         panels.append(panel)
     # As many moments as are read, the first and the last among them.
     step = max(1, -(-(len(rows) - 1) // (MOST_SAID - 2)))

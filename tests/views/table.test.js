@@ -115,3 +115,17 @@ test("a brush that ends on the bar of what is missing filters up to the last bar
   box.onpointerup();
   assert.deepEqual(asked, [{ min: "1", max: "2" }]);
 });
+
+test("numbers without end are sorted, filtered and added up as in the kernel", async () => {
+  const texts = ["1.5", "inf", "\0", "-inf", "20"].join("\x7f");
+  const source = new ArraySource([{ name: "mean", kind: "number", texts }], 5);
+  const shown = async (order, filters) => {
+    await source.ask({ order, filters, search: "" });
+    return (await source.rows(0, 5)).flat();
+  };
+  assert.deepEqual(await shown([[0, "descending"]], {}), ["inf", "20", "1.5", "-inf", null]);
+  const { min, max, sum } = await source.summary(0);
+  assert.deepEqual([min, max, sum], ["-inf", "inf", "nan"]);
+  assert.deepEqual(await shown([], { 0: { min: "2" } }), ["inf", "20"]);
+  assert.equal((await source.summary(0)).sum, "inf");
+});

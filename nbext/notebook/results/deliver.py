@@ -17,7 +17,7 @@ from nbext.core.rules import FILES, FRAMES
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook.line import Args, Option
-from nbext.notebook.results.numbers import rows_in_words, size_in_words
+from nbext.notebook.results.numbers import shape_in_words, size_in_words
 from nbext.settings import Settings
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     about = Provenance.of(frame)
     if not about:
         about.attach(frame)
-    print_notes(about, cut_in_words(about, args))
+    print_notes(frame, args)
     if args["to"] is not None:
         from nbext.client.writer import Target
 
@@ -143,19 +143,18 @@ def _target(args: Args) -> dict[str, Any]:
 
 def print_file(written: pd.DataFrame, args: Args) -> None:
     """Print what is in a file that the rows of a query were written to, and what its reader should know of them."""
-    about = Provenance.of(written)
-    print_notes(about, cut_in_words(about, args))
-    columns = len(about.columns)
-    size = f"{rows_in_words(written['rows'].iloc[0])}, {columns} column{'s' * (columns != 1)}"
-    print(f"{args['to']}: {size}")
+    columns = print_notes(written, args).columns
+    print(f"{args['to']}: {shape_in_words(written['rows'].iloc[0], len(columns))}")
 
 
-def print_notes(about: Provenance, cut: str | None = None) -> None:
-    """Print what a limit cut off, and what an answer's provenance says that its reader should know."""
-    if cut:
+def print_notes(answer: pd.DataFrame, args: Args) -> Provenance:
+    """Print what a limit cut off, and what an answer's provenance says that its reader should know; return that."""
+    about = Provenance.of(answer)
+    if cut := cut_in_words(about, args):
         print(cut)
     for note in about.notes():
         print(f"note: {note}")
+    return about
 
 
 def checked_name(name: str, names: Mapping[str, Any] = MappingProxyType({})) -> str:

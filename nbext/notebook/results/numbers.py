@@ -92,7 +92,12 @@ def size_in_words(value: Any) -> str:
     shape = getattr(value, "shape", None)
     if shape is None or len(shape) != 2:
         return visible(value)
-    return f"{rows_in_words(shape[0])}, {shape[1]} column{'s' * (shape[1] != 1)}"
+    return shape_in_words(*shape)
+
+
+def shape_in_words(rows: int, columns: int) -> str:
+    """Return how many rows and columns a table has, in words."""
+    return f"{rows_in_words(rows)}, {columns} column{'s' * (columns != 1)}"
 
 
 def rows_in_words(rows: int) -> str:

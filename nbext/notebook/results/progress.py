@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbext.core.untrusted_text import html, visible
@@ -72,12 +71,7 @@ class Bar:
             self._drawing = in_background(partial(self._draw, self._view), "nbext-bar")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         # Waited for, so that the bar is gone before the result is displayed.
         self._stop.set()
         if self._drawing is not None:

@@ -16,6 +16,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import InvalidOperation
 from itertools import chain
 from numbers import Number
 from operator import methodcaller
@@ -76,8 +77,7 @@ def displayed_cell(value: Any, column: str = "", limit: int | None = MAX_SHOWN) 
         return ", ".join(displayed_cell(part, column, limit) for part in value)
     if is_missing(value):
         return ""
-    text = value_text(value, column)
-    return visible(value, limit) if text is None else text
+    return value_text(value, column) or visible(value, limit)
 
 
 def is_missing(value: Any) -> bool:
@@ -88,13 +88,13 @@ def is_missing(value: Any) -> bool:
     return pd.api.types.is_scalar(value) and bool(pd.isna(value))
 
 
-def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: SuspiciousNames) -> bool:
+def shows_suspicious_names(frame: pd.DataFrame, names: SuspiciousNames) -> bool:
     """Return whether a suspicious name that a service sent is displayed, in cells, index or headings."""
     import pandas as pd
 
     if not names:
         return False
-    few, _ = _cut(table if isinstance(table, pd.DataFrame) else table.to_frame())
+    few, _ = _cut(frame)
     labels = [
         part
         for label in (*few.columns, *few.index, *few.columns.names, *few.index.names)
@@ -174,7 +174,10 @@ class _Column:
         # What numbers are is known by the unit, else by the name.
         name = unit if unit == "share" or not isinstance(head, str) else head
         self.values, self.head = values, displayed_cell(head, _LABEL)
-        self.is_number = bool(values) and all(map(_is_number_or_missing, values))
+        known = [value for value in values if not is_missing(value)]
+        self.is_number = bool(values) and all(
+            isinstance(value, Number) and not isinstance(value, bool) for value in known
+        )
         full = [displayed_cell(value, name, limit) for value in values]
         widest = None if self.is_number or limit is None else pd.get_option("display.max_colwidth")
         self.cells = [
@@ -262,12 +265,11 @@ class _Shown:
         self.note = "; ".join(said)
 
 
-def _is_number_or_missing(value: Any) -> bool:
-    return not isinstance(value, bool) and (isinstance(value, Number) or is_missing(value))
-
-
 def _exact(raw: Any, decimals: Any) -> str:
-    return "" if is_missing(raw) else units_text(str(raw), decimals)
+    try:
+        return "" if is_missing(raw) else units_text(str(raw), decimals)
+    except InvalidOperation:  # what a reader wrote there
+        return visible(raw)
 
 
 def _labels(frame: pd.DataFrame, few: pd.DataFrame) -> list[tuple[Any, list[Any]]]:
@@ -381,11 +383,11 @@ def _literal_formatter(
     """Return a formatter for IPython, which passes a printer to those of text/plain alone."""
 
     def format_table(table: Any, *printer_and_cycle: Any) -> Any:
-        ours = "nbext" in table.attrs
+        ours, frame = "nbext" in table.attrs, table.to_frame() if table.ndim == 1 else table
         if ours:
             # Here too, because a client of the user's own returns tables without a magic.
-            names.learn(table)
-        literally = ours or shows_suspicious_names(table, names)
+            names.learn(frame)
+        literally = ours or shows_suspicious_names(frame, names)
         if not literally and old is not None:
             return old(table, *printer_and_cycle)
         if not printer_and_cycle:
@@ -403,11 +405,9 @@ def flags(name: object) -> str:
     >>> flags("\\u0405\\u041e\\u0405")
     "looks like 'SOS'"
     """
-    if not isinstance(name, str) or name.isascii():
-        return "hidden characters" if isinstance(name, str) and visible(name, None) != name else ""
-    found = []
-    if visible(name, None) != name:
-        found.append("hidden characters")
+    if not isinstance(name, str):
+        return ""
+    found = ["hidden characters"] * (visible(name, None) != name)
     letters = (
         unicodedata.name(letter, "").partition(" ")[0] for letter in name if letter.isalpha()
     )
@@ -415,7 +415,7 @@ def flags(name: object) -> str:
     if len(scripts) > 1:
         found.append(f"mixed scripts: {', '.join(script.title() for script in scripts)}")
     folded = unicodedata.normalize("NFKC", name).translate(_LATIN_OF)
-    if folded.isascii() and any(character.isalnum() for character in folded):
+    if folded != name and folded.isascii() and any(map(str.isalnum, folded)):
         found.append(f"looks like {visible(folded)!r}")
     return "; ".join(found)
 
@@ -423,13 +423,11 @@ def flags(name: object) -> str:
 class SuspiciousNames(set[str]):
     """The suspicious names of a session, up to a bound."""
 
-    def learn(self, table: pd.DataFrame | pd.Series[Any]) -> None:
+    def learn(self, frame: pd.DataFrame) -> None:
         """Remember the suspicious names among a table's strings, and among the names of its columns."""
-        import pandas as pd
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        frame = table if isinstance(table, pd.DataFrame) else table.to_frame()
         names = list(frame.columns)
         for i, dtype in enumerate(frame.dtypes):
             if dtype == "str":

@@ -8,11 +8,10 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal
 
-from nbext.core.provenance import Provenance
 from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.line import Args
-from nbext.notebook.results.deliver import converted, cut_in_words, print_notes
+from nbext.notebook.results.deliver import converted, print_notes
 from nbext.notebook.results.progress import in_background
 
 if TYPE_CHECKING:
@@ -125,8 +124,7 @@ def start_segment(session: Session, query: SegmentQuery, args: Args) -> Backgrou
 
     def told(frame: pd.DataFrame) -> Any:
         # The first time that the table is asked for: nobody reads what the thread prints.
-        about = Provenance.of(frame)
-        print_notes(about, cut_in_words(about, args))
+        print_notes(frame, args)
         return converted(frame, args, client.settings)
 
     handle = BackgroundSegment(client, query, told=told)

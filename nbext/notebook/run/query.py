@@ -294,9 +294,7 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
     if to_file:
         return deliver.print_file(frame, args)
     if query.limit == 0 and not args["card"]:
-        about = Provenance.of(frame)
-        deliver.print_notes(about)
-        return deliver.put(session, args, about.matched)
+        return deliver.put(session, args, deliver.print_notes(frame, args).matched)
     return deliver.deliver(session, frame, args)
 
 
@@ -367,8 +365,7 @@ def _read_known(session: Session, args: Args, segment_id: str) -> Any:
         made = export(segment_id, **to_file, progress=bar)
     if not to_file:
         return deliver.deliver(session, made, args)
-    about = Provenance.of(made)
-    deliver.print_notes(about, deliver.cut_in_words(about, args))
+    deliver.print_notes(made, args)
     print(f"{args['to']}: {rows_in_words(made['rows'].iloc[0])}, {made['bytes'].iloc[0]:,} bytes")
     return None
 

@@ -1,7 +1,7 @@
 // @ts-check
 // A table that is here whole: sorted and filtered as Python does it for one that is in the kernel, exactly.
 import { bins } from "./histogram.js";
-import { plainNumber, scaled, unitsText } from "./numbers.js";
+import { plainNumber, scaled, sixDigits, unitsText } from "./numbers.js";
 
 /** @typedef {{ name: string, kind: "number" | "text" | "address" | "time" | "flag", unit?: string, share?: boolean, id?: boolean, decimals?: number }} Column */
 /** @typedef {{ min?: string, max?: string, text?: string }} Bounds  a max that begins with < is left out; a text after = is whole */
@@ -48,7 +48,9 @@ export class ArraySource {
     let made = this.known.get(at);
     if (!made) {
       const read =
-        this.columns[at].kind === "time" ? (/** @type {string} */ value) => Date.parse(value) / 1000 : Number;
+        this.columns[at].kind === "time"
+          ? (/** @type {string} */ value) => Date.parse(value) / 1000
+          : (/** @type {string} */ value) => Number(value.replace("inf", "Infinity")); // as Python writes it
       made = Float64Array.from(this.values[at], (value) => (value === MISSING ? Number.NaN : read(value)));
       this.known.set(at, made);
     }
@@ -184,13 +186,12 @@ export class ArraySource {
     if (kind === "time") return { ...made, ...ends };
     const integers = this.integers(at);
     const exact = rows.every((row) => integers[row] !== null);
-    const sum = exact
-      ? unitsText(
-          String(rows.reduce((sum, row) => sum + /** @type {bigint} */ (integers[row]), 0n)),
-          decimals,
-        )
-      : `about ${rows.reduce((sum, row) => sum + this.numbers(at)[row], 0)}`;
-    return { ...made, ...ends, sum };
+    if (exact) {
+      const sum = rows.reduce((sum, row) => sum + /** @type {bigint} */ (integers[row]), 0n);
+      return { ...made, ...ends, sum: unitsText(String(sum), decimals) };
+    }
+    const sum = rows.reduce((sum, row) => sum + this.numbers(at)[row], 0);
+    return { ...made, ...ends, sum: Number.isFinite(sum) ? `about ${sum}` : sixDigits(sum) };
   }
 
   /** @param {number} at @returns {import("./histogram.js").Bar[]} */

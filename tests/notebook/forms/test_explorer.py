@@ -294,6 +294,51 @@ def test_the_rows_of_a_filter_are_of_the_table_as_it_was_opened_whatever_becomes
     assert made.text().splitlines()[0] == "Table: 2 rows match, of 4"
 
 
+def test_columns_of_pandas_own_kinds_are_explored_each_by_what_it_says(tmp_path):
+    hours = pd.to_timedelta([10, 2, None], unit="h")
+    table = pd.DataFrame(
+        {
+            "zone": pd.to_datetime(["2025-01-01", None, "2025-07-01"]).tz_localize("Asia/Tokyo"),
+            "period": pd.period_range("2025-01", periods=3, freq="M"),
+            "bin": pd.cut([1, 2, 3], [0, 2, 3]),
+            "age": hours,
+            "few": pd.arrays.SparseArray([0, 0, 7]),
+            "half": np.array([0.5, 2.0, 1.0], dtype="float16"),
+            "bytes": [b"a", None, b"\xff"],
+            "arrays": [np.array([1, 2]), None, np.array([3])],
+            "half a pair": pd.Series(["\ud800", None, "b"], dtype=object),
+            "endless": [float("inf"), float("-inf"), 1.0],
+            "huge": [1e308, 1e308, 1.0],
+        }
+    )
+    made = nbext.explore(table)
+    assert list(zip(*made.shown_rows(0, 3), strict=True)) == [
+        ("2024-12-31T15:00:00Z", None, "2025-06-30T15:00:00Z"),
+        ("2025-01", "2025-02", "2025-03"),
+        ("(0, 2]", "(0, 2]", "(2, 3]"),
+        ("36000", "7200", None),
+        ("0", "0", "7"),
+        ("0.5", "2.0", "1.0"),
+        ("b'a'", None, "b'\\xff'"),
+        ("[1, 2]", None, "[3]"),
+        ("\\ud800", None, "b"),
+        ("inf", "-inf", "1.0"),
+        ("1e+308", "1e+308", "1.0"),
+    ]
+    assert made.table.shown["columns"][3]["unit"] == "seconds"
+    assert [made.summary(place).get("sum") for place in (3, 4, 5, 9, 10)] == [
+        "43200",
+        "7",
+        "about 3.5",
+        "nan",
+        "inf",
+    ]
+    longest = asked(made, order=[("age", "descending")], half={"max": "1"}).frame
+    assert longest["age"].tolist()[0] == hours[0]
+    nbext.page(table, tmp_path / "kinds.html")
+    assert (tmp_path / "kinds.html").exists()
+
+
 def test_whole_numbers_under_the_name_of_a_share_are_no_percentages_as_in_a_notebooks_table():
     made = nbext.explore(pd.DataFrame({"share": [1, 2], "UNI_share": [1.0, 0.5]}))
     assert [one["share"] for one in made.table.shown["columns"]] == [False, True]

@@ -194,6 +194,13 @@ def test_columns_beyond_those_that_pandas_shows_are_counted_and_rows_with_labels
     assert text.split()[:2] == ["c3", "c0"]
 
 
+def test_what_a_reader_wrote_in_place_of_an_exact_amount_is_its_title():
+    frame = holders()
+    frame["UNI_balance_raw"] = "<unknown>"
+    assert 'title="&lt;unknown&gt;"' in as_html(frame)
+    assert "exact amounts: UNI_balance_raw" in as_text(frame)
+
+
 def test_other_tables_are_shown_as_ever(shell):
     plain = pd.DataFrame({"name": ["$a and $b"], "address": [ADDRESS]})
     assert formatted(shell, plain) == {"text/plain": repr(plain), "text/html": plain._repr_html_()}

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nbext.client.frames import inferred, label_names, text_or_json
+from nbext.client.frames import inferred, label_names
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, units_text
@@ -181,7 +181,10 @@ class TableColumn:
     def _sum(self, known: Any) -> str:
         values = _floats(known)
         if pa.types.is_floating(known.type):
-            total = math.fsum(values)
+            try:
+                total = math.fsum(values)
+            except (ValueError, OverflowError):  # endless numbers, or those that add up to one
+                total = sum(values.tolist())
             return f"about {total!r}" if math.isfinite(total) else str(total)
         # An approximate sum decides whether Arrow's exact one has room; Python's numbers always have.
         if not self.is_padded and np.abs(values).sum() < _ROOM:
@@ -249,34 +252,46 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
 
 
 def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> TableColumn:
+    if values.dtype.kind == "O" and values.dtype != "str":
+        # Of a period Arrow has the number of months since 1970, and of an interval its ends.
+        values = values.astype(object)
     try:
         key = pa.array(values, from_pandas=True)
-    except (pa.ArrowException, OverflowError, TypeError):
-        # Objects of several types, or numbers past 64 bits: their texts.
-        given = [None if is_missing(one) else one for one in values]
+    except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
+        # Objects of several types, numbers past 64 bits, half of a pair of characters: their texts.
+        given = [None if is_missing(one) else one for one in values.to_numpy().tolist()]
         if inferred([one for one in given if one is not None]) == "whole":
             about = {**about, "type": "uint256"}
-        key = pa.array([text_or_json(one) for one in given], pa.string())
+        key = _texts(given)
     key = key.combine_chunks() if isinstance(key, pa.ChunkedArray) else key
+    if pa.types.is_duration(key.type):
+        key = key.cast(pa.duration("us"), safe=False).cast(pa.int64())
+        about = {"unit": "raw", "decimals": 6, "symbol": "seconds"}
     kind, key = _keyed(key, about)
     return TableColumn(name, kind, key, about)
+
+
+def _texts(values: list[Any]) -> Any:
+    """Return values of other types as their texts, as in a notebook's table."""
+    return pa.array([None if one is None else visible(one, None) for one in values], pa.string())
 
 
 def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:
     types = pa.types
     if types.is_floating(key.type):
+        # Arrow does not sort half floats.
+        key = key.cast(pa.float64())
         return "number", pc.if_else(pc.is_nan(key), pa.scalar(None, key.type), key)
     if types.is_integer(key.type) or (types.is_decimal(key.type) and key.type.scale >= 0):
         return "number", key.cast(pa.decimal256(_WIDE, getattr(key.type, "scale", 0)))
     if types.is_boolean(key.type):
         return "flag", key
     if types.is_timestamp(key.type) or types.is_date(key.type):
-        return "time", key.cast(pa.timestamp("us", getattr(key.type, "tz", None)), safe=False)
+        # A time of another zone would be written as if it were of UTC.
+        zone = getattr(key.type, "tz", None) and "UTC"
+        return "time", key.cast(pa.timestamp("us", zone), safe=False)
     if not (types.is_string(key.type) or types.is_large_string(key.type)):
-        key = pa.array(
-            [visible(text_or_json(one)) if one is not None else None for one in key.to_pylist()],
-            pa.string(),
-        )
+        key = _texts(key.to_pylist())
     key = key.cast(pa.string())
     if (
         about.get("type") == "uint256"
