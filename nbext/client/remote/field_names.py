@@ -93,6 +93,7 @@ def vocabulary() -> Mapping[str, Any]:
     return tomllib.loads((Path(__file__).parent / "words.toml").read_text("utf-8"))
 
 
+@cache
 def names(*tables: str) -> frozenset[str]:
     """Return the names in some tables of words.toml, such as ``states.running``.
 
@@ -192,7 +193,6 @@ def path_to(path: str, name: str) -> str:
 
 
 _STATE_OF = {word: state for state in State for word in names(f"states.{state.name.lower()}")}
-_NOT_YET, _NEUTRAL = names("states.not_yet"), names("states.neutral", "states.completed")
 
 
 def state_of(word: str) -> State | None:
@@ -206,9 +206,10 @@ def state_of(word: str) -> State | None:
     parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W_]|%", word[:200])
     *before, last = [part.lower() for part in parts] or [""]
     state = _STATE_OF.get("".join([*before[-1:], last])) or _STATE_OF.get(last)
-    if state is not None and _NOT_YET & set(before):
+    if state is not None and not names("states.not_yet").isdisjoint(before):
         return State.RUNNING
-    return None if state is State.COMPLETED and not _NEUTRAL.issuperset(before) else state
+    neutral = names("states.neutral", "states.completed")
+    return None if state is State.COMPLETED and not neutral.issuperset(before) else state
 
 
 def to_ours(record: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
@@ -251,7 +252,7 @@ _FLAGS = {
     state: names(f"flags.{state.value}")
     for state in (State.FAILED, State.CANCELLED, State.RUNNING, State.COMPLETED)
 }
-_SHARES, _PERCENT, _ENDS = names("progress.share"), names("progress.percent"), names("ends")
+_SHARES, _PERCENT = names("progress.share"), names("progress.percent")
 
 
 def status_of(
@@ -275,7 +276,7 @@ def status_of(
     said = {state, *(_flag(name, value) for name, value in pairs)}
     if word is None or is_calls:
         said |= {_share(name, value) for name, value in pairs}
-        ends = [value for name, value in pairs if name in _ENDS]
+        ends = [value for name, value in pairs if name in names("ends")]
         # "completedAt": null, and nothing else that speaks of the state.
         said |= {State.RUNNING} if ends and not any(ends) and said == {None} else set()
     order = (*ENDED_BADLY, State.RUNNING, State.COMPLETED)
@@ -336,7 +337,7 @@ def _share(name: str, value: Any) -> State | None:
 def says_whole(plain: str, value: Any) -> bool:
     """Say whether a field of that name is one that the rules here read, and says that the job or the call is whole."""
     number, text = number_of(value), str(value)
-    if plain in STATUSES | _OUTCOMES:
+    if plain in STATUSES | names("outcomes"):
         is_good = number in (0, 1) or 200 <= (number or 0) < 206
         return is_good if number is not None else state_of(text) is not None
     if plain in _MESSAGES:
@@ -349,10 +350,9 @@ def says_whole(plain: str, value: Any) -> bool:
     return bool(is_time or POLLED_AT.fullmatch(plain)) or plain in _READ or is_url(plain)
 
 
-_OUTCOMES = names("outcomes")
 _ERRORS, _GOOD, _MESSAGES = names("errors"), names("good"), names("messages")
 _ABOUT_ERRORS = names("errors", "messages", "about_errors")
-_CODES, _BAD_WORDS, _FAILED_FLAGS = names("codes"), names("bad_words"), names("flags.failed")
+_CODES, _BAD_WORDS = names("codes"), names("bad_words")
 _TRUTHS = _GOOD.union(*_FLAGS.values())
 _READ = _ERRORS | _SHARES | _PERCENT | names("ends")
 _NONE_FOUND = re.compile(r"\s*no\b.{0,60}\bfound", re.IGNORECASE)
@@ -412,7 +412,7 @@ def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | No
     zero = top and codes.get("status") == 0 and has_place
     is_error = (
         any(truth_of(named[name]) is False or named[name] == 0 for name in _GOOD & named.keys())
-        or any(truth_of(named.get(name)) for name in _FAILED_FLAGS - {"failed"})
+        or any(truth_of(named.get(name)) for name in names("flags.failed") - {"failed"})
         # An id beside the word is a job's: its failure has an error of its own.
         or (bad and not IDS & named.keys())
         or (http and (_MESSAGES & named.keys() or (top and codes.get("code") not in http)))
@@ -447,12 +447,9 @@ def prose_in(header: Sequence[str]) -> str | None:
     """
     plain = {bare(name) for name in header}
     are_names = len(header) > 1 and all(re.fullmatch(r"[A-Za-z_][\w.-]*", name) for name in header)
-    if plain & _COLUMN_NAMES or (are_names and not plain <= _ABOUT_ERRORS):
+    if plain & names("ids", "column_names") or (are_names and not plain <= _ABOUT_ERRORS):
         return None
     return ",".join(header)
-
-
-_COLUMN_NAMES = names("ids", "column_names")
 
 
 def said(value: Any) -> str:

@@ -150,18 +150,13 @@ class Stranger:
             raise ProtocolError(f"The service was asked for {asked}, and answered for {other}.")
 
 
-_OWN_ADDRESS, _OWN_ID, _OWN_CHAIN, _OWN_PLACES = (
-    names(f"own.{table}") for table in ("address", "identifier", "chain", "place")
-)
-
-
 def _other(
     place: Mapping[str, Any], asked: str | None, number: int | None, deep: int
 ) -> str | None:
     """Return the other contract, or chain, that a record says it is of; None where it says none."""
     for name, value in place.items():
         plain, inner = bare(name), value[:100] if isinstance(value, list) else [value]
-        if plain in _OWN_PLACES and deep:
+        if plain in names("own.place") and deep:
             nested = [one for one in inner if isinstance(one, Mapping)]
             others = [_other(one, asked, number, deep - 1) for one in nested]
             # A contract of several chains has an address on each.
@@ -170,8 +165,8 @@ def _other(
         # {"S": "0x..."}, {"id": 137, "name": "polygon"}.
         parts = value.values() if isinstance(value, Mapping) else inner
         texts = [str(one).strip().lower() for one in parts if isinstance(one, str | int)]
-        is_id, of_contract = plain in _OWN_ID, plain in _OWN_ADDRESS | _OWN_ID
-        of_chain = plain in _OWN_CHAIN | _OWN_ID
+        is_id = plain in names("own.identifier")
+        of_contract, of_chain = (is_id or plain in names(of) for of in ("own.address", "own.chain"))
         addresses = {_address_in(text, not is_id) for text in texts if of_contract} - {None}
         chains = {_chain_in(text, is_id) for text in texts if of_chain} - {None}
         if asked and addresses and asked not in addresses:
@@ -275,7 +270,7 @@ def _read_job(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> Non
     fields = [("", "url", document)]
     if not isinstance(document, str):
         fields = list(fields_of(places(document)))
-    reasons = (words(value) for _, name, value in fields if name in _REASONS)
+    reasons = (words(value) for _, name, value in fields if name in names("reasons"))
     page.reason = next(filter(None, reasons), "")
     found = [
         (path, name, value)
@@ -347,9 +342,6 @@ def _only(found: Mapping[str, str], name: str, operation: str) -> str | None:
     return next(iter(found.values()), None)
 
 
-_REASONS = names("reasons")
-
-
 def _refuse_text(table: Any, known: Mapping[str, str]) -> None:
     """Refuse a table that is an error as a row, or a text in place of a header."""
     text = error_in_rows(table.to_pylist() if 0 < table.num_rows <= 20 else [])
@@ -398,13 +390,10 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     return page
 
 
-_TAKEN, _REFUSED = names("receipt.taken"), names("receipt.refused")
-
-
 def _is_refused(name: str, value: Any) -> bool:
     is_no = truth_of(value) is False or value in (0, [])
-    return (name in _TAKEN and is_no) or (
-        name in _REFUSED and value not in (None, "", "0") and not is_no
+    return (name in names("receipt.taken") and is_no) or (
+        name in names("receipt.refused") and value not in (None, "", "0") and not is_no
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -67,8 +67,9 @@ Way = str | Mapping[str, str]
 
 @dataclass
 class Signs:
-    """What one answer says of all rows, beside its own.
+    """What one answer says of all rows, beside its own, taken from it object by object.
 
+    ``silences`` says of a field whether the settings know it.
     ``ways`` to the next page, which are ``chosen`` where the settings say them; ``go_on``: whether a field says that
     there is one, or ``ended`` that a next is null; ``earlier``: pages come before it; ``hints``: the fields that say
     so. ``totals`` of all rows, by field; ``counts`` that may be this page's or all; numbers of ``page``, ``pages``,
@@ -77,6 +78,7 @@ class Signs:
     user's paths that lead to nothing.
     """
 
+    silences: Callable[[str], bool] = lambda _: False
     ways: list[Way] = field(default_factory=list)
     chosen: bool = False
     go_on: bool | None = None
@@ -94,6 +96,152 @@ class Signs:
     unknown: dict[str, Any] = field(default_factory=dict)
     nowhere: list[str] = field(default_factory=list)
 
+    def place(self, path: str, place: Mapping[str, Any], about: bool) -> None:
+        """Take what the fields of one object say; what no rule understands may say anything, and is unknown."""
+        # What the numbers in it say decides what others say.
+        numbers = {
+            _kind(bare(name)) for name, value in place.items() if number_of(value) is not None
+        }
+        holder = bare(path.rpartition(".")[2])
+        for name, value in place.items():
+            plain, here = bare(name), path_to(path, name)
+            leads = _kind(plain) in _LEADING
+            if leads and isinstance(value, list) and len(value) == 1:
+                # HAL's link may be a list of one.
+                value = value[0]  # noqa: PLW2901
+            if self.silences(here):
+                continue
+            if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
+                # A next that is null says that there is none.
+                self.ended |= about and leads
+            elif isinstance(value, list):
+                self._list(here, plain, value, about)
+            elif not self._is_read(
+                _kind_beside(plain, value, holder, place, numbers), here, name, value, about
+            ) and _may_speak(plain, value, holder, inside=bool(path)):
+                self.unknown[here] = value
+
+    def _is_read(self, kind: str, here: str, name: str, value: Any, about: bool) -> bool:
+        """Take what a field says of rows or pages, and say whether that is understood."""
+        plain, truth = bare(name), truth_of(value)
+        if kind in _LEADING:
+            return self._leads(here, name, value, about)
+        if kind == "failed shards" or (about and plain.startswith("next") and kind != "no_page"):
+            # Of the latter nobody knows what it is, but it says that something follows.
+            return self._say(here, True)
+        if not about:
+            return False
+        if kind == "stale":
+            if value and value != "0" and truth is not False:
+                self.notes.append(f"The data may be old: {here} = {value_shown(value)}.")
+        elif kind == "warning" and isinstance(value, str):
+            self.notes.append(value)
+        elif kind == "earlier" and truth is not None:
+            self.earlier |= truth is ("first" not in plain)
+        elif truth is not None:
+            # That an answer is not cut says nothing of pages.
+            if kind in ("more", "last") or (kind == "cut" and truth):
+                self._say(here, truth is (kind != "last"))
+            return kind in ("more", "cut", "last")
+        else:
+            return kind == "of total" or self._number(kind, here, name, value)
+        return True
+
+    def _leads(self, here: str, name: str, value: Any, about: bool) -> bool:
+        """Take what a field says that may lead to the next page, and say whether that is understood."""
+        of_next, truth = "next" in bare(name), truth_of(value)
+        if truth is not None:
+            return of_next and self._say(here, truth)
+        if (ways := _ways(name, value)) and (about or of_next):
+            self.ways += ways
+            self.hints.append(here)
+            return True
+        if about and isinstance(value, Mapping) and any(value.values()):
+            # DynamoDB's key of the last row: it says that there are more, and no query takes it.
+            return self._say(here, True)
+        # Some services end with -1.
+        return isinstance(value, int) and value < 0
+
+    def _number(self, kind: str, here: str, name: str, value: Any) -> bool:
+        """Take a number of rows or of pages."""
+        number, is_least = _total(value) if kind == "total" else (number_of(value), False)
+        if number is None or number < 0:
+            return False
+        if kind in ("rest", "cut", "more") and number:
+            return self._say(here, True)
+        if is_least:
+            self.least = number
+        elif kind == "total" and number:
+            # No rows at all is said by who did not count, too.
+            self.totals[here] = number
+        elif kind == "count":
+            self.counts[here] = number
+        elif kind in ("page", "offset", "pages", "size") and getattr(self, kind) is None:
+            # The first that says it: the outermost.
+            setattr(self, kind, (name, number) if kind in ("page", "offset") else number)
+        self.hints += [here] if is_least or kind == "pages" else []
+        return kind in ("total", "count", "pages", "page", "offset", "size")
+
+    def _say(self, path: str, more: bool) -> bool:
+        self.go_on = more or bool(self.go_on)
+        self.hints += [path] if more else []
+        return True
+
+    def _list(self, here: str, plain: str, items: list[Any], about: bool) -> None:
+        kind = _kind(plain)
+        most = 100_000 if kind == "division" else 50
+        objects = [by_bare(one, 50) for one in items[:most] if isinstance(one, Mapping)]
+        if about and plain in ("links", "link"):
+            for link in objects:
+                relation = link.get("rel", link.get("relation"))
+                if "next" in (relation if isinstance(relation, list) else [relation]):
+                    self._leads(here, "next", link, about)
+        elif about and kind == "division" and items:
+            counts = [number_of(one.get("rowcount", one.get("rows"))) for one in objects]
+            if len(counts) == len(items) and None not in counts:
+                self.totals[here] = sum(filter(None, counts))
+        elif about and len(items) == 1 == len(objects) and plain in _ABOUT:
+            self.place(here, items[0], about)
+        elif about and kind == "warning":
+            self.notes += [text for text in map(words, items[:20]) if text]
+        # A list of more values is data.
+        is_short = 0 < len(items) <= 5 and all(isinstance(one, _PLAIN) for one in items)
+        if is_short and plain not in NOT_ROWS | ECHOES and kind != "harmless":
+            self.unknown[here] = items
+
+    def headers(self, headers: Mapping[str, str]) -> None:
+        """Take what the headers say."""
+        links = _links_of(headers.get("Link", ""))
+        if "next" in links:
+            self.ways.append(links["next"])
+            self.hints.append("Link")
+        elif not {"prev", "previous"} & set(links) and links.get("last", "") != links.get(
+            "self", links.get("first", "")
+        ):
+            # The first page is not the last one, and no link leads on.
+            self._say("Link", True)
+        part = _PART_OF.search(headers.get("Content-Disposition", "")[:1000])
+        if part and int(part[1]) > 1:
+            self._say("Content-Disposition", True)
+        if ranged := _RANGE.fullmatch(headers.get("Content-Range", "")):
+            self.offset = ("offset", int(ranged[1]))
+            self.totals |= {} if ranged[2] == "*" else {"Content-Range": int(ranged[2])}
+        for name, value in list(headers.items())[:200]:
+            plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
+            if value.startswith("{") and "pagination" in plain:
+                with suppress(ValueError):
+                    self.place(name, json.loads(value[:10_000]), True)
+            elif not _NO_HEADER.fullmatch(plain):
+                # A vendor's name may come first: Sforce-Locator, X-Aptos-Cursor, X-Pagination-Total-Count.
+                parts = plain.split("-")
+                ends = ("-".join(parts[number:]) for number in range(3))
+                own = plain if name.lower() != plain else ""
+                known = next((end for end in ends if _is_sign(bare(end))), own)
+                self.place("", {known: value} if known else {}, True)
+                # Headers speak of much else: only one that says yes or no may be of the rows.
+                if truth_of(value) is None:
+                    self.unknown.pop(path_to("", known), None)
+
 
 @lru_cache(4096)
 def _kind(plain: str) -> str:
@@ -109,14 +257,14 @@ def signs_of(
     at: str = "",
 ) -> Signs:
     """Return what an answer says; ``rows`` is what holds the rows, ``at`` that path, and is not searched."""
-    reader = _Reader(profile)
-    found = reader.found
-    reader.headers(headers)
+    found = Signs(profile.silences)
+    found.headers(headers)
     for path, place, about in _places(document, rows, f"{at}."):
-        reader.place(path, {name: one for name, one in place.items() if one is not rows}, about)
-    total, after = (profile.find(name, document, headers) for name in ("total", "next"))
-    if number_of(total) is not None:
-        found.totals["remote.paths.total"] = number_of(total) or 0
+        found.place(path, {name: one for name, one in place.items() if one is not rows}, about)
+    total = number_of(profile.find("total", document, headers))
+    after = profile.find("next", document, headers)
+    if total is not None:
+        found.totals["remote.paths.total"] = total
     chosen = _ways("cursor", after or None)
     if after and profile.style == "cursor" and isinstance(after, str | int):
         chosen = [{"cursor": str(after)}]
@@ -138,7 +286,7 @@ def signs_of(
             else {profile.parameter: next(iter(way.values()))}
             for way in found.ways
         ]
-    leads = {"total": number_of(total) is not None, "next": bool(chosen)}
+    leads = {"total": total is not None, "next": bool(chosen)}
     found.nowhere = [name for name in leads if name in profile.users and not leads[name]]
     return found
 
@@ -157,160 +305,6 @@ def _places(document: Any, rows: Any, inside: str) -> Iterator[tuple[str, Mappin
     outside = None if document is rows else document
     for path, place in places(outside, enter, deep=MAX_DEPTH, most=MOST_OBJECTS):
         yield path, place, about[path]
-
-
-class _Reader:
-    """Takes what the fields of an answer say, object by object, into ``found``."""
-
-    def __init__(self, profile: ForeignProfile) -> None:
-        self.found, self._profile = Signs(), profile
-
-    def place(self, path: str, place: Mapping[str, Any], about: bool) -> None:
-        """Take what the fields of one object say; what no rule understands may say anything, and is unknown."""
-        # What the numbers in it say decides what others say.
-        numbers = {
-            _kind(bare(name)) for name, value in place.items() if number_of(value) is not None
-        }
-        holder = bare(path.rpartition(".")[2])
-        for name, value in place.items():
-            plain, here = bare(name), path_to(path, name)
-            leads = _kind(plain) in _LEADING
-            if leads and isinstance(value, list) and len(value) == 1:
-                # HAL's link may be a list of one.
-                value = value[0]  # noqa: PLW2901
-            if self._profile.silences(here):
-                continue
-            if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
-                # A next that is null says that there is none.
-                self.found.ended |= about and leads
-            elif isinstance(value, list):
-                self._list(here, plain, value, about)
-            elif not self._is_read(
-                _kind_beside(plain, value, holder, place, numbers), here, name, value, about
-            ) and _may_speak(plain, value, holder, inside=bool(path)):
-                self.found.unknown[here] = value
-
-    def _is_read(self, kind: str, here: str, name: str, value: Any, about: bool) -> bool:
-        """Take what a field says of rows or pages, and say whether that is understood."""
-        found, plain, truth = self.found, bare(name), truth_of(value)
-        if kind in _LEADING:
-            return self._leads(here, name, value, about)
-        if kind == "failed shards" or (about and plain.startswith("next") and kind != "no_page"):
-            # Of the latter nobody knows what it is, but it says that something follows.
-            return self._say(here, True)
-        if not about:
-            return False
-        if kind == "stale":
-            if value and value != "0" and truth is not False:
-                found.notes.append(f"The data may be old: {here} = {value_shown(value)}.")
-        elif kind == "warning" and isinstance(value, str):
-            found.notes.append(value)
-        elif kind == "earlier" and truth is not None:
-            found.earlier |= truth is ("first" not in plain)
-        elif truth is not None:
-            # That an answer is not cut says nothing of pages.
-            if kind in ("more", "last") or (kind == "cut" and truth):
-                self._say(here, truth is (kind != "last"))
-            return kind in ("more", "cut", "last")
-        else:
-            return kind == "of total" or self._number(kind, here, name, value)
-        return True
-
-    def _leads(self, here: str, name: str, value: Any, about: bool) -> bool:
-        """Take what a field says that may lead to the next page, and say whether that is understood."""
-        of_next, truth = "next" in bare(name), truth_of(value)
-        if truth is not None:
-            return of_next and self._say(here, truth)
-        if (ways := _ways(name, value)) and (about or of_next):
-            self.found.ways += ways
-            self.found.hints.append(here)
-            return True
-        if about and isinstance(value, Mapping) and any(value.values()):
-            # DynamoDB's key of the last row: it says that there are more, and no query takes it.
-            return self._say(here, True)
-        # Some services end with -1.
-        return isinstance(value, int) and value < 0
-
-    def _number(self, kind: str, here: str, name: str, value: Any) -> bool:
-        """Take a number of rows or of pages."""
-        found = self.found
-        number, is_least = _total(value) if kind == "total" else (number_of(value), False)
-        if number is None or number < 0:
-            return False
-        if kind in ("rest", "cut", "more") and number:
-            return self._say(here, True)
-        if is_least:
-            found.least = number
-        elif kind == "total" and number:
-            # No rows at all is said by who did not count, too.
-            found.totals[here] = number
-        elif kind == "count":
-            found.counts[here] = number
-        elif kind in ("page", "offset", "pages", "size") and getattr(found, kind) is None:
-            # The first that says it: the outermost.
-            setattr(found, kind, (name, number) if kind in ("page", "offset") else number)
-        found.hints += [here] if is_least or kind == "pages" else []
-        return kind in ("total", "count", "pages", "page", "offset", "size")
-
-    def _say(self, path: str, more: bool) -> bool:
-        self.found.go_on = more or bool(self.found.go_on)
-        self.found.hints += [path] if more else []
-        return True
-
-    def _list(self, here: str, plain: str, items: list[Any], about: bool) -> None:
-        kind, found = _kind(plain), self.found
-        most = 100_000 if kind == "division" else 50
-        objects = [by_bare(one, 50) for one in items[:most] if isinstance(one, Mapping)]
-        if about and plain in ("links", "link"):
-            for link in objects:
-                relation = link.get("rel", link.get("relation"))
-                if "next" in (relation if isinstance(relation, list) else [relation]):
-                    self._leads(here, "next", link, about)
-        elif about and kind == "division" and items:
-            counts = [number_of(one.get("rowcount", one.get("rows"))) for one in objects]
-            if len(counts) == len(items) and None not in counts:
-                found.totals[here] = sum(filter(None, counts))
-        elif about and len(items) == 1 == len(objects) and plain in _ABOUT:
-            self.place(here, items[0], about)
-        elif about and kind == "warning":
-            found.notes += [text for text in map(words, items[:20]) if text]
-        # A list of more values is data.
-        is_short = 0 < len(items) <= 5 and all(isinstance(one, _PLAIN) for one in items)
-        if is_short and plain not in NOT_ROWS | ECHOES and kind != "harmless":
-            found.unknown[here] = items
-
-    def headers(self, headers: Mapping[str, str]) -> None:
-        """Take what the headers say."""
-        found, links = self.found, _links_of(headers.get("Link", ""))
-        if "next" in links:
-            found.ways.append(links["next"])
-            found.hints.append("Link")
-        elif not {"prev", "previous"} & set(links) and links.get("last", "") != links.get(
-            "self", links.get("first", "")
-        ):
-            # The first page is not the last one, and no link leads on.
-            self._say("Link", True)
-        part = _PART_OF.search(headers.get("Content-Disposition", "")[:1000])
-        if part and int(part[1]) > 1:
-            self._say("Content-Disposition", True)
-        if ranged := _RANGE.fullmatch(headers.get("Content-Range", "")):
-            found.offset = ("offset", int(ranged[1]))
-            found.totals |= {} if ranged[2] == "*" else {"Content-Range": int(ranged[2])}
-        for name, value in list(headers.items())[:200]:
-            plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
-            if value.startswith("{") and "pagination" in plain:
-                with suppress(ValueError):
-                    self.place(name, json.loads(value[:10_000]), True)
-            elif not _NO_HEADER.fullmatch(plain):
-                # A vendor's name may come first: Sforce-Locator, X-Aptos-Cursor, X-Pagination-Total-Count.
-                parts = plain.split("-")
-                ends = ("-".join(parts[number:]) for number in range(3))
-                own = plain if name.lower() != plain else ""
-                known = next((end for end in ends if _is_sign(bare(end))), own)
-                self.place("", {known: value} if known else {}, True)
-                # Headers speak of much else: only one that says yes or no may be of the rows.
-                if truth_of(value) is None:
-                    found.unknown.pop(path_to("", known), None)
 
 
 def _kind_beside(
