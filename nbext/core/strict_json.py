@@ -92,13 +92,10 @@ def read_request(raw: bytes) -> Any:
     NotJson: as `parse`; also what is not UTF-8, deeper than MAX_DEPTH, or has a lone surrogate.
     """
     text = _decoded(raw)
-    try:
-        value = parse(text)
-    except NotJson as error:
-        raise _too_deep() if error.fault == "depth" else error from None
     # Skipped for the documents that cannot need it, which is nearly all.
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(text, MAX_DEPTH):
-        raise _too_deep()
+        raise NotJson("depth", f"nested more than {MAX_DEPTH} levels deep")
+    value = parse(text)
     if _has_surrogate(text, value):
         raise NotJson("surrogate", "a text has a lone surrogate, which UTF-8 cannot carry")
     return value
@@ -159,10 +156,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(word: str) -> Any:
     raise NotJson("constant", f"{word} is not a JSON number")
-
-
-def _too_deep() -> NotJson:
-    return NotJson("depth", f"nested more than {MAX_DEPTH} levels deep")
 
 
 def _has_surrogate(text: str, value: Any) -> bool:

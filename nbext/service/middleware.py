@@ -8,6 +8,7 @@ statement or body is ever handed to it: callers pass codes, ids and times.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import json
@@ -43,7 +44,7 @@ from nbext.engine.dataset import DataAbout
 from nbext.errors import NbextError, StorageError
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing, Rates
-from nbext.service.http.problems import Problem, answer_problem
+from nbext.service.http.problems import Problem, answer_problem, stopping
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -114,7 +115,9 @@ class Observe:
             await self._app(scope, receive, watched)
         except ClientDisconnect:
             status = 499  # nobody is there to be answered; the number is nginx's
-        except Exception as error:  # noqa: BLE001 - the service's outermost handler
+        except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the service's outermost handler
+            # uvicorn cancels what is not answered when the service has to end.
+            error = raised if isinstance(raised, Exception) else stopping()
             # Our own errors are answers; where one cuts an answer short, or another comes, the operator has to look.
             if (
                 status is not None

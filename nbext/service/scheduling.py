@@ -33,7 +33,7 @@ from nbext.engine.dataset import Cancel
 from nbext.errors import QueryCancelled
 from nbext.service.accounts.database import Unreachable
 from nbext.service.generations import not_open
-from nbext.service.http.problems import Problem, problem_of
+from nbext.service.http.problems import Problem, problem_of, stopping
 from nbext.service.limits import Bound, Limits
 from nbext.service.middleware import Log
 from nbext.service.segments.store import SegmentRecord, SegmentStore
@@ -80,23 +80,25 @@ class Lane:
                     del self._taken[key_id]
                     self._turns.pop(key_id, None)
 
-    async def run(
-        self, key_id: str, work: Callable[[Cancel], Result], cancel: Cancel | None = None
-    ) -> Result:
-        """Do work in a thread when it is the key's turn; it has its time from then on, and heeds ``cancel``.
+    async def run(self, key_id: str, work: Callable[[Cancel], Result]) -> Result:
+        """Do work in a thread when it is the key's turn; it has its time from then on.
 
         A key has one thread at a time, however many requests it sends, and waits for it behind all keys that wait. The
-        problem is that of `taken`.
+        problem is that of `taken`. Where this task is cancelled, the work ends at its next step.
         """
-        given = cancel or Cancel()
+        cancel = Cancel()
 
         def in_time() -> Result:
-            given.deadline = time.monotonic() + self._seconds
-            return work(given)
+            cancel.deadline = time.monotonic() + self._seconds
+            return work(cancel)
 
         with self.taken(key_id):
             async with self._turns[key_id]:
-                return await to_thread.run_sync(in_time, limiter=self._limiter)
+                try:
+                    return await to_thread.run_sync(in_time, limiter=self._limiter)
+                except asyncio.CancelledError:
+                    cancel.asked.set()
+                    raise
 
 
 @dataclass(eq=False)
@@ -209,8 +211,7 @@ class Scheduler:
         """
         with self._changed:
             if self.stopping:
-                detail = "The service is stopping. Try again soon."
-                raise Problem("stopping", detail)
+                raise stopping()
             known = self._jobs.setdefault(job.id, job)
         try:
             yield known

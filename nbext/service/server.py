@@ -47,6 +47,8 @@ _MOST_CONNECTIONS = 4096
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 # How long running segments may go on when the service is asked to end (seconds).
 GRACE_SECONDS = 5.0
+# And how long what it has open may take to close: with the grace, and what answers under way take, less than 20.
+_CLOSE_SECONDS = 8.0
 
 
 def create_app(
@@ -93,7 +95,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     # In a thread: a folder with many results takes a while to look through, and signals have to be heard meanwhile.
     await run_in_threadpool(container.open)
     yield
-    await run_in_threadpool(container.close)
+    # What hangs, as data that is just being opened or a registry without an answer, is left to end with the process.
+    closing = threading.Thread(target=container.close, name="nbext-close", daemon=True)
+    closing.start()
+    await run_in_threadpool(closing.join, _CLOSE_SECONDS)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:

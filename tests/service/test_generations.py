@@ -103,6 +103,26 @@ def test_new_data_is_served_by_itself_under_new_ids_and_the_log_and_the_metrics_
     assert (line["fingerprint"], line["last_blocks"]) == (fingerprint, {"ethereum": 200})
 
 
+def test_a_service_ends_though_new_data_is_being_opened_and_does_not_come_to_an_end(
+    data, tmp_path, monkeypatch
+):
+    opening, go = Event(), Event()
+
+    def newer() -> None:
+        opening.set()
+        assert go.wait(120)
+
+    monkeypatch.setattr("nbext.service.server._CLOSE_SECONDS", 0.2)
+    running = Running(data, tmp_path / "state", newer=newer)
+    try:
+        assert opening.wait(30)
+        running.stop()
+    finally:
+        go.set()
+    # What was left to end with the process does so, here by itself.
+    eventually(lambda: not running.container.generations._thread.is_alive())
+
+
 @pytest.mark.slow
 def test_the_sample_gives_way_to_data_of_ones_own_and_comes_back_once_that_is_removed(tmp_path):
     newest = Newest(tmp_path / "data")

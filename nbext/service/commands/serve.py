@@ -130,7 +130,7 @@ def _network(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
-    policy.given(args, Policy())
+    named = policy.given(args, Policy())
     key, source = _owner_key(commands.state_dir(args))
     # Before the data is opened: a port in use is the commonest mistake, and large data takes seconds.
     listeners = _listen(args.host, args.port, args.processes)
@@ -144,8 +144,7 @@ def run(args: argparse.Namespace) -> int:
             )
         if args.processes > 1:
             # Once, and not by all of them at the same time.
-            new = Policy(**policy.given(args, Policy()))
-            with commands.database(args, make=True, policy=new):
+            with commands.database(args, make=True, policy=Policy(**named)):
                 pass
             return _Processes(args, key, listeners).run(
                 lambda: _announce(listeners[0], source, args)

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from nbext.core.rules import check_shape
 from nbext.core.strict_json import NotJson, read_request, to_json
 from nbext.core.times import iso_ms
+from nbext.core.untrusted_text import shown
 from nbext.core.wire import REPLAYED_HEADER, SEGMENT, SegmentAnswer
 from nbext.errors import FieldError
 from nbext.service.container import Caller
@@ -30,7 +31,6 @@ LARGE_BODY = 16 << 10
 MOST_KEYS = 10_000
 # Metadata changes only with the data, which may do so at any moment: a caller who has it asks by its ETag.
 _METADATA_CACHE = "private, no-cache"
-_KINDS = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
 
 
 def body_of(shape: Any) -> Any:
@@ -76,8 +76,7 @@ def _value(shape: Any, raw: bytearray) -> dict[str, Any]:
         errors: list[FieldError] = [{"pointer": "", "code": "not-json", "detail": str(error)}]
         raise Problem("not-json", f"The body is not JSON: {error}.", errors=errors) from None
     if not isinstance(value, dict):
-        kind = _KINDS.get(type(value), "a number")
-        raise invalid("type", f"The body is {kind}. Send a JSON object: {{...}}")
+        raise invalid("type", f"The body is {shown(value)}. Send a JSON object: {{...}}")
     check_shape(shape, value)
     return value
 

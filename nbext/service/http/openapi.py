@@ -103,18 +103,19 @@ def _problems(*codes: str) -> Responses:
             "content": {
                 wire.PROBLEM_TYPE: {
                     "schema": {"$ref": _REF.format(model="ProblemAnswer")},
-                    "examples": {code: {"value": _example(code)} for code in those},
+                    "examples": {
+                        code: {
+                            "value": Problem(code, f"{CODES[code][1]}.").body(
+                                instance=wire.EXECUTE, request_id="5f1c0a9be2d34c77"
+                            )
+                        }
+                        for code in those
+                    },
                 }
             },
         }
         for status, those in sorted(by_status.items())
     }
-
-
-def _example(code: str) -> dict[str, Any]:
-    return Problem(code, f"{CODES[code][1]}.").body(
-        instance=wire.EXECUTE, request_id="5f1c0a9be2d34c77"
-    )
 
 
 def text(media_type: str) -> Responses:

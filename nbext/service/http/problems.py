@@ -120,6 +120,11 @@ def invalid(code: str, detail: str) -> Problem:
     return Problem("invalid", detail, errors=[{"pointer": "", "code": code, "detail": detail}])
 
 
+def stopping() -> Problem:
+    """Return the problem of what is not begun, or not ended, because the service has to end."""
+    return Problem("stopping", "The service is stopping. Try again soon.")
+
+
 # Of an error without a line here, that of its base.
 _CODE_OF: dict[type, str] = {
     ours.AmbiguousSymbol: "ambiguous-symbol",

@@ -24,7 +24,7 @@ from nbext.core.addresses import LIST_ID_PATTERN, WIDTH
 from nbext.core.rules import MAX_LIMIT, SEGMENT_ID_PATTERN
 from nbext.core.uint256 import whole_of
 from nbext.engine.dataset import Cancel
-from nbext.errors import NbextError, ValidationError
+from nbext.errors import ValidationError
 from nbext.service.container import Caller, Executor, Reader
 from nbext.service.http.bodies import (
     has_version,
@@ -113,7 +113,7 @@ class _Ended(BaseModel, extra="forbid"):
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
 # How often a segment is looked at that runs in another service on the same folder (seconds).
 _LOOK = 0.2
-_READING = (
+_LINKS = links_to(
     "read_segment",
     "cancel_segment",
     "export_segment_as_json",
@@ -128,7 +128,7 @@ _READING = (
     wire.SegmentAnswer,
     *RUN,
     "idempotency-key-reused",
-    responses=links_to(*_READING),
+    responses=_LINKS,
 )
 async def execute_segment(
     *,
@@ -145,7 +145,7 @@ async def execute_segment(
     return await _executed(caller, body, Planner.plan, prefer, claimed=idempotency_key)
 
 
-@route(router.post, wire.PROFILE, wire.SegmentAnswer, *RUN, responses=links_to(*_READING))
+@route(router.post, wire.PROFILE, wire.SegmentAnswer, *RUN, responses=_LINKS)
 async def profile_segment(
     *,
     caller: Executor,
@@ -163,7 +163,7 @@ async def profile_segment(
     return await _executed(caller, asked, Planner.requested, prefer)
 
 
-@route(router.post, wire.CHANGES, wire.SegmentAnswer, *RUN, responses=links_to(*_READING))
+@route(router.post, wire.CHANGES, wire.SegmentAnswer, *RUN, responses=_LINKS)
 async def change_segment(
     *,
     caller: Executor,
@@ -279,23 +279,20 @@ async def _in_turn(
     answered: Callable[[Any], Response] = json_answer,
 ) -> Response:
     """Answer with what work makes of a body, when it is the key's turn; it ends when the caller hangs up."""
-    cancel, key, container = Cancel(), caller.key, caller.container
+    key, container = caller.key, caller.container
 
     def on_data(cancel: Cancel) -> Any:
         with container.generations.acquire() as dataset:
             return work(caller.segments.planner(dataset, key, cancel), body)
 
-    answer: asyncio.Future[Any] = asyncio.ensure_future(
-        container.explaining.run(key.id, on_data, cancel)
-    )
+    answer: asyncio.Future[Any] = asyncio.ensure_future(container.explaining.run(key.id, on_data))
     async with _hang_up_of(caller) as gone:
-        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            # It ends at its next step, or leaves the queue.
-            cancel.asked.set()
+        try:
+            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # It ends at its next step, or leaves the queue; where it has ended this does nothing.
             answer.cancel()
-            with contextlib.suppress(asyncio.CancelledError, NbextError):
-                await answer
+        if not answer.done():
             raise ClientDisconnect
     return answered(answer.result())
 

@@ -550,6 +550,23 @@ def test_an_answer_that_is_kept_is_given_while_its_segment_has_its_result_and_to
 
 
 @pytest.mark.slow
+def test_an_explanation_that_a_service_does_not_wait_for_at_its_end_is_answered_and_ends_too(slow):
+    before = set(threading.enumerate())
+    with ThreadPoolExecutor(1) as pool:
+        told = pool.submit(slow.post, "/explain", {**body(1), "parts": True})
+        assert slow.dataset.asked.acquire(timeout=30)
+        # As long as uvicorn waits for those that it answers.
+        slow.server.config.timeout_graceful_shutdown = 0
+        slow.server.should_exit = True
+        answer = told.result()
+    assert (answer.status_code, answer.json()["detail"]) == (
+        503,
+        "The service is stopping. Try again soon.",
+    )
+    # Else the process would wait for it, for as long as a query may take.
+    eventually(lambda: not set(threading.enumerate()) - before)
+
+
 def test_a_service_that_ends_tells_its_waiting_callers_where_to_ask(data_dir, tmp_path):
     running = Running(data_dir, tmp_path, dataset=Slow(open_dataset(data_dir)))
     with ThreadPoolExecutor(1) as pool:
