@@ -194,7 +194,7 @@ class _ChainIndex:
 
     @cached_property
     def below_zero(self) -> int:
-        return sum(number > 0 for number in self._column("below_zero"))
+        return sum(map(bool, self._column("below_zero")))
 
     @cached_property
     def _texts(self) -> list[tuple[str, str, str, int]]:
@@ -264,19 +264,15 @@ def _score(term: str, symbol: str, name: str) -> float:
 
 
 def _all_contracts(sql: SqlBuilder) -> str:
-    zero, dead = (sql.wallets_at([address]) for address in BURN_ADDRESSES)
+    dead = sql.wallets_at([BURN_ADDRESSES[1]])
     balances, history = sql.table("balances"), sql.table("history")
     large, wide = (sql.value(sort_key(least)) for least in (10**28, 2**63))
     columns = ", ".join(f"c.{name}" for name in _COLUMNS if name in CONTRACTS)
-    # Read with the contracts, once: no row of them says it, and each generation's balances do. The zero address pays
-    # for every mint. What has no balance of 29 digits has no sum of 39: that would take 10 billion wallets.
+    # Read with the contracts, once: no row of them says it, and each generation's balances do. What has no balance of
+    # 29 digits has no sum of 39: that would take 10 billion wallets.
     return f"""
-        SELECT {columns}, coalesce(below_zero, 0) AS below_zero, coalesce(burned, 0) AS burned,
-            coalesce(near, 0) AS size, coalesce(ids, 0) AS ids
+        SELECT {columns}, coalesce(burned, 0) AS burned, coalesce(near, 0) AS size, coalesce(ids, 0) AS ids
         FROM contracts AS c
-        LEFT JOIN (SELECT contract, count(DISTINCT wallet) AS below_zero FROM {history}
-            WHERE sort_key < 0 AND from_block < to_block AND wallet NOT IN {zero} GROUP BY contract
-            ) AS b ON b.contract = c.contract
         LEFT JOIN (SELECT contract, sort_key AS burned FROM {balances}
             WHERE wallet IN {dead}) AS d ON d.contract = c.contract
         LEFT JOIN (SELECT contract, sum({amount_near("sort_key")}) AS near FROM (

@@ -147,8 +147,8 @@ class Contract:
     transfers: int | None = None
     inferred: bool | None = None
     unseen: int | None = None
+    below_zero: int | None = None
     ids: int = 0
-    below_zero: int = 0
     burned: int = 0
     size: float = 0.0
 

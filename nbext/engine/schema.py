@@ -114,6 +114,7 @@ BLOCKS = {"chain_id": "int64", "block": "int64", "timestamp": "int64", "hash": "
 
 # What is known of each contract; null where nothing is. ``standard``: ERC20, ERC721, ERC1155; ``inferred`` where only
 # its transfers say which. ``unseen``: token ids that left a wallet which never received them: their mints are missing.
+# ``below_zero``: wallets, without the zero address, with a balance below zero at the end of some block.
 CONTRACTS = {
     "contract": "int32",
     "chain_id": "int64",
@@ -132,6 +133,7 @@ CONTRACTS = {
     "transfers": "int64",
     "inferred": "boolean",
     "unseen": "int64",
+    "below_zero": "int64",
 }
 
 TABLES = {

@@ -29,7 +29,7 @@ from nbext.engine.dataset import ChainExtent, Compared, DataAbout
 from nbext.engine.schema import TABLES
 from nbext.errors import StorageError
 
-FORMAT = 7
+FORMAT = 8
 TABLES_FILE = "tables.duckdb"
 DELTA_FILE = "delta.duckdb"
 MANIFEST = "manifest.json"

@@ -9,7 +9,6 @@ import pytest
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.engine.dataset import Contract
 from nbext.engine.open import open_dataset
-from nbext.engine.schema import FOREVER
 from tests.engine.hand_made import ADDRESSES, balance, contract, generation
 
 CONTRACTS = [
@@ -72,24 +71,11 @@ def test_a_contract_is_found_at_its_address_on_its_chain(catalog):
     assert catalog.contract(99, address) is None
 
 
-def test_a_contract_says_who_was_ever_below_zero_and_what_the_burn_address_holds(tmp_path):
+def test_a_contract_says_how_many_were_ever_below_zero_and_what_the_burn_address_holds(tmp_path):
     dead = int(BURN_ADDRESSES[1], 16)
-    # Contract, wallet, amount, and the blocks between which it stood.
-    stood = [
-        # Wallet 0 is the zero address, whose balance is below zero wherever something was minted.
-        (1, 0, -7, 1, FOREVER),
-        (1, 3, -1, 2, 5),
-        (1, 3, 4, 5, FOREVER),
-        (1, 4, -(10**30), 3, 4),
-        (1, 4, -(10**31), 4, FOREVER),
-        # Within a block only: never the balance at the end of one.
-        (1, 5, -7, 4, 4),
-        (1, 5, 7, 4, FOREVER),
-        (2, 0, -3, 1, FOREVER),
-    ]
-    history = [
-        {**balance(contract, wallet, amount), "from_block": begun, "to_block": ended}
-        for contract, wallet, amount, begun, ended in stood
+    contracts = [
+        {**one, "below_zero": number}
+        for one, number in zip(CONTRACTS[:3], (2, 0, None), strict=True)
     ]
     wallets = [
         {"wallet": n, "address": address, "is_contract": False}
@@ -97,17 +83,16 @@ def test_a_contract_says_who_was_ever_below_zero_and_what_the_burn_address_holds
     ]
     wallets.append({"wallet": 100, "address": f"0x{dead:040x}", "is_contract": False})
     rows = {
-        "contracts": CONTRACTS[:3],
+        "contracts": contracts,
         "wallets": wallets,
         "balances": [balance(2, 100, 4)],
-        "history": history,
     }
     generation(tmp_path, rows)
     dataset = open_dataset(tmp_path)
     known = [dataset.catalog.contract(1, one["address"]) for one in CONTRACTS[:3]]
     assert [dataset.catalog.below_zero(chain) for chain in (1, 10)] == [1, 0]
     dataset.close()
-    assert [(one.below_zero, one.burned) for one in known] == [(2, 0), (0, 4), (0, 0)]
+    assert [(one.below_zero, one.burned) for one in known] == [(2, 0), (0, 4), (None, 0)]
 
 
 def test_a_symbol_finds_its_contracts_in_any_case_verified_first_spam_last(catalog):

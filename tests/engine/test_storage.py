@@ -134,10 +134,10 @@ def point(data, folder):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"format": 6}, "has format 6, of another version of nbext; this one reads format 7. "),
+        ({"format": 7}, "has format 7, of another version of nbext; this one reads format 8. "),
         (
             {"format": "2"},
-            "has format '2', of another version of nbext; this one reads format 7. "
+            "has format '2', of another version of nbext; this one reads format 8. "
             "Use that version, or ingest the files into a new data folder.",
         ),
         ({"chains": [{"chain_id": 1}]}, "cannot be read: TypeError"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import tempfile
 import threading
 import traceback
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -388,7 +390,7 @@ def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(
         assert tables.rows(days)[1:] == [(wallet(1), 7), (wallet(2), 7)]
 
 
-def test_a_report_counts_the_balances_below_zero_of_what_was_read_and_after_a_removal_all_of_them(
+def test_a_report_counts_the_balances_below_zero_of_the_contracts_read_and_after_a_removal_all_of_them(
     tmp_path, added, log
 ):
     days = [
@@ -399,7 +401,7 @@ def test_a_report_counts_the_balances_below_zero_of_what_was_read_and_after_a_re
     ]
     files = [write_csv(tmp_path / f"{n}.csv", made) for n, made in enumerate(days)]
     below = [take(added, path).odd["below_zero"] for path in files]
-    assert below == [2, 2, 0]
+    assert below == [2, 3, 3]
     assert take(tmp_path / "whole", *files).odd["below_zero"] == 3
     assert remove("2.csv", added).odd["below_zero"] == 3
 
@@ -540,6 +542,31 @@ def test_a_row_of_the_base_that_is_there_in_another_form_for_two_reasons_is_coun
         if name == "base":
             compact(added)
     assert contents(added) == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("seed", slow.but_the_first(range(4)))
+def test_a_day_counts_balances_below_zero_as_one_ingest_of_all_days_does(
+    tmp_path, added, log, seed
+):
+    draw = random.Random(seed)
+    logs = [
+        log(draw.randint(0, 9), draw.randint(0, 9), draw.randint(1, 9), block=100 + n // 4, index=n)
+        for n in range(60)
+    ]
+    facts = tmp_path / "tokens.csv"
+    facts.write_text(FACTS)
+    # Days that end in the middle of a block, too; in the last but one, rows from before the others.
+    cuts = [0, *sorted(draw.sample(range(2, 58), 5)), 60]
+    days = [logs[first:last] for first, last in pairwise(cuts)]
+    days[3:5] = days[4:2:-1]
+    files = [facts]
+    for n, day in enumerate(days):
+        files.append(write_csv(tmp_path / f"{n}.csv", day))
+        added_to = take(added, *files[-1:], *files[: n == 0])
+        whole = take(tmp_path / f"whole-{n}", *files)
+        assert added_to.rebuilt is None
+        assert added_to.odd["below_zero"] == whole.odd["below_zero"]
+    assert whole.odd["below_zero"] > 3
 
 
 def test_blocks_before_the_first_are_built_with_all_others_and_the_report_says_so(

@@ -215,6 +215,25 @@ def test_an_erc1155_is_counted_and_who_gives_more_than_came_had_the_rest_before(
         assert [row[5] for row in tables.transfers()] == [5, 2, 4, 1]
 
 
+def test_a_wallet_counts_as_below_zero_where_it_was_so_at_the_end_of_any_block(data, tmp_path, log):
+    logs = [
+        # The zero address pays for every mint.
+        log(0, 1, 9, block=1),
+        # 2 has more than it had at last, 3 is below zero in two blocks, 4 within a block only.
+        log(2, 1, 1, block=2),
+        log(1, 2, 4, block=5),
+        log(3, 1, 10**30, block=3),
+        log(3, 1, 10**31, block=4),
+        log(4, 1, 7, block=4, index=1),
+        log(1, 4, 14, block=4, index=2),
+    ]
+    report = take(data, write_parquet(tmp_path / "t.parquet", logs))
+    assert report.odd["below_zero"] == 2
+    with Tables(data) as tables:
+        counted = "SELECT standard, below_zero FROM contracts WHERE transfers > 0"
+        assert tables.rows(counted) == [("ERC20", 2)]
+
+
 def test_a_supply_below_zero_is_unknown(data, tmp_path, log, contracts_file):
     """The data misses mints of the only contract whose deployment it reaches back to: more was burned than came."""
     take(data, write_parquet(tmp_path / "t.parquet", [log(1, 0, 10**20, block=4)]), contracts_file)

@@ -47,7 +47,7 @@ def test_the_folder_holds_every_table_of_the_layout_with_its_columns_and_rows(tm
     assert (manifest["name"], manifest["synthetic"], manifest["format"]) == (
         "synthetic sample",
         True,
-        7,
+        8,
     )
 
 

@@ -381,9 +381,9 @@ def _holdings(stage: Stage, flows: pa.Table) -> int:
     stage.run(f"DELETE FROM pairs WHERE wallet = {NOBODY}")
     stage.run(f"""
         CREATE TABLE held AS
-        SELECT *, true AS base FROM {stage.base}.main.balances SEMI JOIN pairs USING ({_PAIR})
+        SELECT {_PAIR}, hi, mid, lo, true AS base FROM {stage.base}.main.balances SEMI JOIN pairs USING ({_PAIR})
         ANTI JOIN out.stale.holdings USING ({_PAIR}) ANTI JOIN out.stale.contracts USING (contract)
-        UNION ALL SELECT *, false FROM out.main.balances SEMI JOIN pairs USING ({_PAIR})""")
+        UNION ALL SELECT {_PAIR}, hi, mid, lo, false FROM out.main.balances SEMI JOIN pairs USING ({_PAIR})""")
     opening = stage.arrow(
         f"SELECT contract, (-1)::BIGINT AS block, {tables.OPENING}::BIGINT AS log_index, "
         f"{NOBODY}::INTEGER AS sender, wallet AS recipient, hi, mid, lo FROM held ANTI JOIN earlier USING ({_PAIR})"
@@ -550,14 +550,32 @@ def _grow(stage: Stage) -> None:
 def _contracts(stage: Stage, zero: int) -> int:
     """Save the contracts with what is counted of each; return how many are new."""
     positive = f"hi >= 0 AND wallet <> {zero}"
+    # What was below zero stays in the count, unless the new rows go on in the block in which it became so. Whether the
+    # others that fall now have been below zero before, only their history tells.
     stage.run(f"""
-        CREATE TABLE changes AS SELECT contract, sum(n)::BIGINT AS n, sum(holders)::BIGINT AS holders FROM (
-            SELECT contract, count(*) AS n, 0 AS holders FROM incoming GROUP BY 1 UNION ALL
-            SELECT contract, 0, count(*) FROM standing WHERE {tables.STANDS} AND {positive} GROUP BY 1 UNION ALL
-            SELECT contract, 0, -count(*) FROM held WHERE {positive} GROUP BY 1 UNION ALL
-            SELECT contract, 0, count(*) FROM out.main.balances SEMI JOIN changed USING (contract)
-                WHERE {positive} GROUP BY 1 UNION ALL
-            SELECT contract, 0, -coalesce(holders, 0) FROM changed LEFT JOIN prev.main.contracts USING (contract))
+        CREATE TABLE below AS WITH fallen AS MATERIALIZED (
+            SELECT {_PAIR}, min(from_block) FILTER (from_block >= 0) AS until FROM standing
+            WHERE wallet <> {zero} GROUP BY {_PAIR} HAVING min(sort_key) < 0
+                AND (contract IN (SELECT contract FROM reopened) OR NOT bool_or(from_block < 0 AND sort_key < 0)))
+        SELECT contract, count(DISTINCT wallet) FILTER (now) - count(DISTINCT wallet) FILTER (before) AS below_zero
+        FROM (
+            SELECT {_PAIR}, from_block < to_block AS before, from_block < least(to_block, until) AS now
+            FROM prev.main.history JOIN fallen USING ({_PAIR}) WHERE sort_key < 0
+            UNION ALL SELECT {_PAIR}, false, from_block < to_block FROM standing SEMI JOIN fallen USING ({_PAIR})
+            WHERE sort_key < 0 AND from_block >= 0)
+        GROUP BY 1""")
+    stage.run(f"""
+        CREATE TABLE changes AS SELECT contract, coalesce(sum(n), 0)::BIGINT AS n,
+            coalesce(sum(holders), 0)::BIGINT AS holders, coalesce(sum(below_zero), 0)::BIGINT AS below_zero FROM (
+            SELECT contract, count(*) AS n FROM incoming GROUP BY 1 UNION ALL BY NAME
+            SELECT contract, count(*) AS holders FROM standing WHERE {tables.STANDS} AND {positive} GROUP BY 1
+            UNION ALL BY NAME SELECT contract, -count(*) AS holders FROM held WHERE {positive} GROUP BY 1
+            UNION ALL BY NAME FROM below UNION ALL BY NAME
+            SELECT contract, count(*) AS holders FROM out.main.balances SEMI JOIN changed USING (contract)
+                WHERE {positive} GROUP BY 1 UNION ALL BY NAME
+            {contracts.below_zero(zero, "out.main.history SEMI JOIN changed USING (contract)")} UNION ALL BY NAME
+            SELECT contract, -holders AS holders, -below_zero AS below_zero
+                FROM changed LEFT JOIN prev.main.contracts USING (contract))
         GROUP BY contract""")
     # A supply is what was minted, where the data reaches back to the deployment.
     stage.run("""
@@ -578,7 +596,8 @@ def _contracts(stage: Stage, zero: int) -> int:
             coalesce(k.total_supply, CASE WHEN u.contract IS NULL THEN p.total_supply ELSE y.total_supply END),
             CASE WHEN c.contract IS NULL THEN p.holders ELSE coalesce(p.holders, 0) + c.holders END,
             CASE WHEN c.contract IS NULL THEN p.transfers ELSE coalesce(p.transfers, 0) + c.n END,
-            NOT s.declared, CASE WHEN c.contract IS NULL THEN coalesce(p.unseen, 0) ELSE coalesce(ids, 0) END
+            NOT s.declared, CASE WHEN c.contract IS NULL THEN coalesce(p.unseen, 0) ELSE coalesce(ids, 0) END,
+            coalesce(p.below_zero, 0) + coalesce(c.below_zero, 0)
         FROM contract_ranks r LEFT JOIN known k USING (chain_id, address) LEFT JOIN standards s ON s.contract = r.rowid
         LEFT JOIN prev.main.contracts p ON p.contract = r.rowid LEFT JOIN changes c ON c.contract = r.rowid
         LEFT JOIN resupplied u ON u.contract = r.rowid LEFT JOIN supplies y ON y.contract = r.rowid
