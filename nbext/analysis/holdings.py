@@ -20,7 +20,6 @@ from nbext.analysis.segments import (
 from nbext.client import frames
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import NFT_STANDARDS
-from nbext.core.times import time_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +89,7 @@ def wallet(
     POST /holdings, after POST /lists where there are more than 1,000 wallets
     """
     client = client_of(client, does="lists what a wallet holds")
-    table = client.holdings(address, chain, time_text(as_of))
+    table = client.holdings(address, chain, as_of)
     about, contracts = Provenance.of(table), table[["chain", "contract", "tokenType"]]
     blocks = {one["chain"]: one["block"] for one in about.chains}
 

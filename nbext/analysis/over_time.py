@@ -24,6 +24,7 @@ from nbext.analysis.segments import (
     share_columns,
 )
 from nbext.client import frames
+from nbext.client.filters import from_python
 from nbext.client.validate import one_of
 from nbext.core.chains import DEFAULT_CHAIN, chain_of
 from nbext.core.provenance import Provenance, warned
@@ -95,7 +96,10 @@ def trend(
     POST /counts
     """
     asked = _timeless(segment, client_of(client, segment, does="counts through time"), "A trend")
-    step, (wanted, most, note) = hours_of(every, "/every"), _hours_since(asked, time_text(since))
+    step, (wanted, most, note) = (
+        hours_of(every, "/every"),
+        _hours_since(asked, from_python(since, "/since")),
+    )
     length = min(wanted, most)
     if length // step >= MOST_POINTS:
         longer = f"{length // (24 * MOST_POINTS) + 1}d"
@@ -239,7 +243,7 @@ def changes(
     # Wallets and balances are compared, in no other order than that of their addresses.
     kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
     asked = replace(asked, filters=kept)
-    table, now, then, about = _compared(asked, time_text(since))
+    table, now, then, about = _compared(asked, from_python(since, "/since"))
     about.operation, about.service = "changes", client.base_url
     about.joined, about.left, about.stayed = (
         int((table["status"] == one).sum()) for one in STATUSES
@@ -374,7 +378,7 @@ def retention(
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")
     end = pd.Timestamp(last["timestamp"]).tz_localize(None)
-    wanted, most, note = _hours_since(asked, time_text(since))
+    wanted, most, note = _hours_since(asked, from_python(since, "/since"))
     begin = end - pd.Timedelta(hours=min(wanted, most))
     # A period of which the data has one instant would be a cohort of nobody.
     periods = list(pd.period_range(begin, end - pd.Timedelta(1, "ns"), freq=PERIODS[by]))

@@ -33,16 +33,14 @@ class Segment:
 
     filters: Mapping[str, Any]
     operator: str = "AND"
-    limit: int | None = None
+    limit: int = MAX_LIMIT
     client: Client = field(kw_only=True, repr=False, compare=False)
 
     @warned
     def open(self, limit: int | None = None) -> pd.DataFrame:
         """Return the wallets, as `nbext.Client.execute_segment` does: all of them, where no limit is given."""
-        most = MAX_LIMIT if self.limit is None else self.limit
-        return self.client.execute_segment(
-            self.filters, self.operator, limit=most if limit is None else limit
-        )
+        most = self.limit if limit is None else limit
+        return self.client.execute_segment(self.filters, self.operator, limit=most)
 
     def member(self) -> dict[str, Any]:
         """Return the conditions as one map inside a group."""

@@ -7,11 +7,12 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
 
 from nbext.client import frames, lookups, validate
 from nbext.client.decode import Outline, Want
-from nbext.client.filters import Wallets, as_sent, store
+from nbext.client.filters import Wallets, as_sent, from_python, store
 from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
 from nbext.client.writer import Target, target_of
@@ -96,11 +97,6 @@ class Client:
     def key(self) -> Secret:
         """The key; it prints as stars."""
         return self._transport.key
-
-    @property
-    def answered(self) -> bool:
-        """Whether the service has answered this client anything yet, be it an error. Nothing is asked."""
-        return self._transport.answered
 
     @property
     def data(self) -> str | None:
@@ -410,7 +406,7 @@ class Client:
 
     @public
     def holdings(
-        self, wallets: Any, chain: str | None = None, as_of: str | int | None = None
+        self, wallets: Any, chain: str | None = None, as_of: str | int | date | None = None
     ) -> pd.DataFrame:
         """Return what wallets hold, as our own service knows it: the rows of `nbext.wallet`.
 
@@ -428,9 +424,9 @@ class Client:
             raise error.below("/wallets", "/filters/wallet/in") from None
         named = query["filters"]["wallet"]
         request = {
-            "wallets": named["in"] if "in" in named else [named["list"]],
+            "wallets": named.get("in", [named.get("list")]),
             "chain": chain,
-            "asOf": self._pinned() if as_of is None else as_of,
+            "asOf": self._pinned() if as_of is None else from_python(as_of, "/asOf"),
         }
         body = {name: value for name, value in request.items() if value is not None}
         call = self._service.call("POST", op.HOLDINGS, body, "execute_deadline")
@@ -477,7 +473,7 @@ class Client:
         self,
         filters: Mapping[str, Any],
         operator: str = "AND",
-        since: str | int = "30d",
+        since: str | int | date = "30d",
     ) -> pd.DataFrame:
         """Return the wallets that match a segment now or did at a time, from our own service.
 
@@ -489,7 +485,7 @@ class Client:
         POST /changes, then GET /v1/segment/{id}, and its export
         """
         run = SegmentRun(self._service, "execute_deadline", "json", None)
-        body = {**self._query(filters, operator), "since": since}
+        body = {**self._query(filters, operator), "since": from_python(since, "/since")}
         return run.execute(body, target=op.CHANGES)
 
     @public

@@ -121,8 +121,6 @@ class Transport:
         # Starts the embedded service again; None for a service that is not ours to start.
         self.restart = restart
         self._born = 0
-        # Whether anything came back, be it an error.
-        self.answered = False
         # The data that our own service said it serves, in its last answer.
         self.data: str | None = None
         self._point(base_url, api_key)
@@ -196,7 +194,6 @@ class Transport:
             connect=min(connect, left),
             read=left if call.patient else min(read, left),
         )
-        self.answered = True
         self.data = response.headers.get(DATA_HEADER, self.data) if own else self.data
         return response
 

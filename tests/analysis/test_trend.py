@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta, timezone
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -197,6 +198,14 @@ def test_dates_and_times_of_python_are_taken_wherever_a_time_is(client):
             lambda since: nbext.funnel({"token": {"token": "USDC"}, "asOf": since}, client=client),
         ):
             pd.testing.assert_frame_equal(pd.DataFrame(ask(python)), pd.DataFrame(ask(text)))
+    # numpy's are not Python's dates.
+    day = nbext.trend(
+        "USDC", every="1h", since=np.datetime64(moment.replace(tzinfo=None), "s"), client=client
+    )
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(day),
+        pd.DataFrame(nbext.trend("USDC", every="1h", since=moment, client=client)),
+    )
     now = nbext.trend("USDC", every="1h", since=zoned, client=client)
     pd.testing.assert_frame_equal(
         pd.DataFrame(now),

@@ -130,6 +130,8 @@ def test_thousands_of_wallets_are_one_column_and_hold_what_each_of_them_holds(cl
         ),
         (WALLETS[2:3], {"chain": "base"}, "/chain: "),
         (WALLETS[2:3], {"as_of": 99}, "/asOf: "),
+        (WALLETS[2:3], {"as_of": pd.Timedelta(1, "D")}, "/asOf: a Timedelta cannot be written"),
+        (WALLETS[2:3], {"as_of": pd.NaT}, "/asOf: a missing time cannot be written as JSON"),
     ],
 )
 def test_what_cannot_be_asked_names_the_field(client, given, options, message):

@@ -197,6 +197,13 @@ def test_wallets_are_left_out_on_the_line(asked):
     assert without["address"].tolist() == whole["address"].tolist()[1:]
 
 
+def test_a_file_of_wallets_is_left_out_on_the_line(asked, tmp_path):
+    whole = asked.value('%segment {"token": {"token": "UNI"}} --all')
+    whole.head(5).to_csv(tmp_path / "known.csv")
+    count = f'%segment {{"token": {{"token": "UNI"}}}} --count --exclude "@{tmp_path}/known.csv"'
+    assert asked.value(count) == len(whole) - 5
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -148,7 +148,9 @@ def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
     for option, key in ON_LINE.items():
         if (value := given[option]) is None:
             continue
-        value = value.split(",") if option in ("columns", "exclude") else value
+        # What begins with @ is a file of them.
+        if option in ("columns", "exclude") and not value.startswith("@"):
+            value = value.split(",")
         if joined.setdefault(key, value) != value:
             flag = args.given(option, "top")[0]
             raise UsageError(f'{flag} on the line contradicts "{key}" in the cell. Write it once.')

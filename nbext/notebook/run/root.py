@@ -229,10 +229,9 @@ def _last_answer(session: Session, args: Args) -> None:
     # A changed setting drops the client, and what it remembered is still what there is to say.
     outline = (session.client and session.client.outline) or session.outline
     if outline is None:
-        ours = session.client and session.client.answered and session.client.is_ours
         why = (
             "the answers of nbext's own service have one reading"
-            if ours
+            if session.client and session.about
             else "no remote service has answered yet"
         )
         raise UsageError(f"%nbext last-answer: {why}.")
