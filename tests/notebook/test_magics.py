@@ -645,7 +645,7 @@ def test_a_segment_with_an_id_has_a_card(asked):
     card = asked.value("%segment {{whales.attrs['nbext']['segment_id']}} --card -o again")
     pd.testing.assert_frame_equal(asked.ip.user_ns["again"], asked.ip.user_ns["whales"])
     assert card.body() == asked.value("__import__('nbext').show(whales)").body()
-    assert card.words == "hold at least 1,000 UNI on ethereum"
+    assert dict(card.facts)["Wallets that"] == "hold at least 1,000 UNI on ethereum"
 
 
 def test_an_expression_on_a_line_may_be_an_object_with_exact_fractions(asked):
