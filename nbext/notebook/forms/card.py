@@ -236,17 +236,14 @@ def explained(client: Any, known: Provenance) -> tuple[str, list[Mapping[str, An
     # The table is there whatever the service says now: a card without this part is better than none.
     try:
         found = client.funnel(*asked)
-        words, steps = (
-            str(found.get("words") or "").removeprefix("wallets that "),
-            list(found.get("steps") or []),
-        )
+        steps = found["steps"]
         if len(steps) < 2:
             # Of conditions of which any holds: nothing is left over from one to the next.
             parts = client.explain(*asked, known.limit).get("parts") or []
             steps = [{"words": part["words"], "alone": part.get("matched")} for part in parts]
     except NbextError as error:
         return "", [], message_of(error)
-    return words, steps, ""
+    return str(found["words"]).removeprefix("wallets that "), steps, ""
 
 
 def section(title: str, body: str) -> str:

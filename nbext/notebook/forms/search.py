@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -350,8 +351,9 @@ class SearchForm(Form):
         kind, chain = self.kind.value, visible(self.chain.value)
         of = f" --type {kind}" if kind.startswith("erc") else ""
         magics = {EVERYTHING: ("%token", "%nft"), "token": ("%token",)}.get(kind, ("%nft",))
-        term = visible(self.term.value.strip() or "TERM")
-        return "\n".join(f'{magic} search "{term}" --chain {chain}{of}' for magic in magics)
+        # Quotes and backslashes in it are written as JSON and a magic's line both have them.
+        term = json.dumps(visible(self.term.value.strip() or "TERM"), ensure_ascii=False)
+        return "\n".join(f"{magic} search {term} --chain {chain}{of}" for magic in magics)
 
 
 def is_token(result: Mapping[str, Any]) -> bool:

@@ -264,6 +264,15 @@ def test_a_search_finds_tokens_and_collections_and_what_is_picked_is_built_on(sh
     assert (form.results, form.card, form.below.members) == ([], None, ())
 
 
+@pytest.mark.parametrize("term", ['a"b', "a\\", "it's", 'x" --chain polygon #'])
+def test_what_to_type_instead_of_a_search_finds_the_same_also_for_a_term_with_quotes(shell, term):
+    form = nbext.search_form(term, kind="token")
+    assert form.background.join(30)
+    assert form.results == []
+    none = f"No hit for {term!r} of the type token on ethereum."
+    assert none in shell.run(form.magic()).printed
+
+
 @pytest.fixture(scope="module")
 def kernel(home):
     with running_kernel() as made:
