@@ -70,8 +70,10 @@ class SignUpForm(Form):
                 except OutcomeUnknown:
                     # Cleared as if it had gone well: a second attempt is the user's decision, never a retry of ours.
                     said = UNKNOWN, "bad"
-                self.email.type("")
-                self.consent.type(False)
+                # Another address that was typed meanwhile is not signed up, and must not vanish as if it were.
+                if self.email.value.strip() == address:
+                    self.email.type("")
+                    self.consent.type(False)
                 self.say(*said)
             finally:
                 self._sending = False

@@ -72,6 +72,25 @@ def test_clicks_and_enters_while_the_service_is_slow_send_one_sign_up(client, ho
     assert (form.email.value, form.consent.value) == ("", False)
 
 
+def test_an_address_that_is_typed_while_another_is_sent_stays_and_can_be_signed_up(client, hostile):
+    form = filled(client)
+    real, go_on = client.sign_up, threading.Event()
+    client.sign_up = lambda address: (go_on.wait(10), real(address))
+    form.go.press()
+    form.email.type("other@example.org")
+    go_on.set()
+    soon(lambda: "Thank you" in form.message)
+    assert form.background.join(5)
+    assert (form.email.value, form.consent.value) == ("other@example.org", True)
+    form.go.press()
+    assert form.background.join(5)
+    assert (form.email.value, form.consent.value) == ("", False)
+    assert hostile.of("/v1/signup/newsletter") == [
+        {"email": ADDRESS},
+        {"email": "other@example.org"},
+    ]
+
+
 def test_two_forms_send_one_sign_up_each(client, hostile):
     forms = [filled(client), filled(client)]
     for form in forms:
