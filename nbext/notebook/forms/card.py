@@ -159,8 +159,9 @@ class HistoryCard(Form):
         super().__init__(client)
         many = "query" if len(queries) == 1 else "queries"
         self.hint = f"{len(queries):,} {many}, the last one first"
-        self.rows = [shown for shown, _ in reversed(queries)]
-        self.facts = [(shown["number"], visible(shown["filters"], _CUT)) for shown in self.rows]
+        self.facts = [
+            (shown["number"], visible(shown["filters"], _CUT)) for shown, _ in reversed(queries)
+        ]
         self.edits: list[Edit] = []
         lines = []
         for shown, asked in reversed(queries):
@@ -172,7 +173,7 @@ class HistoryCard(Form):
 
     def magic(self) -> str:
         """Return the line that runs the last query again."""
-        return f"%nbext history {self.rows[0]['number']}" if self.rows else ""
+        return f"%nbext history {self.facts[0][0]}" if self.facts else ""
 
 
 def _asked_html(shown: Mapping[str, Any]) -> str:

@@ -672,7 +672,7 @@ def test_the_card_of_the_history_has_every_query_and_opens_each_below_its_own_li
     card = shell.value("%nbext history --card -o asked")
     asked = shell.ip.user_ns["asked"]
     assert list(asked["number"]) == list(range(1, before + 3))
-    assert [row["number"] for row in card.rows] == list(range(before + 2, 0, -1))
+    assert [number for number, _ in card.facts] == list(range(before + 2, 0, -1))
     assert card.text().splitlines()[1:3] == [
         f'{before + 2}: {{"token": {{"token": "UNI"}}}}',
         f"{before + 1}: {json.dumps(SEGMENT)}",
