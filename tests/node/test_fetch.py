@@ -866,6 +866,8 @@ def test_a_fetch_that_is_ended_by_sigterm_says_what_became_of_it(tmp_path, capsy
 
         return refuse
 
+    # Of a busy machine: what is under way may take its time.
+    monkeypatch.setattr("nbext.fetch.run._GRACE", 60)
     with FaultNode(CHAIN) as server:
         monkeypatch.setenv("NBEXT_RPC_URL", server.url)
         expected = (

@@ -420,6 +420,19 @@ def test_a_key_that_a_node_repeats_is_nowhere(tmp_path, caplog, form):
     assert KEY.encode() not in files + shown
 
 
+def test_a_key_at_which_an_answer_is_cut_is_not_shown_in_part(tmp_path):
+    answer = f"{'x' * 60} {KEY}"
+    with (
+        FaultNode(CHAIN, lie=of_method("eth_getCode", lambda code: answer)) as server,
+        pytest.raises(NodeError) as caught,
+    ):
+        said(server, tmp_path)
+    assert str(caught.value) == (
+        f"Whether {ITEMS} is a contract could not be read. The node does not answer what it was asked. Its answer to "
+        "eth_getCode has another form."
+    )
+
+
 @pytest.mark.parametrize("key", ["k3y", "abcdef", "s3cr3t"])
 def test_a_short_key_is_hidden_where_it_is_a_word(tmp_path, key):
     refused = UNKNOWN._replace(message=f"no such project: {key}")

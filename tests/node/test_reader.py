@@ -348,7 +348,7 @@ LIES = {
     ),
     "no list": (
         lambda method, params, true: {"a": 1} if method == "eth_getLogs" else true,
-        "does not answer what it was asked. Its answer to eth_getLogs is an object",
+        "does not answer what it was asked. Its answer to eth_getLogs has another form",
     ),
     "a block too high": (
         lambda method, params, true: CHAIN.header(7) if method == "eth_getBlockByNumber" else true,
