@@ -528,3 +528,14 @@ def test_a_file_of_amounts_is_read_back_exactly_under_the_same_names_by_duckdb_a
         table["UNI_balance"].tolist(),
         exact,
     )
+
+
+def test_an_answer_that_is_kept_says_the_notes_of_the_question_as_it_is_written_now(embedded):
+    said = {}
+    for as_of in ("2026-01-01", 24_136_000, "2026-01-01"):
+        about = embedded.execute_segment({**UNI, "asOf": as_of}, limit=3).attrs["nbext"]
+        said.setdefault(as_of, []).append((about["segment_id"], about["warnings"]))
+    (first, note), again = said["2026-01-01"]
+    assert again == (first, note)
+    assert said[24_136_000] == [(first, [])]
+    assert [one for one in note if "before 2026-01-01 ends" in one] == note != []

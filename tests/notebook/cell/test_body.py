@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.errors import UsageError
+from nbext.client.filters import as_sent
+from nbext.errors import InvalidSegment, UsageError
 from nbext.notebook.cell import body
 from nbext.notebook.cell.json_errors import corrected, explain
 from nbext.notebook.cell.json_source import first_fault, key_places, place_of
@@ -312,6 +313,16 @@ def test_saved_segments_stay_texts_in_a_list_of_wallets():
 def test_a_value_without_a_json_form_is_refused_with_the_reason(value, reason):
     place = '\n  line 1, column 7:\n    {"a": {{x}}}\n          ^'
     assert refused('{"a": {{x}}}', x=value) == "{{x}}: " + reason + place
+
+
+def test_what_contains_itself_is_refused():
+    ring: list = []
+    ring.append(ring)
+    for cell in ('{"a": {{x}}}', '{"a": [1, {{x}}]}', "{ {{x}}: 1}"):
+        assert "nested more than 64 levels deep." in refused(cell, x=ring)
+    # Of wallets each is looked at when they are needed.
+    with pytest.raises(InvalidSegment, match="is not an address"):
+        as_sent(read('{"wallet": {"in": {{x}}}}', x=ring), lambda: True)
 
 
 def test_an_expression_may_hold_braces_and_span_lines():
