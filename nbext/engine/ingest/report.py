@@ -330,11 +330,11 @@ def count_oddities(stage: Stage, report: Report) -> None:
     names = ("self_transfers", "zero_values", "mints", "burns", "huge_values", "inferred")
     report.odd.update(zip(names, found[4:], strict=True))
     # Of what was removed, any contract may have lost transfers.
-    which = "SEMI JOIN read USING (contract)" if report.new else ""
+    how = "" if report.new else "LEFT"
     of_contracts = stage.rows(f"""
         SELECT coalesce(sum(below_zero), 0)::BIGINT, coalesce(sum(unseen), 0)::BIGINT,
-            count(*) FILTER (standard = 'ERC20' AND decimals IS NULL AND contract IN (SELECT contract FROM read))
-        FROM out.contracts {which}""")[0]
+            count(*) FILTER (standard = 'ERC20' AND decimals IS NULL AND n IS NOT NULL)
+        FROM out.contracts {how} JOIN read USING (contract)""")[0]
     report.odd.update(zip(("below_zero", "unseen", "unknown_decimals"), of_contracts, strict=True))
     if stage.value("SELECT count(*) FROM opened"):
         touched = [one.contract for one in report.snapshots]
