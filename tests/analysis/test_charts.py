@@ -322,6 +322,13 @@ def test_the_shades_of_cohorts_are_those_of_their_values_and_what_has_not_come_i
         "name": "June, month 1",
         "shown": "",
     }
+    # A screen reader hears each cell once, by its mark.
+    said = [one.get("aria-label", "") for one in drawn(chart).iter()]
+    assert [one for one in said if "ink" in one or "undefined" in one] == []
+    assert [one for one in said if "month 1" in one and "number" in one] == [
+        "column: month 1; row: May; number: 98%",
+        "column: month 1; row: June; number: ",
+    ]
 
 
 def test_a_funnel_has_three_bars_for_each_step_that_add_up():
