@@ -15,7 +15,7 @@ from typing import Any
 import h11
 import uvicorn
 from anyio import to_thread
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
@@ -26,8 +26,9 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from nbext import __version__
 from nbext.core.strict_json import to_json
+from nbext.core.untrusted_text import visible
 from nbext.core.wire import PROBLEM_TYPE
-from nbext.errors import FieldError
+from nbext.errors import FieldError, ValidationError
 from nbext.service.container import Container
 from nbext.service.http.openapi import document
 from nbext.service.http.problems import Problem, answer_problem
@@ -71,7 +72,7 @@ def create_app(
     )
     app.state.container = container
     for router in _ROUTERS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(_check_parameters)])
     # Only what FastAPI raises itself and would answer in its own form; all other exceptions go on to Observe.
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
@@ -122,9 +123,9 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors: list[FieldError] = [
         {
-            "pointer": "/".join(str(part) for part in each["loc"][1:]),
+            "pointer": "/".join(map(str, each["loc"][1:])),
             "code": each["type"],
-            "detail": _unknown_in(request) if each["type"] == "extra_forbidden" else each["msg"],
+            "detail": each["msg"],
         }
         for each in error.errors()
     ]
@@ -133,10 +134,20 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     return answer_problem(request, Problem("invalid", detail, errors=errors))
 
 
-def _unknown_in(request: Request) -> str:
-    operation = document(request.app)["paths"][request.scope["route"].path][request.method.lower()]
-    names = [one["name"] for one in operation["parameters"] if one["in"] == "query"]
-    return f"There is no such parameter. Allowed: {', '.join(names)}."
+async def _check_parameters(request: Request) -> None:
+    """Refuse what the operation does not take, or is sent twice: the caller would take other rows for those it meant.
+
+    Whoever has no key, as a browser and a load balancer, may add what it likes.
+    """
+    sent = Counter(name for name, _ in request.query_params.multi_items())
+    if sent and request.scope["nbext.key"]:
+        # Its making takes a while, in which nobody would be answered.
+        made = request.app.openapi_schema or await run_in_threadpool(document, request.app)
+        operation = made["paths"][request.scope["route"].path][request.method.lower()]
+        names = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+        if wrong := [name for name in sent if name not in names or sent[name] > 1]:
+            detail = f"There is no such parameter, or it is sent twice. Allowed: {', '.join(names) or 'none'}."
+            raise ValidationError.of(visible(wrong[0], 80), "parameter", detail)
 
 
 class Door:

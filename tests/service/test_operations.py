@@ -141,16 +141,28 @@ def test_a_page_is_asked_for_in_digits_and_nothing_that_python_also_reads_as_a_n
     )
 
 
-def test_a_misspelt_parameter_is_named_and_no_other_page_is_taken_for_the_one_that_was_asked(
-    service,
+@pytest.mark.parametrize(
+    ("method", "path", "name", "allowed"),
+    [
+        ("GET", "/json?limit=2&ofset=1", "ofset", "limit, offset"),
+        ("GET", "/json?limit=2&limit=3", "limit", "limit, offset"),
+        ("GET", "/csv?limit=2", "limit", "none"),
+        ("GET", "/arrow?offset=", "offset", "none"),
+        ("GET", "?wait=5", "wait", "none"),
+        ("DELETE", "?results=delete", "results", "result"),
+        ("DELETE", "?result=delete&result=", "result", "result"),
+    ],
+)
+def test_a_parameter_that_is_unknown_or_sent_twice_is_named_and_no_other_rows_are_taken_for_those_asked(
+    service, segment, method, path, name, allowed
 ):
-    path = f"/v1/segment/{service.execute()['id']}"
-    paging = service.get(f"{path}/json?limit=2&ofset=1")
-    deleting = service.delete(f"{path}?results=delete")
-    assert [(answer.status_code, answer.json()["detail"]) for answer in (paging, deleting)] == [
-        (422, "ofset: There is no such parameter. Allowed: limit, offset."),
-        (422, "results: There is no such parameter. Allowed: result."),
-    ]
+    url = f"{service.url}/v1/segment/{segment['id']}{path}"
+    answer = service.session.request(method, url, timeout=60)
+    detail = f"There is no such parameter, or it is sent twice. Allowed: {allowed}."
+    assert (answer.status_code, answer.json()["errors"]) == (
+        422,
+        [{"pointer": name, "code": "parameter", "detail": detail}],
+    )
 
 
 @pytest.mark.parametrize("path", ["/v1/segment/execute", "/explain"])

@@ -16,10 +16,9 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
-from nbext.errors import ConfigError, DiskFull, StorageError
+from nbext.errors import ConfigError, DiskFull
 from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.database import Database
 from nbext.service.container import REGISTRY_FILE, free_reserve
@@ -107,16 +106,10 @@ def database(
         raise ConfigError(
             f"No service has run on {data_dir(args)}. Name its data folder with --data."
         )
-    opening = partial(Database, registry, make=make, policy=policy)
+    # On a full disk SQLite cannot even read where nobody else has it open; and a key that leaked is ended there, too.
+    free_reserve(state_dir(args))
     try:
-        try:
-            opened = opening()
-        except StorageError:
-            # On a full disk SQLite cannot even read where nobody else has it open.
-            if not free_reserve(state_dir(args)):
-                raise
-            opened = opening()
-        with contextlib.closing(opened):
+        with contextlib.closing(Database(registry, make=make, policy=policy)) as opened:
             yield opened
     except DiskFull:
         where = (

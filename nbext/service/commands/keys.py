@@ -14,7 +14,6 @@ from nbext.service.accounts.keys import (
     KeyRing,
     seconds_of,
 )
-from nbext.service.container import free_reserve
 from nbext.settings import Secret
 
 
@@ -65,9 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do one action."""
-    if args.action in ("revoke", "rotate"):
-        # A key that leaked is ended on a full disk, too.
-        free_reserve(commands.state_dir(args))
     with commands.database(args, make=args.action == "add") as database:
         key = _ACTIONS[args.action](KeyRing(database), args)
         if key is not None:

@@ -130,12 +130,8 @@ def _check_media_type(request: Request, wanted: str) -> None:
 
 
 def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Answer with a JSON body."""
-    return json_bytes(to_json(value), status, headers)
-
-
-def json_bytes(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Answer with a JSON body that was made before."""
+    """Answer with a JSON body; bytes are one that was made before."""
+    body = value if isinstance(value, bytes) else to_json(value)
     return Response(body, status_code=status, headers=headers, media_type="application/json")
 
 
@@ -148,7 +144,7 @@ def cacheable_answer(caller: Caller, value: Any) -> Response:
     }
     if has_version(caller, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    return json_bytes(body, headers=headers)
+    return json_answer(body, headers=headers)
 
 
 def has_version(caller: Caller, etag: str) -> bool:

@@ -29,7 +29,6 @@ from nbext.service.container import Caller, Executor, Reader
 from nbext.service.http.bodies import (
     has_version,
     json_answer,
-    json_bytes,
     receive,
     segment_answer,
 )
@@ -96,15 +95,14 @@ _ADDRESSES = {
 _DIGITS = BeforeValidator(lambda given: whole_of(str(given)))
 
 
-class _Page(BaseModel, extra="forbid"):
-    # Whoever misspells one of these would take the first page for another.
+class _Page(BaseModel):
     limit: Annotated[
         int, Field(ge=1, le=results.MAX_PAGE, description="Rows of this page."), _DIGITS
     ] = results.DEFAULT_PAGE
     offset: Annotated[int, Field(ge=0, le=2**53, description="Rows before this page."), _DIGITS] = 0
 
 
-class _Ended(BaseModel, extra="forbid"):
+class _Ended(BaseModel):
     result: Annotated[
         Literal["delete"] | None, Field(description="``delete``: its result, when it has one.")
     ] = None
@@ -205,7 +203,7 @@ async def _executed(
             is_kept = kept is not None and await container.wait_for(segments.is_current, kept)
             if known and kept and is_kept:
                 caller.note("segment.execute", kept.id)
-                return json_bytes(known.answer)
+                return json_answer(known.answer)
             plan = (
                 known.plan
                 if known
