@@ -185,7 +185,7 @@ FOREIGN: Final = (
     ValueError,
 )
 
-# The first that fits: what failed, and what we make of it. {0} is the service's address.
+# The first that fits: what failed, and what we make of it. {0} is the service's address, {1} what it is.
 _OF_LIBRARY: Final[
     tuple[tuple[tuple[type[BaseException], ...], type[TransportError], str], ...]
 ] = (
@@ -202,7 +202,7 @@ _OF_LIBRARY: Final[
     (
         (ConnectionRefusedError,),
         ConnectionFailed,
-        "{0} refused the connection. Is the service running there?",
+        "{0} refused the connection. Is {1} running there?",
     ),
     (
         (u.ConnectTimeoutError, requests.ConnectTimeout),
@@ -252,10 +252,16 @@ def of_library(
     for cause in causes:
         if isinstance(cause, ssl.SSLError | u.SSLError | requests.exceptions.SSLError):
             return TLSError(f"No safe connection to {where}: {_tls_reason(causes, proxy)}.")
+    return _by_cause(causes, where) or ConnectionFailed(f"The connection to {where} failed.")
+
+
+def _by_cause(
+    causes: list[BaseException], where: str, what: str = "the service"
+) -> TransportError | None:
     for kinds, ours, message in _OF_LIBRARY:
         if any(isinstance(cause, kinds) for cause in causes):
-            return ours(message.format(where))
-    return ConnectionFailed(f"The connection to {where} failed.")
+            return ours(message.format(where, what))
+    return None
 
 
 def _of_proxy(
@@ -281,10 +287,9 @@ def _of_proxy(
     for cause in causes:
         if refused := re.search(r"Tunnel connection failed: (\d{3})", str(cause)):
             return of_proxy_status(int(refused[1]), where, proxy)
-    for kinds, ours, message in _OF_LIBRARY:
-        if any(isinstance(cause, kinds) for cause in causes):
-            return ours(message.format(f"The proxy {proxy}").replace("the service", "it"))
-    return ConnectionFailed(f"There is no connection to {where} through the proxy {proxy}.")
+    return _by_cause(causes, f"The proxy {proxy}", "it") or ConnectionFailed(
+        f"There is no connection to {where} through the proxy {proxy}."
+    )
 
 
 def of_proxy_status(status: int, where: str, proxy: str) -> ConnectionFailed:
