@@ -31,21 +31,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK = 1 << 20
-_CSV_TYPES = (
-    "text/csv",
-    "application/csv",
-    "text/comma-separated-values",
-    "text/tab-separated-values",
+_CSV_TYPES = name_set(
+    "text/csv application/csv text/comma-separated-values text/tab-separated-values"
 )
 # Media types under which anything may come.
-_VAGUE_TYPES = (
-    "",
-    "text/plain",
-    "application/octet-stream",
-    "binary/octet-stream",
-    "application/download",
-    "application/gzip",
-    "application/x-gzip",
+_VAGUE_TYPES = {""} | name_set(
+    "text/plain application/octet-stream binary/octet-stream application/download application/gzip application/x-gzip"
 )
 _LINES_TYPES = name_set(
     "application/x-ndjson application/ndjson application/jsonl application/x-jsonlines application/jsonlines "

@@ -20,7 +20,8 @@ from nbext.client.decode import State
 from nbext.core.addresses import looks_like_address
 from nbext.http.errors import words
 
-_SEPARATORS = str.maketrans("", "", "_- .@$:")
+# A path has quotes around a name that has any of the others.
+_SEPARATORS = str.maketrans("", "", '_- .@$:"')
 
 
 def bare(name: str) -> str:
@@ -31,6 +32,11 @@ def bare(name: str) -> str:
     """
     # Beyond a hundred characters no name is one of ours, and a stranger's may have a million.
     return name[:100].lower().translate(_SEPARATORS)
+
+
+def last_name(path: str) -> str:
+    """Return the last name of a path, as `bare` has it."""
+    return bare(path.rpartition(".")[2])
 
 
 # A stranger may send a million objects inside of each other; no answer was seen with more than a dozen wrappers.
@@ -346,6 +352,9 @@ def says_whole(plain: str, value: Any) -> bool:
         return re.search(pattern, text) is not None
     if plain in _TRUTHS:
         return truth_of(value) is not None
+    if plain in _SHARES | _PERCENT:
+        # 1 may be all of it or one percent; of "10/25" nobody knows of what.
+        return number == 1 or _share(plain, value) is State.COMPLETED
     is_time = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?\Z", value)
     return bool(is_time or POLLED_AT.fullmatch(plain)) or plain in _READ or is_url(plain)
 
@@ -354,7 +363,7 @@ _ERRORS, _GOOD, _MESSAGES = names("errors"), names("good"), names("messages")
 _ABOUT_ERRORS = names("errors", "messages", "about_errors")
 _CODES, _BAD_WORDS = names("codes"), names("bad_words")
 _TRUTHS = _GOOD.union(*_FLAGS.values())
-_READ = _ERRORS | _SHARES | _PERCENT | names("ends")
+_READ = _ERRORS | names("ends")
 _NONE_FOUND = re.compile(r"\s*no\b.{0,60}\bfound", re.IGNORECASE)
 
 

@@ -362,9 +362,9 @@ class Walk:
         """Note or refuse an end that no sign proves."""
         signs, number = page.signs, self._place_of(page.signs)
         if more and self._is_reached():
-            hints = ", ".join(one_line(path, length=60) for path in signs.hints[:3])
             raise self._missing(
-                f"{hints or 'its page, which is full'} says that they are not all, but not how to ask for the others.",
+                f"{signs.hinted() or 'its page, which is full'} says that they are not all, but not how to ask for the "
+                "others.",
                 signs.hints[:3],
             )
         if not self._stated and number < (signs.pages or 0):
@@ -483,7 +483,7 @@ def unknown_notes(
 
 
 def _known(profile: ForeignProfile, fields: Sequence[str]) -> str:
-    names = [one_line(path.rpartition(".")[2].strip('"'), length=60) for path in fields]
+    names = [one_line(path.rpartition(".")[2], length=60) for path in fields]
     line = profile.adding(f"{profile.operation}.known", [name.replace('"', "") for name in names])
     return f"`%nbext set {line}`"
 

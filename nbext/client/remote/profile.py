@@ -27,7 +27,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nbext.client.decode import Reading, State
-from nbext.client.remote.field_names import IDS, STATUSES, bare, is_keyed, path_to, state_of
+from nbext.client.remote.field_names import (
+    IDS,
+    STATUSES,
+    bare,
+    is_keyed,
+    last_name,
+    path_to,
+    state_of,
+)
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import AmbiguousAnswer, ConfigError, ProtocolError, did_you_mean
 from nbext.http.body import Answer
@@ -99,8 +107,8 @@ class ForeignProfile:
             for name in _TABLES:
                 merged[name] |= _flat(layer.get(name, {}))
             for name, words in layer.get("states", {}).items():
-                self.states |= dict.fromkeys(_words(words), STATES[name])
-            self.known |= {bare(word) for word in _words(layer.get("known", []))}
+                self.states |= dict.fromkeys(map(str.casefold, _listed(words)), STATES[name])
+            self.known |= set(map(bare, _listed(layer.get("known", []))))
         self.paths = {name: str(path) for name, path in merged["paths"].items()}
         self.columns, self.types, paging = merged["columns"], merged["types"], merged["paging"]
         self.style, self.parameter = paging.get("style"), paging.get("parameter")
@@ -121,7 +129,7 @@ class ForeignProfile:
 
     def silences(self, path: str) -> bool:
         """Say whether the settings say, for this operation, that a field speaks of no rows that are missing."""
-        return bool(self.known) and bool({bare(path), bare(path.rpartition(".")[2])} & self.known)
+        return not self.known.isdisjoint((bare(path), last_name(path)))
 
     def reads(self, path: str, value: Any) -> bool:
         """Say whether the settings read a field beside the rows."""
@@ -234,10 +242,6 @@ def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
             else {above + name: value}
         )
     return found
-
-
-def _words(given: Any) -> list[str]:
-    return [word.casefold() for word in _listed(given)]
 
 
 def _listed(given: Any) -> list[str]:

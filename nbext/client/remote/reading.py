@@ -29,6 +29,7 @@ from nbext.client.remote.field_names import (
     first_named,
     is_address,
     is_url,
+    last_name,
     names,
     path_to,
     places,
@@ -167,12 +168,14 @@ def _other(
         texts = [str(one).strip().lower() for one in parts if isinstance(one, str | int)]
         is_id = plain in names("own.identifier")
         of_contract, of_chain = (is_id or plain in names(of) for of in ("own.address", "own.chain"))
-        addresses = {_address_in(text, not is_id) for text in texts if of_contract} - {None}
-        chains = {_chain_in(text, is_id) for text in texts if of_chain} - {None}
+        addresses = [
+            found for text in texts if of_contract and (found := _address_in(text, not is_id))
+        ]
+        chains = [chain for text in texts if of_chain and (chain := _chain_in(text, is_id))]
         if asked and addresses and asked not in addresses:
-            return min(filter(None, addresses))
+            return min(addresses)
         if number and chains and number not in chains:
-            return f"chain {min(filter(None, chains))}"
+            return f"chain {min(chains)}"
     return None
 
 
@@ -217,7 +220,7 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         if page.table is not None:
             _refuse_text(page.table, {**profile.columns, **source.types})
         page.signs = signs_of(None, came.headers, profile)
-        page.warnings += [one_line(note, length=300) for note in page.signs.notes]
+        page.warnings += page.signs.notes
         return page
     is_job = want is Want.SEGMENT and profile.operation == "segment"
     page.document = document = tables.unlisted(page.document, of_job=is_job)
@@ -238,7 +241,7 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         page.records = [tables.the_record(document if chosen is None else chosen)]
         # Of a record only notes are signs: how old it is, which of a hundred is said once, and warnings.
         notes = signs_of(document, came.headers, profile).notes
-        page.warnings += [one_line(note.partition(" = ")[0], length=300) for note in notes]
+        page.warnings += [note.partition(" = ")[0] for note in notes]
     # What runs is asked for again: by its id, or where an earlier answer said.
     again = page.id or page.url or page.poll or (page.state and page.word is not None)
     runs = want is Want.SEGMENT and (again or page.state is State.RUNNING)
@@ -329,9 +332,7 @@ def _id_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -
         if plain in IDS and type(value) in (str, int) and value != "" and '"@' not in path
     }
     # The query's id beside that of its run: what ran is asked for by its own.
-    runs = {
-        path: value for path, value in found.items() if bare(path.rpartition(".")[2]) != "queryid"
-    }
+    runs = {path: value for path, value in found.items() if last_name(path) != "queryid"}
     return _only(runs or found, "id", profile.operation)
 
 
@@ -382,10 +383,14 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
         # Whether it was taken is for people to read: "already exists" may be both.
         page.warnings.append(f"The service says: {one_line(message, length=200)}")
     named = {name: value for _, name, value in reversed(fields)}
+    # "email": true says that one was sent, and a***@example.com hides what it names.
+    email = re.fullmatch(
+        r"[\w.+%-]+@[\w.-]+", str(first_named(named, vocabulary()["receipt"]["of"]))
+    )
     page.document = {
         "status": word,
         "delivered": truth_of(named.get("delivered")),
-        "email": first_named(named, vocabulary()["receipt"]["of"]),
+        "email": email and email[0],
     }
     return page
 
@@ -428,7 +433,10 @@ def _read_table(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> N
     document, of_search = page.document, profile.operation == "search"
     as_of = next((value for _, name, value in fields_of(places(document)) if name == "asof"), None)
     page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
-    found = _rows_of(page, profile)
+    try:
+        found = _rows_of(page, profile)
+    except AmbiguousAnswer as error:
+        raise ambiguous("rows", error.candidates, profile.operation) from None
     rows = [] if found is None else found.records
     if text := error_in_rows(rows):
         raise _error(text)
@@ -454,7 +462,7 @@ def _read_table(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> N
     if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
         page.parts = []
         return
-    page.warnings += [one_line(note, length=300) for note in signs.notes]
+    page.warnings += signs.notes
     if found is None:
         _read_description(page, profile)
     elif page.doubt is None:
@@ -476,9 +484,8 @@ def _read_description(page: ForeignPage, profile: ForeignProfile) -> None:
     elif page.id or page.word:
         page.warnings += unknown_notes(signs.unknown, profile, "segment's description")
         if signs.go_on:
-            hints = ", ".join(one_line(path, length=60) for path in signs.hints[:3])
             page.warnings.append(
-                f"The segment's description says that its rows are not all: {hints}."
+                f"The segment's description says that its rows are not all: {signs.hinted()}."
             )
 
 
@@ -540,12 +547,12 @@ def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | 
         every = tables.tables(document)
         if operation == "export":
             # Whoever asks for rows gets them, beside an id too; under an unknown name they may be something else.
-            candidates = [found for found in every if bare(found.path.rpartition(".")[2]) in ROWS]
+            candidates = [found for found in every if last_name(found.path) in ROWS]
         others = [found.path for found in every if found.records]
         if others and not candidates:
             page.instead = ambiguous("rows", others, operation)
     if len(candidates) > 1:
-        raise ambiguous("rows", [candidate.path for candidate in candidates], operation)
+        raise ambiguous("rows", [candidate.path for candidate in candidates])
     if not candidates and page.instead is None and operation in ("export", "search"):
         return tables.only_empty(document)
     return candidates[0] if candidates else None

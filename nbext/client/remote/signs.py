@@ -23,6 +23,7 @@ from nbext.client.remote.field_names import (
     bare,
     by_bare,
     first_named,
+    last_name,
     like,
     names,
     number_of,
@@ -34,7 +35,7 @@ from nbext.client.remote.field_names import (
     vocabulary,
 )
 from nbext.core.untrusted_text import quoted, shown
-from nbext.http.errors import words
+from nbext.http.errors import one_line, words
 
 if TYPE_CHECKING:
     from nbext.client.remote.profile import ForeignProfile
@@ -96,13 +97,17 @@ class Signs:
     unknown: dict[str, Any] = field(default_factory=dict)
     nowhere: list[str] = field(default_factory=list)
 
+    def hinted(self) -> str:
+        """Return the first of the fields that say that there is more, for a message."""
+        return ", ".join(one_line(path, length=60) for path in self.hints[:3])
+
     def place(self, path: str, place: Mapping[str, Any], about: bool) -> None:
         """Take what the fields of one object say; what no rule understands may say anything, and is unknown."""
         # What the numbers in it say decides what others say.
         numbers = {
             _kind(bare(name)) for name, value in place.items() if number_of(value) is not None
         }
-        holder = bare(path.rpartition(".")[2])
+        holder = last_name(path)
         for name, value in place.items():
             plain, here = bare(name), path_to(path, name)
             leads = _kind(plain) in _LEADING
@@ -276,7 +281,7 @@ def signs_of(
     found.unknown = {
         path: value
         for path, value in found.unknown.items()
-        if not profile.reads(path, value) and bare(path.rpartition(".")[2]) not in said
+        if not profile.reads(path, value) and last_name(path) not in said
     }
     if profile.parameter:
         # The settings name the parameter: none is guessed.
@@ -287,6 +292,7 @@ def signs_of(
             for way in found.ways
         ]
     leads = {"total": total is not None, "next": bool(chosen)}
+    found.notes = [one_line(note, length=300) for note in found.notes]
     found.nowhere = [name for name in leads if name in profile.users and not leads[name]]
     return found
 
@@ -327,8 +333,10 @@ def _kind_beside(
     elif plain == "size" and not numbers & {"page", "pages", "offset", "total"}:
         # With no page beside it, it may be how many wallets there are.
         kind = ""
-    elif plain in ("of", "last") and is_number and "page" in numbers:
-        # {"page": 1, "of": 3}: these are pages, and no rows.
+    elif (plain in ("of", "last") and is_number and "page" in numbers) or (
+        plain == "lastpage" and (number_of(value) or 0) > 1
+    ):
+        # {"page": 1, "of": 3}: these are pages, and no rows. A "lastpage" of 0 or 1 may be a truth.
         kind = "pages"
     elif plain in _OF_TOTAL and (
         _kind(holder) == "total" or (kind == "count" and "total" in numbers)
@@ -357,8 +365,9 @@ def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
 
 def _is_sign(plain: str) -> bool:
     """Say whether a header of that name speaks of rows or pages, whatever is in front of the name."""
-    kinds = ("more", "cut", "pages", "total", "stale", "warning", *_LEADING)
-    return _kind(plain) in kinds and plain not in ("of", "found", "total", "after")
+    kinds = ("more", "cut", "rest", "pages", "total", "stale", "warning", *_LEADING)
+    # What remains, of nothing that is named, are requests.
+    return _kind(plain) in kinds and plain not in ("of", "found", "total", "after", "remaining")
 
 
 def _ways(name: str, value: Any) -> list[Way]:

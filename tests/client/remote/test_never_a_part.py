@@ -948,6 +948,10 @@ def test_a_square_of_lists_that_may_be_columns_is_asked_about(server, client, se
         with pytest.raises(AmbiguousAnswer) as caught:
             client.export_json("abc")
         assert caught.value.setting == 'remote.export.paths.rows = "data"'
+    server.script("POST /v1/search", reply({"columns": ["address", "bal"], "data": data}))
+    with pytest.raises(AmbiguousAnswer) as caught:
+        client.search_nfts("ape")
+    assert caught.value.setting == 'remote.search.paths.rows = "data"'
     told = Client(server.url, KEY, settings=settings(remote={"paths": {"rows": "data"}}))
     assert told.export_json("abc").to_dict("list") == {"address": [one, one], "bal": [two, one]}
 
@@ -1115,6 +1119,8 @@ def test_that_nothing_was_found_is_no_error(server, client):
     [
         (reply([]), None),
         (reply([{"email": "A@Example.com"}]), None),
+        (reply({"email": "a***@example.com"}), None),
+        (reply({"email": True}), None),
         (reply(None), None),
         (reply(b"", 204, None), None),
         (reply(b"", 201, None), None),

@@ -214,6 +214,7 @@ def test_odd_names_stay_columns():
         {"segment_id": "seg-1"},
         {"executionId": "seg-1"},
         {"jobId": "seg-1", "id": "seg-1"},
+        {"id": "seg-1", "query-id": "of what was asked"},
         {"data": {"id": "seg-1"}},
         {"result": {"segment": {"id": "seg-1"}}},
         {"segment": {"id": "seg-1"}},

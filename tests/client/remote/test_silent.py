@@ -303,6 +303,11 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
         [{}],
         ERROR,
     ),
+    "a progress that is no share": (
+        simply({"rows": FIRST, "progress": "10/25"}),
+        [{}],
+        "progress = '10/25'",
+    ),
     "ok is false beside rows": (simply({"ok": False, "rows": FIRST}), [{}], ERROR),
 }
 
@@ -372,6 +377,8 @@ def test_what_headers_say_holds_for_rows_of_every_format_and_wherever_they_go(se
             "X-Has-More: true": ERROR,
             "X-Has-More: 1": ERROR,
             "X-Rows: 25": ERROR,
+            "X-Rows-Remaining: 15": ERROR,
+            "X-Last-Page: 3": ERROR,
             "X-Total-Count: 25": ERROR,
             "X-Truncated: true": ERROR,
             "X-Total-Pages: 3": ERROR,
@@ -460,6 +467,20 @@ def test_a_sign_is_silenced_by_its_name_and_for_one_operation(server, settings):
     ):
         with pytest.raises(ProtocolError, match=r"%nbext set remote\.export\.known = "):
             rows(remote)
+
+
+def test_a_name_that_a_path_has_in_quotes_is_known_by_the_line_that_a_note_advises(
+    server, settings
+):
+    server.script("*", reply({"rows": FIRST, "record-marks": 57}))
+
+    def notes(remote: dict[str, Any]) -> list[str]:
+        client = Client(server.url, KEY, settings=settings(remote=remote))
+        return client.export_json("abc").attrs["nbext"]["warnings"]
+
+    (note,) = notes({})
+    assert '`%nbext set remote.export.known = "record-marks"` says' in note
+    assert notes({"export": {"known": "record-marks"}}) == []
 
 
 def test_a_search_is_paged_in_its_query_and_by_links_that_want_the_post_again(server, settings):
