@@ -23,7 +23,7 @@ from nbext.core.chains import chain_names, chain_of
 from nbext.core.rules import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID_PATTERN, is_whole
 from nbext.core.strict_json import below
 from nbext.core.times import iso
-from nbext.core.uint256 import MAX_UINT256, whole_of
+from nbext.core.uint256 import MAX_UINT256, ungrouped, whole_of
 from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError, did_you_mean
 from nbext.language.describe import ErrorReport, meant
@@ -206,7 +206,7 @@ def _read_amount(value: Any, place: FieldPlace) -> Decimal | None:
 
 def _amount_advice(value: Any) -> str:
     """Return how to write what was probably meant: the digits, where the text has other characters between them."""
-    plain = re.sub(r"[,_ ']", "", value.strip()) if isinstance(value, str) else ""
+    plain = ungrouped(re.sub("[ ']", ",", value.strip())) if isinstance(value, str) else ""
     # The powers that tokens have: the text itself may be of any length, and its value of any size.
     if re.fullmatch(_SCIENTIFIC, plain):
         return (

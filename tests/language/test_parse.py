@@ -250,6 +250,13 @@ EACH = [
         "'1,000' is not an amount. Write the digits: \"1000\".",
     ),
     (
+        token(balance={"min": "1 000'000"}),
+        "/token/balance/min",
+        "type",
+        '"1 000\'000" is not an amount. Write the digits: "1000000".',
+    ),
+    (token(balance={"min": "0,5"}), "/token/balance/min", "type", f"'0,5' is not {AN_AMOUNT}"),
+    (
         token(balance={"min": "\u0661"}),
         "/token/balance/min",
         "type",
