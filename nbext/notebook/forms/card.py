@@ -183,7 +183,8 @@ def _asked_html(shown: Mapping[str, Any]) -> str:
         words.insert(1, f"<b>{html(shown['operator'])}</b>")
     if matched := number_text(shown["matched"]):
         words.append(f'<span class="nbext-note">{html(matched)} matched</span>')
-    return f"<p>{' '.join(words)}</p>"
+    said = " ".join(words)
+    return f"<p>{said}</p>"
 
 
 class Export:

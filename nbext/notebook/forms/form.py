@@ -32,7 +32,7 @@ PATIENCE = 30.0
 
 
 class Form(Box):
-    """A part with a title and a status line, and beside it a snapshot of its state as HTML (`still`) and `text`.
+    """A part with a title and a status line, and beside it a snapshot of its state as HTML (`still_html`) and `text`.
 
     The snapshot is an output of its own, so that renewing it does not rebuild the live form while somebody types. The
     live form hides it once it is drawn: where it cannot be, and in a notebook that is reopened without a kernel, it
@@ -102,9 +102,9 @@ class Form(Box):
         """Return the form's state in words."""
         return self.message or self.unsaid or self.hint
 
-    def still(self) -> str:
+    def still_html(self) -> str:
         """Return these words and what its parts show, as HTML."""
-        return f"<p>{lines_html(self.state())}</p>{super().still()}"
+        return f"<p>{lines_html(self.state())}</p>{super().still_html()}"
 
     def printed(self) -> str:
         """Return what a terminal prints below these words."""
@@ -134,7 +134,7 @@ class Form(Box):
         # With its styles inside: it is what converted notebooks have, and other front ends.
         body = (
             f'<div class="nbext-box {own} mathjax_ignore tex2jax_ignore"><style>{MARKUP}</style>'
-            f'<div class="nbext-title">{html(self.title)}</div>{self.still()}</div>'
+            f'<div class="nbext-title">{html(self.title)}</div>{self.still_html()}</div>'
         )
         return {"text/html": body, "text/plain": self.text()}, {}
 

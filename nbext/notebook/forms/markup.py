@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.provenance import Provenance
@@ -23,7 +22,7 @@ def lines_text(text: str) -> str:
 
 def lines_html(text: str) -> str:
     """Return a text of several lines as HTML that shows it literally and keeps its line breaks."""
-    return escape(lines_text(text)).replace("\n", "<br>")
+    return "<br>".join(html(line, MAX_MESSAGE) for line in text.splitlines())
 
 
 def cells_html(heads: str, rows: Iterable[str]) -> str:

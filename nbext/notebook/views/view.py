@@ -105,7 +105,7 @@ class ViewPart:
             self.shown |= fresh
             self.tell({"op": "show", "by": by, "changes": fresh})
 
-    def still(self) -> str:
+    def still_html(self) -> str:
         """Return as HTML what of it a notebook shows where no kernel runs."""
         return ""
 
@@ -143,9 +143,9 @@ class Box(ViewPart):
         super().__init__(kind, classes=classes)
         self.members = members
 
-    def still(self) -> str:
+    def still_html(self) -> str:
         """Return what the parts show, one below the other."""
-        return "".join(member.still() for member in self.members)
+        return "".join(member.still_html() for member in self.members)
 
 
 def row(*members: ViewPart, classes: str = "") -> Box:
@@ -161,7 +161,7 @@ class Markup(ViewPart):
     ) -> None:
         super().__init__("html", do, value=value, classes=classes)
 
-    def still(self) -> str:
+    def still_html(self) -> str:
         """Return what it shows, without its buttons."""
         return re.sub("</?button[^>]*>", "", self.value)
 

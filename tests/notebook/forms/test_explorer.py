@@ -381,7 +381,7 @@ def test_hostile_names_reach_the_page_as_text_and_the_snapshot_escaped():
     assert made.table.shown["columns"][1]["name"] == "<b>head</b>"
     assert column(made)[0] == "h0stile00 <script>window.pwned=1</script>"
     made.find([], {}, "<b>")
-    assert re.findall(r"[0-9,]+ characters", made.still()) == ["20,017 characters"]
+    assert re.findall(r"[0-9,]+ characters", made.still_html()) == ["20,017 characters"]
 
 
 def test_rows_are_stored_and_shared_where_there_is_no_ipython_whose_variables_could_be_set(

@@ -104,7 +104,7 @@ def test_after_a_sign_up_neither_widgets_nor_outputs_hold_the_address(client):
     form = filled(client)
     form.go.press()
     soon(lambda: "Thank you" in form.message)
-    for place in (states(form), str(form._repr_mimebundle_()), form.still(), form.text()):
+    for place in (states(form), str(form._repr_mimebundle_()), form.still_html(), form.text()):
         assert ADDRESS not in place
 
 
@@ -113,13 +113,13 @@ def test_an_error_that_echoes_the_address_is_shown_without_it(client):
     form.email.type("refused@example.org")
     form.go.press()
     soon(lambda: "the address is refused" in form.message)
-    assert "refused@example.org" not in form.status.shown["text"] + form.still() + form.text()
+    assert "refused@example.org" not in form.status.shown["text"] + form.still_html() + form.text()
 
 
 def test_what_is_typed_is_never_in_the_state_that_a_notebook_may_save(client):
     form = filled(client)
     assert form.email.value == ADDRESS
-    assert ADDRESS not in states(form) + form.still() + form.text()
+    assert ADDRESS not in states(form) + form.still_html() + form.text()
 
 
 def test_an_error_is_escaped_once_where_html_is_made_of_it_and_nowhere_else(client, hostile):
@@ -135,7 +135,7 @@ def test_an_error_is_escaped_once_where_html_is_made_of_it_and_nowhere_else(clie
     assert form.message == unknown
     assert (form.status.shown["text"], form.status.shown["state"]) == (unknown, "bad")
     assert form.text().splitlines()[0] == f"Segment builder: {unknown}"
-    assert f"<p>{html.escape(unknown)}</p>" in form.still()
+    assert f"<p>{html.escape(unknown)}</p>" in form.still_html()
 
 
 def test_the_addresses_own_words_are_never_live_html_in_the_sign_up_form(client):
@@ -223,7 +223,7 @@ def test_no_widget_takes_a_password_and_none_holds_the_key(client):
     ]
     for form in forms:
         assert form.background.join(10)
-        held = states(form) + form.still() + form.text() + repr(form)
+        held = states(form) + form.still_html() + form.text() + repr(form)
         assert KEY not in held
         assert "PasswordModel" not in held
 
@@ -240,7 +240,7 @@ def test_every_form_gives_html_and_text_beside_the_widget(client):
             "text/html",
             "text/plain",
         ]
-        assert form.still().startswith("<")
+        assert form.still_html().startswith("<")
         assert form.title in form.text()
 
 

@@ -134,7 +134,7 @@ def test_a_card_marks_not_and_shows_how_much_all_wallets_hold_and_not_the_first_
     counted = cells_of(body, f"How much: UNI_balance (of all {known:,} wallets)")
     assert counted == cells_of(whole.body(), "How much: UNI_balance")
     assert sum(int(count.replace(",", "")) for _, _, count in counted) == known
-    assert card.still() == f"<p>{card.hint}</p>{body}"
+    assert card.still_html() == f"<p>{card.hint}</p>{body}"
     owners = shell.value('%segment {"nft": {"nft": "BAYC"}} --limit 10 --card')
     amounts = shell.value('%segment {"nft": {"nft": "BAYC"}} --all')["BAYC_count"].value_counts()
     shown = cells_of(owners.body(), f"How much: BAYC_count (of all {amounts.sum():,} wallets)")
@@ -188,7 +188,7 @@ def test_the_card_of_a_contract_has_its_metadata_its_holders_amounts_and_their_s
     assert [note.partition('"')[0] for note in card.notes] == [burnt] * bool(burnt)
     card.edit.open()
     assert card.edit.builder.filters() == filters
-    assert card.still() == f"<p>{card.hint}</p>{card.body()}"
+    assert card.still_html() == f"<p>{card.hint}</p>{card.body()}"
     assert "--card shows one contract, and 2 are asked for." in shell.error(f"{line} UNI --card")
 
 
@@ -677,9 +677,9 @@ def test_the_card_of_the_history_has_every_query_and_opens_each_below_its_own_li
         f'{before + 2}: {{"token": {{"token": "UNI"}}}}',
         f"{before + 1}: {json.dumps(SEGMENT)}",
     ]
-    assert "<b>OR</b>" in card.still()
+    assert "<b>OR</b>" in card.still_html()
     matched = shell.value('%segment {"token": {"token": "UNI"}} --count')
-    assert f"{matched:,} matched" in card.still()
+    assert f"{matched:,} matched" in card.still_html()
     for edit, line, filters in zip(
         card.edits, card.members, ({"token": {"token": "UNI"}}, SEGMENT), strict=False
     ):

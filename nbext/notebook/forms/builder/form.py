@@ -325,9 +325,11 @@ class SegmentForm(Editing):
         counted = "" if self.matched is None else f"{self.matched:,} wallets match."
         return counted or self.missing() or self.message
 
-    def still(self) -> str:
+    def still_html(self) -> str:
         """Return these words, the query as a cell, and the first rows of the last run."""
-        rows = "" if self.frame is None else f"<p>{html(self.message)}</p>{self.result.value}"
+        rows = (
+            "" if self.frame is None else f"<p>{html(self.message)}</p>{self.result.still_html()}"
+        )
         code = code_html(self.cell()) if self.edits.now.root.members else ""
         return f"<p>{lines_html(self.state())}</p>{code}{rows}"
 

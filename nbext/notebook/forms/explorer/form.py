@@ -267,7 +267,7 @@ class Explorer(Form):
         """Return the first of the rows that match."""
         return as_text(self._first())
 
-    def still(self) -> str:
+    def still_html(self) -> str:
         """Return what is asked for, and the first of the rows that match."""
         names = [column.name for column in self.columns]
         asked = {
@@ -280,7 +280,7 @@ class Explorer(Form):
             "Sorted by": "; ".join(f"{names[place]}, {way}" for place, way in self.order),
         }
         facts = facts_html(fact for fact in asked.items() if fact[1])
-        return f"{super().still()}{facts}{rows_html(self._first())}"
+        return f"{super().still_html()}{facts}{rows_html(self._first())}"
 
 
 class LiveChart(Form):
