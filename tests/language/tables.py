@@ -6,7 +6,7 @@ import atexit
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,13 +92,6 @@ def _contract_rows(
 ) -> None:
     own = [one for one in world.transfers if one.contract == contract.contract]
     cid = contract.contract
-    rows["contracts"].append(
-        tuple(
-            str(value) if name == "total_supply" and value is not None else value
-            for name in TABLES["contracts"]
-            for value in [getattr(contract, name)]
-        )
-    )
     for one in own:
         rows["transfers"].append(
             (
@@ -111,8 +104,10 @@ def _contract_rows(
                 one.count,
             )
         )
+    below_zero = 0
     for wallet, changes in sided(contract.standard, own).items():
         stood = steps(changes)
+        below_zero += wallet != ZERO and any(balance < 0 for *_, balance in stood)
         rows["history"] += [
             (cid, number[wallet], a, b, *split(balance), sort_key(balance))
             for a, b, balance in stood
@@ -121,6 +116,10 @@ def _contract_rows(
             rows["balances"].append(
                 (cid, number[wallet], *split(stood[-1][2]), sort_key(stood[-1][2]))
             )
+    known = dict(vars(replace(contract, below_zero=below_zero)))
+    if known["total_supply"] is not None:
+        known["total_supply"] = str(known["total_supply"])
+    rows["contracts"].append(tuple(known[name] for name in TABLES["contracts"]))
     if contract.standard in ("ERC721", "ERC1155"):
         for token_id in {one.amount for one in own}:
             moves = [one for one in own if one.amount == token_id]
