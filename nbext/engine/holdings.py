@@ -40,9 +40,14 @@ def holdings_of(
     held = found.filter(pc.greater(found["sort_key"], 0)).combine_chunks()
     numbers, place = np.unique(held["contract"].to_numpy(), return_inverse=True)
     contracts = dataset.catalog.rows(numbers)
-    spam = pc.fill_null(contracts["spam"], False)
-    fewest = pc.negate(pc.fill_null(contracts["holders"], 0))
-    by_order = np.lexsort((dataset.catalog.places[numbers], fewest, spam, contracts["chain_id"]))
+    by_order = np.lexsort(
+        (
+            dataset.catalog.places[numbers],
+            pc.negate(pc.fill_null(contracts["holders"], 0)),
+            pc.fill_null(contracts["spam"], False),
+            contracts["chain_id"],
+        )
+    )
     contracts, place = contracts.take(by_order), np.argsort(by_order)[place]
     order = np.lexsort((place, held["wallet"].to_numpy()))
     held, place = held.take(order), place[order]

@@ -321,6 +321,8 @@ def _first_log(node: Node, address: str, topics: Sequence[str], last: int) -> in
         try:
             logs = node.call("eth_getLogs", {"address": address, **asked, "topics": [list(topics)]})
         except Refusal as refusal:
+            if refusal.meaning is Meaning.GARBAGE:
+                return None
             many = min(blocks_offered(refusal.text) or many, many // _FEWER)
         except NodeError:
             return None
@@ -356,7 +358,8 @@ def _has_state(node: Node, block: int) -> bool:
             )
             return after > quantity(last.get("nonce"), "nonce")
         except (Refusal, KeyError) as why:
-            return not (isinstance(why, Refusal) and why.meaning is Meaning.PRUNED)
+            unknown = (Meaning.PRUNED, Meaning.GARBAGE)
+            return not (isinstance(why, Refusal) and why.meaning in unknown)
     return True
 
 

@@ -94,11 +94,12 @@ class IngestStep:
         )
 
     def took_in(self, step: IngestStep) -> bool:
-        """Be both steps, where this one is small: a chain that is followed has thousands a day.
+        """Be both steps, where they are small: a chain that is followed has thousands a day.
 
         Where a file of a step is taken out of the data, all that it covers is read again.
         """
-        many = sum(last - first + 1 for each in self.read.values() for first, last in each)
+        both = itertools.chain(*self.read.values(), *step.covers.values())
+        many = sum(last - first + 1 for first, last in both)
         if many > _SMALL_STEP or self.events != step.events or self.covers != self.read:
             return False
         self.files += step.files

@@ -296,3 +296,12 @@ def test_a_part_of_a_table_is_not_taken_for_its_segment(client):
     ]
     of_two = {"wallet": {"in": rows.head(2)}, "exclude": []}
     assert nbext.overlap([of_two], client=client).to_numpy().tolist() == [[2]]
+
+
+def test_what_a_file_was_written_with_stands_for_its_segment(client, tmp_path):
+    rows = client.execute_segment({"token": {"token": "USDC"}}, limit="all")
+    written = client.execute_segment(
+        {"token": {"token": "USDC"}}, limit="all", to=tmp_path / "rows.csv"
+    )
+    table = nbext.overlap([written, rows], client=client)
+    assert set(table.to_numpy().ravel()) == {len(rows)}

@@ -1043,6 +1043,21 @@ def test_a_pruned_state_that_looks_like_one_without_the_contract_is_told_by_a_se
     )
 
 
+def test_a_pruned_state_is_no_proof_of_a_deployment_where_the_nonce_is_no_answer_either(tmp_path):
+    def pruned(method, params, true):
+        old = method in ("eth_getCode", "eth_getTransactionCount") and params[1] != "latest"
+        if not old or int(params[1], 16) >= 60:
+            return true
+        return "0x" if method == "eth_getCode" else None
+
+    with FaultNode(Chain(90), lie=pruned) as server:
+        lines = said(server, tmp_path, contracts=(COIN,), check=0)
+    assert lines[:-1] == [
+        f"the contract ({checksummed(COIN)}): {PRUNED}",
+        f"COIN ({checksummed(COIN)}): blocks 0 to 90.",
+    ]
+
+
 def test_an_address_of_which_the_node_does_not_say_what_it_is_names_it_and_why(tmp_path):
     with (
         FaultNode(

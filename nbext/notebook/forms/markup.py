@@ -59,7 +59,7 @@ def facts_of(frame: pd.DataFrame) -> list[tuple[str, object]]:
         ("Rows here", f"{len(frame):,}{' (cut by the limit)' * bool(known.truncated)}"),
         ("As of", as_of),
         ("Chain", text_of(known.chain)),
-        *(("Note", warning) for warning in known.warnings),
+        *(("Note", visible(warning)) for warning in known.warnings),
     ]
     return [(name, value) for name, value in facts if value]
 
