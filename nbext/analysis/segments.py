@@ -129,10 +129,7 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
         return given
     about = Provenance.of(given)
     if isinstance(about.filters, Mapping):
-        # pandas copies where a table is from to what is made of it, such as a part of its rows.
-        # A file that rows were written to is one row itself.
-        is_part = "file" not in given and len(given) != about.returned
-        if isinstance(about.returned, int) and is_part:
+        if not about.has_all_of(given):
             detail = (
                 f"The table has {len(given):,} rows, and its segment's had {about.returned:,}. Give its id for the "
                 'segment, or {"wallet": {"in": table}} for the wallets in the table.'

@@ -159,6 +159,13 @@ class Provenance(_Said):
             return f"{counted}; {MAX_LIMIT:,} is the most. For the others narrow the query, for example by a balance"
         return f"{counted}{more}"
 
+    def has_all_of(self, table: Any) -> bool:
+        """Whether a table has as many rows as it came with: pandas copies this to what is made of some of them.
+
+        A file that they were written to is one row itself.
+        """
+        return "file" in table or self.returned in (None, len(table))
+
     def notes(self) -> list[str]:
         """Return the warnings as they are shown: nothing in them hides, and none is endless."""
         return [visible(one, MAX_NOTE) for one in self.warnings]

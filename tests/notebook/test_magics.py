@@ -879,13 +879,18 @@ def test_rows_of_many_that_failed_are_named_in_a_note_wherever_the_table_goes(as
     assert many.endswith(" | and 2 more; see the column error\n")
 
 
-def test_a_part_of_a_table_is_exported_with_the_rows_of_its_segment_and_says_so(asked):
+def test_a_part_of_a_table_is_exported_with_the_rows_of_its_segment_and_says_so(asked, tmp_path):
     asked.run(f"%%segment_query whales\n{HOLDERS}")
     asked.run("few = whales[:31]")
     ran = asked.run("again = %segment few --json")
     assert ran.printed == "note: few has 31 rows, and its segment 262. The segment's are taken.\n"
     assert asked.value("len(again)") == 262
     assert asked.run("again = %segment whales --json").printed == ""
+    # A file's table has one row, and is of all of them.
+    segment_id = "whales.attrs['nbext']['segment_id']"
+    path = str(tmp_path / "whales.csv")
+    asked.run(f"import nbext\nfile = nbext.connect().export_csv({segment_id}, to={path!r})")
+    assert asked.run("again = %segment file --json").printed == ""
 
 
 def test_a_saved_segment_as_a_list_says_that_its_limit_does_not_count(asked):

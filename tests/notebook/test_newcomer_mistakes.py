@@ -106,7 +106,7 @@ ethereum USDC""",
     "two conditions under one key": (
         """%%segment_query
 {"token": {"token": "UNI"}, "token": {"token": "LINK"}}""",
-        """UsageError: The key 'token' appears twice in one object, and only one could count. For several conditions of one kind, write a list: {"token": [..., ...]}.
+        """UsageError: The key 'token' appears twice in one object, and only one could count. Leave one out; several conditions of one kind are a list: {"token": [..., ...]}.
   The first: line 2, column 2:
     {"token": {"token": "UNI"}, "token": {"token": "LINK"}}
      ^
@@ -117,7 +117,7 @@ ethereum USDC""",
     "two keys of one name, one from Python": (
         """%%segment_query
 {"token": {"token": "UNI"}, {{'tok' + 'en'}}: {"token": "LINK"}}""",
-        """UsageError: The key 'token' appears twice in one object, and only one could count. For several conditions of one kind, write a list: {"token": [..., ...]}.
+        """UsageError: The key 'token' appears twice in one object, and only one could count. Leave one out; several conditions of one kind are a list: {"token": [..., ...]}.
   line 2, column 29:
     {"token": {"token": "UNI"}, {{'tok' + 'en'}}: {"token": "LINK"}}
                                 ^""",

@@ -127,8 +127,8 @@ def _parse(text: str, masked: str) -> Any:
 
 def _twice(key: str) -> str:
     return (
-        f"The key {visible(key)!r} appears twice in one object, and only one could count. For several conditions of "
-        f'one kind, write a list: {{"{visible(key)}": [..., ...]}}.'
+        f"The key {visible(key)!r} appears twice in one object, and only one could count. Leave one out; several "
+        'conditions of one kind are a list: {"token": [..., ...]}.'
     )
 
 

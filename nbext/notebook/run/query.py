@@ -253,11 +253,10 @@ def _segment_of(args: Args, word: Word) -> str | None:
     if message:
         raise args.error(message, word)
     about = Provenance.of(table)
-    # pandas copies where a table is from to what is made of it, such as a part of its rows.
-    has, rows = len(cast("Any", table)), about.returned
-    if isinstance(rows, int) and rows != has:
+    if not about.has_all_of(table):
         print(
-            f"note: {visible(name)} has {has:,} rows, and its segment {rows:,}. The segment's are taken."
+            f"note: {visible(name)} has {len(cast('Any', table)):,} rows, and its segment {about.returned:,}. "
+            "The segment's are taken."
         )
     return str(about.segment_id)
 

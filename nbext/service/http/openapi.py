@@ -29,6 +29,7 @@ _DESCRIPTION = (
 # What every request with a key may meet, every body, and every body that is a segment.
 _ALWAYS = (
     "bad-header",
+    "invalid",
     "key-missing",
     "key-unknown",
     "scope",
@@ -95,7 +96,7 @@ UNFINISHED: Responses = {
 def _problems(*codes: str) -> Responses:
     """Return the responses for the problems of these codes, and for those that every route may answer with."""
     by_status: dict[int, list[str]] = {}
-    for code in (*_ALWAYS, *codes):
+    for code in dict.fromkeys((*_ALWAYS, *codes)):
         by_status.setdefault(CODES[code][0], []).append(code)
     return {
         status: {

@@ -156,8 +156,8 @@ MISTAKES = {
     ),
     "key twice": (
         '{"token": {"token": "UNI"}, "token": {"token": "LINK"}}',
-        "The key 'token' appears twice in one object, and only one could count. For several conditions of one kind, "
-        'write a list: {"token": [..., ...]}.\n'
+        "The key 'token' appears twice in one object, and only one could count. Leave one out; several conditions of "
+        'one kind are a list: {"token": [..., ...]}.\n'
         '  The first: line 1, column 2:\n    {"token": {"token": "UNI"}, "token": {"token": "LINK"}}\n     ^\n'
         '  The second: line 1, column 29:\n    {"token": {"token": "UNI"}, "token": {"token": "LINK"}}\n'
         "                                ^",
