@@ -347,7 +347,7 @@ def of_answer(answer: Answer, key: Secret | None = None, attempts: int = 1) -> N
         document = {"detail": document}
     # The key goes before anything is cut: a cut could leave half of it.
     problem = redacted(document if isinstance(document, dict) else {}, key)
-    return of_problem(answer.status, problem, words(problem) or _text_of(answer), key, attempts)
+    return of_problem(answer.status, problem, words(problem) or plain_words(answer), key, attempts)
 
 
 def of_problem(
@@ -439,10 +439,13 @@ def words(document: Any) -> str:
     return ": ".join(once[:3])
 
 
-def _text_of(answer: Answer) -> str:
+def plain_words(answer: Answer) -> str:
+    """Return what an answer that is no JSON says: its text on one line, of an HTML page its title."""
     # Bounded before the patterns: an error's body may have a megabyte.
     text = answer.body[:20_000].decode("utf-8", "replace")
-    if "html" in answer.content_type or re.match(r"\s*<(!doctype|html)", text, re.IGNORECASE):
+    if "html" in answer.content_type or re.match(
+        r"\s*<(!doctype|html|head|body)", text, re.IGNORECASE
+    ):
         title = re.search(r"<title[^>]*>([^<]{1,200})", text, re.IGNORECASE)
         return f"an HTML page{f', {html.unescape(title[1]).strip()!r}' if title else ''}"
     return " ".join(text.split())

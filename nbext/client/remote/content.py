@@ -18,14 +18,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext.client.decode import Reading, State, arrow_batches, refuse_other_kinds
-from nbext.client.remote.field_names import bare, is_address, name_set, number_of
+from nbext.client.remote.field_names import (
+    bare,
+    fields_of,
+    has_address,
+    is_address,
+    like,
+    name_set,
+    number_of,
+    places,
+)
 from nbext.client.remote.signs import Signs
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import ARROW_TYPE
 from nbext.errors import AmbiguousAnswer, ProtocolError, StorageError
 from nbext.http.body import Answer, Incoming
-from nbext.http.errors import one_line
+from nbext.http.errors import one_line, plain_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,6 +77,14 @@ class ForeignPage(Reading):
     doubt: AmbiguousAnswer | None = None
     instead: AmbiguousAnswer | None = None
     as_of: Mapping[str, Any] | None = None
+
+    def named(self, *tables: str) -> dict[str, Any]:
+        """Return the fields of the document whose names are in some tables of words.toml, by path, outermost first."""
+        return {
+            path: value
+            for path, plain, value in fields_of(places(self.document))
+            if any(like(table).fullmatch(plain) for table in tables)
+        }
 
 
 @dataclass(frozen=True)
@@ -186,14 +203,13 @@ def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> N
         lost = any(is_address(beside[name]) for name in beside.keys() - row.keys())
         is_odd = len(records) > 2 and (alone or (lost and row.keys() - beside.keys()))
         is_about = alone and _OF_ROWS.issuperset(map(bare, row))
-        if 0 < len(row) <= 8 and (is_about or (is_odd and not any(map(is_address, row.values())))):
+        if 0 < len(row) <= 8 and (is_about or (is_odd and not has_address(row))):
             raise _no_row(row)
     _refuse_footer([*records[: max(0, min(2, len(records) - 1))], *records[-1:]])
     wallets = _address_column(records[:20]) if addressed else None
     if wallets is not None:
         # Of records each may have its address under its own name.
-        odd = [record for record in records if not any(map(is_address, record.values()))]
-        _refuse_odd([record.get(wallets) for record in odd])
+        _refuse_odd([row.get(wallets) for row in records if not has_address(row)])
 
 
 _OF_ROWS = name_set("cursor nextcursor meta metadata pagination paging pageinfo")
@@ -252,9 +268,8 @@ def of_document(answer: Answer) -> ForeignPage:
         return ForeignPage(empty=True)
     # Whatever its type says: a login page of a proxy calls itself anything, and JSON is sent as text/html.
     if body.startswith(b"<") or ("html" in kind and body[:1] not in b'{["'):
-        raise ProtocolError(
-            f"The service answered with {_markup(body)} instead of data. Check base_url."
-        )
+        said = one_line(plain_words(answer), length=200)
+        raise ProtocolError(f"The service answered with {said} instead of data. Check base_url.")
     if kind in _LINES_TYPES:
         return _lines(body)
     if kind not in _VAGUE_TYPES or body[:1] in b'{["':
@@ -263,13 +278,6 @@ def of_document(answer: Answer) -> ForeignPage:
     if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
         return ForeignPage(document=body.decode("ascii"))
     raise ProtocolError(f"The answer is a text: {quoted(body.decode('utf-8', 'replace'), 200)}.")
-
-
-def _markup(body: bytes) -> str:
-    title = re.search(rb"<title[^>]*>([^<]{1,80})", body[:20_000], re.IGNORECASE)
-    is_html = re.match(rb"<(!doctype|html|head|body)", body, re.IGNORECASE)
-    named = f" ({quoted(title[1].decode('utf-8', 'replace').strip())})" if title else ""
-    return f"an HTML page{named}" if is_html else f"markup{named}"
 
 
 def _of_json(answer: Answer, body: bytes) -> ForeignPage:

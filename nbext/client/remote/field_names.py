@@ -11,7 +11,7 @@ import tomllib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,11 @@ def is_address(value: Any) -> bool:
     return isinstance(value, str) and looks_like_address(value)
 
 
+def has_address(record: Mapping[str, Any]) -> bool:
+    """Say whether a record has an address, whatever its name."""
+    return any(map(is_address, record.values()))
+
+
 def name_set(text: str) -> frozenset[str]:
     """Return names, which mostly are compared by `bare`, written with spaces between."""
     return frozenset(text.split())
@@ -115,24 +120,58 @@ def names(*tables: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@cache
 def like(table: str) -> re.Pattern[str]:
     """Return an expression that matches, in whole, the names of a table of words.toml."""
     return re.compile("|".join(sorted(names(table))))
 
 
+@lru_cache(4096)
+def kind_named(subject: str, plain: str) -> str:
+    """Return the first table under a subject of words.toml, such as ``signs``, that has a name; nothing without one."""
+    return next(
+        (kind for kind in vocabulary()[subject] if like(f"{subject}.{kind}").fullmatch(plain)), ""
+    )
+
+
+def says(kind: str, value: Any) -> str:
+    """Return what a field of a kind says with its value, as the tables under ``says`` in words.toml have it.
+
+    >>> says("more", "true"), says("more", 0), says("taken", [])
+    ('more', '', 'refused')
+    """
+    return str(vocabulary()["says"].get(kind, {}).get(shape_of(value), ""))
+
+
+def shape_of(value: Any) -> str:
+    """Return what kind of value a field has: a text of digits is a number, and one of a truth is true or false."""
+    truth, number = truth_of(value), number_of(value)
+    if truth is not None:
+        return "true" if truth else "false"
+    if number is not None:
+        return "number" if number > 0 else "negative" if number else "zero"
+    kinds = {
+        "nothing": value in (None, ""),
+        "empty": value in ([], {}),
+        "link": is_link(value),
+        "text": isinstance(value, str),
+        "list": isinstance(value, list),
+        "object": isinstance(value, Mapping),
+    }
+    return next((name for name in kinds if kinds[name]), "fraction")
+
+
+def is_link(value: Any) -> bool:
+    """Say whether a value is an address, or a part of one that leads somewhere."""
+    is_text = isinstance(value, str)
+    return is_text and bool(re.match(r"https?://|/|\?|\.\.?/|[\w./-]+\?[\w.-]+=", value))
+
+
 IDS, STATUSES = names("ids"), names("statuses")
 # Where the rows are; a plain address beside a job that still runs is where its state is.
 PLAIN_URLS, POLLED_AT = names("plain_urls"), like("polled_at_like")
-_RESULTS_AT = like("results_at_like")
 WRAPPERS, RESULTS, COLUMNS, ECHOES = map(names, ("wrappers", "results", "columns", "echoes"))
 ROWS, NOT_ROWS = names("results", "rows"), names("columns", "not_rows")
-
-
-def is_url(plain: str) -> bool:
-    """Say whether a field of that name holds the address of the rows."""
-    return plain in PLAIN_URLS or (
-        _RESULTS_AT.fullmatch(plain) is not None and not POLLED_AT.fullmatch(plain)
-    )
 
 
 def places(
@@ -254,11 +293,6 @@ def _may_be(value: Any, ours: str, kind: str) -> bool:
 
 
 _OF_THE_CALL = names("states.of_the_call")
-_FLAGS = {
-    state: names(f"flags.{state.value}")
-    for state in (State.FAILED, State.CANCELLED, State.RUNNING, State.COMPLETED)
-}
-_SHARES, _PERCENT = names("progress.share"), names("progress.percent")
 
 
 def status_of(
@@ -272,16 +306,17 @@ def status_of(
     """
     if chosen is not None:
         spelled = status_text(chosen) or str(chosen).lower()
-        return spelled, known(spelled) or _OF_TRUTH.get(truth_of(chosen))
+        by_truth = _states("by_flags", [("done", chosen)])
+        return spelled, known(spelled) or next(iter(by_truth), None)
     pairs = [(plain, value) for _, plain, value in fields_of(places(document))]
     texts = [status_text(value) for name, value in pairs if name in STATUSES]
     # The innermost speaks of the job; an outer "success" of the call.
     spoken = sorted(filter(None, texts), key=lambda text: text.lower() not in _OF_THE_CALL)
     word = spoken[-1] if spoken else None
     state, is_calls = known(word) if word else None, (word or "").lower() in _OF_THE_CALL
-    said = {state, *(_flag(name, value) for name, value in pairs)}
+    said = {state, *_states("by_flags", pairs)}
     if word is None or is_calls:
-        said |= {_share(name, value) for name, value in pairs}
+        said |= _states("by_shares", pairs)
         ends = [value for name, value in pairs if name in names("ends")]
         # "completedAt": null, and nothing else that speaks of the state.
         said |= {State.RUNNING} if ends and not any(ends) and said == {None} else set()
@@ -290,7 +325,6 @@ def status_of(
 
 
 ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
-_OF_TRUTH: dict[bool | None, State] = {True: State.COMPLETED, False: State.RUNNING}
 
 
 def status_text(value: Any) -> str | None:
@@ -309,62 +343,46 @@ def status_text(value: Any) -> str | None:
 _IN_AN_OBJECT = ("state", "status", "name", "value", "code", "label", "type", "phase")
 
 
-def _flag(name: str, value: Any) -> State | None:
-    """Return what a field that is true or false says of the state."""
-    truth = truth_of(value)
-    state = next((state for state, flags in _FLAGS.items() if name in flags), None)
-    if state is State.COMPLETED and truth is not None:
-        return _OF_TRUTH[truth]
-    return state if truth else None
+def _states(rules: str, pairs: Sequence[tuple[str, Any]]) -> set[State]:
+    """Return the states that fields speak of by some rules: for each state tables of names, and patterns of values."""
+    return {
+        State(state)
+        for state, patterns in vocabulary()["states_said"][rules].items()
+        for table, pattern in patterns.items()
+        for name, value in pairs
+        if fits(table, pattern, name, _percent_of(value))
+    }
 
 
-def _share(name: str, value: Any) -> State | None:
-    """Return whether a progress is all of it: 1 may be all or one percent, and says nothing."""
-    percent = name in _PERCENT
-    if name == "queueposition":
-        return State.RUNNING if number_of(value) else None
-    if not percent and name not in _SHARES:
-        return None
-    if isinstance(value, Mapping):
-        named = by_bare(value, 50)
-        parts = ("done", "completed", "finished", "current", "processed")
-        done, total = number_of(first_named(named, parts)), number_of(named.get("total"))
-        return None if done is None or total is None else _OF_TRUTH[done >= total]
-    if isinstance(value, str):
-        percent, value = percent or "%" in value, value.strip(" %")
-    try:
-        share = -1.0 if isinstance(value, bool) else float(value)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    is_clear = share >= 0 and (percent or share != 1)
-    return _OF_TRUTH[share >= (100 if percent or share > 1 else 1)] if is_clear else None
+def _percent_of(value: Any) -> Any:
+    """Return a progress of steps in percent: {"done": 3, "total": 10}; any other value as it is."""
+    named = by_bare(value, 50) if isinstance(value, Mapping) else {}
+    parts = ("done", "completed", "finished", "current", "processed")
+    done, total = number_of(first_named(named, parts)), number_of(named.get("total"))
+    return value if done is None or not total else f"{100 * done // total}%"
+
+
+def fits(table: str, pattern: str, plain: str, value: Any) -> bool:
+    """Say whether a name is in a table of words.toml, and its value, as a text in any case, like a pattern."""
+    text = str(value)[:1000]
+    is_named = like(table).fullmatch(plain)
+    return bool(is_named and re.fullmatch(pattern, text, re.IGNORECASE | re.DOTALL))
 
 
 def says_whole(plain: str, value: Any) -> bool:
     """Say whether a field of that name is one that the rules here read, and says that the job or the call is whole."""
-    number, text = number_of(value), str(value)
-    if plain in STATUSES | names("outcomes"):
-        is_good = number in (0, 1) or 200 <= (number or 0) < 206
-        return is_good if number is not None else state_of(text) is not None
-    if plain in _MESSAGES:
-        # Beside rows, a word of success.
-        pattern = r"(?i)\b(ok|success\w*|completed?|done|finished|found)\b"
-        return re.search(pattern, text) is not None
-    if plain in _TRUTHS:
-        return truth_of(value) is not None
-    if plain in _SHARES | _PERCENT:
-        # 1 may be all of it or one percent; of "10/25" nobody knows of what.
-        return number == 1 or _share(plain, value) is State.COMPLETED
-    is_time = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?\Z", value)
-    return bool(is_time or POLLED_AT.fullmatch(plain)) or plain in _READ or is_url(plain)
+    text, is_state = str(value)[:1000], plain in STATUSES | names("outcomes")
+    is_time = re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?", text)
+    rules = vocabulary()["whole"].items()
+    return (
+        bool(is_time)
+        or (is_state and state_of(text) is not None)
+        or any(fits(table, pattern, plain, value) for table, pattern in rules)
+    )
 
 
-_ERRORS, _GOOD, _MESSAGES = names("errors"), names("good"), names("messages")
+_ERRORS, _MESSAGES, _CODES = names("errors"), names("messages"), names("codes")
 _ABOUT_ERRORS = names("errors", "messages", "about_errors")
-_CODES, _BAD_WORDS = names("codes"), names("bad_words")
-_TRUTHS = _GOOD.union(*_FLAGS.values())
-_READ = _ERRORS | names("ends")
-_NONE_FOUND = re.compile(r"\s*no\b.{0,60}\bfound", re.IGNORECASE)
 
 
 def error_in(document: Any, *, receipt: bool = False) -> str | None:
@@ -406,33 +424,32 @@ def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | No
         if not (isinstance(value, list) and name in ROWS) and name not in _ERRORS
     }
     # Many services send "error": null, or an empty list of errors, with every good answer.
+    rules = vocabulary()["failures"]
     for name in vocabulary()["errors"]:
-        if named.get(name) not in (None, False, "", [], {}, 0, "0", "false"):
+        if _is_failure(rules["errors"], {name: named.get(name)}):
             return said(named[name]) or said(beside) or str(named[name])[:200]
-    codes = {name: number_of(named[name]) for name in _CODES & named.keys()}
-    http = [n for n in codes.values() if n and (400 <= n < 600 or n < 0)]
-    result, message = named.get("result"), str(named.get("message"))
-    bad = any(
-        isinstance(named.get(name), str) and bare(named[name]) in _BAD_WORDS
-        for name in ("status", "result", "type", "code", "message")
-    )
-    # Etherscan's 0 is a failure, unless nothing was found.
-    has_place = "message" in named and ("result" in named or "data" in named)
-    zero = top and codes.get("status") == 0 and has_place
     is_error = (
-        any(truth_of(named[name]) is False or named[name] == 0 for name in _GOOD & named.keys())
-        or any(truth_of(named.get(name)) for name in names("flags.failed") - {"failed"})
+        any(_is_failure(rule, named) for rule in rules["anywhere"])
+        or (top and any(_is_failure(rule, named) for rule in rules["top"]))
         # An id beside the word is a job's: its failure has an error of its own.
-        or (bad and not IDS & named.keys())
-        or (http and (_MESSAGES & named.keys() or (top and codes.get("code") not in http)))
-        or (zero and (result or not _NONE_FOUND.match(message)))
+        or (not IDS & named.keys() and _is_failure(rules["word"], named))
         or (top and not receipt and _is_message(named))
     )
     if not is_error:
         return None
-    more = result[:300] if isinstance(result, str) and bare(result) not in _BAD_WORDS else ""
+    result = named.get("result")
+    is_word = _is_failure(rules["word"], {"result": result})
+    more = result[:300] if isinstance(result, str) and not is_word else ""
     found = dict.fromkeys(filter(None, (said(beside), more)))
     return ": ".join(found) or "the service says that it failed, but not why"
+
+
+def _is_failure(rule: Mapping[str, str], named: Mapping[str, Any]) -> bool:
+    """Say whether an object has a field for each part of a rule: of a table's name, and like its pattern."""
+    return all(
+        any(fits(table, pattern, name, value) for name, value in named.items())
+        for table, pattern in rule.items()
+    )
 
 
 def _is_message(named: Mapping[str, Any]) -> bool:

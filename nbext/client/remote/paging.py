@@ -73,15 +73,16 @@ class Walk:
     def pages(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         """Yield the pages, the first one being read already; the next is asked for when it is wanted."""
         signs = page.signs
-        if "total" in signs.nowhere:
+        if "total" in signs["nowhere"]:
             raise ProtocolError(f"{self._place}.paths.total leads to nothing in the answer.")
         self._notes = page.warnings
         self._asked.add(self._mark(call))
-        if signs.page:
-            self._number, self._base = signs.page[1], min(signs.page[1], 1)
+        at = [found[1] for kind in ("page", "offset") if (found := signs.first(kind))]
+        if signs["page"]:
+            self._number, self._base = at[0], min(at[0], 1)
         self._repeats(page)
         # Some count rows from 1.
-        if signs.earlier or any(at and at[1] > 1 for at in (signs.page, signs.offset)):
+        if signs["earlier"] or max(at, default=0) > 1:
             self._notes.append(
                 "The service says that this is not its first page: rows before it may be missing."
             )
@@ -103,7 +104,11 @@ class Walk:
                 self._way = None
                 yield from self._walk(*part) if part else ()
             self._ended = self._ended or self._is_full(page)
-            found = None if self._ended else self._following(page, call)
+            more = False if self._ended else self._says_more(page)
+            ways = [] if more is False else self._ways(page)
+            if not ways and not self._ended:
+                self._end(page, more)
+            found = self._next(ways, page, call, more=more) if ways else None
             if found is None:
                 return
             page, call = found
@@ -121,11 +126,11 @@ class Walk:
         rows, signs = page.rows or 0, page.signs
         if page.warnings is not self._notes:
             self._notes += [note for note in page.warnings if note not in self._notes]
-        if self._seen and page.state not in (None, State.COMPLETED) and not signs.ways:
+        if self._seen and page.state not in (None, State.COMPLETED) and not signs["way"]:
             raise ProtocolError(
                 f"After {self._came:,} rows a page says that it is not done: its rows may be missing."
             )
-        self._unknown = {**signs.unknown, **self._unknown}
+        self._unknown = {**signs["unknown"], **self._unknown}
         self._unproven, self._cut = self._unproven or page.unproven, self._cut or page.cut
         self._bytes += page.size
         self._seen, self._most = self._seen + 1, max(self._most, rows)
@@ -154,14 +159,13 @@ class Walk:
 
     def _count_stated(self, signs: Signs, rows: int) -> None:
         # Totals change while data lives: the largest says how many rows there were. Each page's own count is no total.
-        stated = self._stated | {
-            path: max(n, self._stated.get(path, 0)) for path, n in signs.totals.items()
-        }
-        sizes = (rows, signs.size) if self._came else ()
-        own = [path for path, n in signs.totals.items() if n in sizes]
+        sizes = (rows, signs.first("size")) if self._came else ()
+        for path, total in signs["total"].items():
+            self._stated[path] = max(total, self._stated.get(path, 0))
+            if total in sizes and self._stated[path] <= max(self._most, total):
+                del self._stated[path]
         # A count may be of this page or of all: only what is not this page's is one of all.
-        of_all = {path: n for path, n in signs.counts.items() if n != rows}
-        self._stated = {path: n for path, n in stated.items() if path not in own} | of_all
+        self._stated |= {path: n for path, n in signs["count"].items() if n != rows}
 
     def _named(self, records: list[dict[str, Any]], *, unnamed: bool) -> list[dict[str, Any]]:
         """Return a page's records under the columns of the first, where it is lists without names: SQL by a cursor.
@@ -198,7 +202,7 @@ class Walk:
         """Say whether the caller's limit is reached; a note says so where the service has more and no total."""
         if not self._limit or self._came < self._limit:
             return False
-        if self._says_more(page) and (page.signs.ways or page.signs.go_on or self._is_reached()):
+        if self._says_more(page) and (page.signs["way"] or page.signs.go_on or self._is_reached()):
             self._notes.append(
                 f"The limit of {self._limit:,} rows is reached; the service has more."
             )
@@ -212,31 +216,31 @@ class Walk:
     def _says_more(self, page: ForeignPage) -> bool | None:
         """Say whether a sign says that there are more rows, or that there are none; None where nothing says either."""
         signs, rows = page.signs, page.rows or 0
-        is_counted = bool(self._stated)
+        is_counted, size, least = bool(self._stated), signs.first("size"), signs.first("least")
         # A total that is the page's own size proves nothing where pages can be asked for.
-        is_numbered = signs.page or signs.offset or signs.size == rows or self._profile.style
-        is_short = rows < (signs.size or 0) or (self._seen > 1 and rows < self._most)
-        links = [way for way in signs.ways if isinstance(way, str)]
+        is_numbered = signs["page"] or signs["offset"] or size == rows or self._profile.style
+        is_short = rows < (size or 0) or (self._seen > 1 and rows < self._most)
+        has_link = any(isinstance(way, str) for way in signs.ways)
         more: bool | None = None
-        if not self._is_reached() or (signs.least is not None and self._came <= signs.least):
+        if not self._is_reached() or (least is not None and self._came <= least):
             more = True
         elif signs.go_on is not None:
             # A link to a next page outranks a field that says that there is none, until all rows came.
-            more = None if links and not is_counted and rows else signs.go_on
-        elif links or (signs.ways and not isinstance(self._way, str)):
+            more = None if has_link and not is_counted and rows else signs.go_on
+        elif has_link or (signs["way"] and not isinstance(self._way, str)):
             # Where links lead, a cursor without one is no next page. One that leads on from an empty page has no end,
             # where all rows that there are came.
             leads = bool(rows) or not is_counted or self._seen < 2
             # What the settings say led here, and leads no further: another sign may.
-            more = None if leads and self._before.chosen and not signs.chosen else leads
+            more = None if leads and self._before.is_chosen and not signs.is_chosen else leads
         elif is_counted and self._seen > 1:
             more = False
-        elif signs.pages is not None and (signs.page or not is_counted):
-            more = self._place_of(signs) < signs.pages
+        elif signs["pages"] and (signs["page"] or not is_counted):
+            more = self._place_of(signs) < signs.first("pages")
         elif (
             not rows
-            or signs.ended
-            or self._before.ways
+            or signs["ended"]
+            or self._before["way"]
             or is_short
             or (is_counted and not is_numbered)
         ):
@@ -245,7 +249,7 @@ class Walk:
 
     def _place_of(self, signs: Signs) -> int:
         """Return which page of all this is: the first is 1."""
-        return signs.page[1] - self._base + 1 if signs.page else self._seen
+        return signs.first("page")[1] - self._base + 1 if signs["page"] else self._seen
 
     def _ways(self, page: ForeignPage) -> list[Way]:
         """Return the ways to the next page, the likeliest first."""
@@ -253,46 +257,31 @@ class Walk:
         counted = self._counted(signs, page.rows) if page.rows else []
         if self._profile.style in ("page", "offset"):
             return [*counted, *signs.ways]
-        links: list[Way] = [way for way in signs.ways if isinstance(way, str)]
         # Where a link led here, a cursor beside it leads nowhere.
         of_links = isinstance(self._way, str)
-        queries = [] if of_links else [way for way in signs.ways if not isinstance(way, str)]
-        if not links and not queries:
-            queries = counted
-        # What worked for the last page comes first.
-        queries.sort(key=lambda way: tuple(way) != tuple(self._way or ()))
-        return [*links[:2], *queries][:MAX_WAYS]
+        ways = [way for way in signs.ways if isinstance(way, str) or not of_links] or counted
+        # What worked for the last page comes first, after links.
+        known = tuple(self._way or ())
+        ways.sort(key=lambda way: not isinstance(way, str) and 1 + (tuple(way) != known))
+        return ways[:MAX_WAYS]
 
-    def _counted(self, signs: Signs, rows: int) -> list[Mapping[str, str]]:
+    def _counted(self, signs: Signs, rows: int) -> list[Way]:
         """Return the ways by the number of the page, or of the row, that the settings or the answer count."""
         style, own = self._profile.style, self._profile.parameter
-        page = None if style == "offset" else signs.page
-        name, number = page or signs.offset or ("", 0)
-        if style == "offset" or (style != "page" and signs.offset and not page):
-            start = self._came if style == "offset" else number + rows
-            names = [own] if own else filter(None, (name, "offset"))
-            return [{one: str(start)} for one in dict.fromkeys(names)]
-        if style == "page":
-            names, number = [own or "page"], self._number
-        elif not signs.page:
+        kind = style if style in ("page", "offset") else "page" if signs["page"] else "offset"
+        name, number = signs.first(kind) or ("", None)
+        if kind == style:
+            number = self._number if kind == "page" else self._came - rows
+        if number is None:
             return []
-        elif re.match("current|number$", name, re.IGNORECASE):
-            names = ["page"]
-        else:
-            names = [name, "page", name.replace("_", "-")]
-        ways = [{one: str(number + 1)} for one in dict.fromkeys(names)]
+        # Spring and Flipside read another name than they send.
+        sent = "" if re.match("current|number$", name, re.IGNORECASE) else name
+        names = [own] if own else list(filter(None, (sent, kind, sent.replace("_", "-"))))
+        step = 1 if kind == "page" else rows
+        ways: list[Way] = [{one: str(number + step)} for one in dict.fromkeys(names)]
         # Whether pages are counted from 0 or from 1 shows when 1 is asked for: the next page comes, or the same again.
-        from_0 = self._base == 0 or not number
-        return [*ways, *([{names[0]: str(number + 2)}] if from_0 else [])]
-
-    def _following(self, page: ForeignPage, call: Call) -> tuple[ForeignPage, Call] | None:
-        """Return the next page by the first way that leads to one; None where this one is the last."""
-        more = self._says_more(page)
-        ways = [] if more is False else self._ways(page)
-        if not ways:
-            self._end(page, more)
-            return None
-        return self._next(ways, page, call, more=more)
+        from_0 = kind == "page" and (self._base == 0 or not number)
+        return [*ways, {names[0]: str(number + 2)}] if from_0 else ways
 
     def _next(
         self, ways: Sequence[Way], page: ForeignPage, call: Call, *, more: bool | None
@@ -305,7 +294,7 @@ class Walk:
                 "`%nbext set remote.idempotent true`."
             )
         new = [(way, one) for way, one in calls if self._mark(one) not in self._asked]
-        if not new and not page.rows and not page.parts and not page.signs.go_on:
+        if not new and not (page.rows or page.parts or page.signs.go_on):
             return None
         if not new or len(self._asked) > MAX_PAGES:
             raise self._missing("the pages of the answer do not end, or lead in a circle.")
@@ -321,11 +310,9 @@ class Walk:
                 continue
             if not self._repeats(found):
                 self._check_number(page, found, way)
-                asked_for = "" if isinstance(way, str) else next(iter(way.values()))
-                number = whole_of(asked_for)
-                if self._profile.style == "page" and number is not None:
+                if not isinstance(way, str):
                     # The number that was asked for: an answer may count its pages otherwise.
-                    self._number = number
+                    self._number = whole_of(next(iter(way.values()))) or self._number
                 self._way, self._before = way, page.signs
                 return found, asked
             refusal = None
@@ -361,21 +348,22 @@ class Walk:
     def _end(self, page: ForeignPage, more: bool | None) -> None:
         """Note or refuse an end that no sign proves."""
         signs, number = page.signs, self._place_of(page.signs)
+        pages, size = signs.first("pages") or 0, signs.first("size")
         if more and self._is_reached():
             raise self._missing(
                 f"{signs.hinted() or 'its page, which is full'} says that they are not all, but not how to ask for the "
                 "others.",
-                signs.hints[:3],
+                signs.hints,
             )
-        if not self._stated and number < (signs.pages or 0):
+        if not self._stated and number < pages:
             self._notes.append(
-                f"The service states {signs.pages:,} pages, and says after {number:,} that there are no more."
+                f"The service states {pages:,} pages, and says after {number:,} that there are no more."
             )
-        if more is None and signs.size == page.rows:
+        if more is None and size == page.rows:
             self._notes.append(
-                f"The answer has exactly the {signs.size:,} rows that it may have: there may be more."
+                f"The answer has exactly the {size:,} rows that it may have: there may be more."
             )
-        elif more is None and "next" in signs.nowhere and self._seen == 1:
+        elif more is None and "next" in signs["nowhere"] and self._seen == 1:
             self._notes.append(
                 f"{self._place}.paths.next leads to nothing, and nothing else says that the {self._came:,} rows are "
                 "all."
@@ -406,12 +394,10 @@ class Walk:
 
     def _check_number(self, page: ForeignPage, found: ForeignPage, way: Way) -> None:
         before, now = page.signs, found.signs
-        if isinstance(way, str) or before.ways:
+        if isinstance(way, str) or before["way"]:
             return
-        for one, other, step in (
-            (before.page, now.page, 1),
-            (before.offset, now.offset, page.rows or 0),
-        ):
+        for kind, step in (("page", 1), ("offset", page.rows or 0)):
+            one, other = before.first(kind), now.first(kind)
             # What does not change is no number of a page to who has set how pages are asked for.
             is_constant = self._profile.style and one and other and one[1] == other[1]
             if one and other and other[1] != one[1] + step and not is_constant:

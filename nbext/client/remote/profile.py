@@ -28,13 +28,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nbext.client.decode import Reading, State
 from nbext.client.remote.field_names import (
-    IDS,
-    STATUSES,
     bare,
     is_keyed,
     last_name,
     path_to,
     state_of,
+    vocabulary,
 )
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import AmbiguousAnswer, ConfigError, ProtocolError, did_you_mean
@@ -48,24 +47,26 @@ if TYPE_CHECKING:
 OPERATIONS = ("segment", "export", "search", "token", "nft", "signup")
 PATHS = ("rows", "id", "status", "next", "error", "total", "url", "poll")
 STATES = {"done": State.COMPLETED, "failed": State.FAILED, "running": State.RUNNING}
-PAGING = ("style", "parameter")
 # What paths.next holds is a value for the query's parameter; or there is no such thing, and pages are counted.
 STYLES = ("cursor", "page", "offset")
 TYPES = ("string", "integer", "uint256", "number", "boolean", "object")
-_TABLES: Final[dict[str, tuple[str, ...]]] = {
-    "paths": PATHS,
-    "states": tuple(STATES),
+PAGING: Final = {"style": STYLES, "parameter": ()}
+# What may be set: of each name what is below it, or the values that it may have; () is any value, and * any name.
+_TABLES: Final[dict[str, Mapping[str, Any]]] = {
+    "paths": dict.fromkeys(PATHS, ()),
+    "states": dict.fromkeys(STATES, ()),
     "paging": PAGING,
-    "columns": (),
-    "types": (),
+    "columns": {"*": ()},
+    "types": {"*": TYPES},
 }
 _HEADER = "header:"
 _NOWHERE = ("null", "`null`")
 _EXAMPLES = {
-    "states": 'states.done = "FINI"',
-    "paging": 'paging.style = "page"',
-    "columns": 'columns.ticker = "symbol"',
-    "types": 'types.n = "uint256"',
+    "paths": 'rows = "data.items"',
+    "states": 'done = "FINI"',
+    "paging": 'style = "page"',
+    "columns": 'ticker = "symbol"',
+    "types": 'n = "uint256"',
 }
 
 
@@ -96,7 +97,12 @@ class ForeignProfile:
     """
 
     def __init__(self, remote: Mapping[str, Any], operation: str = "segment") -> None:
-        _check(remote)
+        idempotent = {"idempotent": ("true", "false")}
+        allowed = {name: {**_TABLES, "known": ()} for name in OPERATIONS}
+        # A sign-up is never sent twice, whatever the settings say.
+        allowed["segment"] |= idempotent
+        names = {"profile": ("none", *builtins()), **allowed}
+        _check(remote, {**_TABLES, **idempotent, **names}, "remote")
         builtin = builtins().get(remote.get("profile", ""), {})
         self.operation, self._remote = operation, remote
         self.known, self.states = set[str](), dict[str, State]()
@@ -189,35 +195,25 @@ def with_profile(remote: Mapping[str, Any], host: str) -> dict[str, Any]:
     return {**({"profile": known} if known else {}), **remote}
 
 
-def _check(remote: Mapping[str, Any]) -> None:
+def _check(given: Mapping[str, Any], allowed: Mapping[str, Any], above: str) -> None:
     """Refuse a setting that nobody knows, or a value that it cannot have."""
-    for line, value in _flat(remote).items():
-        first, _, rest = line.partition(".")
-        operation = first if first in OPERATIONS else ""
-        table, _, name = (rest if operation else line).partition(".")
-        place = f"remote.{line}"
-        # A sign-up is never sent twice, whatever the settings say.
-        others: tuple[str, ...] = ("known",) if operation else ()
-        others += ("idempotent",) if operation in ("", "segment") else ()
-        tables = (*_TABLES, *others, *(() if operation else ("profile", *OPERATIONS)))
-        if table and (table not in tables or (name and table not in _TABLES)):
-            raise _unknown(f"{place} is not a setting.", table, tables)
-        if not name and table not in ("profile", *others) and value != {}:
-            example = _EXAMPLES.get(table, 'paths.rows = "data.items"')
-            start = f"remote.{operation}." if operation else "remote."
-            raise ConfigError(f"{place} is a table, such as {start}{example}.")
-        if name and name not in (_TABLES[table] or (name,)):
-            raise _unknown(f"{place} is not a setting.", name, _TABLES[table])
-        if table == "paths" and name and not str(value).startswith(_HEADER):
+    for name, value in given.items():
+        place, others = f"{above}.{name}", allowed.get("*")
+        if name not in allowed and others is None:
+            line = next(iter(_flat({name: value})))
+            raise _unknown(f"{above}.{line} is not a setting.", name, allowed)
+        may = allowed.get(name, others)
+        if isinstance(value, Mapping):
+            # `%nbext set remote.columns.owner.id address` makes two tables.
+            inside = may if isinstance(may, Mapping) else {} if others is None else allowed
+            _check(value, inside, place)
+        elif isinstance(may, Mapping):
+            example = _EXAMPLES.get(name, 'paths.rows = "data.items"')
+            raise ConfigError(f"{place} is a table, such as {place}.{example}.")
+        elif may and str(value).lower() not in may:
+            raise _unknown(f"{place}: {quoted(value, 40)} is not allowed.", str(value), may)
+        elif above.endswith(".paths") and not str(value).startswith(_HEADER):
             _used(place, str(value), lambda _: None)
-        allowed = {
-            "style": STYLES,
-            "types": TYPES,
-            "idempotent": ("true", "false"),
-            "profile": ("none", *builtins()),
-        }.get(name if table == "paging" else table)
-        if allowed and value != {} and str(value).lower() not in allowed:
-            raise _unknown(f"{place}: {quoted(value, 40)} is not allowed.", str(value), allowed)
 
 
 def _used(place: str, path: str, use: Callable[[ParsedResult], Any]) -> Any:
@@ -250,8 +246,9 @@ def _listed(given: Any) -> list[str]:
     return [str(word).strip() for word in words]
 
 
-def _unknown(words: str, got: str, allowed: tuple[str, ...]) -> ConfigError:
-    return ConfigError(f"{words}{did_you_mean(got, allowed)} Allowed: {', '.join(allowed)}.")
+def _unknown(words: str, got: str, allowed: Iterable[str]) -> ConfigError:
+    named = ", ".join(allowed) or "nothing"
+    return ConfigError(f"{words}{did_you_mean(got, allowed)} Allowed: {named}.")
 
 
 def pasteable(name: str, path: str, operation: str = "export") -> str:
@@ -450,18 +447,6 @@ ROLES = {
     "url": "its rows are there",
     "poll": "its state is asked for there",
 }
-# What the names of fields say: those of the role itself, and those that may well be it, in a few languages.
-_NAMES = {
-    "id": (
-        IDS,
-        r"(id|uuid|key|handle|ref|reference|ticket|token|number|nummer|nr|no|job|run|kennung|code)$",
-    ),
-    "status": (STATUSES, r"stat|state|phase|progress|zustand|estado|etat"),
-}
-_NO_ID = re.compile(
-    r"next|cursor|continu|marker|after|more|bookmark|total|count|size|anzahl|percent|progress|date|time|stamp|"
-    r"seconds|version|at$|ms$"
-)
 
 
 def _rank(role: str, one: OutlineField) -> int:
@@ -469,17 +454,8 @@ def _rank(role: str, one: OutlineField) -> int:
     if role == "rows":
         return int(one.size is not None and "[]" not in one.path)
     name = bare(one.path.replace('"', "").rpartition(".")[2].removeprefix("header:"))
-    is_odd = role == "id" and ("boolean" in one.kind or _NO_ID.search(name))
-    if not one.value or is_odd or re.search(r"\[\]|\*", one.path):
+    if not one.value or re.search(r"\[\]|\*", one.path):
         return 0
-    if role in ("url", "poll"):
-        # Names that speak of a state are likelier where it is asked for, and others where the rows are.
-        is_address = re.match(r"'(https?:/)?/", one.value) is not None
-        of_state = re.search("stat|poll|monitor|operation", name) is not None
-        return is_address * (1 + (of_state is (role == "poll")))
-    exact, pattern = _NAMES[role]
-    if name in exact or re.search(pattern, name):
-        return 3 if name in exact else 2
-    # In a language that nobody here knows, an id still looks like one: "T-9", 4711, "operations/7".
-    looks_like_id = re.fullmatch(r"'?(?=.*\d)[\w.:-][\w.:/-]{0,80}'?", one.value)
-    return int(role == "id" and looks_like_id is not None)
+    line = f"{name} = {one.value} {one.kind}"
+    ranks = vocabulary()["roles"][role]
+    return next((rank for rank, pattern in ranks if re.fullmatch(pattern, line)), 0)

@@ -27,14 +27,15 @@ from nbext.client.remote.field_names import (
     error_in_rows,
     fields_of,
     first_named,
-    is_address,
-    is_url,
+    has_address,
+    kind_named,
     last_name,
     names,
     path_to,
     places,
     prose_in,
     said,
+    says,
     says_whole,
     state_of,
     status_of,
@@ -117,7 +118,7 @@ class Stranger:
         if redacted(page.id, self._key) != page.id:
             raise ProtocolError("The id of the segment has the API key in it.")
         page.warnings = redacted(page.warnings, self._key)
-        page.signs.unknown = redacted(page.signs.unknown, self._key)
+        page.signs["unknown"] = redacted(page.signs["unknown"], self._key)
         page.types = {profile.columns.get(name, name): kind for name, kind in page.types.items()}
         if page.table is not None:
             names = profile.renamed(dict.fromkeys(page.table.column_names))
@@ -145,21 +146,21 @@ class Stranger:
         """Refuse a record that says, wherever it does, that it is of another contract or chain than was asked for."""
         if any(record.get(name) is False for name in ("found", "exists")):
             raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
-        other = _other(record, _address_in(address.lower(), False), _chain_in(chain, False), 3)
-        if other:
-            asked = address if other.startswith("0x") else f"a contract on {chain}"
-            raise ProtocolError(f"The service was asked for {asked}, and answered for {other}.")
+        asked = {
+            "own.address": _address_in(address.lower(), False),
+            "own.chain": _chain_in(chain, False),
+        }
+        if other := _other(record, asked, 3):
+            whose = address if other.startswith("0x") else f"a contract on {chain}"
+            raise ProtocolError(f"The service was asked for {whose}, and answered for {other}.")
 
 
-def _other(
-    place: Mapping[str, Any], asked: str | None, number: int | None, deep: int
-) -> str | None:
+def _other(place: Mapping[str, Any], asked: Mapping[str, str | None], deep: int) -> str | None:
     """Return the other contract, or chain, that a record says it is of; None where it says none."""
     for name, value in place.items():
         plain, inner = bare(name), value[:100] if isinstance(value, list) else [value]
         if plain in names("own.place") and deep:
-            nested = [one for one in inner if isinstance(one, Mapping)]
-            others = [_other(one, asked, number, deep - 1) for one in nested]
+            others = [_other(one, asked, deep - 1) for one in inner if isinstance(one, Mapping)]
             # A contract of several chains has an address on each.
             if others and all(others):
                 return others[0]
@@ -167,35 +168,35 @@ def _other(
         parts = value.values() if isinstance(value, Mapping) else inner
         texts = [str(one).strip().lower() for one in parts if isinstance(one, str | int)]
         is_id = plain in names("own.identifier")
-        of_contract, of_chain = (is_id or plain in names(of) for of in ("own.address", "own.chain"))
-        addresses = [
-            found for text in texts if of_contract and (found := _address_in(text, not is_id))
-        ]
-        chains = [chain for text in texts if of_chain and (chain := _chain_in(text, is_id))]
-        if asked and addresses and asked not in addresses:
-            return min(addresses)
-        if number and chains and number not in chains:
-            return f"chain {min(chains)}"
+        for table, read in _OWN.items():
+            found = {read(text, is_id) for text in texts if is_id or plain in names(table)} - {None}
+            if asked[table] and found and asked[table] not in found:
+                return min(filter(None, found))
     return None
 
 
-def _address_in(text: str, may_be_bare: bool) -> str | None:
+def _address_in(text: str, is_identifier: bool) -> str | None:
     """Return the address in a text: 0x..., eip155:1/erc20:0x..., or its digits alone where the name says what it is."""
     found = re.fullmatch(r"(?:.*[:/])?(0x)?([0-9a-f]{40})", text)
-    return f"0x{found[2]}" if found and (found[1] or may_be_bare) else None
+    return f"0x{found[2]}" if found and (found[1] or not is_identifier) else None
 
 
-def _chain_in(text: str, is_identifier: bool) -> int | None:
-    """Return the number of the chain that a text names; None where nobody knows it."""
+def _chain_in(text: str, is_identifier: bool) -> str | None:
+    """Return the chain that a text names, by its number; None where nobody knows it."""
     if found := re.match(r"(eip155:)?([0-9]{1,18}|0x[0-9a-f]{1,15})(?![\w.-])", text):
-        return int(found[2], 0) if found[1] or not is_identifier else None
+        number = int(found[2], 16 if "x" in found[2] else 10)
+        return f"chain {number}" if number and (found[1] or not is_identifier) else None
     # Rarible: polygon:0x...
     name, _, rest = text.replace(" ", "-").partition(":")
-    known = not is_identifier or _address_in(rest, False)
+    known = not is_identifier or _address_in(rest, True)
     for alias in (name, name.removesuffix("-mainnet")) if known else ():
         with contextlib.suppress(ValidationError):
-            return chain_of(alias).id
+            return f"chain {chain_of(alias).id}"
     return None
+
+
+# What a record says of whose it is: the fields, and what reads them.
+_OWN: Final = {"own.address": _address_in, "own.chain": _chain_in}
 
 
 def decoded(source: content.Unread, want: Want, profile: ForeignProfile) -> ForeignPage:
@@ -220,7 +221,7 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         if page.table is not None:
             _refuse_text(page.table, {**profile.columns, **source.types})
         page.signs = signs_of(None, came.headers, profile)
-        page.warnings += page.signs.notes
+        page.warnings += page.signs.notes()
         return page
     is_job = want is Want.SEGMENT and profile.operation == "segment"
     page.document = document = tables.unlisted(page.document, of_job=is_job)
@@ -240,7 +241,7 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         chosen = profile.find("rows", document)
         page.records = [tables.the_record(document if chosen is None else chosen)]
         # Of a record only notes are signs: how old it is, which of a hundred is said once, and warnings.
-        notes = signs_of(document, came.headers, profile).notes
+        notes = signs_of(document, came.headers, profile).notes()
         page.warnings += [note.partition(" = ")[0] for note in notes]
     # What runs is asked for again: by its id, or where an earlier answer said.
     again = page.id or page.url or page.poll or (page.state and page.word is not None)
@@ -270,28 +271,25 @@ def _read_job(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> Non
     of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
     if of_job and page.state is None and answer.status != 202:
         page.doubt = _unknown_word(page.word or "", profile)
-    fields = [("", "url", document)]
-    if not isinstance(document, str):
-        fields = list(fields_of(places(document)))
-    reasons = (words(value) for _, name, value in fields if name in names("reasons"))
-    page.reason = next(filter(None, reasons), "")
-    found = [
-        (path, name, value)
-        for path, name, value in fields
-        if isinstance(value, str) and re.match(r"(https?:/)?/\S+\Z", value)
-    ]
+    page.reason = next(filter(None, map(words, page.named("reasons").values())), "")
+    given = page.named("plain_urls", "results_at_like", "polled_at_like")
+    found = {
+        path: one
+        for path, one in ({"": document} if isinstance(document, str) else given).items()
+        if isinstance(one, str) and re.match(r"(https?:/)?/\S+\Z", one)
+    }
+    polled = {path: one for path, one in found.items() if POLLED_AT.fullmatch(last_name(path))}
+    plain = [one for path, one in found.items() if last_name(path) in PLAIN_URLS | {""}]
     poll, url = (profile.find(name, document, headers) for name in ("poll", "url"))
     if url is None and not profile.is_absent("url"):
-        urls = {path: value for path, name, value in found if is_url(name)}
+        urls = {path: one for path, one in found.items() if path not in polled}
         url = _only(urls, "url", profile.operation)
     if poll is None and not page.id and not profile.is_absent("poll"):
         named = [headers.get(name) for name in _MONITORS if is_begun]
-        named += [value for _, name, value in found if POLLED_AT.fullmatch(name)]
-        poll = next(filter(None, named), None)
+        poll = next(filter(None, [*named, *polled.values()]), None)
     # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
     begun = answer.status == 202 or (page.empty and (page.id or poll))
     page.state = page.state or (State.RUNNING if begun else None)
-    plain = [value for _, name, value in found if name in PLAIN_URLS]
     if page.state is State.RUNNING and url in plain:
         # The rows are not there yet, if ever: beside an id it is the address of the job itself.
         poll, url = poll or (None if page.id else url), None
@@ -360,20 +358,20 @@ def _error(text: object, status: int = 200, problem: Mapping[str, Any] | None = 
 def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     """Return the answer to a sign-up: any JSON that says no error, or a text whose word is known."""
     page = content.of_document(answer)
+    _raise_error(page, answer.status, Want.RECEIPT, profile)
     document = page.document
     if isinstance(document, list) and len(document) == 1:
-        document = document[0]
+        page.document = document = document[0]
     is_text = isinstance(document, str)
     if is_text and profile.state_of(document) is None:
         raise _unknown_word(document, profile)
-    fields = list(fields_of(places(document)))
-    refused = [path for path, name, value in fields if _is_refused(name, value)]
+    told = page.named("receipt.taken", "receipt.refused").items()
+    refused = [path for path, value in told if says(kind_named("receipt", last_name(path)), value)]
     if refused or (isinstance(document, bool | int) and document <= 0):
         raise _error(
             said(document)
             or f"{', '.join(refused) or str(document).lower()} says that it was not taken"
         )
-    _raise_error(page, answer.status, Want.RECEIPT, profile)
     chosen = document if is_text else profile.find("status", document, answer.headers)
     word, state = status_of(document, chosen, profile.state_of)
     if state in ENDED_BADLY:
@@ -382,24 +380,17 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     if message := words(document) if isinstance(document, Mapping) else "":
         # Whether it was taken is for people to read: "already exists" may be both.
         page.warnings.append(f"The service says: {one_line(message, length=200)}")
-    named = {name: value for _, name, value in reversed(fields)}
-    # "email": true says that one was sent, and a***@example.com hides what it names.
-    email = re.fullmatch(
-        r"[\w.+%-]+@[\w.-]+", str(first_named(named, vocabulary()["receipt"]["of"]))
+    email, delivered = (
+        next(iter(page.named(f"receipt.{name}").values()), None) for name in ("of", "delivered")
     )
+    # "email": true says that one was sent, and a***@example.com hides what it names.
+    whom = re.fullmatch(r"[\w.+%-]+@[\w.-]+", str(email))
     page.document = {
         "status": word,
-        "delivered": truth_of(named.get("delivered")),
-        "email": email and email[0],
+        "delivered": truth_of(delivered),
+        "email": whom and whom[0],
     }
     return page
-
-
-def _is_refused(name: str, value: Any) -> bool:
-    is_no = truth_of(value) is False or value in (0, [])
-    return (name in names("receipt.taken") and is_no) or (
-        name in names("receipt.refused") and value not in (None, "", "0") and not is_no
-    )
 
 
 def _raise_error(page: ForeignPage, status: int, want: Want, profile: ForeignProfile) -> None:
@@ -431,7 +422,7 @@ def _raise_error(page: ForeignPage, status: int, want: Want, profile: ForeignPro
 
 def _read_table(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> None:
     document, of_search = page.document, profile.operation == "search"
-    as_of = next((value for _, name, value in fields_of(places(document)) if name == "asof"), None)
+    as_of = next(iter(page.named("as_of").values()), None)
     page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
     try:
         found = _rows_of(page, profile)
@@ -447,9 +438,9 @@ def _read_table(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> N
     source, path = (found.source, found.path) if found else (None, "")
     at = path or profile.paths.get("rows", "")
     page.signs = signs = signs_of(document, answer.headers, profile, source, at)
-    totals = signs.totals or signs.counts
-    page.stated = {"total": next(iter(totals.values()))} if totals else {}
-    if not (signs.ways or page.url or page.poll):
+    total = signs.first("total") or signs.first("count")
+    page.stated = {} if total is None else {"total": total}
+    if not (signs["way"] or page.url or page.poll):
         # It is too early to ask.
         waits = page.retry_after is not None and not rows and not of_search
         if page.state is None and page.word is None and waits:
@@ -462,14 +453,14 @@ def _read_table(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> N
     if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
         page.parts = []
         return
-    page.warnings += signs.notes
+    page.warnings += signs.notes()
     if found is None:
         _read_description(page, profile)
     elif page.doubt is None:
         page.records, page.types, page.unnamed = rows, found.types, found.unnamed
         if page.state is State.RUNNING and page.word is None and page.url is None and rows:
             # Without an id there is no job to wait for: "done": false beside rows says that there are more of them.
-            page.state, signs.go_on = None, True
+            page.state, signs["more"] = None, {"": True}
     elif rows:
         raise page.doubt
 
@@ -482,7 +473,7 @@ def _read_description(page: ForeignPage, profile: ForeignProfile) -> None:
     if page.bare:
         page.records = []
     elif page.id or page.word:
-        page.warnings += unknown_notes(signs.unknown, profile, "segment's description")
+        page.warnings += unknown_notes(signs["unknown"], profile, "segment's description")
         if signs.go_on:
             page.warnings.append(
                 f"The segment's description says that its rows are not all: {signs.hinted()}."
@@ -492,32 +483,12 @@ def _read_description(page: ForeignPage, profile: ForeignProfile) -> None:
 def _refuse_groups(found: tables.FoundTable, profile: ForeignProfile) -> None:
     """Ask about rows that are in groups: {"batches": [{"rows": [...]}, {"rows": [...]}]}."""
     for record in found.records[:2]:
-        inner = [
-            (name, value[0]) for name, value in record.items() if value and isinstance(value, list)
-        ]
-        for name, one in inner:
-            own = one.values() if isinstance(one, Mapping) else [one]
-            if any(map(is_address, own)) and not any(map(is_address, record.values())):
+        for name, value in record.items():
+            first = value[0] if value and isinstance(value, list) else None
+            inner = first if isinstance(first, Mapping) else {"": first}
+            if has_address(inner) and not has_address(record):
                 path = f"{found.path}[].{path_to('', name)}[]"
                 raise ambiguous("rows", [path], profile.operation)
-
-
-def _parts(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | None:
-    """Return a table without rows where an answer lists the files that hold them; the page gets their addresses."""
-    if profile.operation not in ("segment", "export"):
-        return None
-    found = tables.links_in(
-        page.document, only_named=page.id is not None and profile.operation == "segment"
-    )
-    if len(found) != 1:
-        return None
-    path, source, links = found[0]
-    # Beside rows such a list is of something else.
-    if any(one.records and one.source is not source for one in tables.tables(page.document)):
-        return None
-    page.parts = links
-    # What objects say beside their links is read as other signs: {"url": ..., "rows": 15}.
-    return tables.FoundTable(path, [], source=None if isinstance(source[0], Mapping) else source)
 
 
 def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | None:
@@ -540,11 +511,15 @@ def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | 
         # protobuf's JSON leaves out a list without rows: the user says that there are such.
         is_said = document == {} and "rows" in profile.users
         return tables.FoundTable("", []) if is_said else None
-    if parts := _parts(page, profile):
-        return parts
-    candidates = tables.tables(document, beside_id=page.id is not None)
-    if not candidates and page.id is not None:
-        every = tables.tables(document)
+    every, has_id = tables.tables(document), page.id is not None
+    if operation in ("segment", "export"):
+        only_named = has_id and operation == "segment"
+        parts = tables.parts_in(document, every, only_named=only_named)
+        if parts is not None:
+            page.parts = parts.links
+            return parts
+    candidates = [found for found in every if not has_id or tables.is_result(found)]
+    if not candidates and has_id:
         if operation == "export":
             # Whoever asks for rows gets them, beside an id too; under an unknown name they may be something else.
             candidates = [found for found in every if last_name(found.path) in ROWS]

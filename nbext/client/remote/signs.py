@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nbext.client.decode import State
@@ -23,13 +23,17 @@ from nbext.client.remote.field_names import (
     bare,
     by_bare,
     first_named,
+    is_link,
+    kind_named,
     last_name,
     like,
     names,
     number_of,
     path_to,
     places,
+    says,
     says_whole,
+    shape_of,
     state_of,
     truth_of,
     vocabulary,
@@ -42,12 +46,10 @@ if TYPE_CHECKING:
 
 MOST_OBJECTS, MAX_DEPTH = 2_000, 6
 
-_KINDS = [(kind, like(f"signs.{kind}")) for kind in vocabulary()["signs"]]
 _ABOUT, _ABOUT_LIKE = names("about"), like("about_like")
 _HARMLESS_PLACES, _NO_HEADER = like("harmless_places_like"), like("no_header_like")
-_OF_TOTAL = ("value", "relation", "count", "total", "all")
 _PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNORECASE)
-_RANGE = re.compile(r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)\s*")
+_RANGE = re.compile(r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-[0-9]{1,18}/(?:([0-9]{1,18})|\*)\s*")
 _LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
 # What a value says where rows are missing, under a name that is harmless otherwise.
 _A_PART = re.compile(
@@ -56,9 +58,9 @@ _A_PART = re.compile(
     re.IGNORECASE,
 )
 _DONE = (None, State.COMPLETED)
+_kind = partial(kind_named, "signs")
 # Kinds of what leads to the next page.
 _LEADING = ("next", "cursor", "parameters")
-_OF_PAGES = ("pagination", "paging", "cursors")
 _PLAIN = (str, int, Decimal, float)
 
 
@@ -66,47 +68,64 @@ _PLAIN = (str, int, Decimal, float)
 Way = str | Mapping[str, str]
 
 
-@dataclass
-class Signs:
-    """What one answer says of all rows, beside its own, taken from it object by object.
+class Signs(defaultdict[str, dict[str, Any]]):
+    """What one answer says of all rows, beside its own: by kind of sign the fields that give it, with what they say.
+
+    ``way``: ways to the next page, of which a field may mean several; ``more``: whether there is one; ``ended``: a next
+    that is null; ``earlier``: pages come before this one; ``total`` of all rows, and ``least`` one that may be higher;
+    ``count``: of this page, or of all; ``page`` and ``offset``: their names and numbers; ``pages`` and ``size``: how
+    many of them, and of rows in one; ``stale`` and ``warning``: what is to be noted; ``unknown``: what no rule
+    understands, and that may say anything; ``nowhere``: the user's paths that lead to nothing.
 
     ``silences`` says of a field whether the settings know it.
-    ``ways`` to the next page, which are ``chosen`` where the settings say them; ``go_on``: whether a field says that
-    there is one, or ``ended`` that a next is null; ``earlier``: pages come before it; ``hints``: the fields that say
-    so. ``totals`` of all rows, by field; ``counts`` that may be this page's or all; numbers of ``page``, ``pages``,
-    ``offset`` and ``size``, each with its own name; ``least`` is a total that may be higher. ``notes`` are warnings;
-    ``unknown`` the values of all fields that no rule understands, and that may say anything; ``nowhere`` are the
-    user's paths that lead to nothing.
     """
 
-    silences: Callable[[str], bool] = lambda _: False
-    ways: list[Way] = field(default_factory=list)
-    chosen: bool = False
-    go_on: bool | None = None
-    ended: bool = False
-    earlier: bool = False
-    hints: list[str] = field(default_factory=list)
-    totals: dict[str, int] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    page: tuple[str, int] | None = None
-    pages: int | None = None
-    offset: tuple[str, int] | None = None
-    size: int | None = None
-    least: int | None = None
-    notes: list[str] = field(default_factory=list)
-    unknown: dict[str, Any] = field(default_factory=dict)
-    nowhere: list[str] = field(default_factory=list)
+    def __init__(self, silences: Callable[[str], bool] = lambda _: False) -> None:
+        super().__init__(dict)
+        self._silences = silences
+
+    def first(self, kind: str) -> Any:
+        """Return what the first field says that gives a sign of that kind, the outermost; None where there is none."""
+        return next(iter(self[kind].values()), None)
+
+    @property
+    def ways(self) -> list[Way]:
+        """All ways to the next page, the likeliest first."""
+        return [way for ways in self["way"].values() for way in ways]
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the settings say where the next page is."""
+        return "remote.paths.next" in self["way"]
+
+    @property
+    def go_on(self) -> bool | None:
+        """Whether there is a next page, as a field says; None where none does."""
+        return any(self["more"].values()) if self["more"] else None
+
+    @property
+    def hints(self) -> list[str]:
+        """The first of the fields that say that there is more."""
+        more = [path for path, is_more in self["more"].items() if path and is_more]
+        return [*self["way"], *more, *self["least"], *self["pages"]][:3]
 
     def hinted(self) -> str:
-        """Return the first of the fields that say that there is more, for a message."""
-        return ", ".join(one_line(path, length=60) for path in self.hints[:3])
+        """Return the fields that say that there is more, for a message."""
+        return ", ".join(one_line(path, length=60) for path in self.hints)
+
+    def notes(self) -> list[str]:
+        """Return what is to be noted of the answer: its warnings, and how old its data is."""
+        old = (
+            f"The data may be old: {path} = {value_shown(value)}."
+            for path, value in self["stale"].items()
+        )
+        return [one_line(note, length=300) for note in (*old, *self["warning"].values())]
 
     def place(self, path: str, place: Mapping[str, Any], about: bool) -> None:
         """Take what the fields of one object say; what no rule understands may say anything, and is unknown."""
-        # What the numbers in it say decides what others say.
-        numbers = {
-            _kind(bare(name)) for name, value in place.items() if number_of(value) is not None
-        }
+        # What is in it decides what others say.
+        kinds = {f"{_kind(bare(name))}={shape_of(value)}" for name, value in place.items()}
+        beside = f" {' '.join(sorted(kinds))} "
         holder = last_name(path)
         for name, value in place.items():
             plain, here = bare(name), path_to(path, name)
@@ -114,83 +133,38 @@ class Signs:
             if leads and isinstance(value, list) and len(value) == 1:
                 # HAL's link may be a list of one.
                 value = value[0]  # noqa: PLW2901
-            if self.silences(here):
+            if self._silences(here):
                 continue
             if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
                 # A next that is null says that there is none.
-                self.ended |= about and leads
+                self["ended"] |= {here: None} if about and leads else {}
             elif isinstance(value, list):
                 self._list(here, plain, value, about)
-            elif not self._is_read(
-                _kind_beside(plain, value, holder, place, numbers), here, name, value, about
+            elif not self._take(
+                _kind_at(holder, plain, value, beside), here, name, value, about
             ) and _may_speak(plain, value, holder, inside=bool(path)):
-                self.unknown[here] = value
+                self["unknown"][here] = value
 
-    def _is_read(self, kind: str, here: str, name: str, value: Any, about: bool) -> bool:
-        """Take what a field says of rows or pages, and say whether that is understood."""
-        plain, truth = bare(name), truth_of(value)
-        if kind in _LEADING:
-            return self._leads(here, name, value, about)
-        if kind == "failed shards" or (about and plain.startswith("next") and kind != "no_page"):
-            # Of the latter nobody knows what it is, but it says that something follows.
-            return self._say(here, True)
-        if not about:
-            return False
-        if kind == "stale":
-            if value and value != "0" and truth is not False:
-                self.notes.append(f"The data may be old: {here} = {value_shown(value)}.")
-        elif kind == "warning" and isinstance(value, str):
-            self.notes.append(value)
-        elif kind == "earlier" and truth is not None:
-            self.earlier |= truth is ("first" not in plain)
-        elif truth is not None:
-            # That an answer is not cut says nothing of pages.
-            if kind in ("more", "last") or (kind == "cut" and truth):
-                self._say(here, truth is (kind != "last"))
-            return kind in ("more", "cut", "last")
-        else:
-            return kind == "of total" or self._number(kind, here, name, value)
-        return True
-
-    def _leads(self, here: str, name: str, value: Any, about: bool) -> bool:
-        """Take what a field says that may lead to the next page, and say whether that is understood."""
-        of_next, truth = "next" in bare(name), truth_of(value)
-        if truth is not None:
-            return of_next and self._say(here, truth)
-        if (ways := _ways(name, value)) and (about or of_next):
-            self.ways += ways
-            self.hints.append(here)
-            return True
-        if about and isinstance(value, Mapping) and any(value.values()):
-            # DynamoDB's key of the last row: it says that there are more, and no query takes it.
-            return self._say(here, True)
-        # Some services end with -1.
-        return isinstance(value, int) and value < 0
-
-    def _number(self, kind: str, here: str, name: str, value: Any) -> bool:
-        """Take a number of rows or of pages."""
-        number, is_least = _total(value) if kind == "total" else (number_of(value), False)
-        if number is None or number < 0:
-            return False
-        if kind in ("rest", "cut", "more") and number:
-            return self._say(here, True)
-        if is_least:
-            self.least = number
-        elif kind == "total" and number:
+    def _take(self, kind: str, here: str, name: str, value: Any, about: bool) -> bool:
+        """Take the sign that a field gives, and say whether it is understood."""
+        is_about = about or kind == "shards" or (kind in _LEADING and "next" in bare(name))
+        sign, found = says(kind, value) if is_about else "", value
+        if sign == "way":
+            found = _ways(name, value)
+            if not found and about and isinstance(value, Mapping) and any(value.values()):
+                # DynamoDB's key of the last row: it says that there are more, and no query takes it.
+                sign = "more"
+        elif sign == "total":
+            found, is_least = _total(value)
             # No rows at all is said by who did not count, too.
-            self.totals[here] = number
-        elif kind == "count":
-            self.counts[here] = number
-        elif kind in ("page", "offset", "pages", "size") and getattr(self, kind) is None:
-            # The first that says it: the outermost.
-            setattr(self, kind, (name, number) if kind in ("page", "offset") else number)
-        self.hints += [here] if is_least or kind == "pages" else []
-        return kind in ("total", "count", "pages", "page", "offset", "size")
-
-    def _say(self, path: str, more: bool) -> bool:
-        self.go_on = more or bool(self.go_on)
-        self.hints += [path] if more else []
-        return True
+            sign, found = ("least", found) if is_least else (sign, found or None)
+        elif sign in ("count", "pages", "size", "page", "offset"):
+            found = number_of(value)
+        if sign in ("more", "last"):
+            sign, found = "more", sign == "more"
+        if found not in (None, []):
+            self[sign].setdefault(here, (name, found) if sign in ("page", "offset") else found)
+        return sign != "" and found not in (None, [])
 
     def _list(self, here: str, plain: str, items: list[Any], about: bool) -> None:
         kind = _kind(plain)
@@ -200,37 +174,34 @@ class Signs:
             for link in objects:
                 relation = link.get("rel", link.get("relation"))
                 if "next" in (relation if isinstance(relation, list) else [relation]):
-                    self._leads(here, "next", link, about)
+                    self._take("next", here, "next", link, about)
         elif about and kind == "division" and items:
             counts = [number_of(one.get("rowcount", one.get("rows"))) for one in objects]
             if len(counts) == len(items) and None not in counts:
-                self.totals[here] = sum(filter(None, counts))
+                self["total"][here] = sum(filter(None, counts))
         elif about and len(items) == 1 == len(objects) and plain in _ABOUT:
             self.place(here, items[0], about)
         elif about and kind == "warning":
-            self.notes += [text for text in map(words, items[:20]) if text]
+            self["warning"] |= {text: text for text in map(words, items[:20]) if text}
         # A list of more values is data.
         is_short = 0 < len(items) <= 5 and all(isinstance(one, _PLAIN) for one in items)
         if is_short and plain not in NOT_ROWS | ECHOES and kind != "harmless":
-            self.unknown[here] = items
+            self["unknown"][here] = items
 
     def headers(self, headers: Mapping[str, str]) -> None:
         """Take what the headers say."""
         links = _links_of(headers.get("Link", ""))
         if "next" in links:
-            self.ways.append(links["next"])
-            self.hints.append("Link")
+            self["way"]["Link"] = [links["next"]]
         elif not {"prev", "previous"} & set(links) and links.get("last", "") != links.get(
             "self", links.get("first", "")
         ):
             # The first page is not the last one, and no link leads on.
-            self._say("Link", True)
-        part = _PART_OF.search(headers.get("Content-Disposition", "")[:1000])
-        if part and int(part[1]) > 1:
-            self._say("Content-Disposition", True)
+            self["more"]["Link"] = True
+        if part := _PART_OF.search(headers.get("Content-Disposition", "")[:1000]):
+            self.place("Content-Disposition", {"pages": part[1]}, True)
         if ranged := _RANGE.fullmatch(headers.get("Content-Range", "")):
-            self.offset = ("offset", int(ranged[1]))
-            self.totals |= {} if ranged[2] == "*" else {"Content-Range": int(ranged[2])}
+            self.place("Content-Range", {"offset": ranged[1], "total": ranged[2]}, True)
         for name, value in list(headers.items())[:200]:
             plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
             if value.startswith("{") and "pagination" in plain:
@@ -245,13 +216,7 @@ class Signs:
                 self.place("", {known: value} if known else {}, True)
                 # Headers speak of much else: only one that says yes or no may be of the rows.
                 if truth_of(value) is None:
-                    self.unknown.pop(path_to("", known), None)
-
-
-@lru_cache(4096)
-def _kind(plain: str) -> str:
-    """Return what a field of that name says, by the tables under signs in words.toml; nothing for an unknown name."""
-    return next((kind for kind, rule in _KINDS if rule.fullmatch(plain)), "")
+                    self["unknown"].pop(path_to("", known), None)
 
 
 def signs_of(
@@ -269,31 +234,31 @@ def signs_of(
     total = number_of(profile.find("total", document, headers))
     after = profile.find("next", document, headers)
     if total is not None:
-        found.totals["remote.paths.total"] = total
-    chosen = _ways("cursor", after or None)
-    if after and profile.style == "cursor" and isinstance(after, str | int):
-        chosen = [{"cursor": str(after)}]
+        found["total"]["remote.paths.total"] = total
+    is_cursor = profile.style == "cursor" and isinstance(after, str | int)
+    chosen = [{"cursor": str(after)}] if after and is_cursor else _ways("cursor", after or None)
     if chosen:
-        found.ways, found.chosen = chosen, True
-        found.hints.append("remote.paths.next")
+        found["way"] = {"remote.paths.next": chosen}
     # Where a next page is, what runs is said of that.
-    said = STATUSES if found.ways else frozenset[str]()
-    found.unknown = {
+    said = STATUSES if found["way"] else frozenset[str]()
+    found["unknown"] = {
         path: value
-        for path, value in found.unknown.items()
+        for path, value in found["unknown"].items()
         if not profile.reads(path, value) and last_name(path) not in said
     }
     if profile.parameter:
         # The settings name the parameter: none is guessed.
-        found.ways = [
-            way
-            if isinstance(way, str) or (len(way) > 1 and chosen)
-            else {profile.parameter: next(iter(way.values()))}
-            for way in found.ways
-        ]
+        found["way"] = {
+            path: [
+                way
+                if isinstance(way, str) or (len(way) > 1 and chosen)
+                else {profile.parameter: next(iter(way.values()))}
+                for way in ways
+            ]
+            for path, ways in found["way"].items()
+        }
     leads = {"total": total is not None, "next": bool(chosen)}
-    found.notes = [one_line(note, length=300) for note in found.notes]
-    found.nowhere = [name for name in leads if name in profile.users and not leads[name]]
+    found["nowhere"] = {name: None for name in leads if name in profile.users and not leads[name]}
     return found
 
 
@@ -313,37 +278,11 @@ def _places(document: Any, rows: Any, inside: str) -> Iterator[tuple[str, Mappin
         yield path, place, about[path]
 
 
-def _kind_beside(
-    plain: str, value: Any, holder: str, place: Mapping[str, Any], numbers: set[str]
-) -> str:
-    """Return what a field says where it is: some names do so beside certain others alone."""
-    kind, is_number, is_link = _kind(plain), number_of(value) is not None, _is_link(value)
-    if plain == "failed" and holder.endswith("shards") and number_of(value):
-        # Elasticsearch: what these parts of the index hold is missing.
-        kind = "failed shards"
-    elif kind == "cursor":
-        # "after" is a cursor where "before" is another, or among what is said of pages: elsewhere it is a date.
-        of_pages = plain != "after" or "before" in place or holder in _OF_PAGES
-        kind = "cursor" if of_pages else ""
-    if is_link and (kind == "more" or plain == "after"):
-        kind = "next"
-    elif kind == "offset" and isinstance(value, str) and not is_number:
-        # A number of rows, or whatever is to be sent back under that name.
-        kind = "cursor"
-    elif plain == "size" and not numbers & {"page", "pages", "offset", "total"}:
-        # With no page beside it, it may be how many wallets there are.
-        kind = ""
-    elif (plain in ("of", "last") and is_number and "page" in numbers) or (
-        plain == "lastpage" and (number_of(value) or 0) > 1
-    ):
-        # {"page": 1, "of": 3}: these are pages, and no rows. A "lastpage" of 0 or 1 may be a truth.
-        kind = "pages"
-    elif plain in _OF_TOTAL and (
-        _kind(holder) == "total" or (kind == "count" and "total" in numbers)
-    ):
-        # A part of a total; and a count beside a total, which is the page's: {"count": 10, "total": 25}.
-        kind = "of total"
-    return kind
+def _kind_at(holder: str, plain: str, value: Any, beside: str) -> str:
+    """Return what a field says where it is: some names do so in certain objects, or beside certain others, alone."""
+    line = f"{_kind(holder)}:{holder}.{plain}={shape_of(value)} beside {beside}"
+    rules = vocabulary()["there"].items()
+    return next((kind for rule, kind in rules if re.fullmatch(rule, line)), _kind(plain))
 
 
 def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
@@ -354,12 +293,7 @@ def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
         return False
     # A part of it is not done: what is at the top was read as the job's.
     waits = inside and plain in STATUSES and state_of(str(value)) not in _DONE
-    is_known = (
-        _kind(plain) in ("harmless", "back", "earlier")
-        or plain in ECHOES
-        or _HARMLESS_PLACES.fullmatch(holder)
-        or says_whole(plain, value)
-    )
+    is_known = _HARMLESS_PLACES.fullmatch(holder) or says_whole(plain, value)
     return waits or not is_known or _A_PART.search(str(value)[:1000]) is not None
 
 
@@ -375,7 +309,7 @@ def _ways(name: str, value: Any) -> list[Way]:
     if isinstance(value, Mapping):
         return _in_an_object(value)
     plain, number, is_text = bare(name), number_of(value), isinstance(value, str)
-    if is_text and (_is_link(value) or "link" in plain or plain.endswith(("url", "uri", "href"))):
+    if is_text and (is_link(value) or "link" in plain or plain.endswith(("url", "uri", "href"))):
         return [value]
     of_page = "page" in plain or plain.endswith("next")
     if number is not None and of_page and not re.search("token|key", plain):
@@ -396,11 +330,6 @@ def _in_an_object(value: Mapping[str, Any]) -> list[Way]:
     }
     # Nothing but texts and numbers.
     return [query] if query and len(query) == len(some) else []
-
-
-def _is_link(value: Any) -> bool:
-    is_text = isinstance(value, str)
-    return is_text and bool(re.match(r"https?://|/|\?|\.\.?/|[\w./-]+\?[\w.-]+=", value))
 
 
 def _asked_with(name: str, value: str) -> list[Way]:

@@ -23,6 +23,7 @@ from nbext.client.remote.field_names import (
     by_bare,
     fields_of,
     first_named,
+    has_address,
     is_address,
     is_keyed,
     name_set,
@@ -57,29 +58,19 @@ class FoundTable:
     source: Any = field(default=None, repr=False, compare=False)
     # Whether its rows are lists, and nothing says what their columns are called.
     unnamed: bool = False
+    # The addresses of the files that hold its rows.
+    links: list[str] = field(default_factory=list)
 
 
-def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
-    """Return every table of the document; a preview is not one, nor is a list about the answer.
-
-    ``beside_id``: the answer names a job, so that only what is named as a result is one. A list of rules is no result.
-    """
-    is_list = isinstance(document, list)
-    whole = as_table(document, "", [], document) if is_list or not beside_id else None
+def tables(document: Any) -> list[FoundTable]:
+    """Return every table of the document; a preview is not one, nor is a list about the answer."""
+    whole = as_table(document, "", [], document)
     if whole is not None:
         return [whole]
     found = list[FoundTable | None]()
-
-    def may_hold(plain: str) -> bool:
-        # A query beside an id is what was asked, and not the wrapper of the job itself.
-        is_echo = plain in ECHOES and bool(IDS & {bare(name) for name in holder})
-        is_result = not beside_id or (plain in RESULTS | WRAPPERS and not is_echo)
-        is_about = plain in ECHOES - WRAPPERS or plain.endswith(("metadata", "manifest"))
-        return plain not in NOT_ROWS and is_result and not is_about
-
     holders = places(
         document,
-        lambda _, name, value: may_hold(bare(name)) and not is_keyed(value),
+        lambda _, name, value: _may_hold(bare(name)) and not is_keyed(value),
         deep=MAX_DEPTH,
         most=MOST_HOLDERS + 1,
     )
@@ -91,7 +82,7 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
         columns = columns_beside(holder)
         for name, value in holder.items():
             plain, here = bare(name), path_to(path, name)
-            if not may_hold(plain) or not (
+            if not _may_hold(plain) or not (
                 isinstance(value, Mapping)
                 or (isinstance(value, list) and (plain in ROWS or are_records(value)))
             ):
@@ -104,6 +95,16 @@ def tables(document: Any, *, beside_id: bool = False) -> list[FoundTable]:
                     f"{one_line(here, length=80)} may be a column: a list beside it is as long."
                 )
     return [table for table in found if table is not None]
+
+
+def _may_hold(plain: str) -> bool:
+    is_about = plain in ECHOES - WRAPPERS or plain.endswith(("metadata", "manifest"))
+    return plain not in NOT_ROWS and not is_about
+
+
+def is_result(found: FoundTable) -> bool:
+    """Say whether a table beside a job's id is its result, by its names: a list of rules is none."""
+    return RESULTS | WRAPPERS - ECHOES | {""} >= set(map(bare, found.path.split(".")))
 
 
 def as_table(value: Any, path: str, columns: list[Any], root: Any) -> FoundTable | None:
@@ -249,7 +250,7 @@ def unlisted(document: Any, *, of_job: bool = False) -> Any:
 def _wraps(record: Mapping[str, Any], of_job: bool) -> bool:
     """Say whether the one object of a list is about a job or a table, and no row."""
     named = by_bare(record)
-    if any(map(is_address, named.values())):
+    if has_address(named):
         return False
     inner = [
         value for name, value in named.items() if isinstance(value, list) and name not in NOT_ROWS
@@ -267,8 +268,11 @@ _OF_PAGES = name_set(
 )
 
 
-def links_in(document: Any, *, only_named: bool) -> list[tuple[str, Any, list[str]]]:
-    """Return the lists of links to files that an answer has, each with its path; ``only_named``: as their name says."""
+def parts_in(document: Any, others: Sequence[FoundTable], *, only_named: bool) -> FoundTable | None:
+    """Return a table without rows where an answer lists the files that hold them, with their addresses.
+
+    ``only_named``: where its name says so. Beside ``others`` with rows such a list is of something else.
+    """
     outside = places(
         document,
         lambda _, name, __: bare(name) not in NOT_ROWS | ECHOES,
@@ -282,8 +286,15 @@ def links_in(document: Any, *, only_named: bool) -> list[tuple[str, Any, list[st
         named = not plain or not only_named or _LINKS.fullmatch(plain)
         links = [_link_of(item) for item in value] if named and len(value) <= 10_000 else []
         if links and all(links):
-            found.append((path, value, [link for link in links if link]))
-    return found
+            found.append((path, value, list(filter(None, links))))
+    if len(found) != 1:
+        return None
+    path, source, addresses = found[0]
+    if any(one.records and one.source is not source for one in others):
+        return None
+    # What objects say beside their links is read as other signs: {"url": ..., "rows": 15}.
+    is_read = isinstance(source[0], Mapping)
+    return FoundTable(path, [], source=None if is_read else source, links=addresses)
 
 
 _LINKS = re.compile(
@@ -298,7 +309,7 @@ def _link_of(item: Any) -> str | None:
     if isinstance(item, Mapping):
         named = by_bare(item, 20)
         texts = [value for name, value in named.items() if _LINK_NAME.match(name)]
-        is_row = any(map(is_address, named.values())) or named.keys() & {"rel", "name", "title"}
+        is_row = has_address(named) or named.keys() & {"rel", "name", "title"}
         item = None if is_row or len(texts) != 1 else texts[0]
     return item if isinstance(item, str) and _LINK.fullmatch(item) else None
 

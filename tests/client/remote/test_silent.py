@@ -159,6 +159,15 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
         [PAGED],
         ERROR,
     ),
+    "a total that falls to the page's own": (
+        lambda query, _request: reply(
+            {"rows": part(10), "total": 10}
+            if "cursor" in query
+            else {"rows": FIRST, "total": 25, "next_cursor": "c"}
+        ),
+        [{}],
+        "states 25 rows, but 20 came",
+    ),
     "five rows twice and five missing": (
         pages(
             *({"rows": rows, "total": 25} for rows in (ROWS[:10], ROWS[10:20])),
@@ -591,6 +600,7 @@ OTHERS: list[dict[str, Any]] = [
     {"token": {"contract": {"contract_address": OTHER}}},
     {"chain": {"id": 137}},
     {"chainId": "0x89"},
+    {"chainId": "0137"},
     {"network": "matic-mainnet"},
     {"chain": "Polygon PoS"},
     {"id": f"POLYGON:{ASKED}"},
