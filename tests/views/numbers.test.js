@@ -2,12 +2,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { bins } from "../../nbext/notebook/views/histogram.js";
 import {
+  instant,
   plainNumber,
   scaled,
   shareText,
-  shortText,
   sixDigits,
   unitsText,
 } from "../../nbext/notebook/views/numbers.js";
@@ -18,32 +17,11 @@ const cases = JSON.parse(readFileSync(new URL("numbers.json", import.meta.url), 
 for (const [name, write] of Object.entries({
   six_digits: sixDigits,
   share_text: shareText,
-  short_text: shortText,
 })) {
   test(`${name} writes each number as Python does`, () => {
     for (const [value, expected] of cases[name]) assert.equal(write(value), expected, String(value));
   });
 }
-
-test("bins are those of Python, and what each filters holds what it counts", () => {
-  for (const [values, expected] of cases.bins) {
-    const made = bins(values);
-    assert.deepEqual(
-      made.map(({ name, count }) => [name, count]),
-      expected,
-      String(values),
-    );
-    for (const { count, min = "", max = "" } of made) {
-      const below = max.startsWith("<");
-      const end = Number(max.replace("<", ""));
-      assert.equal(
-        values.filter((/** @type {number} */ one) => one >= Number(min) && (below ? one < end : one <= end))
-          .length,
-        count,
-      );
-    }
-  }
-});
 
 test("a typed number is scaled exactly, and what is left of it rounds inwards", () => {
   assert.equal(plainNumber(" 1,000.5 "), "1000.5");
@@ -58,4 +36,19 @@ test("a typed number is scaled exactly, and what is left of it rounds inwards", 
   assert.deepEqual(scaled("1e3", 2), { floor: 100000n, ceiling: 100000n });
   assert.equal(unitsText("1047333333300000000001", 18), "1047.333333300000000001");
   assert.equal(unitsText("-5", 2), "-0.05");
+});
+
+test("a time that names no zone is one of UTC wherever the page is read, and another text is none", () => {
+  process.env.TZ = "America/New_York";
+  const noon = Date.UTC(2025, 0, 31, 12) / 1000;
+  for (const typed of [
+    "2025-01-31T12:00:00Z",
+    "2025-01-31T12:00",
+    "2025-01-31 12:00:00.000",
+    "2025-01-31T17:30+05:30",
+  ])
+    assert.equal(instant(typed), noon, typed);
+  assert.equal(instant("2025-01-31"), noon - 12 * 3600);
+  for (const typed of ["soon", "1", "31 Jan 2025", "2025-01", "2025-02-31T25:00", ""])
+    assert.ok(Number.isNaN(instant(typed)), typed);
 });

@@ -20,9 +20,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.untrusted_text import visible
-from nbext.errors import UsageError
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -153,13 +150,9 @@ def page(
     UsageError
         It is not a DataFrame, or the file cannot be written.
     """
-    from nbext.notebook.forms.explorer import page as pages
-    from nbext.notebook.results.deliver import checked_file
+    from nbext.notebook.forms.explorer.page import write_page
 
-    if not hasattr(table, "columns") or not hasattr(table, "iloc"):
-        raise UsageError(f"page needs a DataFrame, not {visible(type(table).__name__)}.")
-    target = checked_file(str(path), overwrite=overwrite, option="--page")
-    pages.write_page(table, target, title=visible(title or target.stem))
+    write_page(table, str(path), title=title, overwrite=overwrite)
 
 
 def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:

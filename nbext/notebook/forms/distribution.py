@@ -23,12 +23,12 @@ Bins = list[dict[str, Any]]
 
 
 def ranges(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
-    """Return bins of finite numbers, as `views/histogram.js` makes them; a ``max`` after < is not part of its bin.
+    """Return bins of finite numbers, and how many are in each; a ``max`` after < is not part of its bin.
 
     They are equally wide, but for amounts of which nearly all are small beside the largest: these grow.
 
     >>> ranges([0, *[5] * 9, 70_000])[1]
-    {'name': '1 to 10', 'count': 9, 'min': '1e0', 'max': '< 1e1'}
+    {'name': '1 to 10', 'min': '1e0', 'max': '< 1e1', 'count': 9}
     """
     # In numpy: a result may have a million rows.
     values = np.asarray(amounts, dtype="float64")
@@ -37,24 +37,18 @@ def ranges(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
     least, most = float(values.min()), float(values.max())
     # Counts of NFTs are small whole numbers, and 1 and 2 are different owners; wider bins would merge them.
     if most - least < MOST and bool((values == np.floor(values)).all()):
-        counted = np.bincount((values - least).astype("int64")).tolist()
-        wholes = [int(least) + place for place in range(len(counted))]
-        return [
-            {"name": f"{one:,}", "count": count, "min": str(one), "max": str(one)}
-            for one, count in zip(wholes, counted, strict=True)
-        ]
+        wholes = range(int(least), int(most) + 1)
+        return filled([{"name": f"{n:,}", "min": str(n), "max": str(n)} for n in wholes], values)
     # Each part by itself: the difference of the largest floats is none.
     width = most / _BINS - least / _BINS
     if width < _NARROW:
-        return [
-            {"name": short_text(least), "count": len(values), "min": repr(least), "max": repr(most)}
-        ]
+        return filled([{"name": short_text(least), "min": repr(least), "max": repr(most)}], values)
     above = values[values > 0]
     none: Bins = []
     # Drawn so, numbers that are spread evenly would look as if they grew: only where equal bins would be one alone.
     if least >= 0 and most / 1000 >= above.min() and (above < most / 10).mean() > 0.8:
         zeros = len(values) - len(above)
-        none = [{"name": "0", "count": zeros, "min": "0", "max": "0"}] * bool(zeros)
+        none = [{"name": "0", "min": "0", "max": "0", "count": zeros}] * bool(zeros)
         first, last = math.floor(math.log10(above.min())), math.floor(math.log10(most)) + 1
         steps = (1, 2, 5) if last - first <= 4 else (1,)
         written = [f"{step}e{power}" for power in range(first, last) for step in steps]
@@ -64,23 +58,27 @@ def ranges(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
         step = next(one for one in (1, 2, 5, 10) if float(f"{one}e{power}") >= width or one == 10)
         low, high = (math.floor(end / float(f"{step}e{power}")) for end in (least, most))
         written = [f"{step * place}e{power}" for place in range(low, high + 2)]
-    # Written as text and read back: 10.0**-2 * 5 is not the number 0.05.
-    edges = list(map(float, written))
-    # Clipped: log10 of an amount just below a power of ten rounds up, past the last edge.
-    places = np.clip(np.searchsorted(edges, above, "right") - 1, 0, len(edges) - 2)
-    counts = np.bincount(places, minlength=len(edges) - 1).tolist()
-    bins = [
+    bins: Bins = [
         {
             "name": f"{short_text(float(low))} to {short_text(float(high))}",
-            "count": count,
             "min": low,
             "max": f"< {high}",
         }
-        for (low, high), count in zip(itertools.pairwise(written), counts, strict=True)
+        for low, high in itertools.pairwise(written)
     ]
     # The largest may lie on the last edge.
     bins[-1]["max"] = written[-1]
-    return [*none, *_trimmed(bins)]
+    return [*none, *filled(bins, above)]
+
+
+def filled(bins: Bins, values: np.ndarray[Any, Any]) -> Bins:
+    """Return bins with how many of some of their numbers are in each, without the empty ones at both ends."""
+    # Read back from their texts: 10.0**-2 * 5 is not the number 0.05.
+    edges = [float(one["min"]) for one in bins]
+    # Not below the first: log10 of an amount just below a power of ten rounds up, past the amount.
+    places = np.maximum(np.searchsorted(edges, values, "right") - 1, 0)
+    counts = np.bincount(places, minlength=len(bins)).tolist()
+    return _trimmed([{**one, "count": count} for one, count in zip(bins, counts, strict=True)])
 
 
 def _trimmed(bins: Bins) -> Bins:

@@ -13,7 +13,7 @@ from typing import Any
 
 from nbext.core.untrusted_text import visible
 
-# Halves go up, as JavaScript rounds them; Python's own formats round them to the even digit.
+# Halves go up, in the digits that a float is written with, as JavaScript rounds; Python's formats round to the even.
 _SIX, _FOUR = (Context(prec=digits, rounding=ROUND_HALF_UP) for digits in (6, 4))
 _SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 # Numbers that say which one, not how many.
@@ -29,7 +29,7 @@ def six_digits(value: float) -> str:
     """
     if isinstance(value, int):
         return f"{value:,}"
-    exact = Decimal(value)
+    exact = Decimal(str(value))
     if not exact:
         return "0"
     if not exact.is_finite():
@@ -48,10 +48,10 @@ def share_text(value: float) -> str:
     >>> share_text(0.679686), share_text(1.0), share_text(0.00012)
     ('67.97%', '100%', '0.012%')
     """
-    percent = Decimal(value * 100)
+    percent = Decimal(str(value)) * 100
     if not percent.is_finite():
         return str(value)
-    return f"{_without_zeros(f'{_FOUR.plus(percent):,f}') if percent else '0'}%"
+    return f"{_without_zeros(f'{_FOUR.plus(percent):,f}')}%"
 
 
 def short_text(value: float) -> str:
@@ -64,7 +64,7 @@ def short_text(value: float) -> str:
         if unit <= abs(value) < 1e15:
             return f"{value / unit:.6g}{letter}"
     if value and (abs(value) < 1e-3 or abs(value) >= 1e15):
-        return _exponential(Decimal(value))
+        return _exponential(Decimal(str(value)))
     return f"{value:.6g}"
 
 

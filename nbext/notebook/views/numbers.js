@@ -1,13 +1,12 @@
 // @ts-check
 // Numbers, shares and times as people read them: `results/numbers.py` writes the same, held to the same table of cases.
 
-const SHORT = /** @type {[number, string][]} */ ([
-  [1e12, "T"],
-  [1e9, "B"],
-  [1e6, "M"],
-  [1e3, "k"],
-]);
+const SIX = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const TINY = new Intl.NumberFormat("en", { maximumSignificantDigits: 6, notation: "scientific" });
+const PERCENT = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, style: "percent" });
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/i;
 const GROUPED = /^-?\d{1,3}([,_]\d{3})+(\.\d+)?$/;
 
 /** @param {string} text */
@@ -22,39 +21,17 @@ export function grouped(text) {
 /** @param {number} number */
 export const count = (number) => grouped(String(number));
 
-/** @param {number} value @param {number} digits */
-function exponential(value, digits) {
-  const [mantissa, power] = value.toExponential(digits - 1).split("e");
-  return `${withoutZeros(mantissa)}e${power}`;
-}
-
-/** @param {number} value @param {number} digits  toPrecision without an exponent */
-function significant(value, digits) {
-  const power = Number(value.toExponential(digits - 1).split("e")[1]);
-  return withoutZeros(
-    power >= digits ? String(Number(value.toPrecision(digits))) : value.toFixed(digits - 1 - power),
-  );
-}
-
 /** Six significant digits, whole from a million on. @param {number} value */
 export function sixDigits(value) {
   const size = Math.abs(value);
   if (!Number.isFinite(value)) return String(value).replace("Infinity", "inf").replace("NaN", "nan");
   if (value === 0) return "0";
-  if (size < 1e-6 || size >= 1e15) return exponential(value, 6);
-  return grouped(size >= 1e6 ? value.toFixed(0) : significant(value, 6));
+  if (size >= 1e-6 && size < 1e15) return (size >= 1e6 ? WHOLE : SIX).format(value);
+  return TINY.format(value).replace("E-", "e-").replace("E", "e+");
 }
 
 /** A share as per cent, with four significant digits. @param {number} value */
-export const shareText = (value) => `${value * 100 === 0 ? "0" : grouped(significant(value * 100, 4))}%`;
-
-/** An edge of a bin. @param {number} value */
-export function shortText(value) {
-  const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e15)) return exponential(value, 6);
-  const [unit, letter] = SHORT.find(([one]) => size >= one) ?? [1, ""];
-  return `${Number((value / unit).toPrecision(6))}${letter}`;
-}
+export const shareText = (value) => PERCENT.format(value || 0);
 
 /** Digits of the smallest unit in the token's. @param {string} raw @param {number} decimals */
 export function unitsText(raw, decimals) {
@@ -70,6 +47,12 @@ export function plainNumber(typed) {
   // Only between thousands: 0,5 is not 5.
   const text = GROUPED.test(said) ? said.replace(/[,_]/g, "") : said;
   return NUMBER.test(text) ? text : null;
+}
+
+/** Seconds since 1970 of a time, in UTC where it names no zone; NaN of another text. @param {string} time */
+export function instant(time) {
+  const [, day, clock, zone] = time.match(TIME) ?? [];
+  return Date.parse(clock ? `${day}T${clock}${zone ?? "Z"}` : (day ?? "")) / 1000;
 }
 
 /** What is typed, in the smallest unit: the whole part, and whether something is left. @param {string} typed @param {number} decimals */

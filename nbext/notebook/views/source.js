@@ -1,7 +1,6 @@
 // @ts-check
 // A table that is here whole: sorted and filtered as Python does it for one that is in the kernel, exactly.
-import { bins } from "./histogram.js";
-import { plainNumber, scaled, sixDigits, unitsText } from "./numbers.js";
+import { instant, plainNumber, scaled, sixDigits, unitsText } from "./numbers.js";
 
 /** @typedef {{ name: string, kind: "number" | "text" | "address" | "time" | "flag", unit?: string, share?: boolean, id?: boolean, decimals?: number }} Column */
 /** @typedef {{ min?: string, max?: string, text?: string }} Bounds  a max that begins with < is left out; a text after = is whole */
@@ -19,9 +18,10 @@ const DAY = 86_400;
 
 /** @implements {Source} */
 export class ArraySource {
-  /** @param {(Column & { texts?: string, digits?: string })[]} columns  the exact texts of all rows, or the digits of addresses */
+  /** @param {(Column & { texts?: string, digits?: string, bins: import("./histogram.js").Bar[] })[]} columns  the exact texts of all rows, or the digits of addresses; bins of all */
   constructor(columns, /** @type {number} */ total) {
     this.columns = columns;
+    this.bins = columns.map(({ bins }) => bins);
     this.total = total;
     this.values = columns.map(({ texts = "", digits }) => {
       if (digits)
@@ -49,7 +49,7 @@ export class ArraySource {
     if (!made) {
       const read =
         this.columns[at].kind === "time"
-          ? (/** @type {string} */ value) => Date.parse(value) / 1000
+          ? instant
           : (/** @type {string} */ value) => Number(value.replace("inf", "Infinity")); // as Python writes it
       made = Float64Array.from(this.values[at], (value) => (value === MISSING ? Number.NaN : read(value)));
       this.known.set(at, made);
@@ -122,8 +122,7 @@ export class ArraySource {
     const read = (/** @type {string} */ typed, /** @type {boolean} */ isMost) => {
       if (kind === "time") {
         const isDay = /^\d{4}-\d\d-\d\d$/.test(typed);
-        const instant = Date.parse(isDay ? `${typed}T00:00:00Z` : typed) / 1000;
-        return isMost && isDay && !below ? instant + DAY - 1 : instant;
+        return instant(typed) + (isMost && isDay && !below ? DAY - 1 : 0);
       }
       const plain = plainNumber(typed);
       if (plain === null) return Number.NaN;
@@ -204,7 +203,7 @@ export class ArraySource {
     let bars = [];
     if (kind === "number" || kind === "time") {
       const finite = Array.from(rows, (row) => this.numbers(at)[row]).filter(Number.isFinite);
-      bars = kind === "time" ? days(finite) : bins(finite);
+      bars = filled(this.bins[at], finite, kind === "time" ? instant : Number);
     } else if (kind !== "address") bars = names(Array.from(rows, (row) => values[row]));
     const missing = all.length - rows.length;
     return missing ? [...bars, { name: "missing", count: missing }] : bars;
@@ -221,14 +220,17 @@ function names(values) {
   return largest.map(([name, number]) => ({ name, count: number, text: `=${name}` }));
 }
 
-/** Bins of days. @param {number[]} seconds @returns {import("./histogram.js").Bar[]} */
-function days(seconds) {
-  const day = (/** @type {string} */ bound) =>
-    bound.replace(/[\d.e+-]+/, (number) => new Date(Number(number) * DAY * 1000).toISOString().slice(0, 10));
-  return bins(seconds.map((one) => Math.floor(one / DAY))).map(({ count, min = "", max = "" }) => ({
-    name: `from ${day(min)}`,
-    count,
-    min: day(min),
-    max: day(max),
-  }));
+/**
+ * Bins, with how many of some of their numbers are in each, without the empty ones at both ends.
+ * @param {import("./histogram.js").Bar[]} bins @param {number[]} values @param {(bound: string) => number} read
+ */
+function filled(bins, values, read) {
+  const edges = bins.map(({ min = "" }) => read(min));
+  const bars = bins.map((bin) => ({ ...bin, count: 0 }));
+  for (const value of values) {
+    const at = edges.findLastIndex((edge) => edge <= value);
+    bars[Math.max(0, at)].count++;
+  }
+  const full = bars.map((bar) => bar.count > 0);
+  return bars.slice(full.indexOf(true), full.lastIndexOf(true) + 1);
 }

@@ -148,6 +148,14 @@ def test_the_segment_of_filters_has_the_wallets_of_the_filtered_rows(shell):
         assert said == (note if "address" in filters else ""), filters
 
 
+def test_a_filter_that_no_amount_passes_is_no_segment_of_those_that_have_none(shell):
+    made = nbext.explore(shell.value(f"%segment {EITHER} --operator OR --all"))
+    cell, _ = asked(made, UNI_balance={"min": "-5", "max": "-1"}).segment()
+    assert len(made.rows) == 0
+    assert '"balance": {"min": "0", "max": "-1"}' in cell
+    assert "max" in shell.error(cell)
+
+
 def test_a_whole_address_is_a_condition_and_a_cut_table_says_that_its_segment_has_more(shell):
     table = shell.value(f"%segment {EITHER} --operator OR --limit 10")
     made = asked(
@@ -164,7 +172,7 @@ def test_a_whole_address_is_a_condition_and_a_cut_table_says_that_its_segment_ha
 
 @given(
     st.lists(st.none() | st.integers(0, MOST) | st.integers(0, 9), min_size=1, max_size=25),
-    st.integers(0, MOST),
+    st.integers(0, MOST) | st.just(-1),
 )
 @settings(max_examples=60)
 def test_amounts_of_all_sizes_are_sorted_filtered_and_added_up_as_pythons_integers_are(
@@ -209,6 +217,20 @@ def test_a_bound_that_cannot_be_read_is_named_at_its_column_and_other_filters_ho
     assert column(asked(times, day={"max": "< 2025-01-02"})) == ["2025-01-01T23:00:00Z"]
     message = "day: 'soon' is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
     assert asked(times, day={"max": "soon"}).errors == {0: message}
+
+
+@pytest.mark.parametrize("typed", ["<2", "< 2", "<2025-01-02"])
+def test_a_lower_bound_that_says_below_is_no_number_and_no_time(typed):
+    days = pd.to_datetime(["2025-01-01", "2025-01-02", "2025-01-03"])
+    made = nbext.explore(pd.DataFrame({"whole": [1, 2, 3], "mean": [1.0, 2.0, 3.0], "day": days}))
+    asked(made, **{name: {"min": typed} for name in ("whole", "mean", "day")})
+    assert (sorted(made.errors), len(made.rows)) == ([0, 1, 2], 3)
+
+
+def test_a_search_finds_what_contains_it_also_where_it_begins_as_a_filter_of_a_whole_text():
+    made = nbext.explore(pd.DataFrame({"name": ["=SUM(A1)", "a =sum", "sum", None], "n": range(4)}))
+    assert column(asked(made, "=sum"), 1) == ["0", "1"]
+    assert column(asked(made, name={"text": "=sum"}), 1) == ["2"]
 
 
 @pytest.mark.parametrize("typed", ["0,5", "2,50", "1_0", "1000,000"])
@@ -337,6 +359,38 @@ def test_columns_of_pandas_own_kinds_are_explored_each_by_what_it_says(tmp_path)
     assert longest["age"].tolist()[0] == hours[0]
     nbext.page(table, tmp_path / "kinds.html")
     assert (tmp_path / "kinds.html").exists()
+
+
+def test_times_of_whole_days_alone_are_written_as_days():
+    days = pd.to_datetime(["2025-01-01", None, "2025-03-31"])
+    table = pd.DataFrame({"day": days, "zoned": days.tz_localize("UTC"), "date": days.date})
+    table["time"] = days + pd.Timedelta("1s")
+    made = nbext.explore(table)
+    day, time = ("2025-01-01", None, "2025-03-31"), "2025-01-01T00:00:01Z"
+    assert [column(made, place) for place in range(3)] == [list(day)] * 3
+    assert column(made, 3)[0] == time
+    assert [made.summary(place)["min"] for place in (0, 3)] == [day[0], time]
+    assert column(asked(made, day={"min": "2025-01-02"})) == ["2025-03-31"]
+
+
+def test_days_beyond_which_there_are_none_are_the_ends_of_their_bins(tmp_path):
+    ends = pd.Series(["0001-01-01", "2025-01-01", "9999-12-31"]).astype("datetime64[us]")
+    made = nbext.explore(pd.DataFrame({"until": ends}))
+    bars = summary(made)["bars"]
+    assert (bars[0]["min"], bars[-1]["max"]) == ("0001-01-01", "9999-12-31")
+    assert [
+        len(asked(made, until={"min": one["min"], "max": one["max"]}).rows) for one in bars
+    ] == [one["count"] for one in bars]
+    nbext.page(pd.DataFrame({"until": ends}), tmp_path / "ends.html")
+
+
+def test_the_bins_of_some_rows_are_those_of_all_that_have_any():
+    numbers = pd.DataFrame({"n": range(0, 1000, 10), "kind": ["few"] * 30 + ["more"] * 70})
+    made = nbext.explore(numbers)
+    every = {one["name"]: one for one in summary(made)["bars"]}
+    assert list(every) == [f"{low} to {low + 100}" for low in range(0, 900, 100)] + ["900 to 1k"]
+    few = summary(asked(made, kind={"text": "=few"}))["bars"]
+    assert few == [every[f"{low} to {low + 100}"] for low in (0, 100, 200)]
 
 
 def test_whole_numbers_under_the_name_of_a_share_are_no_percentages_as_in_a_notebooks_table():

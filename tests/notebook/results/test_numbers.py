@@ -1,8 +1,9 @@
-"""Numbers and bins are written in Python as in the browser: both are held to one table of cases."""
+"""Numbers are written in Python as in the browser: both are held to one table of cases; bins are Python's alone."""
 
 from __future__ import annotations
 
 import json
+import operator
 from decimal import Decimal
 from pathlib import Path
 
@@ -36,9 +37,15 @@ def test_a_number_that_says_which_one_is_written_without_commas_whatever_pandas_
     ]
 
 
-def test_bins_are_those_of_the_browser():
+def test_bins_are_by_the_numbers_and_what_each_filters_holds_what_it_counts():
     made = [
         [values, [[one["name"], one["count"]] for one in ranges(values)]]
         for values, _ in CASES["bins"]
     ]
     assert made == CASES["bins"]
+    for values, _ in CASES["bins"]:
+        for one in ranges(values):
+            low, high = float(one["min"]), float(one["max"].lstrip("< "))
+            within = operator.lt if one["max"].startswith("<") else operator.le
+            held = [value for value in values if low <= value and within(value, high)]
+            assert len(held) == one["count"], (values, one)

@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation, localcontext
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, units_text
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
-from nbext.notebook.forms.distribution import Bins, ranges
+from nbext.notebook.forms.distribution import Bins, filled, ranges
 from nbext.notebook.forms.markup import is_repeated, text_of
 from nbext.notebook.results.numbers import IS_ID, IS_SHARE
 from nbext.notebook.results.tables import is_missing
@@ -39,11 +39,16 @@ _DAY, _EPOCH = 86_400_000_000, date(1970, 1, 1).toordinal()
 _MISSING, _BETWEEN = "\0", "\x7f"
 _ADDRESS = re.compile("0x[0-9a-fA-F]{40}")
 _MOST_VALUES = 8
+# With what a bound that is not part of its filter begins.
+_BELOW = {"min": "", "max": "< "}
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column: ``kind`` is number, text, address, time or flag; ``key`` an Arrow array in the order of the rows."""
+    """A column: ``kind`` is number, text, address, time or flag; ``key`` an Arrow array in the order of the rows.
+
+    Numbers that are too long for Arrow's decimals are texts of digits there, all of one length.
+    """
 
     name: str
     kind: str
@@ -60,11 +65,6 @@ class TableColumn:
     def _has_unit(self) -> bool:
         return self.kind == "number" and is_repeated(self.about)
 
-    @property
-    def is_padded(self) -> bool:
-        """Whether numbers are digits of one length, too long for Arrow's decimals."""
-        return self.kind == "number" and pa.types.is_string(self.key.type)
-
     def described(self) -> dict[str, Any]:
         """Return what the page shows in the heading and makes filters of."""
         unit = text_of(self.about.get("symbol")) if self._has_unit else ""
@@ -79,17 +79,27 @@ class TableColumn:
             "decimals": self.decimals,
         }
 
-    def values(self) -> dict[str, str]:
-        """Return the values as a page holds them: as one exact text; of addresses their digits alone."""
+    @cached_property
+    def _written(self) -> str:
+        """How times are written: of whole days alone as days."""
+        days = pc.floor_temporal(self.key, unit="day")
+        is_whole = pc.all(pc.equal(self.key, days)).as_py()
+        return "%Y-%m-%d" if is_whole else "%Y-%m-%dT%H:%M:%SZ"
+
+    def values(self) -> dict[str, Any]:
+        """Return the values as a page holds them, with bins of all: as one exact text; of addresses their digits."""
         texts = [_MISSING if one is None else one for one in map(self.text, self.key.to_pylist())]
         if self.kind == "address" and all(map(_ADDRESS.fullmatch, texts)):
-            return {"digits": "".join(text[2:] for text in texts)}
-        return {"texts": _BETWEEN.join(texts)}
+            held = {"digits": "".join(text[2:] for text in texts)}
+        else:
+            held = {"texts": _BETWEEN.join(texts)}
+        return {**held, "bins": self.bars(self.key.drop_null())}
 
     def matching(self, asked: Mapping[str, str]) -> Any:
-        """Return which rows a filter takes, as an Arrow mask; `UsageError` where a bound cannot be read.
+        """Return which rows a filter takes, as an Arrow mask, null where a value is missing.
 
-        A ``max`` that begins with < is not part of what it takes; a ``text`` that begins with = is the whole text.
+        `UsageError` where a bound cannot be read. A ``max`` that begins with < is not part of what it takes; a ``text``
+        that begins with = is the whole text.
         """
         text = asked.get("text", "")
         if self.kind in ("text", "address", "flag"):
@@ -108,37 +118,40 @@ class TableColumn:
             edge: Any = pa.scalar(day_or_instant(text, side, self.name), self.key.type)
         elif pa.types.is_floating(self.key.type):
             compare = pc.less if text.startswith("<") else compare
-            edge = pa.scalar(float(number(text.lstrip("< "), self.name)), self.key.type)
-        elif self.is_padded:
-            edge = str(min(max(self._edge(text, side), 0), 10**_DIGITS - 1)).rjust(_DIGITS, "0")
+            edge = pa.scalar(float(number(text.lstrip(_BELOW[side]), self.name)), self.key.type)
+        elif pa.types.is_string(self.key.type):
+            whole = min(self._edge(text, side), 10**_DIGITS - 1)
+            # Of a bound below 0 a text that is less than any digits.
+            edge = str(whole).rjust(_DIGITS, "0") if whole >= 0 else ""
         else:
             whole = min(max(self._edge(text, side), 1 - 10**_WIDE), 10**_WIDE - 1)
             edge = pa.scalar(_EXACT.scaleb(Decimal(whole), -self._scale), self.key.type)
         return compare(self.key, edge)
 
     @property
-    def _scale(self) -> int:
-        return self.key.type.scale if pa.types.is_decimal(self.key.type) else 0
+    def _scale(self) -> Any:
+        return getattr(self.key.type, "scale", 0)
 
     def _edge(self, text: str, side: str) -> int:
         """Return the nearest of the numbers that the column can hold within a bound: comparing with it is exact."""
         is_below = text.startswith("<")
         rounding = ROUND_CEILING if side == "min" or is_below else ROUND_FLOOR
-        bound = number(text.lstrip("< "), self.name)
+        bound = number(text.lstrip(_BELOW[side]), self.name)
         edge = _EXACT.scaleb(bound, self.decimals + self._scale)
         return int(edge.to_integral_value(rounding, _EXACT)) - is_below
 
     def amount(self, text: str, side: str) -> str:
         """Return a bound as a condition takes it: plain digits, in the token's unit where the column has one."""
-        whole = max(self._edge(text, side), 0)
-        return units_text(whole, self.decimals + self._scale).replace(",", "")
+        whole = self._edge(text, side)
+        # Of no lower bound below zero: no amount is. An upper one, with which no row matches, is refused as it is.
+        return unit_digits(max(whole, 0) if side == "min" else whole, self.decimals + self._scale)
 
     def text(self, value: Any) -> str | None:
         """Return a value of the key as the page shows it; None where it is missing."""
         if value is None:
             return None
         if self.kind == "time":
-            return f"{value:%Y-%m-%dT%H:%M:%S}Z" if isinstance(value, datetime) else str(value)
+            return f"{value:{self._written}}"
         if self.kind == "flag":
             return str(value).lower()
         if self.kind != "number":
@@ -154,29 +167,35 @@ class TableColumn:
         elif len(known):
             least, most = pc.min_max(known).as_py().values()
             made |= {"min": self.text(least), "max": self.text(most)}
-            made |= {"sum": self._sum(known)} if self.kind == "number" else {}
+            if self.kind == "number":
+                made["sum"] = self._sum(known)
         return made
+
+    @cached_property
+    def _bins(self) -> Bins:
+        """Bins of all rows: those of some of them are compared with all."""
+        return ranges(self._drawn(self.key.drop_null()))
 
     def bars(self, rows: Any) -> Bins:
         """Return how some rows of the key are spread: bars with the filters that take them, one for those missing."""
         known = rows.drop_null()
-        if self.kind == "number":
-            values = _floats(known)
-            bars = ranges(values[np.isfinite(values)] / 10.0**self.decimals)
-        elif self.kind == "time":
-            days = np.floor_divide(known.cast("int64").to_numpy(zero_copy_only=False), _DAY)
-            bars = [
-                {
-                    **one,
-                    "name": f"from {_day(one['min'])}",
-                    **{side: _day(one[side]) for side in ("min", "max")},
-                }
-                for one in ranges(days)
-            ]
+        if self.kind in ("number", "time"):
+            bars = filled(self._bins, self._drawn(known))
         else:
             bars = self._names(known) if self.kind != "address" else []
+        if self.kind == "time":
+            for one in bars:
+                one |= {side: _day(one[side]) for side in ("min", "max")}
+                one["name"] = f"from {one['min']}"
         missing = len(rows) - len(known)
         return [*bars, *[{"name": "missing", "count": missing}] * bool(missing)]
+
+    def _drawn(self, known: Any) -> Any:
+        """Return what bins are made of: finite numbers, in the token's unit, or days since 1970."""
+        if self.kind == "time":
+            return known.cast("int64").to_numpy(zero_copy_only=False) // _DAY
+        values = _floats(known)
+        return values[np.isfinite(values)] / 10.0**self.decimals
 
     def _sum(self, known: Any) -> str:
         values = _floats(known)
@@ -187,7 +206,7 @@ class TableColumn:
                 total = sum(values.tolist())
             return f"about {total!r}" if math.isfinite(total) else str(total)
         # An approximate sum decides whether Arrow's exact one has room; Python's numbers always have.
-        if not self.is_padded and np.abs(values).sum() < _ROOM:
+        if not pa.types.is_string(known.type) and np.abs(values).sum() < _ROOM:
             return unit_digits(pc.sum(known).as_py(), self.decimals)
         with localcontext(_EXACT):
             return unit_digits(sum(map(Decimal, known.to_pylist()), Decimal(0)), self.decimals)
@@ -213,8 +232,10 @@ def _floats(known: Any) -> Any:
 
 def _day(bound: str) -> str:
     """Return a bound in days since 1970 as a date."""
-    below, days = bound[:2] * bound.startswith("<"), int(float(bound.lstrip("< ")))
-    return f"{below}{date.fromordinal(_EPOCH + days)}"
+    *below, days = bound.split()
+    # An edge may lie beyond the days that there are: 9999-12-31 is written for what has no end.
+    day = np.clip(_EPOCH + float(days), 1, date.max.toordinal())
+    return " ".join([*below, str(date.fromordinal(int(day)))])
 
 
 def unit_digits(value: Any, decimals: int) -> str:
@@ -222,12 +243,14 @@ def unit_digits(value: Any, decimals: int) -> str:
     return units_text(str(value), decimals).replace(",", "")
 
 
-def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
-    """Return a table's columns, and the names of those whose amounts are read from the exact column beside them.
+def columns_of(frame: pd.DataFrame, caller: str) -> list[TableColumn]:
+    """Return a table's columns; `UsageError`, by the name of the caller, where it is none.
 
-    Such a column is there once, under its own name, as its amounts are in the token's unit. What names the rows comes
-    before all others.
+    One whose amounts are in the token's unit is there once, under its own name, and read from the exact column beside
+    it. What names the rows comes before all others.
     """
+    if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
+        raise UsageError(f"{caller} needs a DataFrame, not {visible(type(frame).__name__)}.")
     stated = {
         str(one.get("name")): one
         for one in Provenance.of(frame).columns
@@ -238,17 +261,18 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[TableColumn], list[str]]:
         _column(name, index.get_level_values(level).to_series(), {})
         for level, name in enumerate(label_names(frame))
     ]
-    exact = {name.removesuffix("_raw") for name in names if is_repeated(stated.get(name))}
-    left_out = [
-        name for name in names if name in exact and stated.get(name, {}).get("unit") == "token"
-    ]
-    shown = {f"{name}_raw": name for name in left_out}
+    exact = {name for name in names if is_repeated(stated.get(name))}
+    shown = {
+        f"{name}_raw": name
+        for name in names
+        if f"{name}_raw" in exact and stated.get(name, {}).get("unit") == "token"
+    }
     columns = [
         _column(shown.get(name, name), frame.iloc[:, place], stated.get(name, {}))
         for place, name in enumerate(names)
-        if name not in left_out
+        if name not in shown.values()
     ]
-    return [*labels, *columns], left_out
+    return [*labels, *columns]
 
 
 def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> TableColumn:
@@ -318,13 +342,12 @@ def number(text: str, name: str) -> Decimal:
 def day_or_instant(text: str, side: str, name: str) -> datetime:
     """Return the instant of a filter's bound; of a day alone its first second, or for ``max`` its last one."""
     try:
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", text.strip()):
-            edge = time(23, 59, 59, 999999) if side == "max" else time()
-            return datetime.combine(date.fromisoformat(text.strip()), edge, UTC)
-        if text.startswith("<"):
+        if side == "max" and text.startswith("<"):
             return day_or_instant(text.lstrip("< "), "min", name) - timedelta(microseconds=1)
         found = datetime.fromisoformat(text.strip())
-    except ValueError:
+    except (ValueError, OverflowError):
         message = f"{visible(name, 60)}: {quoted(text, 60)} is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
         raise UsageError(message) from None
+    if side == "max" and re.fullmatch(r"[\d-]+", text.strip()):
+        found = found.replace(hour=23, minute=59, second=59, microsecond=999_999)
     return found if found.tzinfo else found.replace(tzinfo=UTC)

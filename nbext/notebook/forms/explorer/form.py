@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,16 +19,11 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder.filters import cell_text
-from nbext.notebook.forms.explorer import page
-from nbext.notebook.forms.explorer.columns import (
-    TableColumn,
-    columns_of,
-    day_or_instant,
-)
+from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
+from nbext.notebook.forms.explorer.page import write_page
 from nbext.notebook.forms.form import Form, has_cells
 from nbext.notebook.forms.markup import code_html, facts_html, is_repeated
 from nbext.notebook.forms.variable import Variable
-from nbext.notebook.results.deliver import checked_file
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
 from nbext.notebook.results.tables import as_text, rows_html
 from nbext.notebook.views.view import Asked, Box, Button, Markup, ViewPart, row
@@ -93,24 +89,28 @@ class Explorer(Form):
     title = "Table"
 
     def __init__(self, client: Any, frame: pd.DataFrame) -> None:
-        if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
-            raise UsageError(f"explore needs a DataFrame, not {visible(type(frame).__name__)}.")
         super().__init__(client)
+        self.columns = columns_of(frame, "explore")
         # As it is now: the places of rows are of no table that is sorted or cut later, in place.
         self.known, self._given = Provenance.of(frame), frame.copy(deep=False)
-        self.columns, left_out = columns_of(frame)
         # Which rows each filter takes, by the places of the columns.
         self._masks: dict[int, Any] = {}
         self.rows = self._matching()
         self.order: list[tuple[int, Any]] = []
+        # Of the filters those that can be read.
         self.asked: dict[int, dict[str, str]] = {}
         self.search = ""
         self.errors: dict[int, str] = {}
-        names, cut = ", ".join(visible(name, 60) for name in left_out), self.known.cut("")
+        cut = self.known.cut("")
+        exact = ", ".join(
+            visible(one.name, 60)
+            for one in self.columns
+            if f"{one.name}_raw" == one.about.get("name")
+        )
         parts = (
             visible(self.known.segment_id or ""),
             cut and f"{cut} are here",
-            names and f"{names}: exact, from ..._raw",
+            exact and f"{exact}: exact, from ..._raw",
         )
         self.hint = " ".join(f"{part}." for part in parts if part)
         described = [column.described() for column in self.columns]
@@ -147,14 +147,13 @@ class Explorer(Form):
     def summary(self, at: int) -> dict[str, Any]:
         """Sum up the rows that match in a column; its bars are of those, too, that its own filter alone leaves out."""
         column = self.columns[at]
-        rows = column.key.take(self.rows)
-        spread = column.key.take(self._matching(but=at)) if at in self._masks else rows
-        return {**column.summed_up(rows), "bars": column.bars(spread)}
+        spread = column.key.take(self._matching(but=at))
+        return {**column.summed_up(column.key.take(self.rows)), "bars": column.bars(spread)}
 
     def _matching(self, but: int | None = None) -> Any:
         """Return the places of the rows that all filters take, or all but one."""
         masks = [mask for at, mask in self._masks.items() if at != but]
-        rows = pa.array(range(len(self._given)), pa.int64())
+        rows = pa.array(np.arange(len(self._given)))
         return rows.filter(reduce(pc.and_, masks)) if masks else rows
 
     def shown_rows(self, start: int, end: int) -> list[tuple[str | None, ...]]:
@@ -170,33 +169,28 @@ class Explorer(Form):
         search: str = "",
     ) -> None:
         """Find the rows that all filters take, in the order asked; ties, and missing values last, in the table's."""
-        self.asked = {
-            int(at): {side: str(text) for side, text in given.items()}
-            for at, given in filters.items()
-        }
         self.order = [(int(at), way) for at, way in order]
-        self.search, self.errors = str(search), {}
-        self._masks = {}
-        for place, value in self.asked.items():
+        self.search, self.asked, self.errors, self._masks = str(search), {}, {}, {}
+        for at, given in filters.items():
+            place, bounds = int(at), {side: str(text) for side, text in given.items()}
             try:
-                self._masks[place] = pc.fill_null(self.columns[place].matching(value), False)
+                self._masks[place] = self.columns[place].matching(bounds)
+                self.asked[place] = bounds
             except UsageError as error:
                 self.errors[place] = str(error)
         if self.search:
             found = [
-                pc.fill_null(one.matching({"text": self.search}), False)
+                pc.match_substring(one.key, self.search, ignore_case=True)
                 for one in self.columns
                 if one.kind in ("text", "address")
             ]
-            self._masks[_SEARCH] = reduce(pc.or_, found, pa.repeat(False, len(self._given)))
+            self._masks[_SEARCH] = reduce(pc.or_kleene, found, pa.repeat(False, len(self._given)))
         self.rows = self._matching()
         if self.order:
-            keys = {f"{place}": self.columns[place].key.take(self.rows) for place, _ in self.order}
-            by = [(f"{place}", way) for place, way in self.order]
-            table = pa.table({**keys, "row": self.rows})
-            self.rows = self.rows.take(
-                pc.sort_indices(table, sort_keys=[*by, ("row", "ascending")])
-            )
+            by = {str(place): way for place, way in self.order}
+            table = pa.table({at: self.columns[int(at)].key.take(self.rows) for at in by})
+            # Ties are left in the order of the table.
+            self.rows = self.rows.take(pc.sort_indices(table, sort_keys=list(by.items())))
 
     def store(self) -> None:
         """Store the rows that match under the name in the field."""
@@ -207,9 +201,8 @@ class Explorer(Form):
     def share(self) -> None:
         """Write the rows that match as a page that answers offline, under the name in the field."""
         if (name := self.variable.checked()) is not None:
-            target = checked_file(f"{name}.html", overwrite=False, option="--page")
-            page.write_page(self.frame, target, title=name)
-            self.say(f"{target}: {size_in_words(self.frame)}", "good")
+            write_page(self.frame, f"{name}.html")
+            self.say(f"{name}.html: {size_in_words(self.frame)}", "good")
 
     def to_segment(self) -> tuple[str, str]:
         """Write the segment that the filters mean, and what is not part of it; return both."""
@@ -226,11 +219,10 @@ class Explorer(Form):
 
     def segment(self) -> tuple[str, str]:
         """Return the cell of the segment that the filters mean, and what is not part of it."""
-        used = [(self.columns[place], value) for place, value in self._used()]
-        made = [_condition(column, value) for column, value in used]
+        made = [_condition(self.columns[place], value) for place, value in self.asked.items()]
         notes = [
-            f"No condition asks for the filter of {column.name}: it is not part of the segment."
-            for (column, _), condition in zip(used, made, strict=True)
+            f"No condition asks for the filter of {self.columns[place].name}: it is not part of the segment."
+            for place, condition in zip(self.asked, made, strict=True)
             if condition is None
         ]
         if self.search:
@@ -245,10 +237,6 @@ class Explorer(Form):
             scope = {key: asked[key] for key in SCOPE if key in asked}
             asked, operator = {"all": [base, *found], **scope}, "AND"
         return cell_text("", asked, operator, None), visible(" ".join(notes), None)
-
-    def _used(self) -> list[tuple[int, dict[str, str]]]:
-        """Return the filters that can be read, by the places of their columns."""
-        return [(place, value) for place, value in self.asked.items() if place not in self.errors]
 
     def in_words(self) -> str:
         """Return how many rows match."""
@@ -274,7 +262,7 @@ class Explorer(Form):
             "About": self.hint,
             "Filters": "; ".join(
                 f"{names[place]}: {', '.join(map(' '.join, value.items()))}"
-                for place, value in self._used()
+                for place, value in self.asked.items()
             ),
             "Search": self.search,
             "Sorted by": "; ".join(f"{names[place]}, {way}" for place, way in self.order),

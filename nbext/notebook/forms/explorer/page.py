@@ -9,7 +9,6 @@ import re
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext.analysis.charts import drawn_width
@@ -20,6 +19,7 @@ from nbext.core.untrusted_text import html
 from nbext.errors import NbextError
 from nbext.notebook.forms.explorer.columns import columns_of
 from nbext.notebook.forms.markup import code_html, facts_html, facts_of
+from nbext.notebook.results.deliver import checked_file
 from nbext.notebook.results.numbers import size_in_words
 from nbext.notebook.views.view import STYLE, view_file
 
@@ -35,25 +35,28 @@ _POLICY = (
 )
 
 
-def write_page(table: pd.DataFrame, path: Path, *, title: str) -> None:
-    """Write the page of a table into a file, whole or not at all."""
-    columns, _ = columns_of(table)
-    held = {"columns": [one.described() | one.values() for one in columns], "total": len(table)}
-    name = html(f"{path.stem}.csv", None)
+def write_page(
+    table: pd.DataFrame, path: str, *, title: str | None = None, overwrite: bool = False
+) -> None:
+    """Write the page of a table into a file, whole or not at all; its title is by default the file's name."""
+    target = checked_file(path, overwrite=overwrite, option="--page")
+    columns = [one.described() | one.values() for one in columns_of(table, "page")]
+    held = {"columns": columns, "total": len(table)}
     data = _packed(json.dumps(held, ensure_ascii=False).encode())
     script, style = _script(), STYLE
     policy = _POLICY.format(script=_digest(script), style=_digest(style))
-    words = html(title, None)
+    words = html(title or target.stem)
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f'<meta name="viewport" content="width=device-width"><title>{words}</title><style>{style}</style></head>'
         f'<body><main class="nbext-box nbext-form nbext-page"><h1>{words}</h1>{"".join(_about(table))}'
         f'<div id="nbext-table" role="status">Unpacking {html(size_in_words(table))} ...</div></main>'
-        f'<script type="application/octet-stream" id="nbext-data" data-name="{name}">{data}</script>'
+        f'<script type="application/octet-stream" id="nbext-data" data-name="{html(target.stem, None)}.csv">'
+        f"{data}</script>"
         f'<script type="module">{script}</script></body></html>\n'
     )
-    write_whole(path, text)
+    write_whole(target, text)
 
 
 def _packed(data: bytes) -> str:
