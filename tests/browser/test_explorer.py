@@ -68,3 +68,23 @@ def test_a_thousand_rows_are_sorted_filtered_and_turned_and_the_filters_run_as_a
     notebook.screenshot("explorer")
     notebook.run_cell(3)
     assert notebook.output(3) == "True"
+
+
+def test_two_views_of_one_table_show_the_rows_of_the_same_question(open_notebook):
+    notebook = open_notebook(
+        "import nbext, pandas as pd\nmade = nbext.explore(pd.DataFrame({'n': range(300)}))\nmade",
+        "made",
+    )
+    notebook.run_all()
+    views = [notebook.page.locator(".nbext-view").nth(at) for at in range(2)]
+    for view in views:
+        view.get_by_text("300 rows", exact=True).wait_for()
+    views[0].get_by_label("At least: n").fill("290")
+    for view in views:
+        view.get_by_text("10 of 300 rows", exact=True).wait_for()
+        expect(view.locator(".nbt-body [data-row='0']")).to_have_text("290")
+        expect(view.get_by_label("At least: n")).to_have_value("290")
+    views[1].locator(".nbt-head b").click()
+    for view in views:
+        expect(view.locator(".nbt-head")).to_have_attribute("aria-sort", "descending")
+        expect(view.locator(".nbt-body [data-row='0']")).to_have_text("299")

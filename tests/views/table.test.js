@@ -1,18 +1,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { document } from "./page.js";
+import { document, Model } from "./page.js";
 
 globalThis.ResizeObserver = class {
   observe() {}
   disconnect() {}
 };
-const { Table } = await import("../../nbext/notebook/views/table.js");
+const { LinkedTable, Table } = await import("../../nbext/notebook/views/table.js");
 const { histogram, isTaken } = await import("../../nbext/notebook/views/histogram.js");
+const { Link } = await import("../../nbext/notebook/views/link.js");
 const { ArraySource } = await import("../../nbext/notebook/views/source.js");
 
 const settled = async () => {
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
+
+const FIVES = [0, 5, 10, 15, 20, 25, 30].map((low) => ({
+  name: `${low} to ${low + 5}`,
+  count: 0,
+  min: String(low),
+  max: `< ${low + 5}`,
+}));
 
 function tableOf(columns) {
   const source = new ArraySource(
@@ -20,6 +28,7 @@ function tableOf(columns) {
       name: `c${at}`,
       kind: "number",
       texts: `${at}\x7f2\x7f30`,
+      bins: FIVES,
     })),
     3,
   );
@@ -118,7 +127,7 @@ test("a brush that ends on the bar of what is missing filters up to the last bar
 
 test("numbers without end are sorted, filtered and added up as in the kernel", async () => {
   const texts = ["1.5", "inf", "\0", "-inf", "20"].join("\x7f");
-  const source = new ArraySource([{ name: "mean", kind: "number", texts }], 5);
+  const source = new ArraySource([{ name: "mean", kind: "number", texts, bins: FIVES }], 5);
   const shown = async (order, filters) => {
     await source.ask({ order, filters, search: "" });
     return (await source.rows(0, 5)).flat();
@@ -128,4 +137,78 @@ test("numbers without end are sorted, filtered and added up as in the kernel", a
   assert.deepEqual([min, max, sum], ["-inf", "inf", "nan"]);
   assert.deepEqual(await shown([], { 0: { min: "2" } }), ["inf", "20"]);
   assert.equal((await source.summary(0)).sum, "inf");
+});
+
+test("the bins of all rows count those that filters take, from the first to the last that has one", async () => {
+  const days = ["2025-01-01", "2025-02-01", "2025-03-01"].map((day, at, all) => ({
+    name: `from ${day}`,
+    count: 1,
+    min: day,
+    max: all[at + 1] ? `< ${all[at + 1]}` : "2025-03-31",
+  }));
+  const seen = ["2025-01-31T23:59:59Z", "2025-02-01T00:00:00Z", "\0", "2025-03-31T12:00:00Z"].join("\x7f");
+  const source = new ArraySource(
+    [
+      { name: "n", kind: "number", texts: "1\x7f12\x7f14\x7f30", bins: FIVES },
+      { name: "seen", kind: "time", texts: seen, bins: days },
+    ],
+    4,
+  );
+  const counted = async (filters) => {
+    await source.ask({ order: [], filters, search: "" });
+    const both = await Promise.all([source.summary(0), source.summary(1)]);
+    return both.map(({ bars }) => bars.map(({ name, count }) => `${name}: ${count}`));
+  };
+  const every = ["from 2025-01-01: 1", "from 2025-02-01: 1", "from 2025-03-01: 1", "missing: 1"];
+  assert.deepEqual(await counted({ 0: { min: "10", max: "< 15" } }), [
+    ["0 to 5: 1", "5 to 10: 0", "10 to 15: 2", "15 to 20: 0", "20 to 25: 0", "25 to 30: 0", "30 to 35: 1"],
+    ["from 2025-02-01: 1", "missing: 1"],
+  ]);
+  assert.deepEqual(await counted({ 1: { max: "2025-02-01T00:00" } }), [
+    ["0 to 5: 1", "5 to 10: 0", "10 to 15: 1"],
+    every,
+  ]);
+  assert.deepEqual((await counted({ 0: { min: "99" } }))[1], []);
+});
+
+test("a view of a table follows what another asked, but for one that has asked something later itself", async () => {
+  const model = new Model();
+  const link = new Link(model, () => {});
+  const columns = [{ name: "n", kind: "number" }];
+  const table = new LinkedTable(link, 7, { columns, total: 3 });
+  link.parts.set(7, table);
+  const answered = async (count) => {
+    for (const { op, number, from } of model.sent.splice(0)) {
+      const answer =
+        op === "ask" ? { count, errors: {} } : { rows: [["1"]], summary: { bars: [], missing: 0 } };
+      link.heard({ ...answer, op: "answer", to: from, number });
+    }
+    await settled();
+  };
+  const followed = async (order, search, count) => {
+    const found = { asked: { order, filters: {}, search }, count, errors: {} };
+    link.heard({ op: "show", part: 7, by: "another", changes: { found } });
+    await settled();
+  };
+  const shown = () => [
+    table.status.textContent,
+    table.heads[0].el.getAttribute("aria-sort"),
+    table.search.value,
+  ];
+  document.body.replaceChildren(table.el);
+  await answered(3);
+  assert.deepEqual(shown(), ["3 rows", "none", ""]);
+  await answered(3);
+  await followed([[0, "descending"]], "a", 1);
+  assert.deepEqual(shown(), ["1 of 3 rows", "descending", "a"]);
+  assert.deepEqual(
+    model.said().map(({ op }) => op),
+    ["rows", "summary"],
+  );
+  await answered(1);
+  table.sort(0, false);
+  await followed([], "", 3);
+  await answered(1);
+  assert.deepEqual(shown(), ["1 of 3 rows", "ascending", "a"]);
+  link.end();
 });

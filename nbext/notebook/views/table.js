@@ -11,7 +11,7 @@ import { count, grouped, shareText, sixDigits } from "./numbers.js";
 
 const HEIGHT = 26;
 const TALLEST = 8_000_000; // px: browsers draw no element that is much taller
-const PAGE = 100;
+const NEAR = 100;
 const WIDTHS = { number: 140, address: 172, text: 170, time: 178, flag: 90 };
 const TYPING = 250;
 
@@ -25,18 +25,18 @@ function numberText(exact, { share, id }) {
 }
 
 export class Table {
-  /** @param {Source} source @param {HTMLElement[]} [actions]  further buttons of its toolbar */
-  constructor(source, actions = []) {
+  /** @param {Source} source @param {HTMLElement[]} [actions]  further buttons of its toolbar @param {import("./source.js").Asked} [asked] */
+  constructor(source, actions = [], asked = { order: [], filters: {}, search: "" }) {
     this.source = source;
-    this.asked = /** @type {import("./source.js").Asked} */ ({ order: [], filters: {}, search: "" });
+    this.asked = asked;
+    this.waits = false;
     this.found = source.total;
     this.spot = { row: -1, column: 0 };
     this.pinned = 0;
     this.turn = 0;
     this.first = -1; // the first row that is drawn
     this.drawn = "";
-    /** @type {Map<number, Promise<(string | null)[][]>>} */
-    this.pages = new Map();
+    this.near = this.rowsNear(0, 0);
     this.shown = source.columns.map((_, at) => at);
     this.heads = source.columns.map((_, at) => this.head(at));
     this.status = h("span", { role: "status", class: "nbt-where" });
@@ -196,12 +196,19 @@ export class Table {
   /** After another order or filter: rows and summaries anew. */
   async renew() {
     const turn = ++this.turn;
+    this.waits = true;
     this.el.classList.add("nbext-old-rows");
-    const { count: found, errors } = await this.source.ask(this.asked);
-    if (turn !== this.turn) return;
+    const found = await this.source.ask(this.asked);
+    if (turn === this.turn) this.show(found);
+  }
+
+  /** @param {import("./source.js").Found} found */
+  show({ count: found, errors }) {
+    this.waits = false;
     this.el.classList.remove("nbext-old-rows");
     this.found = found;
-    this.pages.clear();
+    if (active(this.search) !== this.search) this.search.value = this.asked.search;
+    this.near = this.rowsNear(0, 0);
     text(
       this.status,
       found === this.source.total
@@ -332,19 +339,17 @@ export class Table {
       line.replaceChildren(...cells);
   }
 
+  /** Asks for some rows and for those near them: a short way to scroll asks for none. @param {number} from @param {number} to */
+  rowsNear(from, to) {
+    const [first, end] = [Math.max(0, from - NEAR), Math.min(this.found, to + NEAR)];
+    return { first, end, rows: this.source.rows(first, end) };
+  }
+
   /** @param {number} from @param {number} to */
   async fetch(from, to) {
-    const rows = [];
-    for (let page = Math.floor(from / PAGE); page * PAGE < to; page++) {
-      let came = this.pages.get(page);
-      if (!came) {
-        if (this.pages.size > 60) this.pages.clear();
-        came = this.source.rows(page * PAGE, Math.min(this.found, (page + 1) * PAGE));
-        this.pages.set(page, came);
-      }
-      rows.push(...(await came).slice(Math.max(0, from - page * PAGE), to - page * PAGE));
-    }
-    return rows;
+    if (from < this.near.first || to > this.near.end) this.near = this.rowsNear(from, to);
+    const { first, rows } = this.near;
+    return (await rows).slice(from - first, to - first);
   }
 
   /** @param {number} at @param {number} row @param {string | null} exact */
@@ -466,19 +471,15 @@ export class Table {
 
   /** @param {number} at @param {boolean} more  by this column, too */
   sort(at, more) {
-    const held = this.asked.order.find(([one]) => one === at);
+    const order = new Map(this.asked.order);
     // The first press shows what is looked for most: the largest, or the first by name. The third ends it.
-    const [start, other] =
-      this.source.columns[at].kind === "number"
-        ? /** @type {const} */ (["descending", "ascending"])
-        : /** @type {const} */ (["ascending", "descending"]);
-    const next = held === undefined ? start : held[1] === start ? other : null;
-    const others = more ? this.asked.order.filter(([one]) => one !== at) : [];
-    this.asked.order = next
-      ? held && more
-        ? this.asked.order.map((one) => (one === held ? [at, next] : one))
-        : [...others, [at, next]]
-      : others;
+    const ways = /** @type {("ascending" | "descending" | undefined)[]} */ (["ascending", "descending"]);
+    if (this.source.columns[at].kind === "number") ways.reverse();
+    const next = ways[ways.indexOf(order.get(at)) + 1];
+    if (!more) order.clear();
+    if (next) order.set(at, next);
+    else order.delete(at);
+    this.asked.order = [...order];
     this.renew();
   }
 
@@ -486,13 +487,16 @@ export class Table {
   mark(focus) {
     for (const one of this.grid.querySelectorAll('[tabindex="0"]')) put(one, "tabindex", -1);
     const { row, column } = this.spot;
-    const at = this.shown[column];
-    const cell = /** @type {HTMLElement | null} */ (
-      this.grid.querySelector(`[data-row="${row}"][data-at="${at}"]`) ?? this.line.firstElementChild
-    );
+    const first = /** @type {HTMLElement | null} */ (this.line.firstElementChild);
+    const cell = this.drawnCell(row, this.shown[column]) ?? first;
     put(cell ?? this.grid, "tabindex", 0);
     if (focus) cell?.focus({ preventScroll: true });
     this.tell();
+  }
+
+  /** @param {number} row @param {number} at @returns {HTMLElement | null} */
+  drawnCell(row, at) {
+    return this.grid.querySelector(`[data-row="${row}"][data-at="${at}"]`);
   }
 
   /** @param {KeyboardEvent} event */
@@ -569,10 +573,7 @@ export class Table {
   async act(row, at, shift) {
     if (row < 0) this.sort(at, shift);
     else {
-      const cell = /** @type {HTMLElement | null} */ (
-        this.grid.querySelector(`[data-row="${row}"][data-at="${at}"]`)
-      );
-      const exact = cell?.dataset.exact;
+      const exact = this.drawnCell(row, at)?.dataset.exact;
       if (exact)
         text(this.copied, (await copied(exact)) ? `Copied ${exact}` : `This page may not copy: ${exact}`);
     }
@@ -582,13 +583,23 @@ export class Table {
 /** The table of a form, whose rows are in the kernel. */
 export class LinkedTable extends Table {
   /** @param {import("./link.js").Link} link @param {number} id @param {any} shown */
-  constructor(link, id, { columns, total }) {
-    super({
+  constructor(link, id, { columns, total, found }) {
+    /** @type {Source} */
+    const source = {
       columns,
       total,
-      ask: (asked) => link.ask(id, "ask", asked),
+      ask: (question) => link.ask(id, "ask", question),
       rows: (start, end) => link.ask(id, "rows", { start, end }).then(({ rows }) => rows),
       summary: (at) => link.ask(id, "summary", { at }).then(({ summary }) => summary),
-    });
+    };
+    super(source, [], found?.asked);
+  }
+
+  /** What another view asked, unless this one asked something later. @param {any} changes */
+  update({ found }) {
+    if (this.waits || !found) return;
+    this.asked = found.asked;
+    this.turn++;
+    this.show(found);
   }
 }

@@ -136,8 +136,12 @@ class Explorer(Form):
         """Answer what the page asks: which rows match and in which order, some of them, a column's summary."""
         op = asked.get("op")
         if op == "ask":
-            self.find(asked["order"], asked["filters"], asked["search"])
-            self.table.answer(asked, count=len(self.rows), errors=self.errors)
+            question = {key: asked[key] for key in ("order", "filters", "search")}
+            self.find(**question)
+            found = {"count": len(self.rows), "errors": self.errors}
+            self.table.answer(asked, **found)
+            # Its other views follow: they would show the rows of this question under the heads of their own.
+            self.table.show(by=asked.get("from"), found={"asked": question, **found})
             self.renew()
         elif op == "rows":
             self.table.answer(asked, rows=self.shown_rows(int(asked["start"]), int(asked["end"])))
