@@ -55,7 +55,8 @@ BALANCES = {
 
 # How many of a token id a wallet gained in a block, or lost (below zero): never zero. Who owns what, now or at a block,
 # is a sum over these rows. Beside transfers they are what a snapshot shows, at its block, and ids that their first
-# sender had before the data begins, at the chain's first block; transfers up to a contract's snapshot are left out.
+# sender had before, at the block of the contract's snapshot, or else the chain's first; transfers up to a contract's
+# snapshot are left out.
 NFT_CHANGES = {
     "contract": "int32",
     "id_hi": "decimal(38,0)",
@@ -97,7 +98,7 @@ TRANSFERS = {
 }
 
 # One row per wallet and chain, of its transfers and of the snapshots that show it. ``active_days`` (UTC days) is null
-# where the data has no block times. ``seen_block``: the first block, or the chain's where it had an NFT before that.
+# where the data has no block times. ``seen_block``: the first block, or an earlier one from which on it had an NFT.
 ACTIVITY = {
     "chain_id": "int64",
     "wallet": "int32",

@@ -129,6 +129,25 @@ def test_who_had_some_of_an_erc1155s_id_from_the_beginning_owned_it_and_was_seen
     dataset.close()
 
 
+def test_who_sends_an_id_that_a_snapshot_does_not_name_had_it_from_the_snapshots_block_on(tmp_path):
+    dataset = open_data(
+        tmp_path / "w",
+        [(1, 0, 9, ERC721, 1, 1), (11, 4, 8, ERC721, 2, 1), (11, 5, 8, ERC1155, 1, 2)],
+        [(7, ERC721, {1: 6}), (7, ERC1155, {1: 6})],
+    )
+    seen = [
+        wallets(dataset, {"not": {"wallet": {"in": [wallet(1)]}}, "asOf": block})
+        for block in (0, 1, 6, 7, 10, 11)
+    ]
+    assert seen == [[], [0, 9], [0, 9], [0, 4, 5, 6, 9], [0, 4, 5, 6, 9], [0, 4, 5, 6, 8, 9]]
+    owned = [{"nft": wallet(ERC721)}, {"nft": wallet(ERC1155)}, of_ids(ERC721, 2, heldSince=7)]
+    assert [wallets(dataset, {"nft": one, "asOf": 10}) for one in owned] == [[4, 6], [5, 6], [4]]
+    # Nobody was seen to receive what 4 sent, nor what 5 did.
+    contracts = [dataset.catalog.contract(1, wallet(one)) for one in (ERC721, ERC1155)]
+    assert [one.unseen for one in contracts] == [1, 1]
+    dataset.close()
+
+
 def test_an_erc1155_that_is_sent_to_oneself_moves_nothing_wherever_it_is_counted(tmp_path):
     dataset = open_data(
         tmp_path / "w",

@@ -521,6 +521,32 @@ def test_rows_that_change_the_past_of_a_contract_are_added_and_all_others_stay_a
     assert list(storage.damage_of(data)) == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("later", ["another snapshot", "a row from before"])
+def test_an_id_that_no_snapshot_names_is_its_senders_from_the_snapshot_on_in_whichever_run_it_is_sent(
+    tmp_path, added, log, later
+):
+    facts, held = tmp_path / "tokens.csv", "address,token_id,block_number,token_address\n"
+    facts.write_text(FACTS)
+    logs = {
+        "first": [log(0, 9, 1, contract=ERC721, block=100)],
+        "sent": [log(n, 8, 2, contract=of, block=110) for n, of in ((4, ERC721), (5, ERC1155))],
+        "a row from before": [log(7, 8, 3, contract=of, block=102) for of in (ERC721, ERC1155)],
+    }
+    files = {name: write_csv(tmp_path / f"{name}.csv", some) for name, some in logs.items()}
+    for name, block in (("snapshot", 105), ("another snapshot", 107)):
+        files[name] = tmp_path / f"{name}.csv"
+        rows = [f"{wallet(6)},1,{block},{wallet(of)}\n" for of in (ERC721, ERC1155)]
+        files[name].write_text(held + "".join(rows))
+    runs = [[files["first"], facts], [files["snapshot"]], [files["sent"]], [files[later]]]
+    take(tmp_path / "whole", *(path for run in runs for path in run))
+    for run in runs:
+        assert take(added, *run).rebuilt is None
+        if run == runs[1]:
+            compact(added)
+    assert contents(added) == contents(tmp_path / "whole")
+
+
 @pytest.mark.parametrize("first", slow.but_the_first(["its contract", "its block"]))
 def test_a_row_of_the_base_that_is_there_in_another_form_for_two_reasons_is_counted_once(
     tmp_path, added, log, first

@@ -304,7 +304,7 @@ def _flows(stage: Stage, zero: int) -> pa.Table:
     """Return what moved from whom to whom, and save the changes of NFTs; of contracts that go on from what is stored.
 
     Creates ``earlier``: the holdings of NFTs that are derived again, from all changes of theirs that there are. Who
-    sends an id first held one more since the data begins, and what is stored of a block may not be its end.
+    sends an id first held one more from the beginning, and what is stored of a block may not be its end.
     """
     ids = "contract, hi, mid, lo"
     tables.create_profile(
@@ -454,18 +454,18 @@ def _activity(stage: Stage) -> int:
             UNION ALL SELECT {key}, block, 0 FROM shown)
         JOIN (FROM prev.main.blocks SEMI JOIN met_blocks USING (chain_id, block) UNION ALL FROM fresh_blocks)
             USING (chain_id, block) GROUP BY ALL""")
-    # Whoever had an NFT before the data begins was seen from then on: that changes with the past of a contract.
-    had = f"""
-        SELECT DISTINCT {key} FROM {{}} JOIN contract_chain USING (contract) JOIN extents USING (chain_id)
-        {{}} WHERE block = first_block"""
-    of_changed = "SEMI JOIN changed USING (contract)"
-    stage.run(f"""
-        CREATE TABLE met AS SELECT DISTINCT {key} FROM sides
-        UNION {had.format("prev.main.nft_changes", of_changed)}
-        UNION {had.format("now.main.nft_changes", of_changed)}""")
+    # Whoever had an NFT when its contract's holdings begin was seen from then on: that changes with its past.
+    began = f"""
+        SELECT {key} FROM {{0}}.main.nft_changes JOIN contract_chain USING (contract) SEMI JOIN (
+            SELECT contract, min(block) AS block FROM {{0}}.main.nft_changes SEMI JOIN changed USING (contract)
+            GROUP BY 1) USING (contract, block)"""
     stage.run(
-        f"CREATE TABLE had AS {had.format('now.main.nft_changes', f'SEMI JOIN met USING ({key})')}"
+        f"CREATE TABLE met AS SELECT {key} FROM sides UNION {began.format('prev')} UNION {began.format('now')}"
     )
+    # All other changes are a transfer's or a snapshot's, by which the wallet was seen then anyway.
+    stage.run(f"""
+        CREATE TABLE had AS SELECT {key}, min(block) AS since FROM now.main.nft_changes
+        JOIN contract_chain USING (contract) SEMI JOIN met USING ({key}) GROUP BY ALL""")
     stage.run(f"""
         CREATE TABLE were AS SELECT *, true AS base FROM {stage.base}.main.activity SEMI JOIN met USING ({key})
             ANTI JOIN out.stale.activity USING ({key})
@@ -478,8 +478,7 @@ def _activity(stage: Stage) -> int:
         "were",
         key,
         f"""
-        SELECT {key}, CASE WHEN had.wallet IS NULL THEN least(first, w.first_block) ELSE e.first_block END,
-            least(first, w.first_block), greatest(last, w.last_block),
+        SELECT {key}, least(first, w.first_block, since), least(first, w.first_block), greatest(last, w.last_block),
             (coalesce(n, 0) + coalesce(transfers, 0))::BIGINT,
             CASE WHEN timed THEN coalesce(new_days, 0) + coalesce(active_days, 0) END
         FROM met JOIN extents e USING (chain_id)

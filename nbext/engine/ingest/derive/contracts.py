@@ -197,20 +197,20 @@ def below_zero(zero: int, history: str) -> str:
 def count_unseen(stage: Stage, zero: int, now: str = "out.", which: str = "") -> None:
     """Create ``unseen``: of how many token ids of a contract somebody had more than anybody was seen to be sent.
 
-    They are held from the chain's first block on, in which others are minted. Of a chain with a snapshot of that very
-    block it is not known.
+    They are held from the contract's first block on, in which others are minted, or shown by its snapshot.
     """
     stage.run(f"""
-        CREATE TABLE beginning AS SELECT contract, first_block AS block
-        FROM contract_chain JOIN extents USING (chain_id)
-        ANTI JOIN {now}snapshot_wallets s ON s.chain_id = extents.chain_id AND s.block = first_block {which}""")
+        CREATE TABLE beginning AS
+        SELECT contract, min(block) AS block FROM {now}nft_changes {which} GROUP BY contract""")
     stage.run(f"""
         CREATE TABLE unseen AS SELECT contract, count(*) AS ids FROM (
             SELECT contract, hi, mid, lo FROM (
                 SELECT contract, id_hi AS hi, id_mid AS mid, id_lo AS lo, change AS n
                 FROM {now}nft_changes SEMI JOIN beginning USING (contract, block)
                 UNION ALL SELECT contract, hi, mid, lo, -count
-                FROM {now}transfers SEMI JOIN beginning USING (contract, block) WHERE sender = {zero})
+                FROM {now}transfers SEMI JOIN beginning USING (contract, block) ANTI JOIN opened USING (contract)
+                WHERE sender = {zero}
+                UNION ALL SELECT contract, hi, mid, lo, -1 FROM opened SEMI JOIN beginning USING (contract, block))
             GROUP BY contract, hi, mid, lo HAVING sum(n) > 0)
         GROUP BY contract""")
     stage.drop("beginning")

@@ -125,13 +125,18 @@ def _histories(stage: Stage, zero: int, buckets: list[Bucket]) -> Iterator[Calla
 
 
 def create_profile(stage: Stage, of: str = "", rows: str = "out.transfers") -> None:
-    """Create ``profile``: how many rows each contract has, whether it is an NFT, and whether one limb is enough."""
+    """Create ``profile``: how many rows each contract has, whether it is an NFT, and whether one limb is enough.
+
+    Its ``first_block`` is the one that its holdings begin with: that of its snapshot, or else the chain's first.
+    """
     stage.run(f"""
         CREATE OR REPLACE TABLE profile AS
         SELECT contract, sum(n)::BIGINT AS n, standard <> 'ERC20' AS nft, standard = 'ERC1155' AS multi,
-            standard = 'ERC20' AND (max(hi) > 0 OR max(mid) > 0) AS wide, any_value(first_block) AS first_block
-        FROM (SELECT contract, count(*) AS n, max(hi) AS hi, max(mid) AS mid FROM {rows} GROUP BY 1
-              UNION ALL SELECT contract, count(*), max(hi), max(mid) FROM opened GROUP BY 1)
+            standard = 'ERC20' AND (max(hi) > 0 OR max(mid) > 0) AS wide,
+            coalesce(max(opened_at), any_value(first_block)) AS first_block
+        FROM (SELECT contract, count(*) AS n, max(hi) AS hi, max(mid) AS mid, NULL::BIGINT AS opened_at
+              FROM {rows} GROUP BY 1
+              UNION ALL SELECT contract, count(*), max(hi), max(mid), max(block) FROM opened GROUP BY 1)
         JOIN standards USING (contract) JOIN contract_chain USING (contract) LEFT JOIN extents USING (chain_id) {of}
         GROUP BY contract, standard ORDER BY contract""")
 
@@ -184,8 +189,8 @@ def derive_changes(stage: Stage, rows: str, zero: int) -> None:
     """Create ``token_changes``, what transfers and openings add to ``nft_changes``, and ``held_before`` of it.
 
     A token id of an ERC721 leaves whoever owned it before, also where a log is missing and another wallet sends it on.
-    Whoever sends an id first, or more of an ERC1155's id than came to them, had it since before the data begins: a
-    count below zero exists on no chain. Minting takes from nobody. An ERC1155's id that is sent to oneself moves
+    Whoever sends an id first, or more of an ERC1155's id than came to them, had it when the contract's holdings begin:
+    a count below zero exists on no chain. Minting takes from nobody. An ERC1155's id that is sent to oneself moves
     nothing, and was there to send.
     """
     token, known = "contract, hi, mid, lo", f"sender NOT IN ({zero}, {NOBODY})"
