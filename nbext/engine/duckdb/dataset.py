@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nbext.engine.storage import Generation
 
 Result = TypeVar("Result")
-# With the libraries, the addresses' file and the wallets under way, a service stays below 1.5 GB.
+# With the libraries, the addresses' file, the wallets kept and those under way, a service stays below 1.5 GB.
 MEMORY = "640MB"
 _QUESTIONS_AT_ONCE = 16
 _BATCH = 100_000

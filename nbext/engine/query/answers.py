@@ -7,7 +7,6 @@ that are returned alone. What an engine does is in `Engine` and `Dataset.do`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain as chained
 from pathlib import Path
@@ -80,12 +79,11 @@ _DENSE, _SPAN = 8, 2_000_000
 _VALUES_A_SECOND = 1_000_000
 # A column or a range of so many wallets is read whole: picking some of them is a join, which costs more.
 _READ_WHOLE = 100_000
-# Small sets of wallets are cached, such as the burn addresses, which most segments leave out.
-_FEW = 64
-_KEPT = 1024
-# The wallets of lists, of 4 bytes each, that were used last: a segment and its parts look each list up once.
-_LISTS_KEPT = 4
-# The memory of the sets that one request compares (bytes); what several of them share is only kept while there is room.
+# The memory of the sets of wallets that were used last (bytes): the parts of a segment share theirs, most segments
+# leave the burn addresses out, and whoever asks again has mostly changed one condition. The least that a set counts as,
+# however few its wallets are: there are never more than a thousand.
+_KEPT, _SET = 128 << 20, 128 << 10
+# The memory of the sets that one request compares (bytes).
 _COUNTED_AT_ONCE = 256 << 20
 # Balances of all wallets of one request, so that an answer stays some ten megabytes.
 MOST_HELD = 500_000
@@ -119,6 +117,8 @@ class Dataset(ABC):
         Where the data is a base and a delta.
     ranks
         Each wallet's rank by address, and the wallet of each rank, where its number is not its rank.
+    sets
+        The wallets of statements and lists that were used last, which are last.
     """
 
     layers: Layers | None = None
@@ -127,8 +127,7 @@ class Dataset(ABC):
     def __init__(self, about: DataAbout) -> None:
         self.about = about
         self.catalog, self.clock = Catalog(self.read), Clock(self.read, about.chains)
-        self.few: dict[str, Wallets] = {}
-        self.lists: dict[str, Wallets] = {}
+        self.sets: dict[str, Wallets] = {}
 
     @abstractmethod
     def do(self, task: Callable[[Engine], Result], cancel: Cancel | None) -> Result:
@@ -170,10 +169,7 @@ class Answers:
     """What is done for one question, or for several that are asked together."""
 
     def __init__(self, data: Dataset, engine: Engine, cancel: Cancel) -> None:
-        self._data, self._engine, self._cancel = data, engine, cancel
-        # How often each statement is needed, and the wallets of those that several sets are made of.
-        self._needed, self._bits = Counter[str](), Bits()
-        self._kept: dict[str, Wallets] = {}
+        self._data, self._engine, self._cancel, self._bits = data, engine, cancel, Bits()
 
     def wallets(self, question: Question, *others: Tree) -> Wallets:
         """Return a question's wallets, in no order; ``others`` are sets that are combined after it."""
@@ -368,32 +364,27 @@ class Answers:
 
     def _ahead(self, sets: Sequence[Tree]) -> None:
         """Have the engine begin with the leaves of some sets that are not known."""
-        statements = {}
-        for leaf in chained.from_iterable(map(leaves, sets)):
-            if isinstance(leaf.wallets, Sql):
-                key = repr(leaf.wallets)
-                self._needed[key] += 1
-                statements[key] = leaf.wallets
-        self._engine.ahead([one for key, one in statements.items() if key not in self._data.few])
+        needed = [leaf.wallets for leaf in chained.from_iterable(map(leaves, sets))]
+        statements = {repr(one): one for one in needed if isinstance(one, Sql)}
+        self._engine.ahead([one for key, one in statements.items() if key not in self._data.sets])
 
     def _wallets_of(self, leaf: Leaf) -> Wallets:
         """Fetch a leaf's wallets, or return those that are known."""
         self._cancel.check()
-        sql, few, kept = leaf.wallets, self._data.few, self._kept
-        if isinstance(sql, WalletList):
-            return self._listed(sql)
-        key = repr(sql)
-        for known in (few, kept):
-            if key in known:
-                return known[key]
-        wallets = self._fetched(sql)
-        if len(wallets) <= _FEW and len(few) < _KEPT:
-            few[key] = wallets
-        elif self._needed[key] > 1:
-            kept[key] = wallets
-            # 200 conditions may have gigabytes of wallets.
-            if self._bits.nbytes + sum(one.nbytes for one in kept.values()) > _COUNTED_AT_ONCE:
-                kept.clear()
+        one, sets, key = leaf.wallets, self._data.sets, repr(leaf.wallets)
+        wallets = sets.pop(key, None)
+        if wallets is not None:
+            sets[key] = wallets
+            return wallets
+        wallets = sets[key] = self._fetched(one) if isinstance(one, Sql) else self._listed(one)
+        # Listed at once: other threads change them, too.
+        sizes = {key: max(_SET, len(key) + each.nbytes) for key, each in list(sets.items())}
+        over = sum(sizes.values()) - _KEPT
+        for key, size in sizes.items():
+            if over <= 0:
+                break
+            sets.pop(key, None)
+            over -= size
         return wallets
 
     def _fetched(self, sql: Sql) -> Wallets:
@@ -402,22 +393,11 @@ class Answers:
 
     def _listed(self, one: WalletList) -> Wallets:
         """Return those of a list's wallets that the data has."""
-        lists = self._data.lists
-        found = lists.pop(one.id, None)
-        if found is None:
-            text = f"SELECT wallet FROM wallets WHERE address IN (SELECT address FROM {LISTED})"
-            found = np.concatenate(
-                [
-                    self._fetched(
-                        Sql(text, tables={LISTED: pa.table({"address": addresses_of_bytes(piece)})})
-                    )
-                    for piece in one.pieces()
-                ]
-            )
-        lists[one.id] = found
-        for used_before in list(lists)[:-_LISTS_KEPT]:
-            lists.pop(used_before, None)
-        return found
+        text = f"SELECT wallet FROM wallets WHERE address IN (SELECT address FROM {LISTED})"
+        pieces = (pa.table({"address": addresses_of_bytes(piece)}) for piece in one.pieces())
+        return np.concatenate(
+            [self._fetched(Sql(text, tables={LISTED: piece})) for piece in pieces]
+        )
 
     def _series(
         self, questions: Sequence[Question], *, columns: bool

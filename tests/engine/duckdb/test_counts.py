@@ -72,26 +72,49 @@ def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
     assert dataset.ask(whole, limit=0).matched == len(set.intersection(*map(wallets, names)))
 
 
-def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
-    read = []
-    fetch = CursorEngine.fetch
+@pytest.fixture
+def read(dataset, monkeypatch):
+    """The statements that are read from now on, of a dataset that was asked nothing yet."""
+    found, fetch = [], CursorEngine.fetch
     monkeypatch.setattr(
-        CursorEngine, "fetch", lambda *asked: read.append(asked[1]) or fetch(*asked)
+        CursorEngine, "fetch", lambda *asked: found.append(asked[1]) or fetch(*asked)
     )
-    monkeypatch.setattr(answers, "_FEW", -1)
+    dataset.sets.clear()
+    return found
+
+
+def test_a_set_that_several_questions_share_is_read_once(dataset, read, monkeypatch):
     question = forms.question("all_any_not", dataset)
-    dataset.answers(methodcaller("counts", [question], [[0]]))
-    once, read[:] = len(read), []
     dataset.answers(methodcaller("counts", [question] * 5, [[0, 1, 2, 3, 4]]))
-    assert len(read) == once
-    read[:] = []
+    once = len(read)
+    assert once == len({repr(one) for one in read}) > 1
     dataset.ask(Question(lambda sql: in_all([question.wallets(sql)] * 5)), limit=0)
+    dataset.answers(methodcaller("counts", [question], [[0]]))
     assert len(read) == once
     read[:] = []
     # Where there is no room for what is shared, it is read again.
-    monkeypatch.setattr(answers, "_COUNTED_AT_ONCE", 1)
+    monkeypatch.setattr(answers, "_KEPT", 0)
+    dataset.sets.clear()
     dataset.answers(methodcaller("counts", [question] * 5, [[place] for place in range(5)]))
     assert len(read) == 5 * once
+    assert dataset.sets == {}
+
+
+def test_the_sets_that_were_used_last_are_kept_as_long_as_there_is_room(dataset, read, monkeypatch):
+    def count(number):
+        where = "SELECT wallet FROM wallets WHERE wallet < "
+        below = Question(lambda sql: sql.leaf(where + sql.value(number)))
+        return dataset.ask(below, limit=0).matched
+
+    monkeypatch.setattr(answers, "_KEPT", 2 * answers._SET)
+    assert [count(number) for number in (1, 2, 1, 3, 1, 3, 2)] == [1, 2, 1, 3, 1, 3, 2]
+    assert [one.values["v0"] for one in read] == [1, 2, 3, 2]
+    # Those of many wallets count as what they take, and a long statement does.
+    monkeypatch.setattr(answers, "_SET", 0)
+    monkeypatch.setattr(answers, "_KEPT", sum(map(len, dataset.sets)) + 4 * (3 + 2))
+    read[:] = []
+    assert [count(number) for number in (3, 2, 1, 2, 1, 3)] == [3, 2, 1, 2, 1, 3]
+    assert [one.values["v0"] for one in read] == [1, 3]
 
 
 def test_a_request_for_counts_ends_when_it_is_cancelled_and_when_it_needs_too_much_memory(
