@@ -386,35 +386,27 @@ def _json_rows(source: Source, records: Iterator[Any]) -> _Rows:
     numbered = enumerate(chain(first, records), 1)
 
     def batches(kind: Format, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        late = {name for theirs in kind.all.values() for name in theirs} - set(names)
-        return _of_records(numbered, schema, late, ragged)
-
-    return names, ragged, batches
-
-
-def _of_records(
-    numbered: Iterator[tuple[int, Any]],
-    schema: pa.Schema,
-    late: set[str],
-    ragged: _Ragged,
-) -> Iterator[pa.RecordBatch]:
-    while part := list(islice(numbered, _LOOKED_AT)):
-        whole = [(row, record) for row, record in part if isinstance(record, dict)]
-        ragged += [
-            (row, "not a JSON object") for row, record in part if not isinstance(record, dict)
-        ]
-        if part[0][0] > _LOOKED_AT:
+        known = {name for theirs in kind.all.values() for name in theirs}
+        settled = set(names)
+        while part := list(islice(numbered, _LOOKED_AT)):
+            whole = [(row, record) for row, record in part if isinstance(record, dict)]
+            ragged.extend(
+                (row, "not a JSON object") for row, record in part if not isinstance(record, dict)
+            )
             # The columns are settled: what another would say is not left out without a word.
             for row, record in whole:
-                if not late.isdisjoint(record):
+                if late := [key for key in record.keys() - settled if key.lower() in known]:
                     raise ValueError(
-                        f"row {row:,} has {min(late & record.keys())!r}, which none of the first "
-                        f"{_LOOKED_AT:,} has. Put a record with it among them"
+                        f"row {row:,} has {min(late)!r}, which none of the first {_LOOKED_AT:,} has. "
+                        "Put a record with it among them"
                     )
-        columns = [
-            [_as_text(record.get(column)) for _, record in whole] for column in schema.names[:-1]
-        ]
-        yield pa.record_batch([*columns, [row for row, _ in whole]], schema=schema)
+            columns = [
+                [_as_text(record.get(column)) for _, record in whole]
+                for column in schema.names[:-1]
+            ]
+            yield pa.record_batch([*columns, [row for row, _ in whole]], schema=schema)
+
+    return names, ragged, batches
 
 
 def _as_text(value: Any) -> str | None:

@@ -133,16 +133,17 @@ def test_a_stream_of_many_kinds_gives_its_transfers(data, tmp_path, made):
     assert "  1 row of a stream that is no token transfer skipped" in report.lines()
 
 
+@pytest.mark.parametrize("late", ["type", "Type"])
 def test_a_column_that_comes_after_the_columns_are_settled_is_told(
-    data, tmp_path, made, monkeypatch
+    data, tmp_path, made, monkeypatch, late
 ):
     plain = write_csv(tmp_path / "a.csv", made)
     with plain.open() as file:
         records = list(csv.DictReader(file))
-    records[-1]["type"] = "log"
+    records[-1][late] = "log"
     (tmp_path / "b.ndjson").write_text(as_json("lines", records))
     monkeypatch.setattr(reading, "_LOOKED_AT", 2)
-    with pytest.raises(IngestError, match="row 3 has 'type', which none of the first 2 has"):
+    with pytest.raises(IngestError, match=f"row 3 has '{late}', which none of the first 2 has"):
         take(data, tmp_path / "b.ndjson")
 
 
