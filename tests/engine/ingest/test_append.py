@@ -595,6 +595,25 @@ def test_a_day_counts_balances_below_zero_as_one_ingest_of_all_days_does(
     assert whole.odd["below_zero"] > 3
 
 
+def test_a_snapshot_of_the_first_block_leaves_it_unknown_whose_mints_are_missing(
+    tmp_path, added, log
+):
+    facts, holders = tmp_path / "tokens.csv", tmp_path / "holders.csv"
+    facts.write_text(FACTS)
+    holders.write_text(
+        f"address,balance,block_number,token_address\n{wallet(1)},5,100,{wallet(ERC20)}\n"
+    )
+    sold = write_csv(
+        tmp_path / "sold.csv", [log(block=100), log(6, 7, 77, contract=ERC721, block=101)]
+    )
+    assert take(added, sold, facts).odd["unseen"] == 1
+    assert take(added, holders).rebuilt is None
+    take(tmp_path / "whole", sold, facts, holders)
+    assert contents(added) == contents(tmp_path / "whole")
+    with Tables(added) as tables:
+        assert tables.rows(f"SELECT sum(unseen) FROM contracts WHERE {HERE}") == [(0,)]
+
+
 def test_blocks_before_the_first_are_built_with_all_others_and_the_report_says_so(
     grown, tmp_path, log
 ):

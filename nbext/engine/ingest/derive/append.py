@@ -163,11 +163,12 @@ def merge_rows(stage: Stage, zero: int, advance: Callable[[float], None]) -> Map
     _find_changed(stage, stored)
     flows = _flows(stage, zero)
     _grow(stage)
-    counts = {"balances": _holdings(stage, flows) + _derive_again(stage, zero, advance)}
+    _holdings(stage, flows)
+    _derive_again(stage, zero, advance)
     overlay(stage.run, "now", stage.base, "out")
-    counts["activity"] = _activity(stage)
-    counts["contracts"] = _contracts(stage, zero)
-    return {table: _count(stage, table, counts) for table in TABLES}
+    _activity(stage)
+    _contracts(stage, zero)
+    return {table: _count(stage, table) for table in TABLES}
 
 
 # What each table is sorted by: pairs of numbers as one, by which DuckDB sorts in half of the time.
@@ -213,16 +214,22 @@ def fold_delta(stage: Stage, advance: Callable[[float], None]) -> None:
         advance((done + 1) / len(_SORTED))
 
 
-def _count(stage: Stage, table: str, counts: Mapping[str, int]) -> int:
-    assert stage.previous is not None
-    if table in counts:
-        return int(stage.previous.manifest["tables"][table]) + counts[table]
+def _count(stage: Stage, table: str) -> int:
+    """Return how many rows a table has by now: the delta's, and those of the base that it does not override."""
     rows = f"SELECT count(*) FROM {stage.base}.main.{table}"
     hidden = [
         f"({rows} SEMI JOIN {stale} USING ({key}))"
         for stale, key in layers.hidden(table, "out")
         if stage.value(f"SELECT count(*) FROM {stale}")
     ]
+    # Each of these is one row of the base: they are counted without a look at it.
+    single = {
+        "balances": "out.stale.holdings WHERE held",
+        "activity": "out.stale.activity",
+        "contracts": f"{stage.base}.main.contracts",
+    }
+    if table in single:
+        hidden.append(f"(SELECT count(*) FROM {single[table]})")
     both = [f"({rows})", f"(SELECT count(*) FROM out.main.{table})"]
     return int(stage.value(f"SELECT {' - '.join([' + '.join(both), *hidden])}"))
 
@@ -370,8 +377,8 @@ def _replace(stage: Stage, table: str, which: str, key: str, came: str = "") -> 
     stage.drop("kept")
 
 
-def _holdings(stage: Stage, flows: pa.Table) -> int:
-    """Save the balances and their history from stored balances on; return how many balances came."""
+def _holdings(stage: Stage, flows: pa.Table) -> None:
+    """Save the balances and their history from stored balances on."""
     stage.connection.register("flowing", flows)
     stage.run(
         "CREATE TABLE pairs AS SELECT DISTINCT contract, unnest([sender, recipient]) AS wallet FROM flowing "
@@ -421,31 +428,21 @@ def _holdings(stage: Stage, flows: pa.Table) -> int:
         _PAIR,
         f"SELECT {', '.join(TABLES['balances'])} FROM standing WHERE {tables.STANDS}",
     )
-    return int(
-        stage.value(
-            f"SELECT count(*) FILTER ({tables.STANDS}) - (SELECT count(*) FROM held) FROM standing"
-        )
-    )
 
 
-def _derive_again(stage: Stage, zero: int, advance: Callable[[float], None]) -> int:
-    """Derive the changed contracts from all their rows, which the delta has; return how many balances came."""
+def _derive_again(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
+    """Derive the changed contracts from all their rows, which the delta has."""
     if not stage.value("SELECT count(*) FROM changed"):
-        return 0
+        return
     for table in ("history", "balances", "nft_changes"):
         _replace(stage, table, "changed", "contract")
     for table in ("holdings", "blocks"):
         stage.run(f"DELETE FROM out.stale.{table} WHERE contract IN (FROM changed)")
     tables.derive_holdings(stage, zero, advance, "SEMI JOIN changed USING (contract)")
-    return int(
-        stage.value("""
-        SELECT (SELECT count(*) FROM out.main.balances SEMI JOIN changed USING (contract))
-            - (SELECT count(*) FROM prev.main.balances SEMI JOIN changed USING (contract))""")
-    )
 
 
-def _activity(stage: Stage) -> int:
-    """Save the activity of the new rows' wallets; return how many of them are new."""
+def _activity(stage: Stage) -> None:
+    """Save the activity of the new rows' wallets."""
     key = "chain_id, wallet"
     stage.run(f"""
         CREATE TABLE sides AS SELECT {key}, block, sum(n) AS n, timestamp // {tables.DAY} AS day FROM (
@@ -487,7 +484,6 @@ def _activity(stage: Stage) -> int:
         LEFT JOIN were w USING ({key}) LEFT JOIN had USING ({key})
         LEFT JOIN (SELECT {key}, count(*) AS new_days FROM days GROUP BY ALL) USING ({key})""",
     )
-    return int(stage.value("SELECT count(*) - (SELECT count(*) FROM were) FROM met"))
 
 
 def _new_days(stage: Stage) -> None:
@@ -546,8 +542,8 @@ def _grow(stage: Stage) -> None:
     )
 
 
-def _contracts(stage: Stage, zero: int) -> int:
-    """Save the contracts with what is counted of each; return how many are new."""
+def _contracts(stage: Stage, zero: int) -> None:
+    """Save the contracts with what is counted of each."""
     positive = f"hi >= 0 AND wallet <> {zero}"
     # What was below zero stays in the count, unless the new rows go on in the block in which it became so. Whether the
     # others that fall now have been below zero before, only their history tells.
@@ -587,7 +583,12 @@ def _contracts(stage: Stage, zero: int) -> int:
         zero,
         "(FROM now.main.balances SEMI JOIN (FROM resupplied WHERE known) USING (contract))",
     )
-    contracts.count_unseen(stage, zero, "now.main.", "SEMI JOIN changes USING (contract)")
+    # Of all others the count stays: no later row has an id that was there before.
+    stage.run("""
+        CREATE TABLE recounted AS SELECT contract FROM earlier UNION SELECT contract FROM reopened UNION FROM changed
+        UNION SELECT contract FROM contract_chain JOIN extents USING (chain_id)
+            SEMI JOIN shown ON shown.chain_id = contract_chain.chain_id AND shown.block = first_block""")
+    contracts.count_unseen(stage, zero, "now.main.", "SEMI JOIN recounted USING (contract)")
     stage.run("""
         CREATE TABLE listed AS
         SELECT r.rowid::INTEGER AS contract, r.chain_id, r.address, coalesce(s.standard, k.standard) AS standard,
@@ -595,13 +596,12 @@ def _contracts(stage: Stage, zero: int) -> int:
             coalesce(k.total_supply, CASE WHEN u.contract IS NULL THEN p.total_supply ELSE y.total_supply END),
             CASE WHEN c.contract IS NULL THEN p.holders ELSE coalesce(p.holders, 0) + c.holders END,
             CASE WHEN c.contract IS NULL THEN p.transfers ELSE coalesce(p.transfers, 0) + c.n END,
-            NOT s.declared, CASE WHEN c.contract IS NULL THEN coalesce(p.unseen, 0) ELSE coalesce(ids, 0) END,
+            NOT s.declared, CASE WHEN a.contract IS NULL THEN coalesce(p.unseen, 0) ELSE coalesce(ids, 0) END,
             coalesce(p.below_zero, 0) + coalesce(c.below_zero, 0)
         FROM contract_ranks r LEFT JOIN known k USING (chain_id, address) LEFT JOIN standards s ON s.contract = r.rowid
         LEFT JOIN prev.main.contracts p ON p.contract = r.rowid LEFT JOIN changes c ON c.contract = r.rowid
         LEFT JOIN resupplied u ON u.contract = r.rowid LEFT JOIN supplies y ON y.contract = r.rowid
-        LEFT JOIN unseen n ON n.contract = r.rowid
+        LEFT JOIN recounted a ON a.contract = r.rowid LEFT JOIN unseen n ON n.contract = r.rowid
         ORDER BY 1""")
     stage.run("DELETE FROM out.main.contracts")
     stage.run("INSERT INTO out.main.contracts FROM listed")
-    return int(stage.value("SELECT count(*) FROM fresh_contracts"))
