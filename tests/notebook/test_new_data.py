@@ -74,6 +74,8 @@ def test_the_next_cell_answers_from_data_that_was_ingested_meanwhile_and_says_so
             "It is the synthetic sample: the data before was removed."
         )
         assert (back.value, back.printed.splitlines()[0]) == (1_002, note)
+        ingest(folder, transfer(1, zero, A))
+        assert (shell.value(HOLDERS), shell.value(COUNT)) == (1, 0)
 
 
 def test_status_shows_the_new_data_and_completion_forgets_the_symbols_of_the_old(folder):
