@@ -7,13 +7,15 @@ the contract part tells them apart: either it has a transfer that is not stored,
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import starmap
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.engine.dataset import Compared
@@ -22,7 +24,7 @@ from nbext.engine.open import open_dataset
 from nbext.errors import NodeError
 from nbext.language.language import compile, parse, resolve  # noqa: A004  the step's name
 from nbext.language.lookup import missing_mints
-from nbext.node.contracts import read_balances, read_owners, read_supply
+from nbext.node.contracts import SUPPLY, balance_of, owner_of, read_numbers
 from nbext.node.coverage import Coverage
 from nbext.node.ranges import LogFilter, read_range
 from nbext.node.rpc import Node, Refusal
@@ -45,6 +47,13 @@ _UNKNOWN = (
 )
 # Holders, and token ids, of those that differ, of which the first block is sought at which they do.
 _LOOKED_INTO = 3
+
+
+class _Fact(NamedTuple):
+    """What a contract is asked, as the data of the call, and what the data says at a block in its place."""
+
+    asked: str
+    stored: Callable[[int], int]
 
 
 @dataclass(frozen=True)
@@ -77,8 +86,7 @@ class Balances:
         if not self.check or not whole:
             return
         compared, left_out = {}, []
-        dataset = open_dataset(self.data_dir)
-        try:
+        with closing(open_dataset(self.data_dir)) as dataset:
             for address in whole:
                 line, found = self._compared(dataset, address, last)
                 if found:
@@ -89,8 +97,6 @@ class Balances:
                     self.coverage.forget(address)
                 else:
                     say(f"{self.coverage.name_of(address)}: {line}")
-        finally:
-            dataset.close()
         self.coverage.save()
         # Answers about those that differ say so from now on.
         record_compared(self.data_dir, self.coverage.chain, compared)
@@ -116,37 +122,40 @@ class Balances:
         asked = [(wallet, number) for wallet in expected for number in each.get(wallet, (None,))]
         moved = sorted(set().union(*ids.values())) if standard == "ERC721" else []
         drawn = draw.sample(moved, min(self.check, len(moved)))
+        calls = [*starmap(balance_of, asked), *map(owner_of, drawn)]
         try:
-            said = read_balances(self.node, address, asked, block)
-            owners = dict(zip(drawn, read_owners(self.node, address, drawn, block), strict=True))
-            # Whoever was sent nothing that is stored is not drawn: the supply has them, too.
-            supply = None if standard == "ERC1155" else self._supply(address, block)
+            said = read_numbers(self.node, address, calls, block)
         except NodeError as error:
             return f"balances were not compared: {error}", None
-        if None in said:
+        amounts, owners = said[: len(asked)], said[len(asked) :]
+        if None in amounts:
             return f"balances were not compared: it says none at block {block:,}.", None
         sums = dict.fromkeys(expected, 0)
-        for (wallet, _), amount in zip(asked, said, strict=True):
+        for (wallet, _), amount in zip(asked, amounts, strict=True):
             sums[wallet] += amount or 0
         wrong = [wallet for wallet, amount in sums.items() if expected[wallet] != amount]
         # A contract that says nobody of all of them does not say owners.
-        told = drawn if any(owners.values()) else []
-        moves = list(self.coverage.stored(address, "value", map(str, told)))
-        owned = {number: [row for row in moves if row["value"] == str(number)] for number in told}
-        strayed = [number for number in owned if _owner(owned[number], block) != owners[number]]
-        minted = -_held(self._moves(address, ZERO_ADDRESS, kind), block)
-        looked_into = [self._of_wallet(address, wallet, kind) for wallet in wrong[:_LOOKED_INTO]]
-        looked_into += [
-            self._of_id(address, number, owned[number]) for number in strayed[:_LOOKED_INTO]
+        owned = self._owners(address, drawn) if any(owners) else []
+        strayed = [
+            fact
+            for fact, who in zip(owned, owners, strict=False)
+            if fact.stored(block) != (who or 0)
         ]
-        if supply == minted:
+        # Whoever was sent nothing that is stored is not drawn: the supply has them, too.
+        supply, minted = None, self._balance(address, ZERO_ADDRESS, kind)
+        if standard != "ERC1155":
+            with suppress(NodeError):
+                (supply,) = read_numbers(self.node, address, [minted.asked], block)
+        if supply == (stated := minted.stored(block)):
             supply = None
+        looked_into = [self._balance(address, wallet, kind) for wallet in wrong[:_LOOKED_INTO]]
+        looked_into += strayed[:_LOOKED_INTO]
         if supply is not None:
-            looked_into.append(self._of_wallet(address, ZERO_ADDRESS, kind))
+            looked_into.append(minted)
         causes = (
             [_UNKNOWN]
             if wrong and standard == "ERC1155"
-            else [self._cause(address, block, differs) for differs in looked_into]
+            else [self._cause(address, block, fact) for fact in looked_into]
         )
         # Rows that are wrong are read again, whatever else the contract does.
         cause, says = min(causes, key=lambda one: one[0] != _LEFT_OUT, default=(None, ""))
@@ -160,19 +169,18 @@ class Balances:
         if contract and (lacks := missing_mints(contract)):
             line += f" {lacks[0].upper()}{lacks[1:]}."
         if supply is not None and cause != _LEFT_OUT:
-            line += f" Its totalSupply is {supply:,} of the smallest unit, and {minted:,} by its transfers."
-        stated = None if supply is None else minted
+            line += f" Its totalSupply is {supply:,} of the smallest unit, and {stated:,} by its transfers."
         found = Compared(
-            block, equal, len(expected), cause, supply, stated, len(strayed), len(owned)
+            block,
+            equal,
+            len(expected),
+            cause,
+            supply,
+            None if supply is None else stated,
+            len(strayed),
+            len(owned),
         )
         return f"{line} {says}".rstrip(), found
-
-    def _supply(self, address: str, block: int) -> int | None:
-        """Return the supply that a contract says; None also where the node does not say it."""
-        try:
-            return read_supply(self.node, address, block)
-        except NodeError:
-            return None
 
     def _ids_moved(
         self, contract: str, wallets: Iterable[str], standard: str
@@ -185,57 +193,53 @@ class Balances:
                 found.setdefault(row[end], set()).add(int(row["value"]))
         return found
 
-    def _moves(self, contract: str, wallet: str, kind: str) -> list[tuple[int, int]]:
-        """Return what a wallet received and sent of a token, or of an nft in items: blocks and signed amounts."""
-        return [
+    def _balance(self, contract: str, wallet: str, kind: str) -> _Fact:
+        """Return what a wallet has of a token, or of an nft in items; of the zero address what there is: the supply."""
+        is_supply = wallet == ZERO_ADDRESS
+        moves = [
             (row["block"], sign * (1 if kind == "nft" else int(row["value"])))
-            for end, sign in (("recipient", 1), ("sender", -1))
+            for end, sign in (("recipient", 1 - 2 * is_supply), ("sender", 2 * is_supply - 1))
             for row in self.coverage.stored(contract, end, [wallet])
         ]
-
-    def _of_wallet(self, contract: str, wallet: str, kind: str) -> Callable[[int], bool]:
-        """Return whether a holder's balance at a block is the contract's; of the zero address, what was minted."""
-        moves = self._moves(contract, wallet, kind)
-
-        def same(block: int) -> bool:
-            if wallet == ZERO_ADDRESS:
-                said = -(read_supply(self.node, contract, block) or 0)
-            else:
-                # Where it says nothing yet, it has nothing.
-                said = read_balances(self.node, contract, [(wallet, None)], block)[0] or 0
-            return said == _held(moves, block)
-
-        return same
-
-    def _of_id(
-        self, contract: str, number: int, moves: Sequence[Mapping[str, Any]]
-    ) -> Callable[[int], bool]:
-        """Return whether the owner of a token id at a block is the contract's."""
-        return lambda block: (
-            read_owners(self.node, contract, [number], block) == [_owner(moves, block)]
+        return _Fact(
+            SUPPLY if is_supply else balance_of(wallet),
+            lambda block: sum(amount for at, amount in moves if at <= block),
         )
 
-    def _cause(self, contract: str, last: int, same: Callable[[int], bool]) -> tuple[str, str]:
+    def _owners(self, contract: str, ids: Iterable[int]) -> list[_Fact]:
+        """Return whose each token id is: the recipient of its last transfer."""
+        by_id: dict[str, list[Mapping[str, Any]]] = {str(number): [] for number in ids}
+        for row in self.coverage.stored(contract, "value", by_id):
+            by_id[row["value"]].append(row)
+
+        def owner(moves: Sequence[Mapping[str, Any]], block: int) -> int:
+            before = [row for row in moves if row["block"] <= block]
+            last = max(before, key=itemgetter("block", "log_index"), default={"recipient": "0x0"})
+            return int(last["recipient"], 16)
+
+        return [
+            _Fact(owner_of(int(number)), partial(owner, moves)) for number, moves in by_id.items()
+        ]
+
+    def _cause(self, contract: str, last: int, fact: _Fact) -> tuple[str, str]:
         """Find the first block at which the data differs from the contract, and look at its transfers.
 
-        Returns why they differ, as `Compared` has it, and in words.
-
-        Parameters
-        ----------
-        last
-            Where they differ; before the contract's first block nobody has anything.
-        same
-            Whether they are the same at a block.
+        Returns why they differ, as `Compared` has it, and in words. At ``last`` they do; before the contract's first
+        block nobody has anything.
         """
-        low, high = self.firsts[contract] - 1, last
-        wanted = LogFilter((contract,), tuple(self.topics[contract]))
+
+        def differs(block: int) -> bool:
+            (said,) = read_numbers(self.node, contract, [fact.asked], block)
+            # Where it says nothing yet, there is nothing.
+            return (said or 0) != fact.stored(block)
+
+        blocks = range(self.firsts[contract], last)
         there: set[tuple[Any, ...]] | None = None
         try:
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (middle, high) if same(middle) else (low, middle)
-            read = read_range(self.node, wanted, high, high, near_end=True)
-            there = {(at, *move[:3]) for _, *move, at, _, _ in read.rows}
+            high = blocks.start + bisect_left(blocks, True, key=differs)
+            wanted = LogFilter(high, high, (contract,), tuple(self.topics[contract]))
+            _, rows = read_range(self.node, wanted, near_end=True)
+            there = {(at, *move[:3]) for _, *move, at, _, _ in rows}
         except Refusal as refusal:
             if not refusal.finding:
                 return _UNKNOWN
@@ -258,18 +262,6 @@ class Balances:
         return _LEFT_OUT, f"{found} {_AGAIN}"
 
 
-def _held(moves: Sequence[tuple[int, int]], block: int) -> int:
-    """Return what a wallet has at a block by its moves."""
-    return sum(amount for at, amount in moves if at <= block)
-
-
-def _owner(moves: Sequence[Mapping[str, Any]], block: int) -> str | None:
-    """Return who has a token id at a block by its moves; None of one that nobody has, or had by then."""
-    before = [row for row in moves if row["block"] <= block]
-    last = max(before, key=itemgetter("block", "log_index"), default={"recipient": ZERO_ADDRESS})
-    return None if last["recipient"] == ZERO_ADDRESS else last["recipient"]
-
-
 def _drawn(
     dataset: Dataset, filters: Mapping[str, Any], many: int, draw: random.Random
 ) -> dict[str, int]:
@@ -280,11 +272,11 @@ def _drawn(
     column = next((name for name in exact if name.endswith("_raw")), (*exact, None)[0])
     places = draw.sample(range(rows.num_rows), min(many, rows.num_rows))
     found: dict[str, int] = {}
-    start = 0
-    for batch in rows.batches():
-        here = [place - start for place in places if start <= place < start + batch.num_rows]
-        for row in batch.take(pa.array(here, pa.int64())).to_pylist():
-            found[row["address"]] = int(row[column]) if column else 0
-        start += batch.num_rows
+    for number, batch in enumerate(rows.batches()):
+        for place in places:
+            at, row = divmod(place, rows.per_batch)
+            if at == number:
+                has = int(batch[column][row].as_py()) if column else 0
+                found[batch["address"][row].as_py()] = has
     rows.close()
     return found

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -36,12 +35,11 @@ from nbext.node.contracts import (
     DEPOSIT,
     TRANSFERS,
     WITHDRAWAL,
-    code_at,
     deployment,
     head_of,
     read_metadata,
 )
-from nbext.node.coverage import Coverage, on_disk, open_coverage, union
+from nbext.node.coverage import Coverage, blocks_of, on_disk, open_coverage, union
 from nbext.node.reader import RangeReader
 from nbext.node.rpc import FIRST_BATCH, InconsistentAnswer, Node, Refusal, quantity
 from nbext.settings import Secret
@@ -135,17 +133,17 @@ def _end_in_time(ending: threading.Event, node: Node) -> None:
 def _check_chain(node: Node, chain: Chain, output: Output) -> None:
     """Refuse a node of another chain; leave out one that does not answer, where others do."""
     answers = node.of_each("eth_chainId")
-    refused = {name: answer for name, answer in answers.items() if isinstance(answer, Refusal)}
+    refused = {each: answer for each, answer in answers.items() if isinstance(answer, Refusal)}
     if len(refused) == len(answers):
         *others, last = refused.values()
         raise last.as_error(others)
-    for name, refusal in refused.items():
+    for endpoint, refusal in refused.items():
         output.say(f"{refusal} It is left out.")
-        node.leave_out(name)
-    for name in sorted(answers.keys() - refused):
-        if (found := quantity(answers[name], "chain id")) != chain.id:
+        node.endpoints.remove(endpoint)
+    for endpoint in node.endpoints:
+        if (found := quantity(answers[endpoint], "chain id")) != chain.id:
             raise NodeError(
-                f"{name.capitalize()} has the chain id {found}, and --chain {chain.name} means {chain.id}."
+                f"{endpoint.name.capitalize()} has the chain id {found}, and --chain {chain.name} means {chain.id}."
             )
     # Anybody may give a chain any id.
     _check_same(node, 0, 1)
@@ -156,8 +154,8 @@ def _check_same(node: Node, number: int, tries: int) -> None:
     for attempt in range(tries if len(node.endpoints) > 1 else 0):
         blocks = node.of_each("eth_getBlockByNumber", hex(number), False)
         hashes = {
-            name: str(block.get("hash")).lower()
-            for name, block in blocks.items()
+            endpoint.name: str(block.get("hash")).lower()
+            for endpoint, block in blocks.items()
             if isinstance(block, Mapping)
         }
         if len(set(hashes.values())) <= 1:
@@ -200,17 +198,16 @@ class _Fetch:
         self._forget_what_was_removed()
         # Of contracts that a killed run has read too: their parts are ingested with those of this one.
         addresses = sorted({**self.coverage.in_parts(), **self.topics})
-        known = {address: standard for address, standard in self.standards.items() if standard}
         # Of one that was destroyed the logs are there.
         fetched = self.coverage.about if self.request.from_block == "deployment" else addresses
-        self.cards = read_metadata(self.node, addresses, known, fetched)
+        self.cards = read_metadata(self.node, addresses, self.standards, fetched)
         for card in self.cards:
             if card.unknown:
                 self.coverage.fill_in(card)
-                names = " and ".join(dict.fromkeys(card.unknown))
+                *_, why = card.unknown.values()
                 self.output.say(
-                    f"{self.coverage.name_of(card.address)}: its {names} could not be read. {card.why} The next fetch "
-                    "asks again."
+                    f"{self.coverage.name_of(card.address)}: its {' and '.join(card.unknown)} could not be read. {why} "
+                    "The next fetch asks again."
                 )
         is_checked = is_again = False
         # Where it is not found again, blocks up to the one before are not covered.
@@ -252,8 +249,10 @@ class _Fetch:
 
     def _left(self, last: int) -> str:
         """Return the ranges of blocks that are not covered yet, of any contract, in words; nothing where all are."""
-        plan = self.reader.plan(self.firsts, last) if self.firsts else [(None, 0, last)]
-        return _in_words(union([(first, end) for _, first, end in plan]))
+        if not self.firsts:
+            return _in_words([(0, last)])
+        plan = self.reader.plan(self.firsts, last)
+        return _in_words(union([(each.first, each.last) for each in plan]))
 
     def _verify(self, last: int) -> None:
         """Say what is new, and compare balances."""
@@ -334,34 +333,30 @@ class _Fetch:
         before = about.get("deployed")
         # Where balances differed, what was found may be wrong; of ERC1155 none that is known has to: the node may have
         # hidden the first states and logs alike. Another one has code there.
-        if (
-            before is None
-            or (about.get("check") or {}).get("cause")
-            or (before and code_at(self.node, address, before - 1))
-        ):
-            found = deployment(self.node, address, self.topics[address], last)
-            if found is None and before is not None:
-                found = before
-            if found is None:
-                # Not stored: an archive node, asked later, knows it.
-                self.output.say(
-                    f"{self.coverage.name_of(address)}: the node does not have the old states that would show when it "
-                    "was deployed. An archive node does. Its logs are read from block 0 on, or from --from-block N."
-                )
-                return 0
-            if found > last:
-                self.output.say(
-                    f"{self.coverage.name_of(address)}: it was deployed after block {last:,}, the last to "
-                    "read. Write --to-block latest, or fetch it later."
-                )
-                return found
-            about["deployed"] = found
-        return int(about["deployed"])
+        known = None if (about.get("check") or {}).get("cause") else before
+        found = deployment(self.node, address, self.topics[address], last, known)
+        if found is None:
+            found = before
+        if found is None:
+            # Not stored: an archive node, asked later, knows it.
+            self.output.say(
+                f"{self.coverage.name_of(address)}: the node does not have the old states that would show when it "
+                "was deployed. An archive node does. Its logs are read from block 0 on, or from --from-block N."
+            )
+            return 0
+        if found > last:
+            self.output.say(
+                f"{self.coverage.name_of(address)}: it was deployed after block {last:,}, the last to "
+                "read. Write --to-block latest, or fetch it later."
+            )
+            return found
+        about["deployed"] = found
+        return int(found)
 
     def _read(self, last: int) -> None:
         """Read and ingest what is missing up to a block, in steps."""
         forks, fork = 0, self.reader.fork()
-        many = sum(end - first + 1 for _, first, end in self.reader.plan(self.firsts, last))
+        many = sum(each.blocks for each in self.reader.plan(self.firsts, last))
         if many > _MANY:
             self.output.say(
                 f"{many:,} blocks are read. What links them are their headers, so that it takes as many calls, up to "
@@ -381,9 +376,8 @@ class _Fetch:
             for address, (first, topics) in self.coverage.owed().items():
                 self.reader.topics = {address: topics, **self.reader.topics}
                 self.firsts[address] = min(first, self.firsts.get(address, first))
-            plan = self.reader.plan(self.firsts, last)
             try:
-                self.reader.read(plan, last)
+                is_whole = self.reader.read(self.reader.plan(self.firsts, last), last)
             except (NodeError, QueryCancelled, KeyboardInterrupt) as stopped:
                 # Of a reorganisation while it was read the next turn drops the parts. Asked once: a balancer over two
                 # branches says otherwise the next time, and nothing would count the turns.
@@ -395,7 +389,7 @@ class _Fetch:
             fork = self.reader.fork()
             if fork is None:
                 self._ingest()
-                if not plan or self.ending.is_set():
+                if is_whole or self.ending.is_set():
                     return
 
     def _ingest(self) -> None:
@@ -428,8 +422,9 @@ class _Fetch:
         if not step.covers:
             return
         self.ingested = True
-        for address, spans in step.covers.items():
-            self.output.say(f"{self.coverage.name_of(address)}: blocks {_in_words(spans)}.")
+        for address in sorted({each for known in step.covers for each in known.contracts}):
+            spans = _in_words(blocks_of(address, step.covers))
+            self.output.say(f"{self.coverage.name_of(address)}: blocks {spans}.")
         for line in report.removed:
             self.output.say(f"replaced: {line}")
         self.output.say(
@@ -447,7 +442,7 @@ def _in_words(ranges: Iterable[tuple[int, int]]) -> str:
 
 
 def addresses_of(
-    contracts: Sequence[str], chain: Chain, fetched: Mapping[str, str] = MappingProxyType({})
+    contracts: Sequence[str], chain: Chain, fetched: Mapping[str, str]
 ) -> dict[str, str | None]:
     """Return the addresses of contracts, and the standards of those that the package knows.
 
@@ -458,36 +453,29 @@ def addresses_of(
     ValidationError
         A symbol is not known on the chain, or several contracts bear it; an address is not one.
     """
-    here = [one for one in KNOWN if one.chain == chain.name]
-    standards = {one.address: one.standard for one in here}
-    found: dict[str, str | None] = {}
+    here = {one.address: one for one in KNOWN if one.chain == chain.name}
+    symbols = {address: one.symbol or "" for address, one in here.items()} | {**fetched}
+    found: list[str] = []
     for text in contracts:
         if looks_like_address(text) or text[:2].lower() == "0x":
-            address = normalised(text, "contract")
-        else:
-            symbols = {**{one.address: one.symbol or "" for one in here}, **fetched}
-            named = [
-                address
-                for address, symbol in symbols.items()
-                if symbol.casefold() == text.casefold()
-            ]
-            if len(named) != 1:
-                many = (
-                    f"several contracts: {', '.join(map(checksummed, named))}." if named else None
-                )
-                near = did_you_mean(text, filter(None, symbols.values()))
-                raise ValidationError.of(
-                    "contract",
-                    "ambiguous" if named else "unknown",
-                    (
-                        f"{quoted(text)} is the symbol of "
-                        f"{many or f'no contract on {chain.name} that nbext knows or has fetched.{near}'} "
-                        "Write the 0x... address: anyone can give a contract any symbol."
-                    ),
-                )
-            address = named[0]
-        found[address] = standards.get(address)
-    return found
+            found.append(normalised(text, "contract"))
+            continue
+        named = [address for address in symbols if symbols[address].casefold() == text.casefold()]
+        if len(named) != 1:
+            near = did_you_mean(text, filter(None, symbols.values()))
+            whose = (
+                f"several contracts: {', '.join(map(checksummed, named))}."
+                if named
+                else f"no contract on {chain.name} that nbext knows or has fetched.{near}"
+            )
+            raise ValidationError.of(
+                "contract",
+                "ambiguous" if named else "unknown",
+                f"{quoted(text)} is the symbol of {whose} Write the 0x... address: anyone can give a contract any "
+                "symbol.",
+            )
+        found += named
+    return {address: here[address].standard if address in here else None for address in found}
 
 
 def check_last_block(request: Request) -> None:

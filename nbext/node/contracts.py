@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from nbext.core.addresses import ZERO_ADDRESS
 from nbext.errors import NodeError
 from nbext.node.limits import Meaning, blocks_offered
 from nbext.node.rpc import Node, Refusal, quantity
@@ -30,21 +32,30 @@ _SIZES = {
     CONSECUTIVE_TRANSFER: 128,
 }
 
-_NAME, _SYMBOL, _DECIMALS, _SUPPLY = "0x06fdde03", "0x95d89b41", "0x313ce567", "0x18160ddd"
-_SUPPORTS = "0x01ffc9a7{}" + "0" * 56
-_ERC721, _ERC1155, _NO_INTERFACE = "80ac58cd", "d9b67a26", "ffffffff"
+# The data of calls; those with arguments have them as words behind.
+SUPPLY = "0x18160ddd"
 _BALANCE, _BALANCE_OF_ID, _OWNER = "0x70a08231", "0x00fdd58e", "0x6352211e"
+# What a contract is asked about itself, in the words of messages: which standards it supports, and whether it says so
+# of all there are.
+_ABOUT = (
+    ("name", "0x06fdde03"),
+    ("symbol", "0x95d89b41"),
+    ("decimals", "0x313ce567"),
+    ("total supply", SUPPLY),
+    *(
+        ("standard", f"0x01ffc9a7{interface:<064}")
+        for interface in ("80ac58cd", "d9b67a26", "ffffffff")
+    ),
+)
 _NO_CODE = "0x"
 _MOST_TEXT = 1000
 # Amounts of ERC1155 are stored in 64 bits, with a sign.
 _MOST_ITEMS = 2**63 - 1
 # Ids of one log, which are a row each: ERC-2309 advises to mint 5,000 at once.
 _MOST_IDS = 100_000
-_ADDRESS_PAD = "0" * 24
+_ADDRESS_PAD, _NOBODY = "0" * 24, "0" * 64
 # How often a deployment is looked for, and by how much fewer blocks a refused proof goes on.
 _PROOFS, _FEWER = 4, 16
-# The fields of a card that the seven answers are of.
-_OF_ANSWERS = ("name", "symbol", "decimals", "total supply", *["standard"] * 3)
 # Blocks of which one should have a transaction, and the types of those that a wallet signs.
 _TELLING, _SIGNED = 8, frozenset(f"0x{kind}" for kind in range(5))
 
@@ -71,13 +82,12 @@ def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
     if size != _SIZES.get(kind, size) or (kind not in _OLD and indexed != 3):
         raise Unreadable(f"{indexed} indexed fields and {len(data) // 2 - 1} bytes of data")
     words = [*topics[1:], *[data[at : at + 64] for at in range(2, len(data) - 63, 64)]]
+    # Ether that is wrapped or unwrapped comes from nobody, or goes to nobody.
+    if kind in (DEPOSIT, WITHDRAWAL):
+        words.insert(kind == WITHDRAWAL, _NOBODY)
     # Old tokens index nothing, or the sender alone: the rest is in the data, in the same order.
-    if kind == TRANSFER:
-        return [(_address(words[0]), _address(words[1]), str(int(words[2], 16)), None, 0)]
     if kind in _OLD:
-        who = _address(words[0])
-        ends = (ZERO_ADDRESS, who) if kind == DEPOSIT else (who, ZERO_ADDRESS)
-        return [(*ends, str(int(words[1], 16)), None, 0)]
+        return [(_address(words[0]), _address(words[1]), str(int(words[2], 16)), None, 0)]
     # The operator, or the first id, is before them.
     ends = _address(words[1]), _address(words[2])
     if kind == CONSECUTIVE_TRANSFER:
@@ -129,7 +139,8 @@ def _numbers(words: Sequence[str], place: int) -> list[int]:
 class ContractMetadata:
     """What a contract says of itself; None where it says nothing, or reverts.
 
-    ``unknown`` are the fields of which the node did not say what the contract says, and ``why`` the last refusal.
+    ``unknown`` are the fields of which the node did not say what the contract says, each with its refusal. ``shown``
+    are the rows of its logs by the standard that they show.
     """
 
     address: str
@@ -138,8 +149,8 @@ class ContractMetadata:
     symbol: str | None = None
     decimals: int | None = None
     total_supply: int | None = None
-    unknown: list[str] = field(default_factory=list)
-    why: str = ""
+    unknown: dict[str, str] = field(default_factory=dict)
+    shown: Counter[str] = field(default_factory=Counter)
 
 
 @lru_cache
@@ -153,7 +164,10 @@ def shown_standard(event: str, topics: int) -> str | None:
 
 
 def read_metadata(
-    node: Node, addresses: Sequence[str], known: Mapping[str, str], fetched: Container[str] = ()
+    node: Node,
+    addresses: Sequence[str],
+    known: Mapping[str, str | None],
+    fetched: Container[str] = (),
 ) -> list[ContractMetadata]:
     """Return the metadata of contracts.
 
@@ -170,16 +184,14 @@ def read_metadata(
         There is no contract at an address.
     """
     codes = node.batch([("eth_getCode", (address, "latest")) for address in addresses])
-    interfaces = (_SUPPORTS.format(each) for each in (_ERC721, _ERC1155, _NO_INTERFACE))
-    asked = [_NAME, _SYMBOL, _DECIMALS, _SUPPLY, *interfaces]
-    answers = read_calls(
-        node, [(address, data) for address in addresses for data in asked], "latest"
+    answers = _calls(
+        node, [(address, data) for address in addresses for _, data in _ABOUT], "latest"
     )
     cards = []
     for address, code in zip(addresses, codes, strict=True):
         if isinstance(code, Refusal):
             raise code.as_error(during=f"Whether {address} is a contract could not be read.")
-        card, said = ContractMetadata(address), [next(answers) for _ in asked]
+        said = [next(answers) for _ in _ABOUT]
         if code == _NO_CODE:
             if address not in fetched:
                 raise NodeError(
@@ -187,32 +199,32 @@ def read_metadata(
                     "destroyed --from-block N reads the logs."
                 )
             said = [Refusal(Meaning.OTHER, finding="It has no code at the latest block")] * len(
-                asked
+                said
             )
-        for what, answer in zip(_OF_ANSWERS, said, strict=True):
-            if isinstance(answer, Refusal) and answer.meaning is not Meaning.REVERTED:
-                card.unknown.append(what)
-                card.why = str(answer)
-        name, symbol, decimals, supply, *supported = (
+        unknown = {
+            what: str(answer)
+            for (what, _), answer in zip(_ABOUT, said, strict=True)
+            if isinstance(answer, Refusal) and answer.meaning is not Meaning.REVERTED
+        }
+        *texts, decimals, supply, is_721, is_1155, says_yes_to_all = (
             b"" if isinstance(answer, Refusal) else answer for answer in said
         )
-        is_721, is_1155, says_yes_to_all = (_number(each) == 1 for each in supported)
-        card.name, card.symbol = (
-            text and node.redact(text) for text in (_text(name), _text(symbol))
-        )
+        name, symbol = (text and node.redact(text) for text in map(_text, texts))
+        standard = known.get(address)
+        if standard is None and _number(says_yes_to_all) != 1:
+            supported = {"ERC1155": is_1155, "ERC721": is_721}
+            standard = next((each for each, raw in supported.items() if _number(raw) == 1), None)
         places = _number(decimals)
-        card.decimals = places if places is not None and places <= 255 else None
-        card.total_supply = _number(supply)
-        card.standard = known.get(address)
-        if card.standard is None and not says_yes_to_all:
-            card.standard = "ERC1155" if is_1155 else "ERC721" if is_721 else None
-        cards.append(card)
+        places = places if places is not None and places <= 255 else None
+        cards.append(
+            ContractMetadata(
+                address, standard, name, symbol, places, _number(supply), unknown=unknown
+            )
+        )
     return cards
 
 
-def read_calls(
-    node: Node, calls: Sequence[tuple[str, str]], block: str
-) -> Iterator[bytes | Refusal]:
+def _calls(node: Node, calls: Sequence[tuple[str, str]], block: str) -> Iterator[bytes | Refusal]:
     """Yield what each call of a contract returns, or the refusal: that it reverts, or that the node does not say."""
     for answer in node.batch(
         [("eth_call", ({"to": to, "data": data}, block)) for to, data in calls]
@@ -220,101 +232,87 @@ def read_calls(
         yield answer if isinstance(answer, Refusal) else bytes.fromhex(answer[2:])
 
 
-def read_balances(
-    node: Node, address: str, wallets: Sequence[tuple[str, int | None]], block: int
-) -> list[int | None]:
-    """Return what the contract says each wallet has at a block; of one token id where that is given.
+def balance_of(wallet: str, number: int | None = None) -> str:
+    """Return the data of the call for a wallet's balance; for that of one token id of ERC1155 where it is given."""
+    who = f"{int(wallet, 16):064x}"
+    return f"{_BALANCE}{who}" if number is None else f"{_BALANCE_OF_ID}{who}{number:064x}"
 
-    None where it says nothing, as where there is no code. NodeError: it reverts, or the node does not say.
+
+def owner_of(number: int) -> str:
+    """Return the data of the call for the owner of a token id."""
+    return f"{_OWNER}{number:064x}"
+
+
+def read_numbers(node: Node, address: str, asked: Sequence[str], block: int) -> list[int | None]:
+    """Return what a contract says to each call at a block: a balance, a supply, or an owner's address as a number.
+
+    None where it says nothing, as where there is no code; an owner is 0 where it reverts, as it does of ids that are
+    burnt. NodeError: it reverts otherwise, or the node does not say.
     """
-    calls = [
-        (
-            address,
-            _BALANCE + _padded(int(wallet, 16))
-            if number is None
-            else _BALANCE_OF_ID + _padded(int(wallet, 16)) + _padded(number),
-        )
-        for wallet, number in wallets
-    ]
-    return [_number(_said(each)) for each in read_calls(node, calls, hex(block))]
+    found = []
+    calls = [(address, data) for data in asked]
+    for data, answer in zip(asked, _calls(node, calls, hex(block)), strict=True):
+        if not isinstance(answer, Refusal):
+            found.append(_number(answer))
+        elif answer.meaning is Meaning.REVERTED and data.startswith(_OWNER):
+            found.append(0)
+        else:
+            raise answer.as_error()
+    return found
 
 
-def read_owners(node: Node, address: str, ids: Sequence[int], block: int) -> list[str | None]:
-    """Return whom a collection says each token id belongs to at a block.
-
-    None where it says nobody, or reverts, as it does of ids that are burnt. NodeError: the node does not say.
-    """
-    calls = [(address, _OWNER + _padded(number)) for number in ids]
-    said = [
-        None
-        if isinstance(each, Refusal) and each.meaning is Meaning.REVERTED
-        else _number(_said(each))
-        for each in read_calls(node, calls, hex(block))
-    ]
-    return [f"0x{owner:040x}" if owner else None for owner in said]
-
-
-def read_supply(node: Node, address: str, block: int) -> int | None:
-    """Return a token's totalSupply at a block; as `read_balances`."""
-    return _number(_said(next(read_calls(node, [(address, _SUPPLY)], hex(block)))))
-
-
-def _said(answer: bytes | Refusal) -> bytes:
-    if isinstance(answer, Refusal):
-        raise answer.as_error()
-    return answer
-
-
-def deployment(node: Node, address: str, topics: Sequence[str], head: int) -> int | None:
+def deployment(
+    node: Node, address: str, topics: Sequence[str], head: int, known: int | None = None
+) -> int | None:
     """Return the first block in which the contract has code, the one after ``head`` where it has none by then.
 
     It is proved: two blocks before it have no code, and none has a log. None where that cannot be looked at: the node
     does not have the states. Some nodes answer for a state that they have pruned as if nobody had ever been there, and
-    one of several behind a balancer may be such a node; and a contract that was destroyed may be made again.
+    one of several behind a balancer may be such a node; and a contract that was destroyed may be made again. What was
+    found earlier, ``known``, is looked at only in the block before it.
 
     Raises
     ------
     NodeError
         No node answers: that says nothing of the deployment.
     """
+    has_code = partial(_has_code, node, address)
     end = head + 1
-    for _ in range(_PROOFS):
-        low, high = 0, end
-        while low < high:
-            middle = (low + high) // 2
-            if (here := code_at(node, address, middle)) is None:
-                return None
-            low, high = (low, middle) if here else (middle + 1, high)
-        before = [block for block in {low - 1, low // 2} if 0 <= block < low]
-        looked = {block: code_at(node, address, block) for block in before}
-        if None in looked.values():
-            return None
-        earlier = [block for block, here in looked.items() if here]
-        if (
-            not earlier
-            and low
-            and (logged := _first_log(node, address, topics, low - 1)) is not None
-        ):
-            earlier = [logged]
-        if not earlier:
-            return low if low == 0 or _has_state(node, low - 1) else None
-        end = min(earlier)
+    with suppress(_NoState):
+        if known is not None and (known == 0 or not has_code(known - 1)):
+            return known
+        for _ in range(_PROOFS):
+            low = bisect_left(range(end), True, key=has_code)
+            before = [block for block in {low - 1, low // 2} if 0 <= block < low]
+            earlier = [block for block in before if has_code(block)]
+            if low and not earlier:
+                earlier = _logged(node, address, topics, low - 1)
+            if not earlier:
+                return low if low == 0 or _has_state(node, low - 1) else None
+            end = min(earlier)
     return None
 
 
-def code_at(node: Node, address: str, block: int) -> bool | None:
-    """Return whether an address has code at a block; None where the node does not have that state, or does not say."""
+class _NoState(Exception):
+    """A node does not say what it is asked of a state."""
+
+
+def _has_code(node: Node, address: str, block: int) -> bool:
+    """Return whether an address has code at a block.
+
+    _NoState: the node does not have that state, or does not say. NodeError: it does not answer.
+    """
     try:
         return bool(node.call("eth_getCode", address, hex(block)) != _NO_CODE)
     except Refusal as refusal:
         why = refusal
     if why.meaning not in (Meaning.PRUNED, Meaning.OTHER, Meaning.UNKNOWN_METHOD, Meaning.GARBAGE):
         raise why.as_error()
-    return None
+    raise _NoState
 
 
-def _first_log(node: Node, address: str, topics: Sequence[str], last: int) -> int | None:
-    """Return the first block with a log of a contract up to a block, of as many before it as the node takes at once."""
+def _logged(node: Node, address: str, topics: Sequence[str], last: int) -> list[int]:
+    """Return blocks with a log of a contract up to a block, of as many before it as the node takes at once."""
     many = last + 1
     while many:
         asked = {"fromBlock": hex(last + 1 - many), "toBlock": hex(last)}
@@ -322,20 +320,14 @@ def _first_log(node: Node, address: str, topics: Sequence[str], last: int) -> in
             logs = node.call("eth_getLogs", {"address": address, **asked, "topics": [list(topics)]})
         except Refusal as refusal:
             if refusal.meaning is Meaning.GARBAGE:
-                return None
+                break
             many = min(blocks_offered(refusal.text) or many, many // _FEWER)
         except NodeError:
-            return None
+            break
         else:
-            return min(
-                (
-                    quantity(log.get("blockNumber"), "block number")
-                    for log in logs
-                    if isinstance(log, Mapping)
-                ),
-                default=None,
-            )
-    return None
+            blocks = [log.get("blockNumber") for log in logs if isinstance(log, Mapping)]
+            return [quantity(block, "block number") for block in blocks]
+    return []
 
 
 def _has_state(node: Node, block: int) -> bool:
@@ -381,10 +373,6 @@ def head_of(node: Node, wanted: str, latest: int, confirmations: int | None) -> 
             "The node does not know which block is finalized. Write --to-block latest, or a number."
         )
     return max(0, latest - 12)
-
-
-def _padded(number: int) -> str:
-    return f"{number:064x}"
 
 
 def _number(raw: bytes) -> int | None:

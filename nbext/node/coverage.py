@@ -17,7 +17,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,8 @@ from nbext.core.locks import exclusive
 from nbext.core.untrusted_text import visible
 from nbext.errors import DiskFull, StorageError
 from nbext.node.contracts import ContractMetadata
-from nbext.node.ranges import BlockRange, LogFilter, RangeTask
-from nbext.node.received import SUFFIX, Received, checksum_of, range_of
+from nbext.node.ranges import BlockRange, LogFilter, Row
+from nbext.node.received import SUFFIX, checksum_of
 from nbext.node.rpc import InconsistentAnswer
 
 Range = tuple[int, int]
@@ -44,69 +44,70 @@ _HASHES = 512
 _SMALL_STEP = 10_000
 # Of its SHA-256, at the end of a part's name.
 _DIGITS = 16
-_PART = pa.schema(
-    {
-        "contract": pa.string(),
-        "sender": pa.string(),
-        "recipient": pa.string(),
-        "value": pa.string(),
-        "count": pa.string(),
-        "place": pa.int32(),
-        "tx": pa.string(),
-        "log_index": pa.int64(),
-        "block": pa.int64(),
-        "standard": pa.string(),
-    }
+_NUMBERS = {"place", "log_index", "block", "decimals", "deployed_block_number"}
+
+
+def _schema(*names: str) -> pa.Schema:
+    return pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in names])
+
+
+# The columns of a part, as `Row` has them, and of what contracts say of themselves.
+_PART = _schema(
+    "contract",
+    "sender",
+    "recipient",
+    "value",
+    "count",
+    "place",
+    "tx",
+    "log_index",
+    "block",
+    "standard",
 )
-
-_TOKENS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("address", "symbol", "name")),
-        ("decimals", pa.int64()),
-        *((name, pa.string()) for name in ("total_supply", "standard")),
-        ("deployed_block_number", pa.int64()),
-    ]
+_TOKENS = _schema(
+    "address",
+    "symbol",
+    "name",
+    "decimals",
+    "total_supply",
+    "standard",
+    "deployed_block_number",
 )
-
-
-# What coverage.json has of a `Coverage`, and of a contract's card.
+# What coverage.json has of a `Coverage`, and of a contract as it describes itself.
 _SAVED = ("steps", "hashes", "about", "replacing", "replaced")
 _CARD = ("standard", "name", "symbol", "decimals")
 
 
 @dataclass
 class IngestStep:
-    """The files of one step, and the ranges of each contract that they cover; ``events`` are the topics asked for."""
+    """The files of one step, what they cover, and what they covered when they were ingested."""
 
     files: list[str]
-    covers: dict[str, list[Range]]
-    events: dict[str, list[str]]
-    # What they covered when they were ingested.
-    read: dict[str, list[Range]] = field(default_factory=dict)
-    # Rows of each contract by the standard that their logs show; of none where they show none.
-    shown: dict[str, dict[str, int]] = field(default_factory=dict)
+    covers: list[LogFilter]
+    read: list[LogFilter] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        # JSON has lists.
-        self.covers, self.read = (
-            {contract: [(first, last) for first, last in each] for contract, each in known.items()}
-            for known in (self.covers, self.read)
-        )
+    def cut(self, block: int) -> set[str]:
+        """Cover nothing from a block on, and return the contracts of which something was."""
+        lost = {
+            contract for each in self.covers if each.last >= block for contract in each.contracts
+        }
+        self.covers = [
+            replace(each, last=min(each.last, block - 1))
+            for each in self.covers
+            if each.first < block
+        ]
+        return lost
 
     def took_in(self, step: IngestStep) -> bool:
         """Be both steps, where they are small: a chain that is followed has thousands a day.
 
         Where a file of a step is taken out of the data, all that it covers is read again.
         """
-        both = itertools.chain(*self.read.values(), *step.covers.values())
-        many = sum(last - first + 1 for first, last in both)
-        if many > _SMALL_STEP or self.events != step.events or self.covers != self.read:
+        many = sum(each.blocks * len(each.contracts) for each in (*self.read, *step.covers))
+        if many > _SMALL_STEP or self.covers != self.read:
             return False
         self.files += step.files
-        for contract, ranges in step.covers.items():
-            self.covers[contract] = union([*self.covers[contract], *ranges])
-            shown = Counter(self.shown.get(contract)) + Counter(step.shown.get(contract))
-            self.shown[contract] = dict(shown)
+        self.covers = _merged([*self.covers, *step.covers])
         return True
 
 
@@ -118,7 +119,7 @@ class Coverage:
     chain: Chain
     steps: list[IngestStep] = field(default_factory=list)
     hashes: dict[int, str] = field(default_factory=dict)
-    # By contract: what it said of itself, its first block, and how balances compared.
+    # By contract: what it said of itself, rows by the standard that they show, its first block, how balances compared.
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
     # Set between the moment when a reorganisation is seen and the ingest that replaces what it orphaned.
     replacing: int | None = None
@@ -135,19 +136,9 @@ class Coverage:
 
     def covered(self, contract: str, topics: Sequence[str]) -> list[Range]:
         """Return the stored ranges of a contract for these events, in order, none touching another."""
-        asked = set(topics)
-        ranges = [
-            each
-            for step in self.steps
-            if asked <= set(step.events.get(contract, ()))
-            for each in step.covers.get(contract, ())
-        ]
-        ranges += [
-            (part.first, part.last)
-            for part in self._parts()
-            if contract in part.wanted.contracts and asked <= set(part.wanted.topics)
-        ]
-        return union(ranges)
+        parts = (part.wanted for part in self._parts())
+        steps = (each for step in self.steps for each in step.covers)
+        return blocks_of(contract, (*steps, *parts), topics)
 
     def known(self) -> dict[int, str]:
         """Return the hashes of blocks that are stored, which the chain must have, and a new part agree with."""
@@ -162,15 +153,15 @@ class Coverage:
 
         The next run reads that, whichever it was asked for.
         """
-        found: dict[str, tuple[int, tuple[str, ...]]] = {}
-        for step in self.steps:
-            for contract, ranges in step.read.items():
-                topics = tuple(step.events[contract])
-                covered = self.covered(contract, topics)
-                for first, _ in (gap for each in ranges for gap in uncovered(*each, covered)):
-                    if contract not in found or first < found[contract][0]:
-                        found[contract] = first, topics
-        return found
+        missing = [
+            (gap, contract, each.topics)
+            for step in self.steps
+            for each in step.read
+            for contract in each.contracts
+            for gap in uncovered(each.first, each.last, self.covered(contract, each.topics))
+        ]
+        # The first block of each contract is the last to be taken.
+        return {contract: (first, topics) for (first, _), contract, topics in sorted(missing)[::-1]}
 
     def in_parts(self) -> dict[str, tuple[str, ...]]:
         """Return the contracts of the parts, which a run that was killed has read, and their events."""
@@ -191,9 +182,9 @@ class Coverage:
     def symbols(self) -> dict[str, str]:
         """Return the symbols of the contracts that were fetched, by address."""
         return {
-            address: card[2]
+            address: symbol
             for address, said in self.about.items()
-            if (card := said.get("card")) and card[2]
+            if (symbol := said.get("card", {}).get("symbol"))
         }
 
     def name_of(self, contract: str) -> str:
@@ -201,65 +192,43 @@ class Coverage:
         symbol = self.symbols().get(contract, "the contract")
         return f"{visible(symbol, 40)} ({checksummed(contract)})"
 
-    def keep(self, window: BlockRange, wanted: LogFilter) -> None:
+    def keep(self, window: BlockRange, rows: Sequence[Row]) -> None:
         """Store a range as a part: the checkpoint.
 
         InconsistentAnswer: it does not follow the stored block before it, or the stored one after it does not follow.
         """
-        chain = _linked(
-            window.first, window.parent, {n: known for n, (known, _) in window.blocks.items()}
-        )
+        chain, wanted = window.chain(), window.wanted
         if parted := [n for n, found in chain.items() if self.known().get(n, found) != found]:
             self.parted = parted[0]
             raise InconsistentAnswer(
-                f"Blocks {window.first:,} to {window.last:,} are of another branch than the stored ones: block "
+                f"Blocks {wanted.first:,} to {wanted.last:,} are of another branch than the stored ones: block "
                 f"{parted[0]:,} is not the same.",
                 meaning="BEHIND",
             )
-        columns = zip(*window.rows, strict=True) if window.rows else ((),) * len(_PART)
-        table = pa.table(
-            [pa.array(column, each.type) for column, each in zip(columns, _PART, strict=True)],
-            schema=_PART,
-        )
-        known = {
-            "first": window.first,
-            "last": window.last,
-            "contracts": wanted.contracts,
-            "topics": wanted.topics,
-            "parent": window.parent,
-            "blocks": sorted((number, *block) for number, block in window.blocks.items()),
-        }
+        columns = zip(*rows, strict=True) if rows else ((),) * len(_PART)
+        arrays = [pa.array(column, each.type) for column, each in zip(columns, _PART, strict=True)]
+        about = json.dumps({**asdict(window), "blocks": list(window.blocks.items())})
         raw = pa.BufferOutputStream()
-        table = table.replace_schema_metadata({"nbext": json.dumps(known)})
+        table = pa.table(arrays, schema=_PART).replace_schema_metadata({"nbext": about})
         pq.write_table(table, raw, compression="zstd")
         whole = raw.getvalue().to_pybytes()
-        digest = checksum_of(whole)[:_DIGITS]
-        answers = self._answers(wanted, window.first, window.last)
+        name = f"{wanted.name}-{checksum_of(whole)[:_DIGITS]}.parquet"
         # Not flushed: of a part that a power cut takes, or cuts, the name is not its bytes', and it is read again.
-        with whole_file(
-            answers.with_name(f"{answers.stem}-{digest}.parquet"), mode=ORDINARY, flush=False
-        ) as path:
+        with whole_file(self.parts / name, mode=ORDINARY, flush=False) as path:
             path.write_bytes(whole)
         self.known().update(chain)
-        answers.unlink(missing_ok=True)
+        self.answers(wanted).unlink(missing_ok=True)
 
-    def receiving(self, wanted: LogFilter, first: int, last: int) -> Received:
+    def answers(self, wanted: LogFilter) -> Path:
         """Return where the answers of a range are written until it is a part."""
-        of = {"contracts": wanted.contracts, "topics": wanted.topics, "first": first, "last": last}
-        return Received(self._answers(wanted, first, last), of)
+        return self.parts / f"{wanted.name}{SUFFIX}"
 
-    def _answers(self, wanted: LogFilter, first: int, last: int) -> Path:
-        return self.parts / f"{first:012d}-{last:012d}-{wanted.digest}{SUFFIX}"
-
-    def received(self) -> list[RangeTask]:
-        """Return the ranges of which a process that ended has left answers."""
-        found = []
+    def received(self) -> dict[Path, Range]:
+        """Return the files of answers that a process has left that ended, and the first and last block of each."""
+        found = {}
         for path in files_in(self.parts, f"*{SUFFIX}"):
-            if known := range_of(path):
-                wanted = LogFilter(tuple(known["contracts"]), tuple(known["topics"]))
-                found.append((wanted, known["first"], known["last"]))
-            else:
-                path.unlink()
+            first, last, _ = path.stem.split("-")
+            found[path] = int(first), int(last)
         return found
 
     def stored(
@@ -269,7 +238,7 @@ class Coverage:
 
         The columns are those of a part. Transfers of ERC1155 are in ``files`` of another name.
         """
-        names = _ERC1155_TRANSFERS if files.startswith("erc1155") else _TOKEN_TRANSFERS
+        _, names = _FILES[files]
         # Arrow knows no type of a list without values.
         if not (among := list(among)):
             return
@@ -277,7 +246,7 @@ class Coverage:
         # A range is read again for more events.
         seen = set()
         for step in self.steps:
-            covers = step.covers.get(contract, ())
+            covers = blocks_of(contract, step.covers)
             for path in step.files if covers else ():
                 if not Path(path).name.startswith(files):
                     continue
@@ -293,39 +262,38 @@ class Coverage:
     def forget(self, contract: str) -> None:
         """Cover nothing of a contract: its blocks are read again, and what they gave is taken out of the data then."""
         for step in self.steps:
-            if step.covers.get(contract):
+            if blocks_of(contract, step.covers):
                 # What contracts say of themselves stays.
                 self.replaced += [
                     path for path in step.files if not Path(path).name.startswith("tokens-")
                 ]
-                step.files, step.covers, step.shown = [], {}, {}
+                step.files = []
+                step.cut(0)
+        self.about[contract].pop("shown", None)
         self.save()
 
     def drop_from(self, block: int) -> None:
         """Take everything from a block on out of what is covered: a reorganisation orphaned it."""
         self.discard_parts(block)
         for step in self.steps:
-            covers = {contract: _below(ranges, block) for contract, ranges in step.covers.items()}
             # Of parts alone nothing was ingested, and so nothing is replaced.
-            if covers != step.covers:
+            if step.cut(block):
                 self.replacing = block if self.replacing is None else min(block, self.replacing)
-            step.covers = covers
         self.hashes = {number: found for number, found in self.hashes.items() if number < block}
         self.parted = None
         self.save()
 
     def fill_in(self, card: ContractMetadata) -> None:
         """Give a card what a contract said before, where the node does not say it now."""
-        for name, value in zip(
-            _CARD, self.about.get(card.address, {}).get("card", ()), strict=False
-        ):
-            if name in card.unknown and name != "standard":
-                setattr(card, name, value)
+        known = self.about.get(card.address, {}).get("card", {})
+        # Of the standard the logs tell.
+        for name in card.unknown.keys() & known.keys() - {"standard"}:
+            setattr(card, name, known[name])
 
     def discard_parts(self, block: int = 0) -> None:
         """Delete the parts that reach to a block: they are ingested, or read again."""
         for part in self._parts():
-            if part.last >= block:
+            if part.wanted.last >= block:
                 part.path.unlink()
         self._known = None
 
@@ -336,22 +304,11 @@ class Coverage:
         """
         lost: set[str] = set()
         for step in self.steps:
-            missing = any(name not in taken for name in step.files)
-            cuts = [cut for name in step.files if (cut := taken.get(name)) is not None]
-            kept = {
-                contract: [] if missing else _below(ranges, min(cuts)) if cuts else ranges
-                for contract, ranges in step.covers.items()
-            }
             # A replacement of our own has been counted before.
-            lost |= {
-                contract for contract, ranges in kept.items() if ranges != step.covers[contract]
-            }
-            step.covers = kept
-        self.steps = [
-            step
-            for step in self.steps
-            if any(step.covers.values()) or taken.keys() >= set(step.files)
-        ]
+            cuts = [block for path in step.files if (block := taken.get(path, 0)) is not None]
+            if cuts:
+                lost.update(step.cut(min(cuts)))
+        self.steps = [step for step in self.steps if step.covers or taken.keys() >= set(step.files)]
         # Joined by a process that was killed before they were ingested: what they have is joined anew.
         ours = {name for step in self.steps for name in step.files}
         for path in self.folder.glob("*.parquet"):
@@ -362,38 +319,39 @@ class Coverage:
     def joined(self, cards: Sequence[ContractMetadata]) -> IngestStep | None:
         """Write the parts together as files for ingest, and return them; None where there is nothing to ingest."""
         parts = self._parts()
-        step = IngestStep([], {}, {})
+        step = IngestStep([], _merged([part.wanted for part in parts]))
+        shown: dict[str, Counter[str]] = {}
         for part in parts:
-            for contract in part.wanted.contracts:
-                covers, events = step.covers.get(contract, ()), part.wanted.topics
-                step.covers[contract] = union([*covers, (part.first, part.last)])
-                # Those of which all blocks were read: a run that was killed may have been asked for fewer.
-                step.events[contract] = sorted({*step.events.get(contract, events)} & {*events})
-            shown = part.rows().group_by(["contract", "standard"]).aggregate([([], "count_all")])
-            for one in shown.to_pylist():
-                of = step.shown.setdefault(one["contract"], {})
+            counted = part.rows().group_by(["contract", "standard"]).aggregate([([], "count_all")])
+            for one in counted.to_pylist():
                 if one["standard"]:
-                    of[one["standard"]] = of.get(one["standard"], 0) + one["count_all"]
+                    of = shown.setdefault(one["contract"], Counter())
+                    of[one["standard"]] += one["count_all"]
+        for card in cards:
+            # Of old contracts only the logs tell: most of them, as a token may log one Transfer as a collection does.
+            card.shown = Counter(self.about.get(card.address, {}).get("shown"))
+            card.shown.update(shown.get(card.address))
+            if card.shown and not card.standard:
+                card.standard = card.shown.most_common(1)[0][0]
         if parts:
             step.files += self._rows_of(parts)
         # Of contracts alone there would be data without a row.
         if parts or any(one.covers for one in self.steps):
-            step.files += self._metadata(cards, step)
+            step.files += self._metadata(cards)
         return step if step.files else None
 
     def _rows_of(self, parts: Sequence[_Part]) -> list[str]:
         """Write the rows of parts, and their blocks."""
-        blocks = {number: block for part in parts for number, *block in part.blocks}
+        blocks = {number: block for part in parts for number, block in part.blocks.items()}
         # By its parts, which are named by their bytes: what is joined again after a kill is the same file.
         digest = checksum_of(*(part.path.name.encode() for part in parts))
-        place = f"{parts[0].first}-{max(part.last for part in parts)}-{digest[:12]}"
-        numbers = sorted(blocks)
-        of_blocks = pa.table(
-            {
-                "number": numbers,
-                "hash": [blocks[number][0] for number in numbers],
-                "timestamp": [blocks[number][1] for number in numbers],
-            }
+        last = max(part.wanted.last for part in parts)
+        place = f"{parts[0].wanted.first}-{last}-{digest[:12]}"
+        of_blocks = pa.Table.from_pylist(
+            [
+                {"number": number, "hash": found, "timestamp": seconds}
+                for number, (found, seconds) in sorted(blocks.items())
+            ]
         )
         files = [self._write(f"blocks-{place}", [of_blocks])]
         for name in _FILES:
@@ -407,27 +365,27 @@ class Coverage:
         """Count a step as covered: its files are ingested, with what contracts say of themselves."""
         if not (self.steps and self.steps[-1].took_in(step)):
             self.steps.append(step)
-        self.steps[-1].read = dict(self.steps[-1].covers)
+        self.steps[-1].read = self.steps[-1].covers
         found = self.known()
         # What comes before or after a covered range must be linked to it.
         ends = {
             edge
-            for each in self.steps
-            for ranges in each.covers.values()
-            for first, last in ranges
-            for edge in (first - 1, last)
+            for known in self.steps
+            for each in known.covers
+            for edge in (each.first - 1, each.last)
         }
         recent = sorted(found)[-_HASHES:]
         self.hashes = {n: found[n] for n in sorted(ends.union(recent)) if n in found}
         for card in cards:
-            self.about.setdefault(card.address, {})["card"] = _said(card)
+            known = self.about.setdefault(card.address, {})
+            known["card"], known["shown"] = _said(card), card.shown
         self.replacing, self.replaced = None, []
         self.save()
         self.discard_parts()
 
     def save(self) -> None:
         """Write coverage.json, in one step."""
-        known = {"chain_id": self.chain.id, **{name: getattr(self, name) for name in _SAVED}}
+        known = {name: getattr(self, name) for name in _SAVED}
         known["steps"] = [asdict(step) for step in self.steps]
         proved = {**known, "sha256": checksum_of(json.dumps(known).encode())}
         write_whole(self.folder / "coverage.json", json.dumps(proved))
@@ -435,14 +393,8 @@ class Coverage:
     def _parts(self) -> list[_Part]:
         return [_Part.of(path) for path in files_in(self.parts, "[0-9]*.parquet")]
 
-    def _metadata(self, cards: Sequence[ContractMetadata], fresh: IngestStep) -> list[str]:
+    def _metadata(self, cards: Sequence[ContractMetadata]) -> list[str]:
         """Write what contracts say of themselves, where it is other than what was ingested before."""
-        for card in cards:
-            # Of old contracts only the logs tell: most of them, as a token may log one Transfer as a collection does.
-            shown = Counter[str]()
-            for step in (*self.steps, fresh):
-                shown.update(step.shown.get(card.address, {}))
-            card.standard = card.standard or max(shown, key=lambda each: shown[each], default=None)
         changed = [
             card for card in cards if self.about.get(card.address, {}).get("card") != _said(card)
         ]
@@ -478,29 +430,20 @@ class Coverage:
         return str(path)
 
 
-def _said(card: ContractMetadata) -> list[str | int | None]:
+def _said(card: ContractMetadata) -> dict[str, str | int | None]:
     # Not the supply, which moves with each mint.
-    return [getattr(card, name) for name in _CARD]
+    return {name: getattr(card, name) for name in _CARD}
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Part(BlockRange):
     path: Path
-    first: int
-    last: int
-    wanted: LogFilter
-    blocks: list[tuple[int, str, int]]
-    parent: str
 
     @staticmethod
     def of(path: Path) -> _Part:
         known = json.loads(pq.read_schema(path).metadata[b"nbext"])
-        wanted = LogFilter(tuple(known.pop("contracts")), tuple(known.pop("topics")))
-        return _Part(path, wanted=wanted, **known)
-
-    def chain(self) -> dict[int, str]:
-        """Return the hashes of its blocks that are stored, and of the one before its first."""
-        return _linked(self.first, self.parent, {n: known for n, known, _ in self.blocks})
+        wanted, blocks = LogFilter.of(known["wanted"]), dict(known["blocks"])
+        return _Part(wanted, known["parent"], blocks, path)
 
     @staticmethod
     def is_intact(path: Path) -> bool:
@@ -509,16 +452,9 @@ class _Part:
 
     def rows(self) -> pa.Table:
         """Return its rows in order, with the times of their blocks."""
-        times = {number: seconds for number, _, seconds in self.blocks}
         rows = pq.read_table(self.path, schema=_PART).replace_schema_metadata()
-        return rows.append_column(
-            "time", pa.array([times[n] for n in rows["block"].to_pylist()], pa.int64())
-        )
-
-
-def _linked(first: int, parent: str, hashes: dict[int, str]) -> dict[int, str]:
-    """Return the hashes of a range's blocks, and of the one before it, where there is one."""
-    return {first - 1: parent, **hashes} if first else hashes
+        times = [self.blocks[number][1] for number in rows["block"].to_pylist()]
+        return rows.append_column("time", pa.array(times, pa.int64()))
 
 
 @contextlib.contextmanager
@@ -565,9 +501,14 @@ def _read(folder: Path, chain: Chain) -> Coverage:
     try:
         known = strict_json.parse(path.read_text("utf-8"))
         if known.pop("sha256") == checksum_of(json.dumps(known).encode()):
-            known["steps"] = [IngestStep(**one) for one in known["steps"]]
+            known["steps"] = [
+                IngestStep(
+                    one["files"],
+                    *([LogFilter.of(each) for each in one[name]] for name in ("covers", "read")),
+                )
+                for one in known["steps"]
+            ]
             known["hashes"] = {int(n): found for n, found in known["hashes"].items()}
-            del known["chain_id"]
             return Coverage(folder, chain, **known)
     except (strict_json.NotJson, KeyError, TypeError, ValueError, AttributeError):
         pass
@@ -591,9 +532,25 @@ def union(ranges: Sequence[Range]) -> list[Range]:
     return found
 
 
-def _below(ranges: Sequence[Range], block: int) -> list[Range]:
-    """Return the part of ranges below a block."""
-    return [(first, min(last, block - 1)) for first, last in ranges if first < block]
+def blocks_of(
+    contract: str, filters: Iterable[LogFilter], topics: Sequence[str] = ()
+) -> list[Range]:
+    """Return the ranges of a contract in what was read, for some events at least, none touching another."""
+    return union(
+        [
+            (each.first, each.last)
+            for each in filters
+            if contract in each.contracts and set(topics) <= set(each.topics)
+        ]
+    )
+
+
+def _merged(filters: Sequence[LogFilter]) -> list[LogFilter]:
+    """Return the same as fewer: those of the same contracts and events that touch are one."""
+    kinds: dict[tuple[Any, Any], list[Range]] = {}
+    for each in filters:
+        kinds.setdefault((each.contracts, each.topics), []).append((each.first, each.last))
+    return [LogFilter(*blocks, *kind) for kind, ranges in kinds.items() for blocks in union(ranges)]
 
 
 def uncovered(first: int, last: int, covered: Sequence[Range]) -> list[Range]:
@@ -637,21 +594,17 @@ _ERC1155_TRANSFERS = {
 }
 
 
-# The files of a step, by the standard of the rows that have a count. ERC-2309 mints many ids by one log: these are in a
-# file of their own, in which a row is told from others of its log by its id.
-_FILES = {
-    "token_transfers": None,
-    "token_transfers_consecutive": "ERC721",
-    "erc1155_transfers": "ERC1155",
+# The files of a step: the standard of the rows that have a count, and the names of the columns. ERC-2309 mints many ids
+# by one log: these are in a file of their own, in which a row is told from others of its log by its id.
+_FILES: dict[str, tuple[str | None, dict[str, str]]] = {
+    "token_transfers": (None, _TOKEN_TRANSFERS),
+    "token_transfers_consecutive": ("ERC721", {**_TOKEN_TRANSFERS, "count": "consecutive"}),
+    "erc1155_transfers": ("ERC1155", _ERC1155_TRANSFERS),
 }
 
 
 def _exported(rows: pa.Table, name: str) -> pa.Table:
     """Return the rows of one of the files, as ingest and other tools read them."""
-    standard, count = _FILES[name], pc.field("count")
-    of_file = count.is_valid() & (pc.field("standard") == standard)
-    some = rows.filter(of_file if standard else count.is_null())
-    names = _ERC1155_TRANSFERS if standard == "ERC1155" else _TOKEN_TRANSFERS
-    if standard == "ERC721":
-        names = {**names, "count": "consecutive"}
-    return some.select(list(names)).rename_columns(list(names.values()))
+    (standard, names), count = _FILES[name], pc.field("count")
+    of_file = (pc.field("standard") == standard) & count.is_valid() if standard else count.is_null()
+    return rows.filter(of_file).select(list(names)).rename_columns(list(names.values()))

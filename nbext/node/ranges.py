@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
-from itertools import pairwise
+from itertools import groupby, pairwise, product
 from operator import attrgetter, or_
 from typing import Any, NamedTuple
 
@@ -43,58 +43,72 @@ _FULL = 2**2048 - 1
 _MOST_INDEX, _LAST_SECOND = 2**32 - 1, 253_402_300_799
 
 
-@dataclass(frozen=True)
-class Header:
-    """What is stored of a block; ``bloom`` is 2,048 bits, as a number, and None where the node gives none."""
+class Header(NamedTuple):
+    """What is stored of a block; ``bloom`` is 2,048 bits, as a number, and 0 where the node gives none."""
 
     number: int
     hash: str
     parent: str
     timestamp: int
-    bloom: int | None
+    bloom: int
 
 
-@dataclass
+@dataclass(frozen=True, order=True)
+class LogFilter:
+    """The events of some contracts in a range of blocks, both ends included; ordered by blocks."""
+
+    first: int
+    last: int
+    contracts: tuple[str, ...]
+    topics: tuple[str, ...]
+
+    @staticmethod
+    def of(known: Mapping[str, Any]) -> LogFilter:
+        """Return what JSON has of one."""
+        contracts, topics = (tuple(known[name]) for name in ("contracts", "topics"))
+        return LogFilter(known["first"], known["last"], contracts, topics)
+
+    @property
+    def name(self) -> str:
+        """What tells it from others in a file's name: its blocks, and what else there is."""
+        return f"{self.first:012d}-{self.last:012d}-{checksum_of(repr(self).encode())[:8]}"
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks it has."""
+        return self.last - self.first + 1
+
+    def filter(self) -> dict[str, Any]:
+        """Return the filter of eth_getLogs."""
+        address = self.contracts[0] if len(self.contracts) == 1 else list(self.contracts)
+        return {
+            "address": address,
+            "fromBlock": hex(self.first),
+            "toBlock": hex(self.last),
+            "topics": [list(self.topics)],
+        }
+
+
+@dataclass(frozen=True)
 class BlockRange:
-    """A range that was read whole: the rows of its logs, and hash and time of blocks by their numbers.
+    """A range that was read whole: hash and time of blocks by their numbers.
 
     ``parent`` is the hash of the block before the first one. Each block follows the one before; of most that have no
     log nothing is stored.
     """
 
-    first: int
-    last: int
-    # In the order of logs; a row's fields are those of a part's columns.
-    rows: list[tuple[Any, ...]]
-    blocks: dict[int, tuple[str, int]]
+    wanted: LogFilter
     parent: str
+    blocks: dict[int, tuple[str, int]]
+
+    def chain(self) -> dict[int, str]:
+        """Return the hashes of its blocks that are stored, and of the one before its first, where there is one."""
+        before = {self.wanted.first - 1: self.parent} if self.wanted.first else {}
+        return before | {number: found for number, (found, _) in self.blocks.items()}
 
 
-@dataclass(frozen=True)
-class LogFilter:
-    """The contracts and events of a range."""
-
-    contracts: tuple[str, ...]
-    topics: tuple[str, ...]
-
-    @property
-    def digest(self) -> str:
-        """What tells it from others in a file's name."""
-        return checksum_of(repr(self).encode())[:8]
-
-    def filter(self, first: int, last: int) -> dict[str, Any]:
-        """Return the filter of eth_getLogs."""
-        address = self.contracts[0] if len(self.contracts) == 1 else list(self.contracts)
-        return {
-            "address": address,
-            "fromBlock": hex(first),
-            "toBlock": hex(last),
-            "topics": [list(self.topics)],
-        }
-
-
-# What to read of a range, both ends included.
-RangeTask = tuple[LogFilter, int, int]
+# What a part stores of a transfer: its fields are those of the part's columns.
+Row = tuple[Any, ...]
 
 
 class EventLog(NamedTuple):
@@ -112,10 +126,8 @@ class EventLog(NamedTuple):
     time: int | None
 
 
-def read_range(
-    node: Node, wanted: LogFilter, first: int, last: int, *, near_end: bool
-) -> BlockRange:
-    """Read a range of blocks, both ends included.
+def read_range(node: Node, wanted: LogFilter, *, near_end: bool) -> tuple[BlockRange, list[Row]]:
+    """Read a range of blocks; return it and the rows of its logs, in their order.
 
     Parameters
     ----------
@@ -130,83 +142,65 @@ def read_range(
         The answers contradict each other; another node, or the same one again, may do better.
     """
     # Of one node: another may have the last block, and this one only what comes before it.
-    ends = sorted({first, last})
+    ends = sorted({wanted.first, wanted.last})
+    headers = [("eth_getBlockByNumber", [hex(number), False]) for number in ends]
+    found: list[Any] | None
     try:
-        answer, *answers = node.together(
-            [
-                ("eth_getLogs", [wanted.filter(first, last)]),
-                *(("eth_getBlockByNumber", [hex(number), False]) for number in ends),
-            ]
-        )
+        found, *answers = node.together([("eth_getLogs", [wanted.filter()]), *headers])
     except Refusal as refusal:
-        if first < last or len(wanted.contracts) > 1 or refusal.meaning not in TOO_MUCH:
+        if len(ends) > 1 or len(wanted.contracts) > 1 or refusal.meaning not in TOO_MUCH:
             raise
-        return _from_receipts(node, wanted, first)
+        # Of a block with more logs than the node returns in one answer the receipts have them.
+        found, answers = None, node.together(headers)
     if answers[0] is None and answers[-1] is not None:
-        raise Refusal(Meaning.PRUNED, finding=f"It has no block {first:,}")
-    at_ends = {
-        number: _header(answer, number) for number, answer in zip(ends, answers, strict=True)
-    }
-    by_block = _logs(answer, wanted, first, last)
-    many = sum(map(len, by_block.values()))
-    count = str(many)
-    # A gateway may have cut the answer without a word, as some do at 100 or 10,000 logs: it is asked again for less.
-    if last > first and len(count) > 2 and count[0] in "125" and not count[1:].strip("0"):
-        finding = f"{many:,} logs are a suspiciously round number"
+        raise Refusal(Meaning.PRUNED, finding=f"It has no block {wanted.first:,}")
+    at_ends = {number: _header(each, number) for number, each in zip(ends, answers, strict=True)}
+    begin = at_ends[wanted.first]
+    logs = _receipts(node, wanted, begin) if found is None else _logs(found, wanted)
+    if logs is None:
+        finding = f"Block {begin.number:,} has more logs than one answer, and its receipts are not offered"
         raise Refusal(Meaning.LESS, finding=finding)
+    count = str(len(logs))
+    # A gateway may have cut the answer without a word, as some do at 100 or 10,000 logs: it is asked again for less.
+    if len(ends) > 1 and len(count) > 2 and count[0] in "125" and not count[1:].strip("0"):
+        finding = f"{len(logs):,} logs are a suspiciously round number"
+        raise Refusal(Meaning.LESS, finding=finding)
+    by_block = {number: list(came) for number, came in groupby(logs, attrgetter("block"))}
     blocks: dict[int, tuple[str, int]] = {}
     # Blocks that may hold more than came: of a busy chain's one in eight. And one as a sample, also of a range without
     # logs: some nodes say nothing of those that they no longer have.
     suspects: list[Header] = []
-    sample = sorted(by_block)[len(by_block) // 2] if by_block else first
-    for header in _linked(node, first, last, at_ends):
+    sample = logs[len(logs) // 2].block if logs else wanted.first
+    for header in _linked(node, wanted, at_ends):
         number, came = header.number, by_block.get(header.number, [])
         _check_logs(header, came)
         if near_end or came or number in at_ends:
             blocks[number] = header.hash, header.timestamp
-        if number == sample:
+        if number == sample and found is not None:
             _check_receipts(node, wanted, header, came)
         elif _may_hold_more(header, wanted, came):
             suspects.append(header)
     # An answer that was cut lacks the last ones.
     for header in suspects if near_end else {*suspects[:1], *suspects[-1:]}:
         _check_receipts(node, wanted, header, by_block.get(header.number, []))
-    logs = [log for came in by_block.values() for log in came]
-    return BlockRange(first, last, _rows(logs), blocks, at_ends[first].parent)
+    return BlockRange(wanted, begin.parent, blocks), _rows(logs)
 
 
-def _from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
-    """Read a block by its receipts, where it has more logs than the node returns in one answer."""
-    header = read_header(node, block)
-    came = _receipts(node, wanted, header)
-    if came is None:
-        raise Refusal(
-            Meaning.LESS,
-            finding=f"Block {block:,} has more logs than one answer, and its receipts are not "
-            "offered",
-        )
-    _check_logs(header, came)
-    blocks = {block: (header.hash, header.timestamp)}
-    return BlockRange(block, block, _rows(came), blocks, header.parent)
-
-
-def _linked(node: Node, first: int, last: int, known: Mapping[int, Header]) -> Iterator[Header]:
+def _linked(node: Node, wanted: LogFilter, known: Mapping[int, Header]) -> Iterator[Header]:
     """Yield the headers of a range in order, each of which must name the one before as its parent."""
     before: Header | None = None
     # A few at a time: a block's list of transactions takes more memory than all that is used of it.
-    for start in range(first, last + 1, _PIECE):
-        numbers = range(start, min(start + _PIECE, last + 1))
+    for start in range(wanted.first, wanted.last + 1, _PIECE):
+        numbers = range(start, min(start + _PIECE, wanted.last + 1))
         asked = [number for number in numbers if number not in known]
-        answers = node.batch([("eth_getBlockByNumber", (hex(n), False)) for n in asked])
-        found = dict(zip(asked, answers, strict=True))
+        answers = iter(node.batch([("eth_getBlockByNumber", (hex(n), False)) for n in asked]))
         for number in numbers:
-            header = known.get(number) or _header(found[number], number)
-            before = before or header
-            if number > first and header.parent != before.hash:
+            header = known.get(number) or _header(next(answers), number)
+            if before and header.parent != before.hash:
                 raise InconsistentAnswer(
                     f"Block {number:,} does not follow block {number - 1:,}.", meaning="BEHIND"
                 )
-            if header.timestamp < before.timestamp:
+            if before and header.timestamp < before.timestamp:
                 raise InconsistentAnswer(f"Block {number:,} is earlier than block {number - 1:,}.")
             yield header
             before = header
@@ -235,7 +229,7 @@ def _header(value: Any, number: int) -> Header:
         _hash(value.get("hash")),
         _hash(value.get("parentHash")),
         quantity(value.get("timestamp"), "time of a block", _LAST_SECOND),
-        bits or None,
+        bits,
     )
 
 
@@ -258,16 +252,14 @@ _block, _index, _place, _time = (
 )
 
 
-def _logs(
-    logs: Sequence[Any], wanted: LogFilter, first: int, last: int
-) -> dict[int, list[EventLog]]:
-    """Return the logs of each block, in order; `InconsistentAnswer` where one is not of the question, or is twice."""
-    by_block: dict[int, list[EventLog]] = {}
-    for raw in logs:
-        log = _log(raw)
-        if not first <= log.block <= last:
+def _logs(logs: Sequence[Any], wanted: LogFilter) -> list[EventLog]:
+    """Return logs in order; `InconsistentAnswer` where one is not of the question, or is twice."""
+    found = sorted(map(_log, logs), key=attrgetter("block", "log_index"))
+    for log in found:
+        if not wanted.first <= log.block <= wanted.last:
             raise InconsistentAnswer(
-                f"The node answers with a log of block {log.block:,} to a question for {first:,} to {last:,}."
+                f"The node answers with a log of block {log.block:,} to a question for {wanted.first:,} to "
+                f"{wanted.last:,}."
             )
         if log.contract not in wanted.contracts:
             raise InconsistentAnswer(
@@ -277,19 +269,18 @@ def _logs(
             raise InconsistentAnswer(
                 f"The node answers with a log of another event, in block {log.block:,}."
             )
-        by_block.setdefault(log.block, []).append(log)
-    for number, found in by_block.items():
-        found.sort(key=attrgetter("log_index"))
-        for before, log in pairwise(found):
-            if log.log_index == before.log_index:
-                raise InconsistentAnswer(
-                    f"The node answers with log {log.log_index:,} of block {number:,} twice."
-                )
-            if log.place < before.place:
-                raise InconsistentAnswer(
-                    f"The logs of block {number:,} are not in the order of its transactions."
-                )
-    return dict(sorted(by_block.items()))
+    for before, log in pairwise(found):
+        if log.block != before.block:
+            continue
+        if log.log_index == before.log_index:
+            raise InconsistentAnswer(
+                f"The node answers with log {log.log_index:,} of block {log.block:,} twice."
+            )
+        if log.place < before.place:
+            raise InconsistentAnswer(
+                f"The logs of block {log.block:,} are not in the order of its transactions."
+            )
+    return found
 
 
 def _log(raw: Any) -> EventLog:
@@ -329,7 +320,7 @@ def _texts(log: Any) -> list[str]:
 
 
 def _is_of(log: Any, wanted: LogFilter) -> bool:
-    address, topic, *_ = [*_texts(log), "", ""]
+    address, topic = [*_texts(log), "", ""][:2]
     return address in wanted.contracts and topic in wanted.topics
 
 
@@ -338,7 +329,7 @@ def _check_whole(wanted: LogFilter, header: Header, logs: Sequence[Any]) -> None
 
     A filter may say so of what other logs have in common with it; those are in the receipts then.
     """
-    if header.bloom is None or header.bloom == _FULL:
+    if header.bloom == _FULL:
         return
     texts = {text for log in logs for text in _texts(log) if _HEX.fullmatch(text)}
     whole = reduce(or_, map(_bits, texts), 0)
@@ -363,7 +354,7 @@ def _check_logs(header: Header, came: Sequence[EventLog]) -> None:
             f"The logs of block {header.number:,} have another time than its header."
         )
     texts = {text for log in came for text in (log.contract, *log.topics)}
-    if header.bloom is not None and not _holds(header.bloom, *texts):
+    if header.bloom and not _holds(header.bloom, *texts):
         raise InconsistentAnswer(
             f"Block {header.number:,} cannot hold the logs that came of it: its bloom filter excludes them."
         )
@@ -371,12 +362,8 @@ def _check_logs(header: Header, came: Sequence[EventLog]) -> None:
 
 def _may_hold_more(header: Header, wanted: LogFilter, came: Sequence[EventLog]) -> bool:
     """Return whether a block's filter allows logs of contracts of which none came; of busy blocks one in eight does."""
-    bloom, silent = header.bloom, set(wanted.contracts) - {log.contract for log in came}
-    return (
-        bloom is not None
-        and any(_holds(bloom, each) for each in wanted.topics)
-        and any(_holds(bloom, each) for each in silent)
-    )
+    silent = set(wanted.contracts) - {log.contract for log in came}
+    return any(_holds(header.bloom, *each) for each in product(wanted.topics, silent))
 
 
 def _check_receipts(
@@ -396,26 +383,29 @@ def _check_receipts(
 
 def _receipts(node: Node, wanted: LogFilter, header: Header) -> list[EventLog] | None:
     """Return the wanted logs of a block's receipts; None where the node does not say them."""
-    number = header.number
+    receipts = None
     if node.lacks_receipts < _TWICE:
         try:
-            receipts = node.call("eth_getBlockReceipts", hex(number))
+            receipts = node.call("eth_getBlockReceipts", hex(header.number))
         except Refusal as refusal:
             if refusal.meaning is Meaning.PRUNED:
                 raise
             node.lacks_receipts += refusal.meaning is Meaning.UNKNOWN_METHOD
-            receipts = None
-        if isinstance(receipts, list):
-            if header.bloom is not None and not receipts:
-                finding = f"It has no receipts of block {number:,}, which has logs"
-                raise Refusal(Meaning.PRUNED, finding=finding)
-            logs = [one.get("logs") for one in receipts if isinstance(one, Mapping)]
-            found = [log for some in logs if isinstance(some, list) for log in some]
-            _check_whole(wanted, header, found)
-            of_them = [log for log in found if _is_of(log, wanted)]
-            return _logs(of_them, wanted, number, number).get(number, [])
-    node.unchecked += 1
-    return None
+    if not isinstance(receipts, list):
+        node.unchecked += 1
+        return None
+    if header.bloom and not receipts:
+        finding = f"It has no receipts of block {header.number:,}, which has logs"
+        raise Refusal(Meaning.PRUNED, finding=finding)
+    found = [
+        log
+        for one in receipts
+        if isinstance(one, Mapping) and isinstance(one.get("logs"), list)
+        for log in one["logs"]
+    ]
+    _check_whole(wanted, header, found)
+    here = replace(wanted, first=header.number, last=header.number)
+    return _logs([log for log in found if _is_of(log, wanted)], here)
 
 
 def _holds(bloom: int, *texts: str) -> bool:
@@ -433,21 +423,18 @@ def _bits(text: str) -> int:
     return bits
 
 
-def _rows(logs: Sequence[EventLog]) -> list[tuple[Any, ...]]:
+def _rows(logs: Sequence[EventLog]) -> list[Row]:
     """Return the rows of logs, one for each id of a batch."""
-    rows: list[tuple[Any, ...]] = []
+    rows: list[Row] = []
     for log in logs:
-        why = None
         try:
             moves = decode_transfer(log.topics, log.data)
         except (Unreadable, ValueError, IndexError) as error:
-            why = str(error)
-        if why is not None:
             # To leave it out would make every balance after it wrong, without a word.
             raise NodeError(
                 f"Log {log.log_index:,} of transaction {log.tx}, in block {log.block:,}, of {log.contract}, cannot "
-                f"be stored as a transfer: {why}."
-            )
+                f"be stored as a transfer: {error}."
+            ) from None
         # One log of ERC-2309 may be of 100,000 ids, and a block has room for thousands of them.
         if len(rows) + len(moves) > MOST_ROWS:
             raise Refusal(Meaning.LESS, finding=f"Its logs are more than {MOST_ROWS:,} rows")

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from itertools import pairwise
+from heapq import heappop, heappush
+from itertools import pairwise, product
 
 from nbext.errors import NodeError, QueryCancelled
 from nbext.node.coverage import Coverage, uncovered
 from nbext.node.limits import Meaning, RangeSize, blocks_offered
-from nbext.node.ranges import (
-    NEAR,
-    TOO_MUCH,
-    LogFilter,
-    RangeTask,
-    read_header,
-    read_range,
-)
+from nbext.node.ranges import NEAR, TOO_MUCH, LogFilter, read_header, read_range
+from nbext.node.received import Received
 from nbext.node.rpc import InconsistentAnswer, Node, Refusal
 
 # Times that a range is asked for again after answers that contradict each other.
@@ -57,39 +52,36 @@ class RangeReader:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
 
-    def plan(self, firsts: Mapping[str, int], last: int) -> deque[RangeTask]:
+    def plan(self, firsts: Mapping[str, int], last: int) -> list[LogFilter]:
         """Return what is missing of each contract up to a block, in the order of blocks, those of one range as one."""
         gaps = {
             contract: uncovered(firsts[contract], last, self.coverage.covered(contract, topics))
             for contract, topics in self.topics.items()
-            if firsts[contract] <= last
         }
         # Those of which answers are there, of an earlier process, are ranges by themselves.
-        received = [(first, end) for _, first, end in self.coverage.received()]
-        edges = sorted(
-            {
-                edge
-                for ranges in (*gaps.values(), received)
-                for first, end in ranges
-                for edge in (first, end + 1)
-            }
-        )
-        plan: deque[RangeTask] = deque()
-        for first, after in pairwise(edges):
-            by_topics: dict[tuple[str, ...], list[str]] = {}
-            for contract, ranges in gaps.items():
-                if any(begin <= first and after - 1 <= end for begin, end in ranges):
-                    by_topics.setdefault(tuple(self.topics[contract]), []).append(contract)
-            plan += [
-                (LogFilter(tuple(sorted(contracts)), topics), first, after - 1)
-                for topics, contracts in by_topics.items()
-            ]
+        edges = {
+            edge
+            for ranges in (*gaps.values(), self.coverage.received().values())
+            for first, end in ranges
+            for edge in (first, end + 1)
+        }
+        kinds = dict.fromkeys(map(tuple, self.topics.values()))
+        plan: list[LogFilter] = []
+        for (first, after), topics in product(pairwise(sorted(edges)), kinds):
+            contracts = sorted(
+                contract
+                for contract, ranges in gaps.items()
+                if tuple(self.topics[contract]) == topics
+                and any(begin <= first <= end for begin, end in ranges)
+            )
+            if contracts:
+                plan.append(LogFilter(first, after - 1, tuple(contracts), topics))
         return plan
 
-    def read(self, plan: deque[RangeTask], last: int) -> None:
-        """Read ranges of a plan into parts until it is empty, or a step has enough rows.
+    def read(self, plan: Sequence[LogFilter], last: int) -> bool:
+        """Read ranges of a plan into parts until all are, or a step has enough rows; return whether all are.
 
-        What is left stays in the plan. Interrupted, it leaves what is whole.
+        Interrupted, it leaves what is whole.
 
         Raises
         ------
@@ -98,14 +90,14 @@ class RangeReader:
         OSError
             A range cannot be stored.
         """
-        self._plan, self._last = plan, last
+        # In the order of blocks, whatever is put back: a fetch that ends early ends at a block.
+        self._plan, self._last = sorted(plan), last
         self._error: Exception | None = None
         # What an earlier process has received of ranges that are asked for otherwise now is of no use.
-        self._received = set(self.coverage.received())
-        for task in self._received.difference(plan):
-            self.coverage.receiving(*task).forget()
+        for path in self.coverage.received().keys() - set(map(self.coverage.answers, plan)):
+            path.unlink()
         self._ended, self._enough = False, self.rows + STEP_ROWS
-        self._total, self._done = sum(end - first + 1 for _, first, end in plan), 0
+        self._total, self._done = sum(wanted.blocks for wanted in plan), 0
         started, before = time.monotonic(), self.rows
         threads = [
             threading.Thread(target=self._run, name=f"nbext-fetch-{n}", daemon=True)
@@ -125,6 +117,7 @@ class RangeReader:
                 self._ended = True
         if self._error is not None:
             raise self._error
+        return not self._plan
 
     def fork(self) -> int | None:
         """Return the first stored block that the chain no longer has; None where it has all of them.
@@ -139,13 +132,8 @@ class RangeReader:
         numbers = sorted(number for number in hashes if parted is None or number <= parted)
         if not numbers or self._has(numbers[-1], hashes):
             return None
-        low, high = (
-            0,
-            len(numbers) - 1,
-        )  # the chain agrees up to some number: the first that it does not have is sought
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self._has(numbers[middle], hashes) else (low, middle)
+        # The chain agrees up to some number: the first that it does not have is sought.
+        low = bisect_left(numbers[:-1], True, key=lambda number: not self._has(number, hashes))
         # Of parts alone nothing was ingested: they are dropped.
         if low == 0 and len(numbers) > 1 and self.coverage.hashes:
             raise NodeError(
@@ -165,37 +153,36 @@ class RangeReader:
 
     def _run(self) -> None:
         """Read ranges until none is left; a thread's whole work."""
-        while (task := self._next()) is not None:
-            try:
-                self._read(*task)
-            except Exception as error:  # noqa: BLE001  whatever it is, the range was not read: `read` raises it
-                with self._lock:
-                    self._plan.appendleft(task)
-                    self._error, self._ended = self._error or error, True
+        try:
+            while wanted := self._next():
+                self._read(wanted)
+        except Exception as error:  # noqa: BLE001  whatever it is, the range was not read: `read` raises it
+            with self._lock:
+                self._error, self._ended = self._error or error, True
 
-    def _next(self) -> RangeTask | None:
+    def _next(self) -> LogFilter | None:
         with self._lock:
             if self._ended or self.ending.is_set() or self.rows >= self._enough or not self._plan:
                 return None
-            wanted, first, end = self._plan.popleft()
+            wanted = heappop(self._plan)
+            stop, near = wanted.last, self._last - NEAR
+            # What an earlier process has answers of is read as it was.
+            if not self.coverage.answers(wanted).exists():
+                stop = min(stop, wanted.first + self.span.size - 1)
             # The last blocks are read by themselves: of them every header is asked for.
-            size = self.span.size
-            stop = end if (wanted, first, end) in self._received else min(end, first + size - 1)
-            if first <= self._last - NEAR < stop:
-                stop = self._last - NEAR
-            if stop < end:
-                self._plan.appendleft((wanted, stop + 1, end))
-            return wanted, first, stop
+            if wanted.first <= near < stop:
+                stop = near
+            if stop < wanted.last:
+                heappush(self._plan, replace(wanted, first=stop + 1))
+            return replace(wanted, last=stop)
 
-    def _read(self, wanted: LogFilter, first: int, end: int) -> None:
+    def _read(self, wanted: LogFilter) -> None:
         span, node = self.span, self.node
         # The whole range is asked of one node, and the next one of the next: two nodes may be at different blocks.
         node.next_endpoint()
         for attempt in range(max(_REPEATS, len(node.endpoints)) + 2):
-            started = time.monotonic()
             try:
-                rows = self._window(wanted, first, end)
-                break
+                self._window(wanted)
             except InconsistentAnswer as error:
                 if attempt >= _REPEATS:
                     raise
@@ -204,56 +191,51 @@ class RangeReader:
                 continue
             except Refusal as refusal:
                 why = refusal
-            if why.meaning is Meaning.PRUNED and attempt + 1 < len(node.endpoints):
-                node.switch_endpoint()
-                continue
-            is_less = why.meaning in TOO_MUCH
-            # Of words that nobody knows, too: a limit has any, and what is none is said of one block.
-            if first < end and (is_less or why.meaning is Meaning.OTHER):
-                rest = first + span.refused(end - first + 1, blocks_offered(why.text))
-                self._instead([(wanted, first, rest - 1), (wanted, rest, end)])
+            else:
                 return
-            if is_less and len(wanted.contracts) > 1:
-                self._instead(
-                    [(LogFilter((each,), wanted.topics), first, end) for each in wanted.contracts]
-                )
-                return
-            raise why.as_error(during=f"Blocks {first:,} to {end:,} could not be read.")
-        span.answered(end - first + 1, rows, time.monotonic() - started)
+            if why.meaning is not Meaning.PRUNED or attempt + 1 >= len(node.endpoints):
+                break
+            node.switch_endpoint()
+        is_less = why.meaning in TOO_MUCH
+        # Of words that nobody knows, too: a limit has any, and what is none is said of one block.
+        if wanted.blocks > 1 and (is_less or why.meaning is Meaning.OTHER):
+            rest = wanted.first + span.refused(wanted.blocks, blocks_offered(why.text))
+            pieces = [replace(wanted, last=rest - 1), replace(wanted, first=rest)]
+        elif is_less and len(wanted.contracts) > 1:
+            pieces = [replace(wanted, contracts=(each,)) for each in wanted.contracts]
+        else:
+            raise why.as_error(
+                during=f"Blocks {wanted.first:,} to {wanted.last:,} could not be read."
+            )
+        with self._lock:
+            self._total += sum(piece.blocks for piece in pieces) - wanted.blocks
+            for piece in pieces:
+                heappush(self._plan, piece)
 
-    def _window(self, wanted: LogFilter, first: int, end: int) -> int:
-        """Read and store a range, and return how many rows it has; what was received before is not asked for again."""
-        node, received = self.node, self.coverage.receiving(wanted, first, end)
+    def _window(self, wanted: LogFilter) -> None:
+        """Read and store a range; what was received of it before is not asked for again."""
+        received = Received(self.coverage.answers(wanted))
         try:
-            with node.recording(received):
-                window = read_range(node, wanted, first, end, near_end=first > self._last - NEAR)
-            if received.is_old:
-                self._recheck(end, window.blocks[end][0])
-            with self._lock:
-                if not self._ended or self._error is not None:
-                    self.coverage.keep(window, wanted)
-                    self.rows += len(window.rows)
-                    self._done += end - first + 1
+            self._keep(wanted, received)
         except QueryCancelled:
             raise
         except Exception:
             # Another answer may do better, and another node has one.
             received.forget()
             raise
-        return len(window.rows)
 
-    def _recheck(self, last: int, found: str) -> None:
-        if not self._has(last, {last: found}):
-            raise InconsistentAnswer(f"Block {last:,} has changed since it was read.")
-
-    def _instead(self, tasks: Sequence[RangeTask]) -> None:
-        """Read these in place of one that was refused, in the order of blocks: several threads may have had theirs."""
+    def _keep(self, wanted: LogFilter, received: Received) -> None:
+        started = time.monotonic()
+        with self.node.recording(received):
+            window, rows = read_range(self.node, wanted, near_end=wanted.first > self._last - NEAR)
+        if received.is_old and not self._has(wanted.last, window.chain()):
+            raise InconsistentAnswer(f"Block {wanted.last:,} has changed since it was read.")
         with self._lock:
-            blocks = [end - first + 1 for _, first, end in tasks]
-            self._total += sum(blocks) - (tasks[-1][2] - tasks[0][1] + 1)
-            in_order = sorted([*self._plan, *tasks], key=lambda task: task[1])
-            self._plan.clear()
-            self._plan.extend(in_order)
+            if not self._ended or self._error is not None:
+                self.coverage.keep(window, rows)
+                self.rows += len(rows)
+                self._done += wanted.blocks
+        self.span.answered(wanted.blocks, len(rows), time.monotonic() - started)
 
     def _said(self, seconds: float, rows: int) -> tuple[str, float]:
         """Return a line for people of what was read in a time, and a share from 0 to 1."""

@@ -8,12 +8,10 @@ checksum is not its own.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from nbext.core.atomic_files import PRIVATE
 
@@ -21,39 +19,27 @@ SUFFIX = ".answers"
 
 
 class Received:
-    """The answers to the requests of one range.
+    """The answers to the requests of one range, in a file that is there, of an earlier process, or not."""
 
-    Parameters
-    ----------
-    path
-        A file that is there, of an earlier process, or not.
-    of
-        What the file says of the range, for `range_of`: contracts, topics, first and last block.
-    """
-
-    def __init__(self, path: Path, of: Mapping[str, Any]) -> None:
-        self.path, self._of = path, of
+    def __init__(self, path: Path) -> None:
+        self.path = path
         # A node's refusal is no answer: it is asked again.
-        self._known = {
-            head["asked"]: raw
-            for head, raw in (_records(path) if path.exists() else ())
-            if b'"error"' not in raw
-        }
+        self._known = {asked: raw for asked, raw in _records(path) if b'"error"' not in raw}
         # Whether an earlier process wrote it: the chain may have been reorganised since.
         self.is_old = bool(self._known)
 
     def take(self, asked: bytes) -> bytes | None:
         """Return what was answered to a request, once: where it cannot be used, the node is asked."""
-        return self._known.pop(asked.decode("ascii"), None)
+        return self._known.pop(asked, None)
 
     def add(self, asked: bytes, raw: bytes) -> None:
-        """Write an answer as it came, and the request that it is to."""
-        about = {**self._of, "asked": asked.decode("ascii"), "bytes": len(raw)}
-        head = json.dumps(about).encode() + b"\n"
+        """Write an answer as it came, and the request that it is to: a line each, and one that proves them."""
+        # In JSON the end of a line is no more than a space.
+        record = b"%b\n%b\n" % (asked, raw.replace(b"\n", b" "))
         # Those who may read the data may read this too; what a node answers beside results is nobody else's.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(self.path, flags, PRIVATE), "ab") as file:
-            file.writelines((head, raw, _seal(head, raw)))
+            file.writelines((record, _seal(record)))
 
     def forget(self) -> None:
         """Delete the file: the range is stored, or its answers cannot be used."""
@@ -66,25 +52,17 @@ def checksum_of(*pieces: bytes) -> str:
     return sha256(b"".join(pieces)).hexdigest()
 
 
-def range_of(path: Path) -> Mapping[str, Any] | None:
-    """Return of which range a file has answers; None where it was cut, or damaged."""
-    return next((head for head, _ in _records(path)), None)
-
-
-def _records(path: Path) -> Iterator[tuple[Mapping[str, Any], bytes]]:
-    """Yield the head and the answer of each record up to the first that is not whole."""
+def _records(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the request and the answer of each record up to the first that is not whole."""
+    if not path.exists():
+        return
     with path.open("rb") as file:
-        while line := file.readline():
-            try:
-                head: Mapping[str, Any] = json.loads(line)
-                raw = file.read(head["bytes"])
-            except (ValueError, KeyError, TypeError):
+        while record := file.readline() + file.readline():
+            if file.readline() != _seal(record):
                 return
-            seal = _seal(line, raw)
-            if file.read(len(seal)) != seal:
-                return
-            yield head, raw
+            asked, raw, _ = record.split(b"\n")
+            yield asked, raw
 
 
-def _seal(head: bytes, raw: bytes) -> bytes:
-    return f"\n{checksum_of(head, raw)}\n".encode()
+def _seal(record: bytes) -> bytes:
+    return f"{checksum_of(record)}\n".encode()

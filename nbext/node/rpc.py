@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -61,8 +61,16 @@ _AGAIN = {
 }
 # What only another node may answer.
 _ELSEWHERE = {Meaning.DENIED, Meaning.PRUNED, Meaning.UNKNOWN_METHOD, Meaning.UNTRUSTED}
+# What further calls would be answered, too.
+_FINAL = {Meaning.DENIED, Meaning.UNTRUSTED, Meaning.TIMEOUT}
 # What a shorter batch may be answered.
-_FEWER = {Meaning.BATCH, Meaning.LESS, Meaning.OTHER, Meaning.UNKNOWN_METHOD}
+_FEWER = {
+    Meaning.BATCH,
+    Meaning.LESS,
+    Meaning.OTHER,
+    Meaning.REVERTED,
+    Meaning.UNKNOWN_METHOD,
+}
 # What a reader can do about a refusal.
 _ADVICE = {
     Meaning.AWAY: "Check the URL's host and port, whether it is http or https, that the node runs, and the network.",
@@ -113,7 +121,7 @@ class Refusal(Exception):
         )
 
 
-@dataclass
+@dataclass(eq=False)
 class Endpoint:
     """One URL: what is known of the node there, and when it may be asked again."""
 
@@ -151,9 +159,8 @@ class Node:
         # One for all threads: it has a connection for each request under way.
         self._session, self._scope = session("application/json", "gzip, deflate"), Scope()
         self._rps, self._next = rps, 0.0
-        self._lock = threading.Lock()
-        self._local = threading.local()
-        self._reading = _Turn()
+        self._lock, self._local = threading.Lock(), threading.local()
+        self._reading = threading.Lock()
         self._turn = 0
         self.stopped = self._scope.ended
         # How often receipts were not offered, and blocks that could not be looked into for that.
@@ -181,10 +188,9 @@ class Node:
         results: list[Any] = []
         while len(results) < len(calls):
             rest = calls[len(results) :]
-            try:
-                results += self._repeated(partial(self._some, calls=rest))
-            except Refusal as refusal:
-                results += [refusal.with_traceback(None)] * len(rest)
+            results += self._repeated(partial(self._some, calls=rest))
+            if isinstance(results[-1], Refusal) and results[-1].meaning in _FINAL:
+                return results + results[-1:] * (len(calls) - len(results))
         return results
 
     def together(self, calls: Sequence[Call]) -> list[Any]:
@@ -194,6 +200,8 @@ class Node:
             answers: list[Any] = []
             while len(answers) < len(calls):
                 answers += self._some(endpoint, calls[len(answers) :])
+                if isinstance(answers[-1], Refusal):
+                    break
             return answers
 
         answers = self._repeated(ask)
@@ -202,24 +210,17 @@ class Node:
                 raise answer
         return answers
 
-    def of_each(self, method: str, *params: Any) -> dict[str, Any]:
-        """Return what each endpoint answers, by its name; of one that failed last, nothing: it rests."""
+    def of_each(self, method: str, *params: Any) -> dict[Endpoint, Any]:
+        """Return what each endpoint answers, or its refusal; of one that failed last, nothing: it rests."""
         found = {}
         for endpoint in [each for each in self.endpoints if not each.failed]:
             for _ in range(3):
-                try:
-                    answer = self._post(endpoint, [(method, params)])[0]
-                except Refusal as refusal:
-                    answer = refusal.with_traceback(None)
+                (answer,) = self._post(endpoint, [(method, params)])
                 if not isinstance(answer, Refusal) or answer.meaning not in _AGAIN:
                     break
                 self._pause(endpoint, answer)
-            found[endpoint.name] = answer
+            found[endpoint] = answer
         return found
-
-    def leave_out(self, name: str) -> None:
-        """Ask an endpoint nothing more."""
-        self.endpoints = [each for each in self.endpoints if each.name != name]
 
     def next_endpoint(self) -> None:
         """Have this thread ask the next endpoint from now on, so that what it asks next is of one node."""
@@ -243,65 +244,47 @@ class Node:
     def _some(self, endpoint: Endpoint, calls: Sequence[Call]) -> list[Any]:
         """Return the answers of as many of the first calls as the endpoint takes at once."""
         size = min(max(1, endpoint.batch), len(calls))
-        try:
-            return self._post(endpoint, calls[:size])
-        except Refusal as refusal:
-            if size == 1 or refusal.meaning not in _FEWER:
-                raise
-        # Whatever it dislikes, fewer at once are no worse: at last one, in no batch.
-        endpoint.batch = size // 2
-        return self._some(endpoint, calls)
+        answers = self._post(endpoint, calls[:size])
+        refused = answers[0]
+        # One refusal of all of them. Whatever it dislikes, fewer at once are no worse: at last one, in no batch.
+        is_of_all = size > 1 and refused is answers[-1] and isinstance(refused, Refusal)
+        if is_of_all and refused.meaning in _FEWER:
+            endpoint.batch = size // 2
+            return self._some(endpoint, calls)
+        return answers
 
     def _repeated(self, ask: Callable[[Endpoint], list[Any]]) -> list[Any]:
         """Return what an endpoint answers: where it fails another one's answer, or its own a little later."""
         # By the name of the endpoint.
         failures: dict[str, Refusal] = {}
         attempts = ATTEMPTS + len(self.endpoints) - 1
-        for attempt in range(attempts):
+        for attempt in range(1, attempts + 1):
             endpoint = self._endpoint()
-            answers, refused = None, None
-            try:
-                answers = ask(endpoint)
-            except Refusal as refusal:
-                refused = refusal
-            for each in answers or ():
+            answers, refused = ask(endpoint), None
+            for each in answers:
                 if isinstance(each, Refusal) and each.meaning in _AGAIN | _ELSEWHERE:
                     refused = each
             if refused is None:
                 endpoint.failed = 0
-                return answers or []
-            # Not with a traceback: its frames are the libraries', whose locals hold the URL.
-            found = failures | {endpoint.name: refused.with_traceback(None)}
-            if not (
-                refused.meaning in _AGAIN
-                or (refused.meaning in _ELSEWHERE and len(found) < len(self.endpoints))
+                return answers
+            failures[endpoint.name] = refused
+            if (
+                (refused.meaning in _ELSEWHERE and len(failures) == len(self.endpoints))
+                or (refused.meaning is Meaning.TIMEOUT and attempt > len(self.endpoints))
+                # What is asked beside garbage may be answered.
+                or (refused.meaning is Meaning.GARBAGE and attempt == attempts)
             ):
-                if answers is None:
-                    raise refused
                 return answers
-            # What is asked beside it may be answered.
-            if answers and refused.meaning is Meaning.GARBAGE and attempt + 1 == attempts:
-                return answers
-            failures = found
-            if refused.meaning is Meaning.TIMEOUT and attempt >= len(self.endpoints):
-                raise refused
             self._pause(endpoint, refused)
         *others, last = failures.values()
-        raise last.as_error(others, during=f"No answer after {attempt + 1} attempts.")
+        raise last.as_error(others, during=f"No answer after {attempts} attempts.")
 
     def _endpoint(self) -> Endpoint:
         """Return the endpoint whose turn it is: of those that may be asked now, else the one that may be first."""
         with self._lock:
-            turn = getattr(self._local, "turn", 0)
-            order = [
-                self.endpoints[(turn + step) % len(self.endpoints)]
-                for step in range(len(self.endpoints))
-            ]
-            now = time.monotonic()
-            return next(
-                (endpoint for endpoint in order if endpoint.not_before <= now),
-                min(order, key=lambda p: p.not_before),
-            )
+            turn = getattr(self._local, "turn", 0) % len(self.endpoints)
+            in_turn, now = self.endpoints[turn:] + self.endpoints[:turn], time.monotonic()
+            return min(in_turn, key=lambda each: max(each.not_before, now))
 
     def _pause(self, endpoint: Endpoint, refusal: Refusal) -> None:
         """Let an endpoint rest, and have this thread ask another one meanwhile."""
@@ -336,46 +319,44 @@ class Node:
         raise QueryCancelled("The fetch was stopped.")
 
     def _post(self, endpoint: Endpoint, calls: Sequence[Call]) -> list[Any]:
+        """Return the results of calls that are asked at once, or refusals: of all of them the same one."""
         bodies = [
             {"jsonrpc": "2.0", "id": _id_of(call), "method": call[0], "params": list(call[1])}
             for call in calls
         ]
-        is_single = len(calls) == 1
-        body = strict_json.to_json(bodies[0] if is_single else bodies)
+        body = strict_json.to_json(bodies if len(calls) > 1 else bodies[0])
         received: Received | None = getattr(self._local, "received", None)
         logs = [params[0] for method, params in calls if method == "eth_getLogs"]
         is_range = any(wanted["fromBlock"] != wanted["toBlock"] for wanted in logs)
         most = RANGE_BYTES if is_range else MOST_BYTES
-        status, pause, raw = 200, None, received.take(body) if received else None
+        raw = received.take(body) if received else None
+        status, pause = 200, None
         if raw is None:
             self._wait(endpoint, len(calls))
-            in_turn = self._reading.taken() if received and logs else nullcontext()
+            in_turn = _in_turn(self._reading) if received and logs else nullcontext()
             with in_turn as turn:
-                status, pause, raw = self._exchange(endpoint, body, most, turn)
+                came = self._exchange(endpoint, body, most, turn)
+                if isinstance(came, Refusal):
+                    return [came] * len(calls)
+                status, pause, raw = came
                 # Before it is even parsed: a process that follows a killed one does not ask for what had come.
                 if received and status == 200 and not self.redact.finds(raw):
                     received.add(body, raw)
-        try:
-            value, wrong = strict_json.read_answer(raw)[0], False
-        except strict_json.NotJson:
-            value, wrong = None, True
-        if wrong and status == 200:
-            # Cut, or the page of a proxy.
-            raise Refusal(Meaning.BUSY, finding="Its answer is not JSON", node=endpoint.name)
-        if status != 200:
-            said = raw[:500].decode("utf-8", "replace") if wrong else value
-            raise self._refusal(endpoint, status, said, pause)
-        answers = [value] if is_single else value
-        if not isinstance(answers, list):
-            raise self._refusal(endpoint, status, value, pause)
+        # What is not JSON is cut, or the page of a proxy.
+        value: Any = raw
+        with suppress(strict_json.NotJson):
+            value, _ = strict_json.read_answer(raw)
+        # An error may have no id.
+        is_one = len(calls) == 1 and isinstance(value, Mapping) and "result" in value
+        answers = [value] if is_one else value
+        if status != 200 or not isinstance(answers, list):
+            return [self._refusal(endpoint, status, value, pause)] * len(calls)
         # An id may be anything: only numbers are ours.
         found = {
-            each["id"] if isinstance(each.get("id"), int) else None: each
+            each["id"]: each
             for each in answers
-            if isinstance(each, Mapping)
+            if isinstance(each, Mapping) and isinstance(each.get("id"), int)
         }
-        if is_single and len(found) == 1 and "result" not in (only := next(iter(found.values()))):
-            found = {bodies[0]["id"]: only}  # an error may have no id
         results: list[Any] = []
         for one in bodies:
             answer = found.get(one["id"])
@@ -393,34 +374,40 @@ class Node:
         return results
 
     def _refusal(self, endpoint: Endpoint, status: int, value: Any, pause: float | None) -> Refusal:
-        """Return the refusal that an answer is; its words are a stranger's, and may repeat the URL."""
-        code, text, finding = None, value if isinstance(value, str) else "", ""
-        error = value.get("error") if isinstance(value, Mapping) else None
+        """Return the refusal that an answer is; its words are a stranger's, and may repeat the URL.
+
+        ``value`` is bytes where it is not JSON.
+        """
+        code, text, finding = None, "", ""
+        error = value.get("error") if isinstance(value, Mapping) else value
+        if isinstance(error, bytes) and status != 200:
+            error = error[:500].decode("utf-8", "replace")
         if isinstance(error, Mapping):
-            code = error.get("code") if isinstance(error.get("code"), int) else None
-            data = error.get("data")
-            more = strict_json.to_json(data).decode("ascii") if isinstance(data, Mapping) else data
-            text = " ".join(
-                str(each) for each in (error.get("message"), more) if isinstance(each, str)
-            )
-            if isinstance(more, str) and more.startswith("0x"):
-                text = str(error.get("message"))  # a revert's reason, encoded
-        elif isinstance(error, str):
+            code, data = error.get("code"), error.get("data")
+            if isinstance(data, Mapping):
+                data = strict_json.to_json(data).decode("ascii")
+            elif isinstance(data, str) and data.startswith("0x"):
+                data = None  # a revert's reason, encoded
+            text = " ".join(each for each in (error.get("message"), data) if isinstance(each, str))
+        elif isinstance(error, str) and error:
             text = error
-        elif not text:
-            finding = (
-                "Its answer is not one of JSON-RPC"
-                if status == 200
-                else f"The HTTP status is {status}"
+        elif status != 200:
+            finding = f"The HTTP status is {status}"
+        else:
+            finding = "Its answer is not " + (
+                "JSON" if isinstance(error, bytes) else "one of JSON-RPC"
             )
-        meaning = meaning_of(status, code, text)
+        meaning = meaning_of(status, code if isinstance(code, int) else None, text)
+        # Nobody's answer: the next one may be the node's.
+        if finding and status == 200 and not isinstance(value, Mapping):
+            meaning = Meaning.BUSY
         return Refusal(
             meaning, self.redact(text[:500]), finding=finding, pause=pause, node=endpoint.name
         )
 
     def _exchange(
         self, endpoint: Endpoint, body: bytes, most: int, turn: Callable[[Any], None] | None
-    ) -> tuple[int, float | None, bytes]:
+    ) -> tuple[int, float | None, bytes] | Refusal:
         """Return status, seconds to wait, and body; a library's error, which would name the URL, is a `Refusal`."""
         watch = Watch(Deadline(DEADLINE), trust=partial(tls_context, None), turn=turn)
         request = requests.Request("POST", endpoint.url.reveal(), data=body)
@@ -443,7 +430,7 @@ class Node:
             refused, finding = _meaning(of_library(error, "", watch.proxy), watch), ""
         if self.stopped.is_set():
             raise QueryCancelled("The fetch was stopped.")
-        raise Refusal(refused, finding=finding, node=endpoint.name)
+        return Refusal(refused, finding=finding, node=endpoint.name)
 
 
 def _meaning(error: NbextError, watch: Watch) -> Meaning:
@@ -455,33 +442,27 @@ def _meaning(error: NbextError, watch: Watch) -> Meaning:
     return Meaning.UNTRUSTED if isinstance(error, TLSError) else Meaning.AWAY
 
 
-class _Turn:
-    """Whose answer is read from its connection. Threads share one.
+@contextmanager
+def _in_turn(reading: threading.Lock) -> Iterator[Callable[[Any], None]]:
+    """Give what has a thread take its turn when the first bytes of its answer are there, until the block's end.
 
     Several requests are under way at once, and their answers may all come in the same moment. Each is read from the
     connection and written to the disk before the next one is touched: what kill -9 finds received and not written is
     one answer at most. The others are still the network's.
     """
+    has = False
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def take(connection: Any) -> None:
+        nonlocal has
+        if not has:
+            wait_for_read(connection.sock, timeout=connection.timeout)
+            has = reading.acquire(timeout=_PATIENCE)
 
-    @contextmanager
-    def taken(self) -> Iterator[Callable[[Any], None]]:
-        """Give what has a thread take its turn when the first bytes of its answer are there, until the block's end."""
-        has = False
-
-        def take(connection: Any) -> None:
-            nonlocal has
-            if not has:
-                wait_for_read(connection.sock, timeout=connection.timeout)
-                has = self._lock.acquire(timeout=_PATIENCE)
-
-        try:
-            yield take
-        finally:
-            if has:
-                self._lock.release()
+    try:
+        yield take
+    finally:
+        if has:
+            reading.release()
 
 
 class InconsistentAnswer(NodeError):

@@ -129,9 +129,8 @@ def _read(url: str, folder: Path, head: int) -> Took:
     started = time.monotonic()
     with open_coverage(folder, chain_of("ethereum")) as coverage:
         reader = RangeReader(node, coverage, {COIN: (TRANSFER,)}, Request.in_flight)
-        plan = reader.plan({COIN: 1}, head)
-        while plan:
-            reader.read(plan, head)
+        while not reader.read(reader.plan({COIN: 1}, head), head):
+            pass
     seconds = time.monotonic() - started
     return Took(seconds, megabytes=high_water())
 

@@ -105,7 +105,7 @@ def blocks_in(coverage: Coverage) -> dict[int, tuple[str, int]]:
     return {
         number: (found, time)
         for path in coverage.parts.glob("*.parquet")
-        for number, found, time in json.loads(pq.read_schema(path).metadata[b"nbext"])["blocks"]
+        for number, (found, time) in json.loads(pq.read_schema(path).metadata[b"nbext"])["blocks"]
     }
 
 

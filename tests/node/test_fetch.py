@@ -123,21 +123,27 @@ def test_a_reorganised_end_is_replaced_and_a_file_that_was_removed_is_read_again
 def test_a_chain_that_is_followed_is_one_step_until_a_part_of_it_is_replaced_or_taken_out(tmp_path):
     def steps():
         known = json.loads((tmp_path / "fetched" / "ethereum" / "coverage.json").read_text())
-        return [(one["covers"], len(one["files"])) for one in known["steps"]]
+        return [
+            (
+                [(each["contracts"], each["first"], each["last"]) for each in one["covers"]],
+                len(one["files"]),
+            )
+            for one in known["steps"]
+        ]
 
     with FaultNode(Chain(90)) as server:
         for head in (60, 70, 80):
             server.chain.blocks = head
             said(server, tmp_path, contracts=(COIN,), check=0)
         # Metadata, blocks and transfers; then the latter two.
-        assert steps() == [({COIN: [[1, 80]]}, 7)]
+        assert steps() == [([([COIN], 1, 80)], 7)]
         server.chain = Chain(90, fork=75, branch="b")
         lines = said(server, tmp_path, contracts=(COIN,))
         assert (
             lines[0] == "The chain was reorganised: blocks from 75 on are read again and replaced."
         )
         assert lines[-1].endswith(": 20 of 20 balances equal the chain's at block 90.")
-        assert steps() == [({COIN: [[1, 74]]}, 7), ({COIN: [[75, 90]]}, 2)]
+        assert steps() == [([([COIN], 1, 74)], 7), ([([COIN], 75, 90)], 2)]
         (blocks,) = (tmp_path / "fetched" / "ethereum").glob("blocks-61-70-*.parquet")
         assert cli.main(["remove", str(blocks), "--data", str(tmp_path), "--quiet"]) == 0
         server.requests.clear()
@@ -146,7 +152,7 @@ def test_a_chain_that_is_followed_is_one_step_until_a_part_of_it_is_replaced_or_
             f"Files of COIN ({checksummed(COIN)}) are no longer in the data, and are read again."
         )
         assert lines[-1].endswith(": 20 of 20 balances equal the chain's at block 90.")
-        assert steps() == [({COIN: [[1, 90]]}, 4)]
+        assert steps() == [([([COIN], 1, 90)], 4)]
 
 
 def test_what_a_killed_process_left_aside_is_removed_and_what_the_data_has_stays(tmp_path):
@@ -465,7 +471,7 @@ def test_a_digit_that_changed_in_what_is_covered_or_in_a_part_never_is_a_hole(tm
         path = folder / "coverage.json"
         whole = path.read_text()
         # To block 80, of which 20 were never read.
-        path.write_text(whole.replace("[1, 60]", "[1, 80]"))
+        path.write_text(whole.replace('"last": 60', '"last": 80'))
         assert path.read_text() != whole
         with pytest.raises(StorageError, match=r"coverage\.json is damaged"):
             said(server, tmp_path, check=0)

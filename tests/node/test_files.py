@@ -220,6 +220,30 @@ def test_metadata_that_reverts_or_is_empty_is_unknown_and_not_zero(tmp_path, how
     }
 
 
+@pytest.mark.parametrize("longest_batch", [0, 1000])
+def test_a_revert_with_an_http_status_of_its_own_hides_nothing_else_that_the_contract_says(
+    tmp_path, longest_batch
+):
+    """The first that is asked, its name; of a batch as of a call."""
+
+    class Strict(FaultNode):
+        def answer(self, body):
+            status, headers, raw = super().answer(body)
+            return (400 if b'"error"' in raw else status), headers, raw
+
+    with Strict(
+        CHAIN,
+        refuse=lambda method, params: (
+            FINAL[10] if method == "eth_call" and params[0]["data"] == "0x06fdde03" else None
+        ),
+        batches=longest_batch,
+    ) as server:
+        assert said(server, tmp_path, contracts=(COIN,))[-1] == (
+            f"COIN ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90."
+        )
+    assert metadata_of_coin(tmp_path) == ("COIN", None, 18, -CHAIN.balance(ZERO, 90))
+
+
 def test_decimals_are_what_eight_bits_hold(tmp_path):
     for places, known in ((255, 255), (256, None)):
         with FaultNode(

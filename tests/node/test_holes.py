@@ -357,7 +357,7 @@ def test_one_log_of_another_standard_does_not_make_a_contract_one_of_it(
     with FaultNode(chain, refuse=silent) as server:
         said(server, tmp_path, contracts=(contract,), check=0)
     tokens = tmp_path / "fetched" / "ethereum" / "coverage.json"
-    assert json.loads(tokens.read_text())["about"][contract]["card"][0] == standard
+    assert json.loads(tokens.read_text())["about"][contract]["card"]["standard"] == standard
 
 
 def test_receipts_that_are_refused_once_are_asked_for_again(tmp_path):

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nbext.node.rpc import InconsistentAnswer, Node, Refusal, _Turn, quantity
+from nbext.node.rpc import InconsistentAnswer, Node, Refusal, _in_turn, quantity
 from nbext.settings import Secret
 from tests.node.conftest import expected_rows, read_all, told
 from tests.node.faults import Chain, FaultNode
@@ -89,19 +89,19 @@ def test_nothing_comes_to_a_server_before_the_seconds_that_it_asks_to_wait(reade
 
 def test_the_answers_of_two_threads_are_read_one_after_the_other(monkeypatch):
     monkeypatch.setattr("nbext.node.rpc._PATIENCE", 60)
-    turn, order, ready = _Turn(), [], threading.Event()
+    reading, order, ready = threading.Lock(), [], threading.Event()
     one, other = socket.socketpair()
     one.sendall(b"an answer")
     connection = SimpleNamespace(sock=other, timeout=60)
 
     def second():
-        with turn.taken() as take:
+        with _in_turn(reading) as take:
             ready.set()
             take(connection)
             order.append("second")
 
     with one, other:
-        with turn.taken() as take:
+        with _in_turn(reading) as take:
             take(connection)
             waiting = threading.Thread(target=second)
             waiting.start()
