@@ -3,7 +3,7 @@
 The schema is read for completion, for the table of ``%nbext schema`` and for the builder's fields.
 
 One walker serves all three: `at_path` returns every schema that a place may follow, whatever references and
-alternatives lead to it. `keys`, `values` and `segment_schema` only pick out of what it returns.
+alternatives lead to it. `keys`, `values` and the builder's `grammar_of` only pick out of what it returns.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nbext.core.chains import chain_names, chain_of
 from nbext.core.provenance import Provenance
-from nbext.core.rules import ERC20, MAX_LIMIT
-from nbext.core.uint256 import whole_of
+from nbext.core.rules import ERC20
 from nbext.core.untrusted_text import quoted, visible
-from nbext.errors import ConfigError, NbextError, UsageError, ValidationError, did_you_mean
+from nbext.errors import NbextError, UsageError, ValidationError, did_you_mean
 from nbext.notebook.results.progress import in_background
 
 if TYPE_CHECKING:
@@ -34,20 +33,14 @@ _SEARCHED: dict[Kind, str] = {"token": "token", "collection": "nft"}
 _MAX_SYMBOLS = 2_000
 # Fetched before anything is typed: those with the most holders. A longer list is searched by what is typed.
 _FIRST, _PAGE = 300, 100
-# The key whose value is a column of the rows.
-ORDER = "orderBy"
-Shape = Literal["choice", "flag", "pair", "list", "several", "order", "text"]
 # A schema that refers to itself is followed this far and no further.
 _DEPTH = 12
 # A table's cell lists this many names; completion knows all.
 _LISTED = 12
-# The input for a type that a field may have; any other is typed as text.
-_SHAPES: dict[Any, Shape] = {"boolean": "flag", "object": "pair", "array": "list"}
 # A symbol that gives the rows a column; an address gives one whose name only the service knows.
 _HELD = re.compile(r'"(token|nft)"\s*:\s*"(\w{1,32})"')
 # A front end has room for so much beside a word.
 _ROOM = 80
-_ACRONYMS = {"nft": "NFT", "id": "ID", "ids": "IDs"}
 
 
 @dataclass
@@ -252,139 +245,6 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
         allowed = ", ".join(_inside(root, path)[:_LISTED]) or _types(root, one)
         rows.append({"field": name, "allowed": allowed, "meaning": meaning(root, one)})
     return rows
-
-
-@dataclass(frozen=True)
-class FieldSpec:
-    """One field: the kind of input it takes, its words, and every schema that its value may follow."""
-
-    name: str
-    shape: Shape
-    help: str
-    # What one typed text may be: of a list, what a member may be; of a pair, what either bound may be.
-    accepts: tuple[Schema, ...]
-    examples: tuple[Any, ...] = ()
-    choices: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
-    default: Any = None
-    required: bool = False
-
-    @property
-    def label(self) -> str:
-        """The field's name in words."""
-        return label_of(self.name)
-
-    @property
-    def takes_others(self) -> bool:
-        """Whether values beside the listed choices are allowed: a chain has more names than a schema lists."""
-        return any("type" in schema and "enum" not in schema for schema in self.accepts)
-
-
-@dataclass(frozen=True)
-class ConditionSpec:
-    """One condition: what it asks of a wallet, and its fields."""
-
-    name: str
-    help: str
-    fields: tuple[FieldSpec, ...]
-
-    @property
-    def label(self) -> str:
-        """The condition's name in words."""
-        return label_of(self.name)
-
-
-@dataclass(frozen=True)
-class SegmentSchema:
-    """The conditions, the names of the groups, and the keys that belong at the top of filters only."""
-
-    conditions: Mapping[str, ConditionSpec]
-    groups: Sequence[str]
-    scope: tuple[FieldSpec, ...]
-    most: int = MAX_LIMIT
-
-
-def segment_schema(schema: Schema | None) -> SegmentSchema:
-    """Return what a builder can offer, from the schema that a service publishes."""
-    root = schema or {}
-    filters = keys(root, ["filters"])
-    # A condition is what has a definition of its own; groups and scope keys are written out in place.
-    conditions = {name: _condition(root, name) for name in filters if name in root.get("$defs", {})}
-    if not conditions:
-        raise ConfigError(
-            "This service publishes no schema of its filters, so nbext cannot make a form for them. "
-            "Write the filters in a %%segment_query cell, as the service's documentation describes them."
-        )
-    groups = tuple(name for name in ("all", "any", "not") if name in filters)
-    scope = [name for name in filters if name not in conditions and name not in groups]
-    limit = keys(root, ()).get("limit", {})
-    fields = tuple(_field(root, name, filters[name], required=False) for name in scope)
-    return SegmentSchema(conditions, groups, fields, limit.get("maximum", MAX_LIMIT))
-
-
-def encoded(text: str, accepts: Sequence[Schema]) -> Any:
-    """Return a typed text as the JSON value that a schema wants; what fits none stays text, for the service to refuse.
-
-    >>> encoded("90d", [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}])
-    '90d'
-    >>> encoded("19000000", [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}])
-    19000000
-    """
-    # Text first: readers of JSON round long numbers, and digits that fit a pattern are exact as text.
-    for schema in accepts:
-        if schema.get("type") == "string" and re.search(schema.get("pattern", ""), text):
-            return text
-    number = whole_of(text)
-    if number is None or all(schema.get("type") != "integer" for schema in accepts):
-        return text
-    return number
-
-
-def label_of(name: str) -> str:
-    """Return a camel-case name in words.
-
-    >>> label_of("heldSince"), label_of("nft"), label_of("tokenIds")
-    ('Held since', 'NFT', 'Token IDs')
-    """
-    # A name comes from the service, and front ends may typeset a label as maths: letters and digits only.
-    parts = [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name[:60])]
-    text = " ".join(_ACRONYMS.get(part, part) for part in parts)
-    return text[:1].upper() + text[1:]
-
-
-def _condition(root: Schema, name: str) -> ConditionSpec:
-    definition = root["$defs"][name]
-    # Not of its alternatives: "atLeast or distinct" requires neither of the two.
-    required = definition.get("required") or ()
-    parts = keys(root, ["filters", name]).items()
-    fields = tuple(_field(root, key, part, required=key in required) for key, part in parts)
-    return ConditionSpec(name, meaning(root, definition), fields)
-
-
-def _field(root: Schema, name: str, schema: Schema, *, required: bool) -> FieldSpec:
-    accepts = tuple(variants(root, schema))
-    choices = next((tuple(one["enum"]) for one in accepts if one.get("enum")), ())
-    # Choices before types: a chain is one of the listed names, or any text, and a list to choose from helps more.
-    # Compared one by one: a stranger's type may be a list, which no dict can look up.
-    typed = next((one for one in accepts if not choices and one.get("type") in tuple(_SHAPES)), {})
-    shape = "choice" if choices else _SHAPES.get(typed.get("type"), "text")
-    bounds = (typed.get("properties") or {}) if shape == "pair" else {}
-    inner = typed.get("items") if shape == "list" else next(iter(bounds.values()), None)
-    if shape == "list" and isinstance(inner, Mapping) and inner.get("enum"):
-        shape, choices = "several", tuple(inner["enum"])
-    # Its choices are the columns that the filters give the rows: the form offers them as they change.
-    shape = "order" if name == ORDER and shape == "text" else shape
-    return FieldSpec(
-        name,
-        shape,
-        meaning(root, schema),
-        accepts if inner is None else tuple(variants(root, inner)),
-        tuple(schema.get("examples") or ()),
-        choices,
-        tuple(bounds),
-        schema.get("default"),
-        required,
-    )
 
 
 def _inside(root: Schema, path: Sequence[str]) -> list[str]:

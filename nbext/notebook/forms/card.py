@@ -18,7 +18,7 @@ from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.builder import Edit
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import Bins, bars_html, counted, is_countable, ranges
-from nbext.notebook.forms.form import Form, message_of
+from nbext.notebook.forms.form import Form, Steps, message_of
 from nbext.notebook.forms.markup import (
     code_html,
     facts_html,
@@ -31,7 +31,7 @@ from nbext.notebook.forms.markup import (
     records,
     text_of,
 )
-from nbext.notebook.forms.variable import Variable
+from nbext.notebook.forms.variable import Variable, variables
 from nbext.notebook.results.tables import is_missing
 from nbext.notebook.views.view import Box, Button, InputField, Markup, row
 
@@ -208,22 +208,21 @@ class Export:
             raise UsageError("Give the file a name.")
         replace, self._exists = path == self._exists, ""
         self.form.say(f"Saving {path} …")
+        self.form.background.schedule(partial(self._save, path, replace))
 
-        def run() -> None:
-            try:
-                written = self.write(to=path, overwrite=replace)
-            except ValidationError as error:
-                if [one["code"] for one in error.errors] != ["exists"]:
-                    raise
-                self._exists = path
-                raise UsageError(
-                    f"{path} exists. Press Save again to replace it, or give another name."
-                ) from None
-            rows, folder = int(written["rows"].iloc[0]), Path(path).expanduser().absolute().parent
-            of = ", cut by the limit" if Provenance.of(written).truncated else ""
-            self.form.say(f"Saved {path} in {folder}: {rows:,} row{'s' * (rows != 1)}{of}.", "good")
-
-        self.form.background.schedule(run)
+    def _save(self, path: str, replace: bool) -> Steps:
+        try:
+            written = yield partial(self.write, to=path, overwrite=replace)
+        except ValidationError as error:
+            if [one["code"] for one in error.errors] != ["exists"]:
+                raise
+            self._exists = path
+            raise UsageError(
+                f"{path} exists. Press Save again to replace it, or give another name."
+            ) from None
+        rows, folder = int(written["rows"].iloc[0]), Path(path).expanduser().absolute().parent
+        of = ", cut by the limit" if Provenance.of(written).truncated else ""
+        self.form.say(f"Saved {path} in {folder}: {rows:,} row{'s' * (rows != 1)}{of}.", "good")
 
 
 def explained(client: Any, known: Provenance) -> tuple[str, list[Mapping[str, Any]], str]:
@@ -287,9 +286,9 @@ class ContractCard(Form):
         self.edit = Edit(client, self.filters(), "Build on its holders", "Build from this")
         self.line = Markup()
         self.variable = Variable("collection" if is_nft else "token", width="160px")
-        self.variable.field.entered(self.take)
+        self.variable.entered(self.take)
         self.use = Button("Use", self.take, classes="nbext-main nbext-use")
-        metadata = row(self.variable.field, self.use, self.edit, classes="nbext-panel")
+        metadata = row(self.variable, self.use, self.edit, classes="nbext-panel")
         below = (row(*self.export.parts), self.status, self.edit.below)
         self.assemble(Markup(self.body()), metadata, self.line, *below)
 
@@ -297,7 +296,7 @@ class ContractCard(Form):
         """Put the metadata into the variable."""
         if (name := self.variable.name()) is None:
             return
-        self.variable.assign(name, self.frame)
+        variables()[name] = self.frame
         place = f"{self.contract.get('chain')} {self.contract.get('address')}"
         status, cell = f"{html(name)} is set.", ""
         # It is copied into a cell: a line break in a stranger's text begins a line of code there, and {{name}} sends

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Generator, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 from IPython import display as ipython
@@ -16,12 +15,14 @@ from IPython.core.getipython import get_ipython
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, ValidationError
 from nbext.notebook.forms.markup import lines_html, lines_text
-from nbext.notebook.views.view import MARKUP, Asked, Box, Task, View, ViewPart, attempt
+from nbext.notebook.views.view import MARKUP, Asked, Box, Task, View, ViewPart
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
 _update_display: Any = ipython.update_display
 
+# What a task asks for at each of its yields.
+Steps = Generator[Task, Any, None]
 VIEW = "application/vnd.jupyter.widget-view+json"
 INSERTED = (
     "The cell appears below the next cell that you run. If none appears, click the text of the cell in this form "
@@ -49,7 +50,9 @@ class Form(Box):
         super().__init__(kind="form")
         self.client = client
         self.on_error = self.failed
-        self.background = Background(self.failed)
+        # Held by what changes the form in another thread than the page's messages, and by those that change a lot.
+        self.lock = threading.RLock()
+        self.background = Background(self.failed, self.lock)
         self._shown = False
         self.message = ""
         self.status = ViewPart("status", text="", state="info", running=False)
@@ -90,13 +93,6 @@ class Form(Box):
         part.tell({"to": asked["from"], "op": "insert", "cell": cell})
         self.say(f"The cell is below this one. {note}", "good")
         return True
-
-    def drop_request(self) -> None:
-        """Forget the request that waits; the next one does not wait for one under way, whose answer nobody wants."""
-        self.background.drop()
-        if not self.background.join(0):
-            self.background.failed = lambda _: None
-            self.background = Background(self.failed)
 
     def state(self) -> str:
         """Return the form's state in words."""
@@ -163,66 +159,74 @@ class Form(Box):
 
 
 class Background:
-    """Runs one task at a time in a thread of its own, which ends when none waits.
+    """Runs the latest task of a form, in a thread of its own; an earlier one is forgotten.
 
-    A task that waits (for the one before it, or for its delay) is replaced by the next one: typing fast, or a slow
-    service, never queues requests. What a task raises goes to ``failed``.
+    A task may be a generator. What it yields runs beside the form, and gives the yield its value or its error; all else
+    of it runs in turn with what changes the form, and only as long as no later task has taken its place. So what it
+    holds open at a yield may never be closed in time: none has a ``finally``.
+    What a task raises goes to ``failed``.
     """
 
-    def __init__(self, failed: Callable[[Exception], None]) -> None:
+    def __init__(self, failed: Callable[[Exception], None], lock: Any = None) -> None:
         self.failed = failed
-        self._changed = threading.Condition()
-        self._waiting: tuple[float, Task] | None = None
-        self._running = False
-        self._thread: threading.Thread | None = None
+        self._lock = lock or threading.RLock()
+        self._latest: threading.Timer | None = None
+        self._waiting: Task | None = None
 
     def schedule(self, task: Task, *, after: float = 0.0) -> None:
-        """Run the task, in ``after`` seconds at the earliest, instead of any that still waits."""
-        with self._changed:
-            self._waiting = (time.monotonic() + after, task)
-            if self._thread is None:
-                # A daemon: an open form must not hold up the end of the kernel.
-                self._thread = threading.Thread(target=self._work, daemon=True, name="nbext-form")
-                self._thread.start()
-            self._changed.notify_all()
+        """Run the task, in ``after`` seconds, instead of the one before it."""
+        with self._lock:
+            self.drop()
+            mine = threading.Timer(after, lambda: self._run(_steps(task), mine))
+            # A daemon: an open form must not hold up the end of the kernel.
+            mine.daemon, mine.name = True, "nbext-form"
+            self._latest, self._waiting = mine, task
+            mine.start()
 
     def hurry(self) -> None:
         """Let the task that waits for its delay, if any, run now."""
-        with self._changed:
+        with self._lock:
             if self._waiting is not None:
-                self._waiting = (0.0, self._waiting[1])
-                self._changed.notify_all()
+                self.schedule(self._waiting)
 
     def drop(self) -> None:
-        """Forget the task that waits, if any."""
-        with self._changed:
-            self._waiting = None
-            self._changed.notify_all()
+        """Forget the task that waits or runs, if any: nobody wants its answer."""
+        with self._lock:
+            if self._latest is not None:
+                self._latest.cancel()
+            self._latest = self._waiting = None
 
     def join(self, timeout: float) -> bool:
-        """Wait until nothing waits or runs; return whether that happened in time."""
-        with self._changed:
-            return self._changed.wait_for(
-                lambda: self._waiting is None and not self._running, timeout
-            )
+        """Wait until the latest task has ended; return whether that happened in time."""
+        thread = self._latest
+        if thread is not None:
+            thread.join(timeout)
+        return thread is None or not thread.is_alive()
 
-    def _work(self) -> None:
+    def _run(self, steps: Steps, mine: threading.Timer) -> None:
+        go_on: Task = partial(next, steps)
         while True:
-            with self._changed:
-                self._running = False
-                self._changed.notify_all()
-                # A loop, as a wait may end early, and as a newer task may come with a later time.
-                while self._waiting and (left := self._waiting[0] - time.monotonic()) > 0:
-                    self._changed.wait(left)
-                if self._waiting is None:
-                    # Under the lock: a task that is asked for from here on starts a thread.
-                    self._thread = None
+            with self._lock:
+                if self._latest is not mine:
                     return
-                (_, task), self._waiting, self._running = self._waiting, None, True
-            attempt(task, self._report)
+                self._waiting = None
+                try:
+                    work: Any = go_on()
+                except StopIteration:
+                    return
+                except Exception as error:  # noqa: BLE001  the edge of a thread: the form shows it
+                    self.failed(error)
+                    return
+            try:
+                go_on = partial(steps.send, work())
+            except Exception as error:  # noqa: BLE001  whatever it is, the task gets it
+                go_on = partial(steps.throw, error)
 
-    def _report(self, error: Exception) -> None:
-        self.failed(error)
+
+def _steps(task: Task) -> Steps:
+    made = task()
+    if isinstance(made, Generator):
+        yield from made
 
 
 def has_cells() -> bool:

@@ -16,7 +16,7 @@ from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.card import ContractCard, marks_html, marks_of
-from nbext.notebook.forms.form import Form, what_is_wrong
+from nbext.notebook.forms.form import Form, Steps, what_is_wrong
 from nbext.notebook.forms.markup import (
     cells_html,
     number_text,
@@ -156,8 +156,7 @@ class SearchForm(Form):
     def _ask(self, question: SearchQuestion, *, after: float) -> None:
         if question != self.question:
             self.question = question
-            self.drop_request()
-            self.background.schedule(lambda: self._run(question), after=after)
+            self.background.schedule(partial(self._run, question), after=after)
         elif after == 0.0:
             # Enter after typing: the same question, only sooner, unless it is already answered or under way.
             self.background.hurry()
@@ -172,18 +171,19 @@ class SearchForm(Form):
 
     def _forget(self) -> None:
         self.question = self.answered
-        self.drop_request()
+        self.background.drop()
+        if self.card is None:
+            # It was still being read.
+            self.picked = None
         self.stop.hide(True)
         self._draw()
 
-    def _run(self, question: SearchQuestion) -> None:
+    def _run(self, question: SearchQuestion) -> Steps:
         self.say(f"Searching {question.chain} …", running=True)
         self.stop.hide(False)
         try:
-            found, total, notes = self._fetch(question)
+            found, total, notes = yield partial(self._fetch, question)
         except Exception:
-            if question is not self.question:
-                return
             # Enter on the same term tries again, and so does turning to the same page; without this either would count
             # as asked already.
             shown = self.answered
@@ -193,15 +193,12 @@ class SearchForm(Form):
             self.stop.hide(True)
             self._draw()
             raise
-        # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
-        if question is self.question:
-            self.stop.hide(True)
-            self.answered = question
-            self.results, self.picked = found, None
-            self.total, self.notes = total, notes
-            if question.offset == 0:
-                self.size = len(self.results) if self.results and self.has_more else PAGE
-            self._show()
+        self.stop.hide(True)
+        self.answered, self.picked = question, None
+        self.results, self.total, self.notes = found, total, notes
+        if question.offset == 0:
+            self.size = len(self.results) if self.results and self.has_more else PAGE
+        self._show()
 
     def _fetch(
         self, asked: SearchQuestion, limit: int = PAGE
@@ -235,18 +232,18 @@ class SearchForm(Form):
         self._draw()
         self._open(None)
 
-        def load() -> None:
-            look_up = self.client.tokens if is_token(result) else self.client.nfts
+        def made() -> ContractCard:
+            is_nft = not is_token(result)
+            look_up = self.client.nfts if is_nft else self.client.tokens
             chain, address = result.get("chain") or self.chain.value, result.get("address") or ""
             frame = look_up(str(chain), str(address))
-            made = ContractCard(self.client, frame, is_nft=not is_token(result), images=self.images)
-            # Else another result was picked while this one's metadata was on its way.
-            if result is self.picked:
-                self._open(made)
-                self._tell()
-                self.renew()
+            return ContractCard(self.client, frame, is_nft=is_nft, images=self.images)
 
-        self.drop_request()
+        def load() -> Steps:
+            self._open((yield made))
+            self._tell()
+            self.renew()
+
         self.say("Reading what is known of it …", running=True)
         self.background.schedule(load)
 

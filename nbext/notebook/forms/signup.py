@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from nbext.core.wire import email_of
 from nbext.errors import OutcomeUnknown, UsageError
-from nbext.notebook.forms.form import Form, message_of, what_is_wrong
+from nbext.notebook.forms.form import Form, Steps, message_of, what_is_wrong
 from nbext.notebook.views.view import Button, InputField, row
 
 # Half an address is always wrong: it is checked only when typing pauses this long.
@@ -62,25 +63,29 @@ class SignUpForm(Form):
         self._allow()
         self.say("Sending …")
 
-        def run() -> None:
-            try:
-                try:
-                    self.client.sign_up(address)
-                    said = THANKS, "good"
-                except OutcomeUnknown:
-                    # Cleared as if it had gone well: a second attempt is the user's decision, never a retry of ours.
-                    said = UNKNOWN, "bad"
-                # Another address that was typed meanwhile is not signed up, and must not vanish as if it were.
-                if self.email.value.strip() == address:
-                    self.email.type("")
-                    self.consent.type(False)
-                self.say(*said)
-            finally:
-                self._sending = False
-                self._allow()
-                self.renew()
+        self.background.schedule(partial(self._sign_up, address))
 
-        self.background.schedule(run)
+    def _sign_up(self, address: str) -> Steps:
+        said = THANKS, "good"
+        try:
+            yield partial(self.client.sign_up, address)
+        except OutcomeUnknown:
+            # Cleared as if it had gone well: a second attempt is the user's decision, never a retry of ours.
+            said = UNKNOWN, "bad"
+        except Exception:
+            self._ended()
+            raise
+        # Another address that was typed meanwhile is not signed up, and must not vanish as if it were.
+        if self.email.value.strip() == address:
+            self.email.type("")
+            self.consent.type(False)
+        self.say(*said)
+        self._ended()
+
+    def _ended(self) -> None:
+        self._sending = False
+        self._allow()
+        self.renew()
 
     def failed(self, error: Exception) -> None:
         """Show an error inside the form, without the address: a service may echo it, and outputs are saved."""

@@ -18,18 +18,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Variable:
+class Variable(InputField):
     """The field that names the notebook's variable for a result. What else it holds is replaced when asked twice."""
 
     def __init__(self, name: str, *, width: str) -> None:
-        self.field = InputField("Variable", name, width=width).changed(lambda: self._say(""))
-        self.field.hide(get_ipython() is None)
+        super().__init__("Variable", name, width=width)
+        self.changed(lambda: self._say(""))
+        self.hide(get_ipython() is None)
         self._warned: tuple[str, Any] | None = None
 
     def checked(self) -> str | None:
         """Return the name, as Python reads it; None where a variable may not have it, and then the field says why."""
         try:
-            return checked_name(self.field.value.strip(), variables())
+            return checked_name(self.value.strip(), variables())
         except UsageError as error:
             self._say(str(error))
             return None
@@ -58,13 +59,9 @@ class Variable:
         return name
 
     def _say(self, error: str) -> None:
-        self.field.error = error
+        self.error = error
         if error:
-            self.field.focus()
-
-    def assign(self, name: str, value: Any) -> None:
-        """Assign the value to the notebook's variable of that name, which `name` returned."""
-        variables()[name] = value
+            self.focus()
 
 
 def variables() -> dict[str, Any]:

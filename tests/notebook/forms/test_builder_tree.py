@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from nbext.errors import UsageError
 from nbext.language.json_schema import json_schema
 from nbext.notebook.forms.builder import fields, filters
-from nbext.notebook.forms.builder.tree import Edits, Group, Line, Tree, copied
-from nbext.notebook.schema import SegmentSchema, segment_schema
+from nbext.notebook.forms.builder.tree import Edits, FilterPart, Tree
 
-GRAMMAR: SegmentSchema = segment_schema(json_schema())
+GRAMMAR = fields.grammar_of(json_schema())
 LEAVES = ("s1", "s2", "s3")
 
 
@@ -78,13 +77,13 @@ def test_a_query_that_is_opened_and_written_means_the_same(given, operator):
 def test_every_part_knows_the_pointer_of_its_value(given, operator):
     tree = opened(given, operator)
     made, places = filters.written(tree)
-    assert set(places.values()) == {part.id for part in tree.root.walk()}
+    assert set(places.values()) == {part.id for part in tree.root.walk()} - {tree.root.id}
     for pointer, wanted in places.items():
         value: Any = {"filters": made}
         for step in pointer.strip("/").split("/"):
             value = value[int(step)] if isinstance(value, list) else value[step]
         part = tree.find(wanted)
-        if isinstance(part, Line) and not part.negated:
+        if not part.is_group and not part.negated:
             assert value == part.value
 
 
@@ -153,24 +152,24 @@ def test_two_groups_of_one_name_stand_in_a_list():
         {"any": [{"segment": {"id": name}}, {"segment": {"id": "s3"}}]} for name in LEAVES[:2]
     )
     members = (*opened(one).root.members, *opened(two).root.members)
-    assert filters.written(Tree(Group("any", members)))[0] == {"any": [one, two]}
-    assert filters.written(Tree(Group("all", members)))[0] == {"all": [one, two]}
+    assert filters.written(Tree(FilterPart("any", members)))[0] == {"any": [one, two]}
+    assert filters.written(Tree(FilterPart("all", members)))[0] == {"all": [one, two]}
 
 
 def names(tree: Tree) -> Any:
     def of(part: Any) -> Any:
-        text = [of(member) for member in part.members] if isinstance(part, Group) else part.value
+        text = [*map(of, part.members)] if part.is_group else part.value
         return ["not", text] if part.negated else text
 
     return of(tree.root)
 
 
-A, B, C = (Line("segment", name) for name in "abc")
+A, B, C = (FilterPart("segment", name) for name in "abc")
 
 
 def test_a_line_moves_past_lines_into_groups_and_out_of_them():
-    group = Group("any", (B, C))
-    tree = Tree(Group("all", (A, group)))
+    group = FilterPart("any", (B, C))
+    tree = Tree(FilterPart("all", (A, group)))
     seen = []
     for _ in range(4):
         seen.append(names(tree))
@@ -184,16 +183,12 @@ def test_a_line_moves_past_lines_into_groups_and_out_of_them():
     assert tree.moved(A.id, -1) is tree
 
 
-def test_lines_are_wrapped_unwrapped_copied_and_denied():
-    tree = Tree(Group("all", (A, B)))
+def test_lines_are_wrapped_and_copied():
+    tree = Tree(FilterPart("all", (A, B)))
     wrapped = tree.wrapped(B.id, C)
     group = wrapped.root.members[1]
-    assert (names(wrapped), group.join) == (["a", ["b", "c"]], "any")
-    assert names(wrapped.unwrapped(group.id)) == ["a", "b", "c"]
-    denied = Tree(Group("all", (Group("any", (A, B), negated=True),)))
-    with pytest.raises(UsageError, match="NOT applies to the whole group"):
-        denied.unwrapped(denied.root.members[0].id)
-    twin = copied(group)
+    assert (names(wrapped), group.key) == (["a", ["b", "c"]], "any")
+    twin = group.copied()
     assert twin == group
     assert {part.id for part in twin.walk()}.isdisjoint(part.id for part in group.walk())
     with pytest.raises(UsageError, match="gone already"):
@@ -201,9 +196,10 @@ def test_lines_are_wrapped_unwrapped_copied_and_denied():
 
 
 def test_undo_and_redo_go_through_every_step_and_what_is_typed_into_one_field_is_one():
-    first, second, third = (Tree(Group("all", lines)) for lines in ((A,), (A, B), (A, B, C)))
+    first, second, third = (Tree(FilterPart("all", lines)) for lines in ((A,), (A, B), (A, B, C)))
     edits = Edits(first)
-    assert not edits.to(Tree(Group("all", (A,))))
+    edits.to(Tree(FilterPart("all", (A,))))
+    assert (edits.now, edits.past) == (first, [])
     edits.to(second, of="field")
     edits.to(third, of="field")
     edits.undo()
@@ -252,7 +248,7 @@ def test_a_condition_is_one_line_of_words(condition, value, words):
 
 def test_a_field_offers_what_its_schema_says_that_it_takes():
     offers = {
-        f"{name}.{one.name}": fields.offered(one)
+        f"{name}.{one.name}": one.picks
         for name, spec in GRAMMAR.conditions.items()
         for one in spec.fields
     }

@@ -115,7 +115,7 @@ def test_a_filtered_columns_bars_are_those_of_all_that_the_other_filters_take():
 def test_the_rows_that_match_are_stored_shared_as_a_page_and_searched(shell, tmp_path, monkeypatch):
     made = nbext.explore(shell.value("%token ethereum UNI USDC WETH"))
     assert column(asked(made, "usd", symbol={"text": "=USDC"}), 6) == column(asked(made, "usd"), 6)
-    made.variable.field.type("found")
+    made.variable.type("found")
     made.store()
     assert made.message == "found = 1 row, 17 columns"
     assert shell.ip.user_ns["found"]["symbol"].tolist() == ["USDC"]

@@ -1,11 +1,14 @@
-"""A form's requests: one at a time, the latest of those that wait, errors handed over."""
+"""A form's requests: the latest alone, in turn with what changes the form, errors handed over."""
 
 from __future__ import annotations
 
 import re
 import threading
+from functools import partial
+from typing import Any
 
-from nbext.notebook.forms.form import Background, Form
+from nbext.notebook.forms.form import Background, Form, Steps
+from nbext.notebook.results.progress import in_background
 
 
 def fresh() -> tuple[Background, list[Exception]]:
@@ -22,23 +25,63 @@ def test_of_many_that_wait_only_the_latest_runs():
     assert (ran, failures) == ([49], [])
 
 
-def test_what_is_asked_while_one_runs_waits_and_the_latest_replaces_the_others():
-    background, _ = fresh()
+def test_what_is_asked_while_one_runs_does_not_wait_and_what_comes_of_the_earlier_is_forgotten():
+    background, failures = fresh()
     started, go_on = threading.Event(), threading.Event()
-    ran: list[str] = []
+    seen: list[str] = []
 
-    def slow() -> None:
-        started.set()
-        go_on.wait(5)
-        ran.append("slow")
+    def slow(name: str, error: Exception | None = None) -> Steps:
+        def wait() -> str:
+            started.set()
+            assert go_on.wait(5)
+            if error:
+                raise error
+            return name
 
-    background.schedule(slow)
-    assert started.wait(5)
-    for name in ("a", "b", "c"):
-        background.schedule(lambda name=name: ran.append(name))
-    go_on.set()
+        seen.append(f"{name} begins")
+        seen.append((yield wait))
+
+    for name, error in (("a", None), ("b", ValueError("late"))):
+        started.clear()
+        background.schedule(partial(slow, name, error))
+        assert started.wait(5)
+    early = [one for one in threading.enumerate() if one.name == "nbext-form"]
+    background.schedule(lambda: seen.append("c"))
     assert background.join(5)
-    assert ran == ["slow", "c"]
+    go_on.set()
+    for thread in early:
+        thread.join(5)
+    assert (seen, failures) == (["a begins", "b begins", "c"], [])
+
+
+def test_what_a_task_yields_runs_outside_of_the_lock_and_gives_it_its_value_or_its_error():
+    lock, seen = threading.RLock(), list[Any]()
+    background = Background(seen.append, lock)
+
+    def taken() -> bool:
+        if is_free := lock.acquire(blocking=False):
+            lock.release()
+        return is_free
+
+    def free() -> bool:
+        # Of another thread: one that has the lock may take it again.
+        return in_background(taken, "other").result(5)
+
+    def refused() -> None:
+        raise ValueError("no")
+
+    def task() -> Steps:
+        seen.append(free())
+        seen.append((yield free))
+        try:
+            yield refused
+        except ValueError as error:
+            seen.append(str(error))
+        yield refused
+
+    background.schedule(task)
+    assert background.join(5)
+    assert [str(one) for one in seen] == ["False", "True", "no", "no"]
 
 
 def test_a_task_that_waits_can_be_hurried_or_dropped():

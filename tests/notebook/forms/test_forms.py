@@ -127,7 +127,7 @@ def test_an_error_is_escaped_once_where_html_is_made_of_it_and_nowhere_else(clie
     form = nbext.segment_form({"token": {"token": "refused"}, "nft": [{"nft": "x"}]}, client=client)
     line = form.edits.now.root.members[0]
     soon(lambda: form.errors)
-    with form.editing:  # until all of the answer is shown
+    with form.lock:  # until all of the answer is shown
         pass
     assert form.errors == {line.id: [{"field": "token", "key": "", "detail": visible(said)}]}
     assert form.lines.shown["tree"]["root"]["members"][0]["errors"] == form.errors[line.id]

@@ -19,6 +19,7 @@ import nbext
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder.editing import hits
 from nbext.notebook.forms.card import ContractCard
+from tests.notebook.forms.test_forms import soon
 from tests.notebook.kernels import running_kernel
 
 CELL = '%%segment_query segment\n{"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}'
@@ -32,6 +33,14 @@ def ran(shell, form, name, limit):
     assert form.runs.join(60)
     assert form.message.startswith(f"{name} holds {limit} of")
     return shell.ip.user_ns[name]
+
+
+def all_ended():
+    """Wait for what the forms ask, also where nobody wants the answer any more."""
+    for thread in threading.enumerate():
+        if thread.name == "nbext-form":
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 def test_a_run_of_the_builder_is_in_the_history_runs_again_and_can_be_saved(
@@ -353,13 +362,12 @@ def test_of_two_marks_that_are_pressed_the_later_stays_whatever_comes_of_the_ear
     live.chart = dataclasses.replace(live.chart, of_cell=slow)
     live.press({"at": 0})
     assert started.wait(10)
-    first = live.background
     live.press({"at": 1})
     assert live.background.join(60)
     shown, said = live.below.members, live.message
     assert (shown[0].shown["title"], said.split(":")[0]) == (live.marks[1], live.marks[1])
     go_on.set()
-    assert first.join(60)
+    all_ended()
     assert (live.below.members, live.message) == (shown, said)
 
 
@@ -712,13 +720,55 @@ def test_segments_and_lists_are_picked_by_name_and_a_variables_wallets_are_store
     form = nbext.segment_form({"wallet": {"list": "ls_ExampleExampleExampleExa"}})
     (line,) = form.edits.now.root.members
     form.do({"op": "list", "id": line.id, "value": "few"})
-    assert form.searches.join(30)
+    soon(lambda: "in" in form.filters()["wallet"])
     assert form.filters() == {"wallet": {"in": table["address"].tolist()}}
     form.do({"op": "list", "id": line.id, "value": "many"})
-    assert form.searches.join(30)
+    soon(lambda: "list" in form.filters()["wallet"])
     assert re.fullmatch(r"ls_[\w-]{24}", form.filters()["wallet"]["list"])
     assert form.background.join(30)
     assert form.errors == {}
+
+
+def test_wallets_that_are_picked_come_although_something_else_is_looked_for_meanwhile(
+    shell, monkeypatch
+):
+    shell.ip.user_ns["few"] = ["0x" + "1" * 40]
+    form = nbext.segment_form({"wallet": {"list": "ls_ExampleExampleExampleExa"}})
+    (line,) = form.edits.now.root.members
+    real, asked, go_on = form.client.search_nfts, threading.Event(), threading.Event()
+
+    def slow(*words, **options):
+        asked.set()
+        assert go_on.wait(30)
+        return real(*words, **options)
+
+    monkeypatch.setattr(form.client, "search_nfts", slow)
+    look = {"op": "search", "kinds": ["token"], "number": 1, "from": "1"}
+    form.do({**look, "term": "U"})
+    assert asked.wait(10)
+    form.do({"op": "list", "id": line.id, "value": "few"})
+    form.do({**look, "term": "UN"})
+    go_on.set()
+    soon(lambda: form.filters() == {"wallet": {"in": shell.ip.user_ns["few"]}})
+    assert form.searches.join(30)
+    form.background.drop()
+
+
+def test_a_group_is_taken_apart_unless_not_applies_to_it(shell):
+    form = nbext.segment_form(
+        {"not": {"any": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "MAYC"}}]}}
+    )
+    (group,) = form.edits.now.root.members
+    with pytest.raises(UsageError, match="NOT applies to the whole group"):
+        form.do({"op": "unwrap", "id": group.id})
+    form.do({"op": "negate", "id": group.id})
+    form.do({"op": "unwrap", "id": group.id})
+    assert form.filters() == {"nft": [{"nft": "BAYC"}, {"nft": "MAYC"}]}
+    form.do({"op": "duplicate", "id": group.members[0].id})
+    assert form.filters() == {"nft": [{"nft": "BAYC"}, {"nft": "BAYC"}, {"nft": "MAYC"}]}
+    with pytest.raises(UsageError, match="gone already"):
+        form.do({"op": "unwrap", "id": group.id})
+    form.background.drop()
 
 
 def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_its_rows_come_to_nothing(
@@ -726,7 +776,7 @@ def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_its_rows_c
 ):
     form = nbext.segment_form(SEGMENT)
     assert form.background.join(30)
-    named, runs = threading.Event(), form.runs
+    named = threading.Event()
     real = form.client.execute_segment
 
     def slow(*asked, progress, **options):
@@ -738,15 +788,15 @@ def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_its_rows_c
 
     monkeypatch.setattr(form.client, "execute_segment", slow)
     form.name.type("never")
-    form.start()
+    form.run.press()
+    (run,) = (one for one in threading.enumerate() if one.name == "nbext-background")
     form.cancel()
     assert (form.message, form.run.shown["disabled"]) == ("Cancelled.", False)
-    assert form.searches.join(10)
     named.set()
-    assert runs.join(30)
+    run.join(30)
     assert (form.message, "never" in shell.ip.user_ns) == ("Cancelled.", False)
     monkeypatch.undo()
-    form.again.press()
+    form.run.press()
     assert form.runs.join(30)
     assert form.message.startswith("never holds")
 
@@ -759,7 +809,7 @@ def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
     form.name.type("late")
     form.do({"op": "negate", "id": form.edits.now.root.members[0].id})
     assert form.background.join(30)
-    form.start()
+    form.run.press()
     assert form.runs.join(30)
     assert {
         "text": "Not counted.",
@@ -770,7 +820,7 @@ def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
     form.do({"op": "count"})
     assert form.background.join(30)
     assert (form.matched is not None, "late" in shell.ip.user_ns) == (True, False)
-    form.again.press()
+    form.run.press()
     assert form.runs.join(30)
     assert form.message.startswith("late holds")
 
@@ -792,7 +842,6 @@ def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dr
     denied = form.edits.now.root.members[1].id
     form.do({"op": "negate", "id": denied})
     assert asked.wait(10)
-    waiting = form.background
     form.do({"op": "negate", "id": denied})
     assert form.background.join(30)
     matched = form.matched
@@ -800,12 +849,10 @@ def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dr
     asked.clear()
     form.do({"op": "negate", "id": denied})
     assert asked.wait(10)
-    cancelled = form.background
     form.do({"op": "stop"})
     assert {"text": "Not counted.", "act": "count"}.items() <= form.lines.shown["counted"].items()
     go_on.set()
-    assert waiting.join(30)
-    assert cancelled.join(30)
+    all_ended()
     assert (form.matched, form.lines.shown["counted"]["text"]) == (None, "Not counted.")
 
 

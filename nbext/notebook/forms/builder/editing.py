@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +18,10 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook import session
 from nbext.notebook.forms.builder import fields, filters
-from nbext.notebook.forms.builder.tree import OTHER, Edits, Group, Line, Part, Tree, copied
-from nbext.notebook.forms.form import Background, Form, has_cells
+from nbext.notebook.forms.builder.tree import OTHER, Edits, FilterPart, Tree
+from nbext.notebook.forms.form import Background, Form, Steps, has_cells
 from nbext.notebook.forms.markup import number_text
 from nbext.notebook.forms.variable import variables
-from nbext.notebook.schema import ORDER, segment_schema
 from nbext.notebook.views.view import Asked, ViewPart
 
 # So many hits of a kind fit below a field.
@@ -132,26 +130,28 @@ Goto = dict[str, Any] | None
 
 
 class Editing(Form):
-    """A form whose conditions a page edits; `changed` follows every edit."""
+    """A form whose conditions a page edits; `changed` follows every edit.
+
+    A message of the page whose ``op`` is NAME goes to ``do_NAME``, which returns where the focus goes in the view that
+    sent it, or nothing.
+    """
 
     def __init__(self, client: Any, query: Any) -> None:
         super().__init__(client)
-        self.grammar = segment_schema(client.schema())
-        # In other threads than the edits, which `editing` keeps apart: a pick that the service stores first ends
-        # while something else is typed.
-        self.searches = Background(self.failed)
-        self.editing = threading.RLock()
-        # What is wrong with each part, by its id: field, bound, what the service says of it.
-        self.errors: dict[int, list[dict[str, str]]] = {}
-        # What was removed by the last edit, where, in words.
-        self.removed: dict[str, Any] | None = None
-        tree, self.given_limit = (Tree(Group("all")), None) if query is None else self.read(query)
-        self.edits = Edits(tree)
         data = (client.about() if client.is_ours else {}).get("data")
         chains = data.get("chains") if isinstance(data, Mapping) else None
         held = [str(one.get("chain")) for one in chains or () if isinstance(one, Mapping)]
+        self.grammar = fields.grammar_of(client.schema(), held)
+        # Apart from counts, which it must not replace.
+        self.searches = Background(self.failed, self.lock)
+        # What is wrong with each part, by its id: field, bound, what the service says of it.
+        self.errors: dict[int, list[dict[str, str]]] = {}
+        tree, self.given_limit = (
+            (Tree(FilterPart("all", ())), None) if query is None else self.read(query)
+        )
+        self.edits = Edits(tree)
         may = {"cells": has_cells(), "magics": get_ipython() is not None}
-        spec = {**fields.described(self.grammar, held), **may}
+        spec = {**self.grammar.described(), **may}
         self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
 
     @abstractmethod
@@ -172,7 +172,7 @@ class Editing(Form):
     @property
     def operator(self) -> str:
         """AND or OR, between the lines."""
-        return "AND" if self.edits.now.root.join == "all" else "OR"
+        return "AND" if self.edits.now.root.key == "all" else "OR"
 
     def filters(self) -> dict[str, Any]:
         """Return the filters as they are now."""
@@ -194,27 +194,23 @@ class Editing(Form):
             "root": self.node(now.root),
             "scope": scope,
             "orders": fields.orders(
-                json.dumps(given, default=str), self.grammar, now.scope.get(ORDER)
+                json.dumps(given, default=str), self.grammar, now.scope.get(fields.ORDER)
             ),
             "json": filters.json_text(body),
             "cell": self.cell(),
             "undo": bool(self.edits.past),
             "redo": bool(self.edits.future),
-            "removed": self.removed,
+            "removed": self.edits.removed,
             "scopeErrors": self.errors.get(0, []),
             "jsonError": "".join(one["detail"] for one in self.errors.get(WHOLE, ())),
         }
         self.lines.show(tree=tree)
 
-    def node(self, part: Part) -> dict[str, Any]:
+    def node(self, part: FilterPart) -> dict[str, Any]:
         """Return what the page shows of a part."""
         shown = {"id": part.id, "not": part.negated, "errors": self.errors.get(part.id, [])}
-        if isinstance(part, Group):
-            return {
-                **shown,
-                "join": part.join,
-                "members": [self.node(member) for member in part.members],
-            }
+        if part.is_group:
+            return {**shown, "join": part.key, "members": [*map(self.node, part.members)]}
         spec = self.grammar.conditions.get(part.key)
         inputs = fields.inputs_of(spec.fields, part.value) if spec else None
         written = filters.json_text(part.value)
@@ -249,231 +245,211 @@ class Editing(Form):
 
     def do(self, asked: Asked) -> None:
         """Do what a message of the page asks for; say which part the view that sent it goes to."""
-        op = str(asked.get("op"))
-        with self.editing:
-            before, goto = self.edits.now, None
-            if op in RESHAPED:
-                tree, goto = RESHAPED[op](before, int(asked["id"]), asked)
-                self.edit(tree)
-            elif op in ACTS:
-                goto = ACTS[op](self, asked)
+        with self.lock:
+            before = self.edits.now
+            goto = getattr(self, f"do_{asked['op']}")(asked)
             if self.edits.now is not before:
                 self.changed()
             if goto is not None:
                 self.lines.tell({"to": asked.get("from"), "op": "goto", **goto})
 
-    def edit(self, tree: Tree, of: object = None) -> None:
-        """Go to another tree, which undo takes back."""
-        if self.edits.to(tree, of):
-            self.removed = None
+    def _part(self, asked: Asked) -> FilterPart:
+        return self.edits.now.find(int(asked["id"]))
 
-    def put(self, at: int, value: Any, of: object) -> None:
-        """Give a line another value, or for 0 the whole query other keys at its top."""
-        tree = self.edits.now
-        if at:
-            tree = tree.edited(at, lambda line: (Line(line.key, value, line.negated, line.id),))
-        else:
-            tree = Tree(tree.root, value)
-        self.edit(tree, of)
+    def _instead(self, part: FilterPart, *parts: FilterPart) -> None:
+        self.edits.to(self.edits.now.instead(part.id, *parts))
 
-    def add(self, key: str, value: Any = None, into: int | None = None) -> Part:
+    def add(self, key: str, value: Any = None, into: int | None = None) -> FilterPart:
         """Add a condition or a group at the end of a group, or after a line; open it."""
-        if key in OTHER:
-            part: Part = Group("any" if key == "any" else "all")
-        elif key == "not":
-            part = Group("all", negated=True)
+        if key in (*OTHER, "not"):
+            part = FilterPart("any" if key == "any" else "all", (), negated=key == "not")
         else:
-            part = Line(key, {} if value is None else value)
-        with self.editing:
-            self.edit(self.edits.now.added(part, into))
+            part = FilterPart(key, {} if value is None else value)
+        with self.lock:
+            self.edits.to(self.edits.now.added(part, into))
             self.lines.show(opened=[part.id])
             self.changed()
         return part
 
+    def do_add(self, asked: Asked) -> Goto:
+        """Add a condition or a group; the condition of a contract that was picked; or a saved query."""
+        key, value, kind = str(asked["key"]), {}, asked.get("kind")
+        if kind == SAVED:
+            return self._add_saved(str(asked["value"]), asked.get("into"))
+        if kind:
+            # The condition is the one that asks for such a contract first of all.
+            key, name = next(
+                (spec.name, one.name)
+                for spec in self.grammar.conditions.values()
+                for one in spec.fields
+                if one.required and one.picks == kind
+            )
+            value = {name: asked["value"]}
+        return {"goto": self.add(key, value, asked.get("into")).id}
 
-def _duplicate(tree: Tree, at: int, _: Asked) -> tuple[Tree, Goto]:
-    twin = copied(tree.find(at))
-    return tree.edited(at, lambda part: (part, twin)), {"goto": twin.id}
+    def _add_saved(self, name: str, into: int | None) -> Goto:
+        """Add a saved query as a group; to a form without conditions as it is."""
+        here, now = session.current_session(), self.edits.now
+        if here is None:
+            raise UsageError("Saved queries need `%load_ext nbext`.")
+        tree, _ = self.read(session.saved_query(here.data_dir, name))
+        if tree.scope != now.scope and (now.root.members or now.scope):
+            own = (
+                ", ".join(visible(f"{key}: {value}", 60) for key, value in tree.scope.items())
+                or "none"
+            )
+            raise UsageError(
+                f"{name} was saved with other settings for all conditions ({own}): its wallets would not be "
+                f"those that it found. `%nbext build {name}` opens it alone."
+            )
+        members = tree.root.members
+        if not now.root.members:
+            self.edits.to(tree)
+            return {"goto": members[0].id, "keep": True} if members else None
+        part = members[0] if len(members) == 1 else tree.root
+        self.edits.to(now.added(part, into))
+        return {"goto": part.id, "keep": True}
 
+    def do_negate(self, asked: Asked) -> None:
+        """Deny a part, or no longer."""
+        part = self._part(asked)
+        self._instead(part, replace(part, negated=not part.negated))
 
-def _unwrap(tree: Tree, at: int, _: Asked) -> tuple[Tree, Goto]:
-    members = getattr(tree.find(at), "members", ())
-    return tree.unwrapped(at), {"goto": members[0].id if members else "add"}
+    def do_join(self, asked: Asked) -> None:
+        """Have a group join its parts the other way."""
+        group = self._part(asked)
+        self._instead(group, replace(group, key=OTHER[group.key]))
 
+    def do_move(self, asked: Asked) -> Goto:
+        """Move a part up or down."""
+        part = self._part(asked)
+        self.edits.to(self.edits.now.moved(part.id, 1 if asked["by"] > 0 else -1))
+        return {"goto": part.id, "keep": True}
 
-# Edits of the tree alone: each returns the other tree, and where the focus goes in the view that sent it, or nothing.
-RESHAPED: dict[str, Callable[[Tree, int, Asked], tuple[Tree, Goto]]] = {
-    "duplicate": _duplicate,
-    "move": lambda tree, at, asked: (
-        tree.moved(at, 1 if asked["by"] > 0 else -1),
-        {"goto": at, "keep": True},
-    ),
-    "wrap": lambda tree, at, _: (tree.wrapped(at), {"goto": at, "keep": True}),
-    "unwrap": _unwrap,
-    "negate": lambda tree, at, _: (
-        tree.edited(at, lambda part: (replace(part, negated=not part.negated),)),
-        None,
-    ),
-    "join": lambda tree, at, _: (
-        tree.edited(at, lambda group: (replace(group, join=OTHER[group.join]),)),
-        None,
-    ),
-}
+    def do_duplicate(self, asked: Asked) -> Goto:
+        """Add a copy of a part beside it."""
+        part = self._part(asked)
+        twin = part.copied()
+        self._instead(part, part, twin)
+        return {"goto": twin.id}
 
+    def do_wrap(self, asked: Asked) -> Goto:
+        """Put a part into a group of its own."""
+        part = self._part(asked)
+        self.edits.to(self.edits.now.wrapped(part.id))
+        return {"goto": part.id, "keep": True}
 
-def _add(form: Editing, asked: Asked) -> Goto:
-    key, value, kind = str(asked["key"]), {}, asked.get("kind")
-    if kind == SAVED:
-        return _add_saved(form, str(asked["value"]), asked.get("into"))
-    if kind:
-        # A contract was picked: the condition is the one that asks for such a contract first of all.
-        key, name = next(
-            (spec.name, one.name)
-            for spec in form.grammar.conditions.values()
-            for one in spec.fields
-            if one.required and fields.offered(one) == kind
-        )
-        value = {name: asked["value"]}
-    return {"goto": form.add(key, value, asked.get("into")).id}
+    def do_unwrap(self, asked: Asked) -> Goto:
+        """Put a group's parts in its place."""
+        group = self._part(asked)
+        if group.negated:
+            raise UsageError(
+                "NOT applies to the whole group. Switch it off before you take the group apart."
+            )
+        self._instead(group, *group.members)
+        return {"goto": group.members[0].id if group.members else "add"}
 
+    def do_either(self, asked: Asked) -> Goto:
+        """Add an empty condition like this one, in a group of both where their surroundings join otherwise."""
+        tree, part = self.edits.now, self._part(asked)
+        other = FilterPart(part.key, {})
+        same = tree.around(part.id)[0].key == "any"
+        self.edits.to(tree.added(other, part.id) if same else tree.wrapped(part.id, other))
+        self.lines.show(opened=[other.id])
+        return {"goto": other.id}
 
-def _add_saved(form: Editing, name: str, into: int | None) -> Goto:
-    """Add a saved query as a group; to a form without conditions as it is."""
-    here, now = session.current_session(), form.edits.now
-    if here is None:
-        raise UsageError("Saved queries need `%load_ext nbext`.")
-    tree, _ = form.read(session.saved_query(here.data_dir, name))
-    if tree.scope != now.scope and (now.root.members or now.scope):
-        own = (
-            ", ".join(visible(f"{key}: {value}", 60) for key, value in tree.scope.items()) or "none"
-        )
-        raise UsageError(
-            f"{name} was saved with other settings for all conditions ({own}): its wallets would not be "
-            f"those that it found. `%nbext build {name}` opens it alone."
-        )
-    members = tree.root.members
-    if not now.root.members:
-        form.edit(tree)
-        return {"goto": members[0].id, "keep": True} if members else None
-    part = members[0] if len(members) == 1 else Group(tree.root.join, members)
-    form.edit(now.added(part, into))
-    return {"goto": part.id, "keep": True}
+    def do_remove(self, asked: Asked) -> Goto:
+        """Remove a part, and say where it was."""
+        part = self._part(asked)
+        (parent, place), shown = self.edits.now.around(part.id), self.node(part)
+        self._instead(part)
+        words = f"{shown.get('label') or fields.JOIN_WORDS[part.key]} {shown.get('words', '')}"
+        self.edits.removed = {"parent": parent.id, "place": place, "words": words.strip()}
+        return {"goto": "removed"}
 
+    def do_undo(self, _: Asked) -> Goto:
+        """Go back one step; what was removed by it gets the focus."""
+        removed, before = self.edits.removed, {part.id for part in self.edits.now.root.walk()}
+        self.edits.undo()
+        back = [part.id for part in self.edits.now.root.walk() if part.id not in before]
+        return {"goto": back[0], "keep": True} if removed and back else None
 
-def _set(form: Editing, asked: Asked) -> None:
-    tree, at, name = form.edits.now, int(asked["id"]), str(asked["field"])
-    part = tree.find(at) if at else None
-    value = fields.typed(fields.field_of(part, form.grammar, name), asked["value"])
-    held = dict(tree.scope if part is None else part.value if isinstance(part, Line) else {})
-    held.pop(name, None)
-    if value is not fields.NOTHING:
-        held[name] = value
-    form.put(at, held, (at, name))
+    def do_redo(self, _: Asked) -> None:
+        """Take back one undo."""
+        self.edits.redo()
 
-
-def _pick_list(form: Editing, asked: Asked) -> None:
-    """Put a variable's wallets into a line, once the service has them."""
-    at, name = int(asked["id"]), str(asked["value"])
-
-    def store() -> None:
-        value = variables()[name]
-        # Few are written out, many are stored with the service once.
-        stored = form.client.execute_segment({"wallet": {"in": value}}, limit=0)
-        found = (Provenance.of(stored).filters or {})["wallet"]
-        with form.editing:
-            line = form.edits.now.find(at)
-            kept = {k: v for k, v in getattr(line, "value", {}).items() if k not in ("in", "list")}
-            form.put(at, {**kept, **found}, None)
-            form.changed()
-
-    form.searches.schedule(store)
-
-
-def _set_json(form: Editing, asked: Asked) -> None:
-    at, text = int(asked["id"]), str(asked["value"])
-    try:
-        # Not the operators of a cell: {{...}} in a text that is pasted must not run.
-        # An amount with a fraction becomes its text, which is exact.
-        value = parse(text, fraction=str)
+    def _put(self, at: int, value: Any, of: object = None) -> None:
+        """Give a line another value, or for 0 the whole query other keys at its top."""
+        tree = self.edits.now
         if at:
-            form.put(at, value, (at, _JSON))
+            self.edits.to(tree.instead(at, replace(tree.find(at), value=value)), of)
         else:
-            form.edit(form.read(value)[0], "json")
-    except (ValueError, NotJson, UsageError) as error:
-        # While JSON is being typed it is mostly broken; the last whole value stays the query.
-        form.errors[at or WHOLE] = [
-            {"field": _JSON, "key": "", "detail": f"Not used: {visible(error, 200)}"}
-        ]
-        form.publish()
-        return
-    if form.errors.pop(at or WHOLE, None):
-        form.publish()
+            self.edits.to(replace(tree, scope=value), of)
 
+    def do_set(self, asked: Asked) -> None:
+        """Give a field of a line, or for 0 of the whole query, what was typed or chosen."""
+        at, name = int(asked["id"]), str(asked["field"])
+        part = self._part(asked) if at else None
+        specs = self.grammar.conditions[part.key].fields if part else self.grammar.scope
+        spec = next(one for one in specs if one.name == name)
+        held = dict(part.value if part else self.edits.now.scope)
+        value = fields.typed(spec, asked["value"])
+        held.pop(name, None)
+        if value is not fields.NOTHING:
+            held[name] = value
+        self._put(at, held, (at, name))
 
-def _remove(form: Editing, asked: Asked) -> Goto:
-    tree, at = form.edits.now, int(asked["id"])
-    parent, part = tree.parent(at), form.node(tree.find(at))
-    words = part.get("label") or fields.JOIN_WORDS[part["join"]]
-    form.edit(tree.edited(at, lambda _: ()))
-    form.removed = {
-        "parent": parent.id,
-        "place": [member.id for member in parent.members].index(at),
-        "words": f"{words} {part.get('words', '')}".strip(),
-    }
-    return {"goto": "removed"}
+    def do_list(self, asked: Asked) -> None:
+        """Put a variable's wallets into a line, once the service has them."""
+        at, value = int(asked["id"]), variables()[str(asked["value"])]
 
+        def store() -> Steps:
+            # Few are written out, many are stored with the service once.
+            stored = yield lambda: self.client.execute_segment({"wallet": {"in": value}}, limit=0)
+            found = (Provenance.of(stored).filters or {})["wallet"]
+            held = self.edits.now.find(at).value
+            self._put(at, {k: v for k, v in held.items() if k not in ("in", "list")} | found)
+            self.changed()
 
-def _either(form: Editing, asked: Asked) -> Goto:
-    """Add an empty condition like this one, in a group of both where their surroundings join otherwise."""
-    tree, at = form.edits.now, int(asked["id"])
-    other = Line(getattr(tree.find(at), "key", ""), {})
-    same = tree.parent(at).join == "any"
-    form.edit(tree.added(other, at) if same else tree.wrapped(at, other))
-    form.lines.show(opened=[other.id])
-    return {"goto": other.id}
+        # Not in the place of a search, which the next one would take.
+        Background(self.failed, self.lock).schedule(store)
 
-
-def _search(form: Editing, asked: Asked) -> None:
-    """Look for what was typed; the answer goes to the view that asked, under the number of its question."""
-    term, kinds = str(asked["term"])[:_MOST_TERM], [str(one) for one in asked["kinds"]]
-    chain = asked.get("chain") or form.edits.now.scope.get("chain")
-
-    def search() -> None:
+    def do_json(self, asked: Asked) -> None:
+        """Take the JSON of a line, or for 0 of the whole query."""
+        at, text = int(asked["id"]), str(asked["value"])
         try:
-            found = [one for kind in kinds for one in hits(form.client, kind, term, chain)]
-            form.lines.answer(asked, found=found)
-        except NbextError as error:
-            form.lines.answer(asked, found=[], error=visible(error, 200))
+            # Not the operators of a cell: {{...}} in a text that is pasted must not run.
+            # An amount with a fraction becomes its text, which is exact.
+            value = parse(text, fraction=str)
+            if at:
+                self._put(at, value, (at, _JSON))
+            else:
+                self.edits.to(self.read(value)[0], "json")
+        except (ValueError, NotJson, UsageError) as error:
+            # While JSON is being typed it is mostly broken; the last whole value stays the query.
+            wrong = {"field": _JSON, "key": "", "detail": f"Not used: {visible(error, 200)}"}
+            self.errors[at or WHOLE] = [wrong]
+        else:
+            if self.errors.pop(at or WHOLE, None) is None:
+                return
+        self.publish()
 
-    form.searches.schedule(search)
+    def do_search(self, asked: Asked) -> None:
+        """Look for what was typed; the answer goes to the view that asked, under the number of its question."""
+        term, kinds = str(asked["term"])[:_MOST_TERM], [str(one) for one in asked["kinds"]]
+        chain = asked.get("chain") or self.edits.now.scope.get("chain")
 
+        def search() -> Steps:
+            try:
+                found = yield lambda: [
+                    one for kind in kinds for one in hits(self.client, kind, term, chain)
+                ]
+                self.lines.answer(asked, found=found)
+            except NbextError as error:
+                self.lines.answer(asked, found=[], error=visible(error, 200))
 
-def _undo(form: Editing, _: Asked) -> Goto:
-    removed, before = form.removed, {part.id for part in form.edits.now.root.walk()}
-    form.edits.undo()
-    form.removed = None
-    back = [part.id for part in form.edits.now.root.walk() if part.id not in before]
-    return {"goto": back[0], "keep": True} if removed and back else None
+        self.searches.schedule(search)
 
-
-def _redo(form: Editing, _: Asked) -> None:
-    form.edits.redo()
-    form.removed = None
-
-
-ACTS: dict[str, Callable[[Any, Asked], Goto]] = {
-    "add": _add,
-    "set": _set,
-    "json": _set_json,
-    "list": _pick_list,
-    "search": _search,
-    "remove": _remove,
-    "either": _either,
-    "undo": _undo,
-    "redo": _redo,
-    "open": lambda form, asked: form.lines.show(opened=asked["ids"], by=asked.get("from")),
-    "run": lambda form, _: form.start(),
-    "insert": lambda form, asked: form.insert_cell(asked),
-    "stop": lambda form, _: form.stop_counting(),
-    "count": lambda form, _: form.count_again(),
-}
+    def do_open(self, asked: Asked) -> None:
+        """Have these lines open in all views."""
+        self.lines.show(opened=asked["ids"], by=asked.get("from"))

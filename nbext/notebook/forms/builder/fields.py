@@ -1,20 +1,28 @@
-"""A condition's fields for the page, as the service's schema describes them: inputs, their texts, a line in words."""
+"""A condition's fields, as the service's schema describes them: what the page draws, their texts, a line in words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from nbext.core.uint256 import ungrouped
+from nbext.core.rules import MAX_LIMIT
+from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import visible
-from nbext.notebook import schema
-from nbext.notebook.forms.builder.tree import Group, Join, Line, Part, Tree
-from nbext.notebook.schema import ConditionSpec, FieldSpec, Schema, SegmentSchema, encoded
+from nbext.errors import ConfigError
+from nbext.notebook.forms.builder.tree import Tree
+from nbext.notebook.schema import Schema, keys, meaning, row_columns, variants
 
 # The value of an empty input: its field is left out of the query.
 NOTHING = object()
-JOIN_WORDS: dict[Join, str] = {"all": "All of these", "any": "Any of these"}
+# The key whose value is a column of the rows.
+ORDER = "orderBy"
+JOIN_WORDS = {"all": "All of these", "any": "Any of these"}
+Shape = Literal["choice", "flag", "pair", "list", "several", "order", "text"]
+# The input for a type that a field may have; any other is typed as text.
+_SHAPES: dict[Any, Shape] = {"boolean": "flag", "object": "pair", "array": "list"}
+_ACRONYMS = {"nft": "NFT", "id": "ID", "ids": "IDs"}
 # A text that shows what a field takes, and what is then offered beside it; the first that fits.
 _SAMPLES = (
     ("time", "90d", "ls_" + "x" * 24),
@@ -34,62 +42,197 @@ class Unfit(ValueError):
     """An input cannot show this value."""
 
 
-def described(grammar: SegmentSchema, chains: Sequence[str]) -> dict[str, Any]:
-    """Return what the page makes inputs of; ``chains`` have data, and come first."""
-    conditions = {
-        name: {
-            "label": one.label,
-            "help": visible(one.help, _MAX_HELP),
-            "fields": _inputs(one.fields, chains),
+@dataclass(frozen=True)
+class FieldSpec:
+    """One field as the page draws it, and every schema that its value may follow.
+
+    ``picks`` is what is offered beside it: token, collection, time, segment, list, or nothing. ``choices`` are pairs of
+    a value and what is shown. ``accepts``: what one typed text may be; of a list, what a member may be; of a pair, what
+    either bound may be.
+    """
+
+    name: str
+    label: str
+    help: str
+    shape: Shape
+    required: bool
+    keys: tuple[str, ...]
+    picks: str
+    choices: list[tuple[str, str]]
+    examples: Mapping[str, str] | str
+    accepts: tuple[Schema, ...]
+
+    @property
+    def listed(self) -> list[str]:
+        """The values of its choices."""
+        return [value for value, _ in self.choices if value]
+
+
+@dataclass(frozen=True)
+class ConditionSpec:
+    """One condition: what it asks of a wallet, and its fields."""
+
+    name: str
+    label: str
+    help: str
+    fields: tuple[FieldSpec, ...]
+
+
+@dataclass(frozen=True)
+class FilterGrammar:
+    """The conditions, the groups in words, and the keys that belong at the top of filters only."""
+
+    conditions: Mapping[str, ConditionSpec]
+    groups: Mapping[str, str]
+    scope: tuple[FieldSpec, ...]
+    most: int
+
+    def described(self) -> dict[str, Any]:
+        """Return what the page makes inputs of."""
+        conditions = {
+            name: {"label": one.label, "help": one.help, "fields": _described(one.fields)}
+            for name, one in self.conditions.items()
         }
-        for name, one in grammar.conditions.items()
-    }
-    groups = {name: JOIN_WORDS.get(name, "None of these") for name in grammar.groups}  # type: ignore[call-overload]
-    return {"conditions": conditions, "groups": groups, "scope": _inputs(grammar.scope, chains)}
+        scope = _described(self.scope)
+        return {"conditions": conditions, "groups": self.groups, "scope": scope}
 
 
-def _inputs(specs: Iterable[FieldSpec], chains: Sequence[str]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": spec.name,
-            "label": spec.label,
-            "help": visible(spec.help, _MAX_HELP),
-            "shape": spec.shape,
-            "required": spec.required,
-            "keys": spec.keys,
-            "picks": offered(spec),
-            "choices": _choices(spec, chains),
-            "examples": {key: example(spec, key) for key in spec.keys} or example(spec),
-        }
-        for spec in specs
-    ]
+def _described(specs: Sequence[FieldSpec]) -> list[dict[str, Any]]:
+    # The schemas are for what comes back from the page.
+    return [{key: one for key, one in vars(spec).items() if key != "accepts"} for spec in specs]
 
 
-def _choices(spec: FieldSpec, chains: Sequence[str]) -> list[tuple[str, str]]:
-    if spec.shape == "flag":
-        return [("", "(either)"), ("true", "yes"), ("false", "no")]
-    shown = [(one, visible(one, _CUT)) for one in spec.choices]
-    if spec.shape == "several":
-        return shown
-    if spec.shape != "choice":
-        return []
-    if spec.name == "chain":
+def grammar_of(schema: Schema | None, chains: Sequence[str] = ()) -> FilterGrammar:
+    """Return what a builder can offer, from the schema that a service publishes; ``chains`` have data, and come first.
+
+    Raises
+    ------
+    ConfigError
+        The service publishes none.
+    """
+    root = schema or {}
+    filters = keys(root, ["filters"])
+
+    # A condition is what has a definition of its own; groups and scope keys are written out in place.
+    defined = root.get("$defs", {})
+    conditions = {name: _condition(root, name, chains) for name in filters if name in defined}
+    if not conditions:
+        raise ConfigError(
+            "This service publishes no schema of its filters, so nbext cannot make a form for them. "
+            "Write the filters in a %%segment_query cell, as the service's documentation describes them."
+        )
+    groups = {**JOIN_WORDS, "not": "None of these"}
+    scope = tuple(
+        _field(root, name, one, chains)
+        for name, one in filters.items()
+        if name not in conditions and name not in groups
+    )
+    most = keys(root, ()).get("limit", {}).get("maximum", MAX_LIMIT)
+    held = {name: words for name, words in groups.items() if name in filters}
+    return FilterGrammar(conditions, held, scope, most)
+
+
+def _condition(root: Schema, name: str, chains: Sequence[str]) -> ConditionSpec:
+    definition = root["$defs"][name]
+    # Not of its alternatives: "atLeast or distinct" requires neither of the two.
+    required = definition.get("required") or ()
+    parts = keys(root, ["filters", name]).items()
+    fields = tuple(_field(root, key, part, chains, key in required) for key, part in parts)
+    return ConditionSpec(name, _label(name), visible(meaning(root, definition), _MAX_HELP), fields)
+
+
+def _field(
+    root: Schema, name: str, schema: Schema, chains: Sequence[str], required: bool = False
+) -> FieldSpec:
+    accepts = tuple(variants(root, schema))
+    listed = next((one["enum"] for one in accepts if one.get("enum")), ())
+    # Choices before types: a chain is one of the listed names, or any text, and a list to choose from helps more.
+    # Compared one by one: a stranger's type may be a list, which no dict can look up.
+    typed = next((one for one in accepts if not listed and one.get("type") in tuple(_SHAPES)), {})
+    shape = "choice" if listed else _SHAPES.get(typed.get("type"), "text")
+    bounds = (typed.get("properties") or {}) if shape == "pair" else {}
+    inner = typed.get("items") if shape == "list" else next(iter(bounds.values()), None)
+    if shape == "list" and isinstance(inner, Mapping) and inner.get("enum"):
+        shape, listed = "several", inner["enum"]
+    # Its choices are the columns that the filters give the rows: the form offers them as they change.
+    shape = "order" if name == ORDER and shape == "text" else shape
+    choices = [(str(one), visible(one, _CUT)) for one in listed]
+    if shape == "flag":
+        choices = [("", "(either)"), ("true", "yes"), ("false", "no")]
+    elif shape == "choice" and name == "chain":
         held = [(one, f"{visible(one, _CUT)} (has data)") for one in chains]
-        return [("", "(the segment's)"), *held, *(one for one in shown if one[0] not in chains)]
-    return [("", f"({visible(spec.default, _CUT)})" if spec.default else "(any)"), *shown]
+        rest = [one for one in choices if one[0] not in chains]
+        choices = [("", "(the segment's)"), *held, *rest]
+    elif shape == "choice":
+        default = schema.get("default")
+        choices.insert(0, ("", f"({visible(default, _CUT)})" if default else "(any)"))
+    accepts = accepts if inner is None else tuple(variants(root, inner))
+    examples = schema.get("examples") or ()
+    return FieldSpec(
+        name,
+        _label(name),
+        visible(meaning(root, schema), _MAX_HELP),
+        shape,
+        required,
+        tuple(bounds),
+        _offered(accepts),
+        choices,
+        {key: _example(examples, key) for key in bounds} or _example(examples),
+        accepts,
+    )
 
 
-def offered(spec: FieldSpec) -> str:
-    """Return what is offered beside a field: token, collection, time, segment, list, or nothing."""
-    contract = next((one["x-contract"] for one in spec.accepts if "x-contract" in one), "")
+def _label(name: str) -> str:
+    """Return a camel-case name in words.
+
+    >>> _label("heldSince"), _label("nft"), _label("tokenIds")
+    ('Held since', 'NFT', 'Token IDs')
+    """
+    # A name comes from the service, and front ends may typeset a label as maths: letters and digits only.
+    parts = [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name[:60])]
+    text = " ".join(_ACRONYMS.get(part, part) for part in parts)
+    return text[:1].upper() + text[1:]
+
+
+def _offered(accepts: Sequence[Schema]) -> str:
+    contract = next((one["x-contract"] for one in accepts if "x-contract" in one), "")
     if contract in ("token", "collection"):
         return str(contract)
-    patterns = [one["pattern"] for one in spec.accepts if isinstance(one.get("pattern"), str)]
+    patterns = [one["pattern"] for one in accepts if isinstance(one.get("pattern"), str)]
 
     def takes(text: str) -> bool:
         return any(re.search(pattern, text) for pattern in patterns)
 
     return next((kind for kind, yes, no in _SAMPLES if takes(yes) and not (no and takes(no))), "")
+
+
+def _example(examples: Sequence[Any], key: str | None = None) -> str:
+    """Return an example of a field's value, or of one of its bounds, as a placeholder."""
+    for one in examples:
+        found = one.get(key) if key is not None and isinstance(one, Mapping) else one
+        if isinstance(found, list):
+            found = ", ".join(str(member) for member in found[:2])
+        if found is not None and not isinstance(found, Mapping):
+            return f"e.g. {visible(found, _CUT)}"
+    return ""
+
+
+def encoded(text: str, accepts: Sequence[Schema]) -> Any:
+    """Return a typed text as the JSON value that a schema wants; what fits none stays text, for the service to refuse.
+
+    >>> encoded("90d", [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}])
+    '90d'
+    >>> encoded("19000000", [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}])
+    19000000
+    """
+    # Text first: readers of JSON round long numbers, and digits that fit a pattern are exact as text.
+    for schema in accepts:
+        if schema.get("type") == "string" and re.search(schema.get("pattern", ""), text):
+            return text
+    number = whole_of(text)
+    if number is None or all(schema.get("type") != "integer" for schema in accepts):
+        return text
+    return number
 
 
 def typed(spec: FieldSpec, given: Any) -> Any:
@@ -127,23 +270,25 @@ def _as_shown(text: str, accepts: Sequence[Schema]) -> Any:
 
 def texts(spec: FieldSpec, value: Any) -> Any:
     """Return a value as its input shows it: a text, one for each bound, or a list; raise Unfit where none can."""
-    if spec.shape == "pair" and isinstance(value, Mapping) and set(value) <= set(spec.keys):
-        return {key: _text(one) for key, one in value.items()}
-    if (
-        spec.shape == "several"
-        and isinstance(value, list)
-        and set(map(str, value)) <= set(spec.choices)
-    ):
-        return value
-    if spec.shape == "flag" and isinstance(value, bool):
-        return str(value).lower()
-    if spec.shape == "list" and isinstance(value, list | str):
-        return ", ".join(map(_text, value if isinstance(value, list) else [value]))
-    if spec.shape == "choice" and value not in spec.choices and not spec.takes_others:
-        raise Unfit(spec.name)
-    if spec.shape in ("choice", "order", "text"):
-        return _text(value)
+    match spec.shape:
+        case "pair" if isinstance(value, Mapping) and set(value) <= set(spec.keys):
+            return {key: _text(one) for key, one in value.items()}
+        case "several" if isinstance(value, list) and set(map(str, value)) <= set(spec.listed):
+            return value
+        case "flag" if isinstance(value, bool):
+            return str(value).lower()
+        case "list" if isinstance(value, list | str):
+            return ", ".join(map(_text, value if isinstance(value, list) else [value]))
+        case "order" | "text":
+            return _text(value)
+        case "choice" if value in spec.listed or _takes_others(spec):
+            return _text(value)
     raise Unfit(spec.name)
+
+
+def _takes_others(spec: FieldSpec) -> bool:
+    """Return whether values beside the listed choices are allowed: a chain has more names than a schema lists."""
+    return any("type" in schema and "enum" not in schema for schema in spec.accepts)
 
 
 def inputs_of(specs: Sequence[FieldSpec], value: Any) -> dict[str, Any] | None:
@@ -166,7 +311,7 @@ def in_words(spec: ConditionSpec, value: Mapping[str, Any]) -> str:
 
 def _field_in_words(spec: FieldSpec, value: Any) -> str:
     label = spec.label[:1].lower() + spec.label[1:] if not spec.label[:2].isupper() else spec.label
-    if spec.required or (offered(spec) in ("token", "collection") and spec.shape == "text"):
+    if spec.required or (spec.picks in ("token", "collection") and spec.shape == "text"):
         return visible(value, _CUT)
     if isinstance(value, bool):
         return label if value else f"no {label}"
@@ -199,36 +344,24 @@ def _number(value: Any) -> str:
     return f"{int(found[1]):,}{found[2] or ''}" if found else text
 
 
-def missing(tree: Tree, grammar: SegmentSchema) -> Iterator[tuple[int, str, str]]:
+def missing(tree: Tree, grammar: FilterGrammar) -> Iterator[tuple[int, str, str]]:
     """Yield what is still to be filled in: the part, its field, and the field's label."""
-    if not tree.root.members:
-        yield tree.root.id, "", "a condition"
     for part in tree.root.walk():
-        if isinstance(part, Group):
-            if not part.members:
-                yield part.id, "", f"a condition in {JOIN_WORDS[part.join]!r}"
+        if part.is_group and not part.members:
+            inside = "" if part is tree.root else f" in {JOIN_WORDS[part.key]!r}"
+            yield part.id, "", f"a condition{inside}"
         elif (spec := grammar.conditions.get(part.key)) and isinstance(part.value, Mapping):
             for one in spec.fields:
                 if one.required and one.name not in part.value:
                     yield part.id, one.name, one.label
 
 
-def field_of(part: Part | None, grammar: SegmentSchema, name: str) -> FieldSpec:
-    """Return the field of a line, or of the keys at the top where there is no line."""
-    specs: Sequence[FieldSpec] = ()
-    if part is None:
-        specs = grammar.scope
-    elif isinstance(part, Line):
-        specs = grammar.conditions[part.key].fields
-    return next(spec for spec in specs if spec.name == name)
-
-
-def orders(filters: str, grammar: SegmentSchema, chosen: Any) -> list[tuple[str, str]]:
+def orders(filters: str, grammar: FilterGrammar, chosen: Any) -> list[tuple[str, str]]:
     """Return what the rows of some filters can be ordered by, and what is chosen."""
-    facts = next((spec.choices for spec in grammar.scope if spec.name == "columns"), ())
+    facts = next((spec.listed for spec in grammar.scope if spec.name == "columns"), ())
     ways = [
         (sign + name, f"{name}, {way} first")
-        for name in schema.row_columns(filters, facts)
+        for name in row_columns(filters, facts)
         for way, sign in (("largest", "-"), ("smallest", ""))
     ]
     known = [("", "(address)"), *(way for way in ways if way[0] != "address")]
@@ -236,17 +369,6 @@ def orders(filters: str, grammar: SegmentSchema, chosen: Any) -> list[tuple[str,
         # What is chosen stays, although the rows no longer have it: the service says so beside the field.
         known.append((str(chosen), visible(chosen, _CUT)))
     return known
-
-
-def example(spec: FieldSpec, key: str | None = None) -> str:
-    """Return an example of a field's value, or of one of its bounds, as a placeholder."""
-    for one in spec.examples:
-        found = one.get(key) if key is not None and isinstance(one, Mapping) else one
-        if isinstance(found, list):
-            found = ", ".join(str(member) for member in found[:2])
-        if found is not None and not isinstance(found, Mapping):
-            return f"e.g. {visible(found, _CUT)}"
-    return ""
 
 
 def _text(value: Any) -> str:

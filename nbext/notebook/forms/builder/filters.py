@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from nbext.core.provenance import Provenance
@@ -13,11 +14,11 @@ from nbext.core.strict_json import below
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook.cell.body import laid_out
-from nbext.notebook.forms.builder.tree import OTHER, Group, Join, Line, Part, Tree
+from nbext.notebook.forms.builder.tree import OTHER, FilterPart, Tree
 
 # A line of JSON is at most so long: a notebook's cell is about that wide.
 WIDTH = 80
-JOINS: dict[str, Join] = {"AND": "all", "OR": "any"}
+JOINS = {"AND": "all", "OR": "any"}
 
 
 def written(tree: Tree) -> tuple[dict[str, Any], dict[str, int]]:
@@ -26,7 +27,7 @@ def written(tree: Tree) -> tuple[dict[str, Any], dict[str, int]]:
     return {**tree.scope, **_joined(tree.root, "/filters", places)}, places
 
 
-def alone(part: Part, scope: Mapping[str, Any]) -> dict[str, Any]:
+def alone(part: FilterPart, scope: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filters of one part of a tree, without NOT."""
     return {**_one(replace(part, negated=False), "", {}), **scope}
 
@@ -35,88 +36,82 @@ def read(filters: Mapping[str, Any], operator: str, scope: Collection[str]) -> T
     """Return filters as a tree; what is of no known form is a line with its JSON."""
     parts = {key: value for key, value in filters.items() if key not in scope}
     rest = {key: value for key, value in filters.items() if key in scope}
-    members = tuple(_part(key, value) for key, value in _split(parts))
-    return Tree(Group(JOINS[operator], members), rest)
+    members = tuple(_split(parts))
+    return Tree(FilterPart(JOINS[operator], members), rest)
 
 
-def _joined(root: Group, pointer: str, places: dict[str, int]) -> dict[str, Any]:
+def _joined(root: FilterPart, pointer: str, places: dict[str, int]) -> dict[str, Any]:
     """Return a group as one object, and place each of its parts.
 
     Conditions of one name make a list. An object cannot hold two groups of one name: then all parts go into a list
     under ``all`` or ``any``, which means the same as the operator.
     """
-    by_key: dict[str, list[Part]] = {}
+    by_key: dict[str, list[FilterPart]] = {}
     for part in root.members:
         by_key.setdefault(_key(part), []).append(part)
     if any(len(same) > 1 for key, same in by_key.items() if key in OTHER):
-        return {root.join: _listed(root.members, f"{pointer}/{root.join}", places)}
+        return {root.key: _listed(root.members, f"{pointer}/{root.key}", places)}
     made = {}
-    for key, (first, *more) in by_key.items():
-        at = below(pointer, key)
-        made[key] = (
-            [_value(part, f"{at}/{index}", places) for index, part in enumerate((first, *more))]
-            if more
-            else _value(first, at, places)
-        )
+    for key, same in by_key.items():
+        at, one = below(pointer, key), len(same) == 1
+        values = [
+            _value(part, at if one else f"{at}/{index}", places) for index, part in enumerate(same)
+        ]
+        made[key] = values[0] if one else values
     return made
 
 
-def _listed(parts: Sequence[Part], pointer: str, places: dict[str, int]) -> list[dict[str, Any]]:
+def _listed(
+    parts: Sequence[FilterPart], pointer: str, places: dict[str, int]
+) -> list[dict[str, Any]]:
     return [_one(part, f"{pointer}/{index}", places) for index, part in enumerate(parts)]
 
 
-def _one(part: Part, pointer: str, places: dict[str, int]) -> dict[str, Any]:
+def _one(part: FilterPart, pointer: str, places: dict[str, int]) -> dict[str, Any]:
     """Return a part as an object of one key."""
     key = _key(part)
     return {key: _value(part, below(pointer, key), places)}
 
 
-def _key(part: Part) -> str:
-    return "not" if part.negated else part.join if isinstance(part, Group) else part.key
+def _key(part: FilterPart) -> str:
+    return "not" if part.negated else part.key
 
 
-def _value(part: Part, pointer: str, places: dict[str, int]) -> Any:
+def _value(part: FilterPart, pointer: str, places: dict[str, int]) -> Any:
     # Before what is inside: an error at a group's own pointer is the group's.
     places[pointer] = part.id
     if part.negated:
         return _one(replace(part, negated=False), pointer, places)
-    return _listed(part.members, pointer, places) if isinstance(part, Group) else part.value
+    return _listed(part.members, pointer, places) if part.is_group else part.value
 
 
-def _split(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the children of an object as key and value; the conditions of a list one by one."""
+def _split(filters: Mapping[str, Any]) -> Iterator[FilterPart]:
+    """Yield the children of an object as parts; the conditions of a list one by one."""
     for key, value in filters.items():
-        many = (
-            isinstance(value, list)
-            and value
-            and all(isinstance(member, Mapping) for member in value)
-        )
-        if many and key not in OTHER:
-            yield from ((key, member) for member in value)
-        else:
-            yield key, value
+        many = isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value)
+        yield from map(partial(_part, key), value if many and key not in OTHER else [value])
 
 
-def _part(key: str, value: Any) -> Part:
+def _part(key: str, value: Any) -> FilterPart:
     try:
         if key == "not":
             inner = _member(value)
             # NOT of a NOT: the outer one is that of a group of one.
-            return replace(Group("all", (inner,)) if inner.negated else inner, negated=True)
+            return replace(FilterPart("all", (inner,)) if inner.negated else inner, negated=True)
         if key in OTHER and isinstance(value, list) and value:
-            return Group("all" if key == "all" else "any", tuple(map(_member, value)))
+            return FilterPart(key, tuple(map(_member, value)))
     except ValueError:
         # Wrong in a way that the service explains better than a form could.
         pass
-    return Line(key, value)
+    return FilterPart(key, value)
 
 
-def _member(member: Any) -> Part:
+def _member(member: Any) -> FilterPart:
     """Return an object as one part: of several keys, the group ``all`` of them."""
     if not isinstance(member, Mapping) or not member:
         raise ValueError("a condition is an object")
-    parts = tuple(_part(key, value) for key, value in _split(member))
-    return parts[0] if len(parts) == 1 else Group("all", parts)
+    parts = tuple(_split(member))
+    return parts[0] if len(parts) == 1 else FilterPart("all", parts)
 
 
 def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
@@ -135,19 +130,13 @@ def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
         raise UsageError(
             "Expected filters, a request body, or a segment's table, such as %%segment_query returns."
         )
-    if "filters" in given and isinstance(given["filters"], Mapping):
-        operator, limit = str(given.get("operator") or "AND").upper(), given.get("limit")
-        if operator not in JOINS:
-            raise UsageError(
-                f"Unknown operator {visible(repr(given['operator']), 80)}. Use AND or OR."
-            )
-        # A limit of 0 only counts, which a builder does anyway.
-        return (
-            remembered(given["filters"], by_id=True),
-            operator,
-            limit if isinstance(limit, int) and limit > 0 else None,
-        )
-    return remembered(given, by_id=True), "AND", None
+    body = given if isinstance(given.get("filters"), Mapping) else {"filters": given}
+    operator, limit = str(body.get("operator") or "AND").upper(), body.get("limit")
+    if operator not in JOINS:
+        raise UsageError(f"Unknown operator {visible(repr(body['operator']), 80)}. Use AND or OR.")
+    # A limit of 0 only counts, which a builder does anyway.
+    given_limit = limit if isinstance(limit, int) and limit > 0 else None
+    return remembered(body["filters"], by_id=True), operator, given_limit
 
 
 def json_text(value: Any) -> str:

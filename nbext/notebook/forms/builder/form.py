@@ -15,10 +15,10 @@ from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.editing import Editing
-from nbext.notebook.forms.builder.tree import Group, Part, Tree
-from nbext.notebook.forms.form import Background
+from nbext.notebook.forms.builder.tree import FilterPart, Tree
+from nbext.notebook.forms.form import Background, Steps
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html
-from nbext.notebook.forms.variable import Variable, add_to_history
+from nbext.notebook.forms.variable import Variable, add_to_history, variables
 from nbext.notebook.run.background import BackgroundSegment
 from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
 
@@ -42,31 +42,28 @@ class SegmentForm(Editing):
 
     def __init__(self, client: Any, query: Any = None) -> None:
         super().__init__(client, query)
-        # Apart from counts: a count that waits is replaced by the next one, a run must not be.
-        self.runs = Background(self.failed)
+        # Apart from counts, which must not replace a run.
+        self.runs = Background(self.failed, self.lock)
         self.frame: pd.DataFrame | None = None
         self.matched: int | None = None
         self._counted: tuple[Any, str] | None = None
         self._ran: tuple[Any, str] | None = None
         self._run: BackgroundSegment | None = None
-        self.variable = Variable("segment", width="160px")
-        self.name = self.variable.field
+        self.name = Variable("segment", width="160px")
         limit = str(self.given_limit or client.settings["limit"])
         self.limit = InputField("Rows, at most", limit, width="110px")
         for field in (self.name, self.limit):
-            field.changed(self.publish).entered(self.start)
-        self.run = Button("Run", self.start, classes="nbext-main nbext-run")
+            field.changed(self.publish).entered(self.do_run)
+        self.run = Button("Run", self.do_run, classes="nbext-main nbext-run")
         self.stop = Button("Cancel", self.cancel, classes="nbext-cancel")
-        self.again = Button("Retry", self.start, classes="nbext-retry")
         self.bar = ViewPart("bar", label="Progress", value=0.0)
         self.inserted, self.result = Markup(), Markup()
         self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
         self.funnel, self.sample = Markup(), Markup(classes="nbext-note")
         self.lines.members = (self.funnel, self.sample)
-        for hidden in (self.bar, self.stop, self.again):
-            hidden.hide(True)
-        entries = (self.name, self.limit, self.run, self.stop, self.again)
-        actions = row(*entries, classes="nbext-panel")
+        self.bar.hide(True)
+        self.stop.hide(True)
+        actions = row(self.name, self.limit, self.run, self.stop, classes="nbext-panel")
         below = (self.bar, self.status, self.inserted, self.stale, self.result)
         self.assemble(self.lines, actions, *below, wide=True)
         self.changed()
@@ -102,11 +99,10 @@ class SegmentForm(Editing):
         changed = question != self._counted
         if self._run is None:
             self.say("")
-            self.again.hide(True)
         self.stale.hide(self.frame is None or question == self._ran)
         self.publish()
         if missing := self.missing():
-            self.drop_request()
+            self.background.drop()
             self._counted = None
             self._show_count(missing)
         elif changed:
@@ -116,26 +112,19 @@ class SegmentForm(Editing):
         self._counted, tree = question, self.edits.now
         # The old count is marked at once: beside the new conditions it is wrong.
         self._show_count("Counting …", keep=True, act="stop")
-        self.drop_request()
 
-        def count() -> None:
+        def count() -> Steps:
             try:
-                found = self._counts(tree, question)
+                found = yield lambda: self._counts(tree, question)
             except NbextError as error:
-                with self.editing:
-                    # Else the query has changed meanwhile: its own count follows, and this error is about fields that
-                    # are gone.
-                    if question is self._counted:
-                        self.stop_counting()
-                        self.failed(error)
+                self.do_stop()
+                self.failed(error)
                 return
-            with self.editing:
-                if question is self._counted:
-                    self.matched = found["matched"]
-                    self.funnel.value, self.sample.value = found["funnel"], found["sample"]
-                    told = {"matched": self.matched, "lines": found["lines"]}
-                    self.lines.show(counted={**told, "stale": False, "text": ""})
-                    self.renew()
+            self.matched = found["matched"]
+            self.funnel.value, self.sample.value = found["funnel"], found["sample"]
+            told = {"matched": self.matched, "lines": found["lines"]}
+            self.lines.show(counted={**told, "stale": False, "text": ""})
+            self.renew()
 
         self.background.schedule(count, after=PAUSE)
 
@@ -150,7 +139,7 @@ class SegmentForm(Editing):
         found = self.client.funnel(*question, sample=FEW)
         steps, parts, lines = found["steps"], list(_steps(tree)), {}
         # Where the service joins the conditions in a way that is not foreseen here, none of its steps is a line.
-        if len(parts) == len(steps) and tree.root.join == "all":
+        if len(parts) == len(steps) and tree.root.key == "all":
             for part, step, before in zip(parts, steps, [None, *steps], strict=False):
                 taken = before["remaining"] - step["remaining"] if part.negated and before else None
                 lines[str(part.id)] = (
@@ -158,7 +147,8 @@ class SegmentForm(Editing):
                 )
         # The other parts each by itself.
         scope = {key: tree.scope[key] for key in SCOPE[:3] if key in tree.scope}
-        others = [part for part in tree.root.walk() if str(part.id) not in lines][:MAX_COMPARED]
+        rest = [part for part in list(tree.root.walk())[1:] if str(part.id) not in lines]
+        others = rest[:MAX_COMPARED]
         if others:
             asked = [(filters.alone(part, scope), "AND") for part in others]
             counts = self.client.counts(asked, [[place] for place in range(len(others))])["counts"]
@@ -173,13 +163,13 @@ class SegmentForm(Editing):
             "sample": wallets and f"Such as {wallets}",
         }
 
-    def stop_counting(self) -> None:
+    def do_stop(self, _: Asked | None = None) -> None:
         """Stop waiting for a count; it can be asked for again."""
-        self.drop_request()
+        self.background.drop()
         self._counted = None
         self._show_count("Not counted.", act="count")
 
-    def count_again(self) -> None:
+    def do_count(self, _: Asked) -> None:
         """Count what is there now, at once."""
         if not self.missing():
             self._recount((self.filters(), self.operator))
@@ -232,23 +222,21 @@ class SegmentForm(Editing):
             self.limit.focus()
         return limit
 
-    def insert_cell(self, asked: Asked) -> None:
+    def do_insert(self, asked: Asked) -> None:
         """Have the view that asks insert the cell below its own, or else the front end with its next answer."""
-        if self._complete() is None or (
-            self.name.value.strip() and self.variable.checked() is None
-        ):
+        if self._complete() is None or (self.name.value.strip() and self.name.checked() is None):
             return
         if not self.insert(self.lines, self.cell(), asked):
             self.inserted.value = code_html(self.cell())
             self.renew()
 
-    def start(self) -> None:
+    def do_run(self, _: Asked | None = None) -> None:
         """Run the query, once; its table goes into the variable."""
         # A double click arrives twice, although the first click disables the button.
         if self._run is not None:
             return
         limit = self._complete()
-        if limit is None or (name := self.variable.name()) is None:
+        if limit is None or (name := self.name.name()) is None:
             return
         query = SegmentQuery(self.filters(), self.operator, "json", limit)
         run = BackgroundSegment(self.client, query, seen=self._progress)
@@ -265,33 +253,28 @@ class SegmentForm(Editing):
         said = visible(progress.status) or progress.phase
         self.say(f"{said} …", running=True)
 
-    def _finish(self, run: BackgroundSegment, name: str) -> None:
+    def _finish(self, run: BackgroundSegment, name: str) -> Steps:
         query = run.query
         try:
-            frame = run.result()
-            if run is not self._run:
-                return
-            self.variable.assign(name, frame)
-            add_to_history(query, frame)
-            self.frame, self._ran = frame, (query.filters, query.operator)
-            returned, matched = len(frame), Provenance.of(frame).matched
-            of = f" of {matched:,}" if isinstance(matched, int) and matched != returned else ""
-            held = f"{returned:,}{of} wallet{'s' * (returned != 1)}"
-            self.say(f"{name} holds {held}. nbext.show({name}) shows its card.", "good")
-            self.result.value = frame_html(frame)
+            frame = yield run.result
         except Exception as error:
-            if run is not self._run:
-                return
+            self._busy(None)
             if not isinstance(error, ValidationError):
-                self.again.hide(False)
                 raise
             self.say("The service refused this query; the marks above show why.", "bad")
             self.failed(error)
             self._to_first_error()
-        finally:
-            if run is self._run:
-                self._busy(None)
-                self.renew()
+            return
+        self._busy(None)
+        variables()[name] = frame
+        add_to_history(query, frame)
+        self.frame, self._ran = frame, (query.filters, query.operator)
+        returned, matched = len(frame), Provenance.of(frame).matched
+        of = f" of {matched:,}" if isinstance(matched, int) and matched != returned else ""
+        held = f"{returned:,}{of} wallet{'s' * (returned != 1)}"
+        self.say(f"{name} holds {held}. nbext.show({name}) shows its card.", "good")
+        self.result.value = frame_html(frame)
+        self.renew()
 
     def _busy(self, run: BackgroundSegment | None) -> None:
         self._run = run
@@ -302,7 +285,6 @@ class SegmentForm(Editing):
         self.bar.hide(run is None)
         self.stop.hide(run is None)
         if run is not None:
-            self.again.hide(True)
             self.result.value, self.frame = "", None
             self.stale.hide(True)
             self.say("Running …", running=True)
@@ -312,13 +294,11 @@ class SegmentForm(Editing):
         run = self._run
         if run is None:
             return
-        # Another thread for the next run: this one may wait for a service that hangs.
-        self.runs = Background(self.failed)
+        self.runs.drop()
         self._busy(None)
         self.say("Cancelled.")
-        self.again.hide(False)
         # Not in the thread of the run, which waits for the very answer that this is to end.
-        self.searches.schedule(run.cancel)
+        Background(self.failed).schedule(run.cancel)
 
     def state(self) -> str:
         """Return how many wallets match, or else what is missing or was said."""
@@ -342,15 +322,15 @@ def _notes(known: Provenance) -> str:
     return "".join(f'<div class="nbext-note">{lines_html(note)}</div>' for note in known.notes())
 
 
-def _steps(tree: Tree) -> Iterator[Part]:
+def _steps(tree: Tree) -> Iterator[FilterPart]:
     """Yield the parts that must all hold, in the order of the filters; the service takes groups of these apart."""
     by_id = {part.id: part for part in tree.root.walk()}
     inside: set[int] = set()
     # What is denied has two pointers, its own and that of its NOT.
     for part in map(by_id.__getitem__, dict.fromkeys(filters.written(tree)[1].values())):
-        if isinstance(part, Group):
-            if not part.negated and (part.join == "all" or len(part.members) < 2):
+        if part.is_group:
+            if not part.negated and (part.key == "all" or len(part.members) < 2):
                 continue
-            inside |= {one.id for one in part.walk()}
+            inside |= {one.id for one in part.members for one in one.walk()}
         if part.id not in inside:
             yield part

@@ -1,137 +1,115 @@
-"""A segment's conditions as a tree: lines and groups, which edits replace and never change; undo and redo."""
+"""A segment's conditions as a tree of parts, which edits replace and never change; undo and redo."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from nbext.errors import UsageError
 
-Join = Literal["all", "any"]
-OTHER: dict[Join, Join] = {"all": "any", "any": "all"}
+# How a group joins its parts, and the other way.
+OTHER = {"all": "any", "any": "all"}
 # Steps that undo goes back: each is a tree that shares what did not change with the next one.
 MOST_STEPS = 500
 _ids = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Line:
-    """A condition: its name and its JSON value. What is no condition of the grammar is a line too, as it is."""
+class FilterPart:
+    """A condition with its JSON value, or a group, ``all`` or ``any``, whose value is a tuple of parts.
+
+    What is no condition of the grammar is a part too, as it is.
+    """
 
     key: str
     value: Any
     negated: bool = False
     id: int = field(default_factory=lambda: next(_ids), compare=False)
 
+    @property
+    def members(self) -> tuple[FilterPart, ...]:
+        """The parts of a group; none of a condition."""
+        return self.value if self.is_group else ()
 
-@dataclass(frozen=True)
-class Group:
-    """Lines and groups of which all hold, or any."""
+    @property
+    def is_group(self) -> bool:
+        """Whether it is a group: JSON has no tuples."""
+        return isinstance(self.value, tuple)
 
-    join: Join
-    members: tuple[Part, ...] = ()
-    negated: bool = False
-    id: int = field(default_factory=lambda: next(_ids), compare=False)
-
-    def walk(self) -> Iterator[Part]:
-        """Yield the members and all inside them, in order."""
+    def walk(self) -> Iterator[FilterPart]:
+        """Yield the part and all inside it, in order."""
+        yield self
         for member in self.members:
-            yield member
-            if isinstance(member, Group):
-                yield from member.walk()
+            yield from member.walk()
 
+    def copied(self) -> FilterPart:
+        """Return the part as another one: every id in it is new."""
+        value = tuple(one.copied() for one in self.members) if self.is_group else self.value
+        return FilterPart(self.key, value, self.negated)
 
-Part = Line | Group
-Change = Callable[[Any], tuple[Part, ...]]
+    def _with(self, wanted: int, parts: tuple[FilterPart, ...]) -> tuple[FilterPart, ...]:
+        if self.id == wanted:
+            return parts
+        if not self.is_group:
+            return (self,)
+        inside = tuple(one for member in self.members for one in member._with(wanted, parts))
+        return (replace(self, value=inside),)
 
 
 @dataclass(frozen=True)
 class Tree:
     """A query's conditions, and the keys that belong at the top of filters only."""
 
-    root: Group
+    root: FilterPart
     scope: Mapping[str, Any] = field(default_factory=dict)
 
-    def find(self, wanted: int) -> Part:
+    def find(self, wanted: int) -> FilterPart:
         """Return the part of an id; `UsageError` where it is gone, as in a view that is behind."""
-        for part in (self.root, *self.root.walk()):
+        for part in self.root.walk():
             if part.id == wanted:
                 return part
         raise UsageError("This condition is gone already.")
 
-    def parent(self, wanted: int) -> Group:
-        """Return the group that a part is in."""
-        groups = (part for part in (self.root, *self.root.walk()) if isinstance(part, Group))
-        for group in groups:
-            if any(member.id == wanted for member in group.members):
-                return group
+    def around(self, wanted: int) -> tuple[FilterPart, int]:
+        """Return the group that a part is in, and its place there."""
+        for group in self.root.walk():
+            for place, member in enumerate(group.members):
+                if member.id == wanted:
+                    return group, place
         raise UsageError("This condition is gone already.")
 
-    def edited(self, wanted: int, change: Change) -> Tree:
-        """Return the tree with other parts in place of one; of the root, with the first of them as the root."""
+    def instead(self, wanted: int, *parts: FilterPart) -> Tree:
+        """Return the tree with other parts, or none, in place of one; of the root, with one."""
         self.find(wanted)
-        if wanted == self.root.id:
-            (root,) = change(self.root)
-            assert isinstance(root, Group)
-            return replace(self, root=root)
-        return replace(self, root=_edited(self.root, wanted, change))
+        (root,) = self.root._with(wanted, parts)
+        return replace(self, root=root)
 
-    def added(self, part: Part, into: int | None) -> Tree:
+    def added(self, part: FilterPart, into: int | None) -> Tree:
         """Return the tree with a part at the end of a group, by default of the outermost, or after a line."""
-        if into is None:
-            into = self.root.id
-        if isinstance(self.find(into), Group):
-            return self.edited(
-                into, lambda group: (replace(group, members=(*group.members, part)),)
-            )
-        return self.edited(into, lambda line: (line, part))
+        at = self.root if into is None else self.find(into)
+        if at.is_group:
+            return self.instead(at.id, replace(at, value=(*at.members, part)))
+        return self.instead(at.id, at, part)
 
     def moved(self, wanted: int, by: int) -> Tree:
         """Return the tree with a part one place up (-1) or down (1): past a line, into a group, or out of its own."""
-        part, parent = self.find(wanted), self.parent(wanted)
-        place = [member.id for member in parent.members].index(wanted) + by
-        without = self.edited(wanted, lambda _: ())
-        past: Part = parent
-        if 0 <= place < len(parent.members):
-            past = parent.members[place]
-            if isinstance(past, Group):
-                inner = (*past.members, part) if by < 0 else (part, *past.members)
-                return without.edited(past.id, lambda group: (replace(group, members=inner),))
-        elif parent is self.root:
+        part, (parent, place) = self.find(wanted), self.around(wanted)
+        leaves = not 0 <= place + by < len(parent.members)
+        if leaves and parent is self.root:
             return self
-        return without.edited(past.id, lambda one: (part, one) if by < 0 else (one, part))
+        without = self.instead(wanted)
+        past = without.find((parent if leaves else parent.members[place + by]).id)
+        if leaves or not past.is_group:
+            return without.instead(past.id, *((part, past) if by < 0 else (past, part)))
+        inner = (*past.members, part) if by < 0 else (part, *past.members)
+        return without.instead(past.id, replace(past, value=inner))
 
-    def wrapped(self, wanted: int, *also: Part) -> Tree:
+    def wrapped(self, wanted: int, *also: FilterPart) -> Tree:
         """Return the tree with a part in a group of its own, which joins as its surroundings do not."""
-        join = OTHER[self.parent(wanted).join]
-        return self.edited(wanted, lambda part: (Group(join, (part, *also)),))
-
-    def unwrapped(self, wanted: int) -> Tree:
-        """Return the tree with a group's members in its place."""
-        if self.find(wanted).negated:
-            raise UsageError(
-                "NOT applies to the whole group. Switch it off before you take the group apart."
-            )
-        return self.edited(wanted, lambda group: group.members)
-
-
-def copied(part: Part) -> Part:
-    """Return the part as another one: every id in it is new."""
-    if isinstance(part, Line):
-        return Line(part.key, part.value, part.negated)
-    return Group(part.join, tuple(map(copied, part.members)), part.negated)
-
-
-def _edited(group: Group, wanted: int, change: Change) -> Group:
-    members: list[Part] = []
-    for member in group.members:
-        if member.id == wanted:
-            members += change(member)
-        else:
-            members.append(_edited(member, wanted, change) if isinstance(member, Group) else member)
-    return replace(group, members=tuple(members))
+        join = OTHER[self.around(wanted)[0].key]
+        return self.instead(wanted, FilterPart(join, (self.find(wanted), *also)))
 
 
 class Edits:
@@ -141,25 +119,28 @@ class Edits:
         self.now = tree
         self.past: list[Tree] = []
         self.future: list[Tree] = []
+        # What the last edit removed: where, and in words.
+        self.removed: dict[str, Any] | None = None
         self._of: object = None
 
-    def to(self, tree: Tree, of: object = None) -> bool:
-        """Go to another tree; typing ``of`` the same field goes on with one step. Return whether anything changed."""
+    def to(self, tree: Tree, of: object = None) -> None:
+        """Go to another tree; typing ``of`` the same field goes on with one step."""
         if tree == self.now:
-            return False
+            return
         if of is None or of != self._of:
             self.past = [*self.past[1 - MOST_STEPS :], self.now]
-        self.now, self.future, self._of = tree, [], of
-        return True
+        self.now, self.future, self._of, self.removed = tree, [], of, None
 
     def undo(self) -> None:
         """Go back one step, where there is one."""
-        if self.past:
-            self.future.append(self.now)
-            self.now, self._of = self.past.pop(), None
+        self._step(self.past, self.future)
 
     def redo(self) -> None:
         """Take back one undo, where there is one."""
-        if self.future:
-            self.past.append(self.now)
-            self.now, self._of = self.future.pop(), None
+        self._step(self.future, self.past)
+
+    def _step(self, source: list[Tree], target: list[Tree]) -> None:
+        self.removed = None
+        if source:
+            target.append(self.now)
+            self.now, self._of = source.pop(), None

@@ -21,9 +21,9 @@ from nbext.errors import UsageError
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
 from nbext.notebook.forms.explorer.page import write_page
-from nbext.notebook.forms.form import Form, has_cells
+from nbext.notebook.forms.form import Form, Steps, has_cells
 from nbext.notebook.forms.markup import code_html, facts_html, is_repeated
-from nbext.notebook.forms.variable import Variable
+from nbext.notebook.forms.variable import Variable, variables
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
 from nbext.notebook.results.tables import as_text, rows_html
 from nbext.notebook.views.view import Asked, Box, Button, Markup, ViewPart, row
@@ -123,7 +123,7 @@ class Explorer(Form):
         self.insertion = Button("Insert cell", self.insert_segment, classes="nbext-insert", tip=tip)
         of_segment = [segment, *[self.insertion] * has_cells()]
         is_segment = isinstance(self.known.filters, Mapping)
-        actions = row(self.variable.field, store, share, *of_segment * is_segment)
+        actions = row(self.variable, store, share, *of_segment * is_segment)
         self.assemble(self.table, actions, self.status, self.code, wide=True)
 
     @property
@@ -199,7 +199,7 @@ class Explorer(Form):
     def store(self) -> None:
         """Store the rows that match under the name in the field."""
         if (name := self.variable.name()) is not None:
-            self.variable.assign(name, self.frame)
+            variables()[name] = self.frame
             self.say(f"{name} = {size_in_words(self.frame)}", "good")
 
     def share(self) -> None:
@@ -301,17 +301,16 @@ class LiveChart(Form):
         self.below.fill()
         self.say(f"Reading the wallets of {words} …", running=True)
 
-        def read() -> None:
+        def opened() -> Explorer:
             segment = self.chart.of_cell(*self.chart.cells[at])
-            explorer = Explorer(segment.client, segment.open())
-            # Else another mark was pressed while this one's wallets were on their way.
-            if mine is self.background:
-                explorer.show(title=words)
-                self.below.fill(explorer)
-                self.say(f"{words}: {explorer.in_words()}", "good")
+            return Explorer(segment.client, segment.open())
 
-        self.drop_request()
-        mine = self.background
+        def read() -> Steps:
+            explorer: Explorer = yield opened
+            explorer.show(title=words)
+            self.below.fill(explorer)
+            self.say(f"{words}: {explorer.in_words()}", "good")
+
         self.background.schedule(read)
 
     def text(self) -> str:
