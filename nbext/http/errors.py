@@ -371,7 +371,7 @@ def of_problem(
 
 def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> NbextError | None:
     """Return the error of a problem of our own service; its codes say more than its statuses."""
-    code = problem.get("code")
+    code = str(problem.get("code"))
     # Fifty say enough of what is wrong; a stranger may send a million.
     given = problem["errors"][:50] if isinstance(problem.get("errors"), list) else []
     errors: list[FieldError] = [
@@ -392,16 +392,15 @@ def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> Nbext
             candidates,
             more,
         )
-    if code == "invalid-segment" and errors:
-        return InvalidSegment(errors, more)
-    if code == "invalid" and errors:
-        return ValidationError(errors, more)
+    invalid = {"invalid-segment": InvalidSegment, "invalid": ValidationError}
+    if errors and code in invalid:
+        return invalid[code](errors, more)
     failed = {
         "query-timeout": QueryTimeout,
         "resource-limit": ResourceLimit,
         "expired": SegmentExpired,
     }
-    return failed[code](one_line(said, key)) if isinstance(code, str) and code in failed else None
+    return failed[code](one_line(said, key)) if code in failed else None
 
 
 def words(document: Any) -> str:

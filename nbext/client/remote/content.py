@@ -33,7 +33,7 @@ from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import ARROW_TYPE
 from nbext.errors import AmbiguousAnswer, ProtocolError, StorageError
-from nbext.http.body import Answer, Incoming
+from nbext.http.body import Answer, Incoming, retry_after
 from nbext.http.errors import one_line, plain_words
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _LINES_TYPES = name_set(
 class ForeignPage(Reading):
     """One answer of a stranger, and what it says of the rows beyond its own.
 
-    ``empty``: it has no body; ``wrapped`` is the status that a gateway put into it. ``size`` is its body's bytes.
+    ``empty``: it has no body; ``status`` is HTTP's, or a gateway's that is in it. ``size`` is its body's bytes.
     ``unproven``: nothing on the wire says that the body is whole; ``cut``: and its last line has no end. ``parts`` are
     the addresses of files that hold its rows; ``bare``: it has no table, only a next page; ``unnamed``: nothing names
     its columns. ``doubt`` is the error to raise once it is clear that its status word must be asked about, ``instead``
@@ -67,7 +67,7 @@ class ForeignPage(Reading):
 
     signs: Signs = field(default_factory=Signs)
     empty: bool = False
-    wrapped: int | None = None
+    status: int | None = None
     size: int = 0
     unproven: bool = False
     cut: bool = False
@@ -100,8 +100,8 @@ class Unread:
     folder: Path | None = None
 
 
-def opened(source: Unread, known: Mapping[str, str], *, of_job: bool) -> ForeignPage:
-    """Return a page with the document that the body is, or with its table; ``known`` are the types of the settings.
+def opened(source: Unread, *, of_job: bool) -> ForeignPage:
+    """Return a page with the document that the body is, or with its table.
 
     NotJson where it should be JSON; HTML, XML, damaged CSV and Arrow, and rows that are none, are errors.
     """
@@ -110,10 +110,12 @@ def opened(source: Unread, known: Mapping[str, str], *, of_job: bool) -> Foreign
     if is_csv or kind == ARROW_TYPE:
         # Accepted: what it has so far is no result.
         waits = of_job and came.status == 202
-        page = ForeignPage(state=State.RUNNING) if waits else _of_table(source, known, is_csv)
+        page = ForeignPage(state=State.RUNNING) if waits else _of_table(source, is_csv)
     else:
-        page = of_document(came.whole(source.most))
-        page.size = len(came.answer.body if came.answer else b"")
+        answer = came.whole(source.most)
+        page = of_document(answer)
+        page.size = len(answer.body)
+    page.status, page.retry_after = page.status or came.status, retry_after(came.headers)
     page.unproven = page.unproven and not came.delimited
     page.cut = page.unproven and came.tail != b"\n"
     return page
@@ -126,16 +128,16 @@ def _looks_like_csv(came: Incoming, of_job: bool) -> bool:
     return head[:1] not in (b"", b"{", b"[", b'"', b"<") and (b"\n" in head or b"," in head)
 
 
-def _of_table(source: Unread, known: Mapping[str, str], is_csv: bool) -> ForeignPage:
+def _of_table(source: Unread, is_csv: bool) -> ForeignPage:
     import pyarrow as pa
 
-    came, types, notes = source.came, {**known, **source.types}, list[str]()
+    came, notes = source.came, list[str]()
     if source.folder is None:
         came.bounded(source.most)
     if is_csv:
         # pandas keeps text as large_string: read as such it is not copied once more.
         text = pa.large_string() if source.folder is None else pa.string()
-        schema, batches, remarks = _csv_batches(came, types, text)
+        schema, batches, remarks = _csv_batches(came, source.types, text)
         notes = [f"Above the header the answer says {quoted(each, 200)}." for each in remarks]
     else:
         schema, batches = arrow_batches(came)
@@ -315,7 +317,7 @@ def _unpacked(document: Any, warnings: list[str]) -> ForeignPage:
     for _ in range(3):
         inner = found.document
         if isinstance(inner, dict) and {"body", "statusCode"} <= inner.keys() <= _GATEWAY:
-            found.wrapped, inner = number_of(inner["statusCode"]), inner["body"]
+            found.status, inner = number_of(inner["statusCode"]), inner["body"]
         if not (isinstance(inner, str) and inner.strip()[:1] in ("{", "[", '"')):
             found.document = inner
             return found

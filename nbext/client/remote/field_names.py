@@ -371,14 +371,13 @@ def fits(table: str, pattern: str, plain: str, value: Any) -> bool:
 
 def says_whole(plain: str, value: Any) -> bool:
     """Say whether a field of that name is one that the rules here read, and says that the job or the call is whole."""
-    text, is_state = str(value)[:1000], plain in STATUSES | names("outcomes")
-    is_time = re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?", text)
+    text, is_time = str(value)[:1000], r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?"
+    # The first table that has the name decides; any other name may have a time.
     rules = vocabulary()["whole"].items()
-    return (
-        bool(is_time)
-        or (is_state and state_of(text) is not None)
-        or any(fits(table, pattern, plain, value) for table, pattern in rules)
-    )
+    rule = next((rule for table, rule in rules if like(table).fullmatch(plain)), is_time)
+    is_state = plain in STATUSES | names("outcomes") and state_of(text) is not None
+    is_harmless = kind_named("signs", plain) in names("harmless_kinds") or is_state
+    return is_harmless or re.fullmatch(rule, text, re.IGNORECASE | re.DOTALL) is not None
 
 
 _ERRORS, _MESSAGES, _CODES = names("errors"), names("messages"), names("codes")
@@ -480,17 +479,28 @@ def prose_in(header: Sequence[str]) -> str | None:
 
 def said(value: Any) -> str:
     """Return what an error says, in its own words, in whichever fields and at whatever depth they are."""
-    return words(value) or "; ".join(_leaves(value))[:400]
+    found = islice(inside("", value, MOST_DEPTH - 4), MOST_VALUES)
+    texts = (
+        f"{path[:-2]}: {text[:200]}" if path.endswith("[]") and len(path) > 2 else text[:200]
+        for path, text in found
+        if isinstance(text, str)
+    )
+    return words(value) or "; ".join(islice(texts, 5))[:400]
 
 
-def _leaves(value: Any, depth: int = 0) -> list[str]:
-    if isinstance(value, str):
-        return [value[:200]]
-    if depth > 3 or not isinstance(value, Mapping | list):
-        return []
-    items = value.items() if isinstance(value, Mapping) else (("", item) for item in value)
-    return [
-        f"{name}: {leaf}" if name and isinstance(item, list) else leaf
-        for name, item in islice(items, 8)
-        for leaf in _leaves(item, depth + 1)
-    ][:5]
+# Of a list some items are looked at, and of deep or wide answers the beginning.
+MOST_FIELDS, MOST_VALUES, MOST_ITEMS, MOST_DEPTH = 150, 20_000, 50, 8
+
+
+def inside(path: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Yield the path of a value and of all in it, with what is there; an object's names may be data."""
+    yield path, value
+    items: list[tuple[str, Any]] = []
+    if isinstance(value, list):
+        items = [(f"{path}[]", item) for item in value[:MOST_ITEMS]]
+    elif isinstance(value, Mapping):
+        here = (f"{path}.*" if path else "*") if is_keyed(value) else None
+        some = islice(value.items(), MOST_FIELDS)
+        items = [(here or path_to(path, str(name)), item) for name, item in some]
+    for where, item in items if depth < MOST_DEPTH else ():
+        yield from inside(where, item, depth + 1)

@@ -28,10 +28,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nbext.client.decode import Reading, State
 from nbext.client.remote.field_names import (
+    MOST_FIELDS,
+    MOST_VALUES,
     bare,
+    inside,
     is_keyed,
     last_name,
-    path_to,
     state_of,
     vocabulary,
 )
@@ -274,8 +276,8 @@ def ambiguous(name: str, candidates: list[str], operation: str = "export") -> Am
     )
 
 
-# An outline is for reading: of a list some items are looked at, and of deep or wide answers the beginning.
-MOST_FIELDS, MOST_VALUES, MOST_ITEMS, MOST_DEPTH, LONGEST_VALUE = 150, 20_000, 50, 8, 60
+# An outline is for reading.
+LONGEST_VALUE = 60
 _PLAIN_HEADERS = re.compile(
     r"date|server|via|vary|age|etag|connection|keep-alive|set-cookie|content-(type|length|encoding|language)|"
     r"transfer-encoding|cache-control|expires|last-modified|strict-transport-security|cf-.*|x-(xss|frame|powered).*|"
@@ -346,7 +348,7 @@ def outlined(
     # What follows ? may be a signature that opens a file.
     url, kind = answer.url.split("?", 1)[0], visible(answer.content_type or "no content type", 60)
     size = f", {len(answer.body):,} bytes" if answer.body else ""
-    fields = [] if document is None else list(_fields(_inside("", document), key))
+    fields = [] if document is None else list(_fields(inside("", document), key))
     if reading is not None and reading.table is not None:
         # Of its rows there is only the first.
         fields = [one for one in fields if one.path.startswith("[].")]
@@ -395,20 +397,6 @@ _KINDS: dict[type, str] = {
     dict: "object",
     type(None): "null",
 }
-
-
-def _inside(path: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yield the path of a value and of all in it, with what is there; an object's names may be data."""
-    yield path, value
-    items: list[tuple[str, Any]] = []
-    if isinstance(value, list):
-        items = [(f"{path}[]", item) for item in value[:MOST_ITEMS]]
-    elif isinstance(value, Mapping):
-        here = (f"{path}.*" if path else "*") if is_keyed(value) else None
-        some = islice(value.items(), MOST_FIELDS)
-        items = [(here or path_to(path, str(name)), item) for name, item in some]
-    for where, item in items if depth < MOST_DEPTH else ():
-        yield from _inside(where, item, depth + 1)
 
 
 def _value(value: object, key: Secret) -> str:

@@ -17,31 +17,22 @@ from nbext.client.remote import content, tables
 from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
     ENDED_BADLY,
-    IDS,
     PLAIN_URLS,
     POLLED_AT,
     ROWS,
     bare,
-    by_bare,
     error_in,
     error_in_rows,
-    fields_of,
-    first_named,
-    has_address,
     kind_named,
     last_name,
     names,
-    path_to,
-    places,
     prose_in,
     said,
     says,
     says_whole,
-    state_of,
     status_of,
     to_ours,
     truth_of,
-    vocabulary,
 )
 from nbext.client.remote.paging import Walk, unknown_notes
 from nbext.client.remote.profile import (
@@ -60,7 +51,7 @@ from nbext.core.strict_json import NotJson
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import AmbiguousAnswer, ApiError, NotFound, ProtocolError, ValidationError
 from nbext.http.base_url import Origin
-from nbext.http.body import Answer, Incoming, retry_after
+from nbext.http.body import Answer, Incoming
 from nbext.http.errors import of_problem, one_line, redacted, words
 from nbext.http.transport import Call
 from nbext.settings import Secret
@@ -112,7 +103,8 @@ class Stranger:
     ) -> ForeignPage:
         """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
         profile, fields = self._profiles[operation], _METADATA.get(operation, {})
-        source = content.Unread(came, types, self._max_body, folder)
+        known = {**profile.types_by_theirs, **types}
+        source = content.Unread(came, known, self._max_body, folder)
         page = decoded(source, want, profile)
         # A path is logged: an id that echoes the key must not become one.
         if redacted(page.id, self._key) != page.id:
@@ -214,10 +206,8 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
     came = source.came
     if want is Want.RECEIPT:
         return _receipt(came.whole(source.most), profile)
-    page = content.opened(source, profile.types_by_theirs, of_job=want is Want.SEGMENT)
-    page.retry_after = retry_after(came.headers)
-    answer = came.answer
-    if answer is None:
+    page = content.opened(source, of_job=want is Want.SEGMENT)
+    if came.answer is None:
         if page.table is not None:
             _refuse_text(page.table, {**profile.columns, **source.types})
         page.signs = signs_of(None, came.headers, profile)
@@ -226,16 +216,16 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
     is_job = want is Want.SEGMENT and profile.operation == "segment"
     page.document = document = tables.unlisted(page.document, of_job=is_job)
     if want is Want.SEGMENT:
-        _read_job(page, answer, profile)
+        _read_job(page, came.headers, profile)
     elif want is Want.TABLE:
         page.word, page.state = status_of(document, None, profile.state_of)
-    _raise_error(page, answer.status, want, profile)
+    _raise_error(page, want, profile)
     if want is not Want.RECORD:
-        _read_table(page, answer, profile)
+        _read_table(page, came.headers, profile)
         if page.rows and page.state in ENDED_BADLY and not is_job:
             raise _error(f"its status is {page.word or page.state.value}")
     elif not page.empty:
-        if answer.status == 202:
+        if page.status == 202:
             raise ProtocolError("The service has accepted the question, but has no record yet.")
         # A path that was set for segments leads to nothing here: the record is where it always is.
         chosen = profile.find("rows", document)
@@ -252,12 +242,11 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
     return page
 
 
-def _read_job(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> None:
+def _read_job(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> None:
     """Read what an answer says of a job into the page."""
-    document, headers = page.document, answer.headers
-    is_begun = answer.status in (201, 202)
+    document, is_begun = page.document, page.status in (201, 202)
     own = re.search(rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", headers.get("Location", ""))
-    page.id = _id_of(document, headers, profile) or (own[1] if own and is_begun else None)
+    page.id = _id_of(page, headers, profile) or (own[1] if own and is_begun else None)
     if page.id is not None and not is_foreign_id(page.id):
         raise ProtocolError(
             f"{one_line(page.id, length=80)!r} is not a segment id: it is too long, or has hidden parts."
@@ -269,7 +258,7 @@ def _read_job(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> Non
     page.word, page.state = status_of(document, chosen, profile.state_of)
     # Without an id a number may be the call's own.
     of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
-    if of_job and page.state is None and answer.status != 202:
+    if of_job and page.state is None and page.status != 202:
         page.doubt = _unknown_word(page.word or "", profile)
     page.reason = next(filter(None, map(words, page.named("reasons").values())), "")
     given = page.named("plain_urls", "results_at_like", "polled_at_like")
@@ -288,7 +277,7 @@ def _read_job(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> Non
         named = [headers.get(name) for name in _MONITORS if is_begun]
         poll = next(filter(None, [*named, *polled.values()]), None)
     # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
-    begun = answer.status == 202 or (page.empty and (page.id or poll))
+    begun = page.status == 202 or (page.empty and (page.id or poll))
     page.state = page.state or (State.RUNNING if begun else None)
     if page.state is State.RUNNING and url in plain:
         # The rows are not there yet, if ever: beside an id it is the address of the job itself.
@@ -314,21 +303,24 @@ def _unknown_word(word: str, profile: ForeignProfile) -> AmbiguousAnswer:
     )
 
 
-def _id_of(document: Any, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
+def _id_of(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
+    document = page.document
     chosen = profile.find("id", document, headers)
     if chosen is not None or profile.is_absent("id"):
         return None if chosen is None else str(chosen)
     if isinstance(document, str):
         # A word such as "ok" is not an id.
-        is_id = SEGMENT_ID.match(document) and state_of(document) is None and len(document) > 2
-        return document if is_id else None
-    # The id of a JSON-RPC answer is the question's, and JSON-LD's @id is an address.
-    holders = ((path, place) for path, place in places(document) if "jsonrpc" not in place)
+        is_id = SEGMENT_ID.match(document) and profile.state_of(document) is None
+        return document if is_id and len(document) > 2 else None
+    # JSON-LD's @id is an address.
     found = {
         path: str(value)
-        for path, plain, value in fields_of(holders)
-        if plain in IDS and type(value) in (str, int) and value != "" and '"@' not in path
+        for path, value in page.named("ids").items()
+        if type(value) in (str, int) and value != "" and '"@' not in path
     }
+    if isinstance(document, Mapping) and "jsonrpc" in document:
+        # The question's.
+        found.pop("id", None)
     # The query's id beside that of its run: what ran is asked for by its own.
     runs = {path: value for path, value in found.items() if last_name(path) != "queryid"}
     return _only(runs or found, "id", profile.operation)
@@ -358,7 +350,8 @@ def _error(text: object, status: int = 200, problem: Mapping[str, Any] | None = 
 def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     """Return the answer to a sign-up: any JSON that says no error, or a text whose word is known."""
     page = content.of_document(answer)
-    _raise_error(page, answer.status, Want.RECEIPT, profile)
+    page.status = page.status or answer.status
+    _raise_error(page, Want.RECEIPT, profile)
     document = page.document
     if isinstance(document, list) and len(document) == 1:
         page.document = document = document[0]
@@ -393,7 +386,7 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     return page
 
 
-def _raise_error(page: ForeignPage, status: int, want: Want, profile: ForeignProfile) -> None:
+def _raise_error(page: ForeignPage, want: Want, profile: ForeignProfile) -> None:
     """Raise the error inside an answer of status 200; a failed job is known by its state."""
     if (
         page.id is not None
@@ -406,21 +399,21 @@ def _raise_error(page: ForeignPage, status: int, want: Want, profile: ForeignPro
     text = (
         said(chosen) or str(chosen) if chosen else error_in(document, receipt=want is Want.RECEIPT)
     )
-    status = page.wrapped or status
+    status = page.status or 200
     if status == 206:
         text = "its status is 206, which is a part"
     if text is None and status < 400:
         return
     problem = document if isinstance(document, dict) else {}
     # A gateway that turns every answer into a 200 leaves the status in the body.
-    inner = first_named(by_bare(problem), vocabulary()["codes"])
-    status = inner if type(inner) is int and 400 <= inner < 600 else status
+    codes = page.named("codes").values()
+    status = next((one for one in codes if type(one) is int and 400 <= one < 600), status)
     if status >= 400:
         raise of_problem(status, problem, text or words(document))
     raise _error(text, status, problem)
 
 
-def _read_table(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> None:
+def _read_table(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> None:
     document, of_search = page.document, profile.operation == "search"
     as_of = next(iter(page.named("as_of").values()), None)
     page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
@@ -432,12 +425,12 @@ def _read_table(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> N
     if text := error_in_rows(rows):
         raise _error(text)
     if found is not None and "rows" not in profile.paths:
-        _refuse_groups(found, profile)
+        tables.refuse_groups(found, profile.operation)
     # A hit may be of a chain whose addresses look otherwise.
     content.refuse_others(rows, addressed=not of_search)
     source, path = (found.source, found.path) if found else (None, "")
     at = path or profile.paths.get("rows", "")
-    page.signs = signs = signs_of(document, answer.headers, profile, source, at)
+    page.signs = signs = signs_of(document, headers, profile, source, at)
     total = signs.first("total") or signs.first("count")
     page.stated = {} if total is None else {"total": total}
     if not (signs["way"] or page.url or page.poll):
@@ -450,7 +443,7 @@ def _read_table(page: ForeignPage, answer: Answer, profile: ForeignProfile) -> N
                 "The service is not ready to be searched: it says so beside the rows. Try again later."
             )
     # What a running segment has so far is not its result.
-    if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
+    if page.state is State.RUNNING and (page.id or page.word or not rows or page.status == 202):
         page.parts = []
         return
     page.warnings += signs.notes()
@@ -478,17 +471,6 @@ def _read_description(page: ForeignPage, profile: ForeignProfile) -> None:
             page.warnings.append(
                 f"The segment's description says that its rows are not all: {signs.hinted()}."
             )
-
-
-def _refuse_groups(found: tables.FoundTable, profile: ForeignProfile) -> None:
-    """Ask about rows that are in groups: {"batches": [{"rows": [...]}, {"rows": [...]}]}."""
-    for record in found.records[:2]:
-        for name, value in record.items():
-            first = value[0] if value and isinstance(value, list) else None
-            inner = first if isinstance(first, Mapping) else {"": first}
-            if has_address(inner) and not has_address(record):
-                path = f"{found.path}[].{path_to('', name)}[]"
-                raise ambiguous("rows", [path], profile.operation)
 
 
 def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | None:
@@ -528,6 +510,9 @@ def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | 
             page.instead = ambiguous("rows", others, operation)
     if len(candidates) > 1:
         raise ambiguous("rows", [candidate.path for candidate in candidates])
+    if candidates and candidates[0].is_column:
+        path = one_line(candidates[0].path, length=80)
+        raise ProtocolError(f"{path} may be a column: a list beside it is as long.")
     if not candidates and page.instead is None and operation in ("export", "search"):
         return tables.only_empty(document)
     return candidates[0] if candidates else None

@@ -60,7 +60,7 @@ _A_PART = re.compile(
 _DONE = (None, State.COMPLETED)
 _kind = partial(kind_named, "signs")
 # Kinds of what leads to the next page.
-_LEADING = ("next", "cursor", "parameters")
+_LEADING = ("next", "older", "cursor", "parameters")
 _PLAIN = (str, int, Decimal, float)
 
 
@@ -198,8 +198,9 @@ class Signs(defaultdict[str, dict[str, Any]]):
         ):
             # The first page is not the last one, and no link leads on.
             self["more"]["Link"] = True
-        if part := _PART_OF.search(headers.get("Content-Disposition", "")[:1000]):
-            self.place("Content-Disposition", {"pages": part[1]}, True)
+        part = _PART_OF.search(headers.get("Content-Disposition", "")[:1000])
+        if part and int(part[1]) > 1:
+            self["more"]["Content-Disposition"] = True
         if ranged := _RANGE.fullmatch(headers.get("Content-Range", "")):
             self.place("Content-Range", {"offset": ranged[1], "total": ranged[2]}, True)
         for name, value in list(headers.items())[:200]:
@@ -299,9 +300,7 @@ def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
 
 def _is_sign(plain: str) -> bool:
     """Say whether a header of that name speaks of rows or pages, whatever is in front of the name."""
-    kinds = ("more", "cut", "rest", "pages", "total", "stale", "warning", *_LEADING)
-    # What remains, of nothing that is named, are requests.
-    return _kind(plain) in kinds and plain not in ("of", "found", "total", "after", "remaining")
+    return _kind(plain) in names("in_headers") and plain not in names("not_in_headers")
 
 
 def _ways(name: str, value: Any) -> list[Way]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nbext.client.frames import types_of
@@ -58,6 +58,8 @@ class FoundTable:
     source: Any = field(default=None, repr=False, compare=False)
     # Whether its rows are lists, and nothing says what their columns are called.
     unnamed: bool = False
+    # Whether it is texts, and a list beside it is as long: it may be one column of several.
+    is_column: bool = False
     # The addresses of the files that hold its rows.
     links: list[str] = field(default_factory=list)
 
@@ -67,7 +69,7 @@ def tables(document: Any) -> list[FoundTable]:
     whole = as_table(document, "", [], document)
     if whole is not None:
         return [whole]
-    found = list[FoundTable | None]()
+    found = list[FoundTable]()
     holders = places(
         document,
         lambda _, name, value: _may_hold(bare(name)) and not is_keyed(value),
@@ -87,14 +89,13 @@ def tables(document: Any) -> list[FoundTable]:
                 or (isinstance(value, list) and (plain in ROWS or are_records(value)))
             ):
                 continue
-            found.append(as_table(value, here, columns, document))
+            table = as_table(value, here, columns, document)
             is_text = len(value) > 1 and isinstance(value, list) and isinstance(value[0], str)
             others = [one for one in holder.values() if isinstance(one, list) and one is not value]
-            if is_text and len(value) in map(len, others):
-                raise ProtocolError(
-                    f"{one_line(here, length=80)} may be a column: a list beside it is as long."
-                )
-    return [table for table in found if table is not None]
+            if table is not None:
+                is_column = is_text and len(value) in map(len, others)
+                found.append(replace(table, is_column=is_column))
+    return found
 
 
 def _may_hold(plain: str) -> bool:
@@ -266,6 +267,16 @@ def _wraps(record: Mapping[str, Any], of_job: bool) -> bool:
 _OF_PAGES = name_set(
     "page limit total totalpage totalpages pages nbpages nbhits hitsperpage pagesize offset hasmore"
 )
+
+
+def refuse_groups(found: FoundTable, operation: str) -> None:
+    """Ask about rows that are in groups: {"batches": [{"rows": [...]}, {"rows": [...]}]}."""
+    for record in found.records[:2]:
+        for name, value in record.items():
+            first = value[0] if value and isinstance(value, list) else None
+            inner = first if isinstance(first, Mapping) else {"": first}
+            if has_address(inner) and not has_address(record):
+                raise ambiguous("rows", [f"{found.path}[].{path_to('', name)}[]"], operation)
 
 
 def parts_in(document: Any, others: Sequence[FoundTable], *, only_named: bool) -> FoundTable | None:

@@ -717,8 +717,16 @@ def test_what_may_be_rows_beside_an_id_is_asked_about_where_there_are_none_under
 
 def test_rows_beside_an_id_are_those_that_are_named_as_a_result(server, client):
     server.script("GET /v1/segment/abc", reply({}, 404))
-    server.script("*", reply({**JOB, "data": ROWS, "owners": ROWS[:2]}))
-    assert len(client.export_json("abc")) == len(ROWS)
+    for beside in ({"owners": ROWS[:2]}, {"tokens": ["a", "b"], "chains": ["c", "d"]}):
+        server.script("*", reply({**JOB, "data": ROWS, **beside}))
+        assert len(client.export_json("abc")) == len(ROWS)
+
+
+def test_what_is_as_long_as_another_list_beside_an_id_is_no_rows_of_the_segment(server, client):
+    described = {**JOB, "tokens": ["a", "b"], "chains": ["c", "d"]}
+    server.script("POST /v1/segment/execute", reply(described))
+    server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
+    assert len(client.execute_segment({"a": 1})) == len(ROWS)
 
 
 # ------------------------------------------------------------------ states
