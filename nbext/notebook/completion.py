@@ -90,18 +90,21 @@ def offers(session: Session, lines: list[str], line: int, column: int) -> Offer 
 
 def _in_line(session: Session, grammar: Grammar, rest: str, filters: str) -> Offer:
     # The last piece is being typed, also where it is still empty.
-    *done, typed = re.split(r"\s+", rest)
-    own = grammar.own.get(done[0]) if done else None
+    *before, typed = re.split(r"\s+", rest)
+    done = [word for word in before if word]
+    if (place := grammar.command_at(done)) is not None:
+        grammar = grammar.commands[done.pop(place)]
     option = grammar.flags.get(done[-1]) if done else None
     words: Mapping[str, str] = {}
     if "{{" in typed:
         typed = typed.rpartition("{{")[2]
         words = _python(session, typed)
     elif typed.startswith("-"):
-        flags = own() if own else {f: help_line("option", o.help) for f, o in grammar.flags.items()}
+        known = {flag: help_line("option", one.help) for flag, one in grammar.flags.items()}
+        flags = grammar.own() if grammar.own else known
         words = {flag: about for flag, about in flags.items() if flag.startswith("--")}
-    elif option is None or option.kind != "text":
-        words = grammar.completes(session, [word for word in done if word], typed)
+    elif option is None or option.kind == "flag":
+        words = grammar.completes(session, done, typed)
     # After an option that takes a value, only its values.
     elif option.choices:
         words = dict.fromkeys(option.choices, help_line("value", option.help))

@@ -193,7 +193,7 @@ def _magic(grammar: Grammar, run: Callable[[Session, Args], Any]) -> Any:
             )
         args = grammar.parse(line, names_at_the_call(self.session.names))
         if args["help"]:
-            print(root.help_of(args))
+            print(args.grammar.help())
             return None
         args.cell = cell
         # A file that cannot be read changes nothing; `%nbext connect` says so.
@@ -258,12 +258,10 @@ def load(shell: InteractiveShell) -> None:
     # IPython's Magics puts itself among the configurables.
     configurables: list[Any] = shell.configurables
     undo.callback(_remove, configurables, magics)
-    transformers = shell.input_transformers_cleanup
-    transformers.insert(0, with_a_body)
-    undo.callback(_remove, transformers, with_a_body)
     for things, ours in (
         (shell.Completer.custom_matchers, completion.matcher(session)),
         (configurables, configurable),
+        (shell.input_transformers_cleanup, with_a_body),
     ):
         things.append(ours)
         undo.callback(_remove, things, ours)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import signature
@@ -35,11 +34,12 @@ _MEANT = {
     **dict.fromkeys(("since", "held-since", "heldsince", "after", "from-date"), _CHANGES),
 }
 _WINDOWS = os.name == "nt"
-# On Windows a backslash is part of a path, as in IPython's own magics.
+# In single quotes, in double quotes, behind a backslash, or plain. On Windows a backslash is part of a path, as in
+# IPython's own magics.
 _PIECE = re.compile(
-    r"""'[^']*'|"[^"]*"|[^\s'"](?:(?!\{\{)[^\s'"])*"""
+    r"""'([^']*)'|"([^"]*)"|([^\s'"](?:(?!\{\{)[^\s'"])*)"""
     if _WINDOWS
-    else r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\](?:(?!\{\{)[^\s'"\\])*"""
+    else r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^\s'"\\](?:(?!\{\{)[^\s'"\\])*)"""
 )
 
 
@@ -116,21 +116,24 @@ HELP = Option(("--help", "-h"), "show this help")
 
 @dataclass(frozen=True)
 class Grammar:
-    """The words and options of one magic. ``echo`` False leaves the line out of errors: it may contain a secret.
+    """The words and options of one magic, or of one of its ``commands``, whose name goes before all words.
 
-    ``own`` are first words after which every word is that command's: no option of the magic stands there.
-    ``completes`` returns what the next word may be, from those before it and what is typed of it.
+    ``echo`` False leaves the line out of errors: it may contain a secret.
+    ``own`` says that somebody else reads the options, so that all words are taken as they are; it returns what
+    completion says of each. ``completes`` returns what the next word may be, from those before it and what is typed
+    of it.
     """
 
     magic: str
-    purpose: str
     usage: str
+    purpose: str
     options: tuple[Option, ...] = ()
     examples: tuple[str, ...] = ()
     notes: str = ""
     echo: bool = True
-    own: Mapping[str, Callable[[], Mapping[str, str]]] = field(default_factory=dict)
+    own: Callable[[], Mapping[str, str]] | None = None
     completes: Completes = lambda session, done, typed: {}
+    commands: Mapping[str, Command] = field(default_factory=dict)
 
     # Cached: every line of every cell looks its flags up here.
     @cached_property
@@ -154,34 +157,45 @@ class Grammar:
 
     def parse(self, line: str, names: Mapping[str, Any] = MappingProxyType({})) -> Args:
         """Read a line into words and options; `UsageError` for an option that is unknown or has a wrong value."""
-        args = Args(self, line, names=names)
         words = split_line(line, self.magic)
-        own = bool(words) and words[0].text in self.own
+        place = self.command_at([word.text for word in words])
+        grammar = self if place is None else self.commands[words.pop(place).text]
+        return grammar._parsed(Args(grammar, line, names=names), words, self)
+
+    def command_at(self, words: Sequence[str]) -> int | None:
+        """Return which word names a command: the first; after an option, the first one that is a command's name."""
+        named = [place for place, word in enumerate(words) if word in self.commands]
+        return named[0] if named and (named[0] == 0 or words[0].startswith("-")) else None
+
+    def _parsed(self, args: Args, words: list[Word], above: Grammar) -> Args:
         # Wherever it stands: who asks for help may have written the rest wrong.
-        if not own and any(one.kind == "word" and one.text in HELP.flags for one in words):
-            words = [one for one in words[:1] if not one.text.startswith("-")]
+        if not self.own and any(one.kind == "word" and one.text in HELP.flags for one in words):
             args.options["help"] = True
+            return args
+        # First of all, so that no other error repeats what may be a key.
+        if any(one.kind == "word" and _KEY.match(one.text) for one in words):
+            raise UsageError(f"{self.magic}: {KEY_REFUSED}")
         rest = iter(words)
         for word in rest:
-            # First of all, so that no other error repeats what may be a key.
-            if word.kind == "word" and _KEY.match(word.text):
-                raise UsageError(f"{self.magic}: {KEY_REFUSED}")
-            if own:
+            # Nor is an option looked up where no command of that name is.
+            if self.own or self.commands:
                 args.words.append(word)
             elif word.kind == "word" and word.text == "--":
                 args.words.extend(rest)
             # A negative number is a word and no option.
             elif word.kind == "word" and re.match(r"-[^\d.]", word.text):
-                self._take_option(args, word, rest)
+                self._take_option(args, word, rest, above)
             else:
                 args.words.append(word)
         return args
 
-    def _take_option(self, args: Args, word: Word, rest: Iterator[Word]) -> None:
+    def _take_option(self, args: Args, word: Word, rest: Iterator[Word], above: Grammar) -> None:
         flag, equals, value = word.text.partition("=")
         option = self.flags.get(flag)
         if option is None:
-            raise args.error(f"unknown option {flag!r}.{self._nearest(flag)}", word)
+            takers = [name for name, one in above.commands.items() if flag in one.flags]
+            hint = f" It is for {', '.join(takers)}." if takers else self._nearest(flag)
+            raise args.error(f"unknown option {flag!r}.{hint}", word)
         if option.name in args.options:
             raise args.error(f"{flag} is given twice.", word)
         if option.kind == "flag":
@@ -194,19 +208,8 @@ class Grammar:
         if given is None or (given.kind == "word" and given.text in self.flags):
             raise args.error(f"{flag} needs a value: {option.spelling}.", word)
         args.columns[option.name] = given.column
-        # The value of an expression is known only when the line runs: `settle` reads it then.
-        is_known = given.kind != "python" and "{{" not in given.text
-        args.options[option.name] = self._value(args, option, flag, given) if is_known else given
-
-    def settle(self, args: Args) -> None:
-        """Read the options whose values are expressions as if those values had been written."""
-        for name, given in args.options.items():
-            if isinstance(given, Word):
-                option = next(option for option in self.options if option.name == name)
-                text = _text(given, args)
-                args.options[name] = self._value(
-                    args, option, option.flags[0], Word(text, given.column, "quoted")
-                )
+        known = Word(_text(given, args), given.column, "quoted")
+        args.options[option.name] = self._value(args, option, flag, known)
 
     def _nearest(self, flag: str) -> str:
         # Compared without the dashes: they make every flag look like every other.
@@ -250,30 +253,26 @@ class Grammar:
 
 
 @dataclass(frozen=True)
-class Command:
-    """A command of ``%nbext``, as a decorator of the function that runs it.
+class Command(Grammar):
+    """A command of ``%nbext``, as a decorator of the function that runs it: begun with its name and its words.
 
-    ``usage`` has its words, ``examples`` cells that run over the sample, and ``elsewhere`` those that need a key,
-    another service or a node. ``run`` is called with the session, the line and each word after the name: as text, or
-    where the command ``reads_words`` itself, because they may be tables, as `Word`. ``flags`` are those of a command
-    whose words are all its own.
+    ``examples`` are cells that run over the sample, and ``elsewhere`` those that need a key, another service or a
+    node. ``run`` is called with the session, the line and each word after the name: as text, or where the command
+    ``reads_words`` itself, because they may be tables, as `Word`.
     """
 
-    name: str
-    usage: str
-    help: str
-    options: tuple[Option, ...] = ()
-    examples: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
-    completes: Completes = lambda session, done, typed: {}
     reads_words: bool = False
-    flags: Callable[[], Mapping[str, str]] | None = None
     # The decorated function.
     run: Callable[..., Any] = print
 
     def __call__(self, run: Callable[..., Any]) -> Command:
         """Return the command that a function runs."""
-        return replace(self, run=run)
+        magic = f"%nbext {self.magic}"
+        # Words of `login`, `connect` and `set` could hold a key that was typed in the wrong place.
+        return replace(
+            self, magic=magic, usage=f"{magic} {self.usage}".rstrip(), echo=False, run=run
+        )
 
     @property
     def most(self) -> int | None:
@@ -347,29 +346,28 @@ def _next_word(line: str, start: int, magic: str) -> tuple[Word, int]:
         end = _end_of_object(line, start)
         return Word(line[start:end], start, "json"), end
     # Pieces in and out of quotes make one word, as in a shell.
-    text, plain, end = "", start, start
+    text, end = "", start
     while end < len(line) and not line[end].isspace():
         # The quotes and the spaces of an expression are Python's.
         if line.startswith("{{", end) and (close := end_of_expression(line, end)):
-            text, plain, end = text + _unquoted(line[plain:end]) + line[end:close], close, close
+            text, end = text + line[end:close], close
             continue
         piece = _PIECE.match(line, end)
         if piece is None and line[end] != "\\":
             raise UsageError(_unclosed(line, end, magic, line[end], line[end]))
         # A backslash that nothing follows is a character like others.
+        text += _unquoted(piece) if piece else line[end]
         end = piece.end() if piece else end + 1
     kind: Literal["word", "quoted"] = "quoted" if line[start] in "'\"" else "word"
-    return Word(text + _unquoted(line[plain:end]), start, kind), end
+    return Word(text, start, kind), end
 
 
-def _unquoted(raw: str) -> str:
-    """Return a part of one word without its quotes and escapes."""
-    lexer = shlex.shlex(raw, posix=True)
-    # One word is given, so nothing in it separates words or begins a comment.
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = "", True, ""
-    if _WINDOWS or raw.endswith("\\"):
-        lexer.escape = ""
-    return lexer.get_token() or ""
+def _unquoted(piece: re.Match[str]) -> str:
+    """Return a piece of a word without its quotes and escapes."""
+    text = piece[piece.lastindex or 0]
+    # In double quotes a backslash escapes them and itself alone, as in a shell.
+    escapes = piece.lastindex == 2 and not _WINDOWS
+    return re.sub(r'\\(["\\])', r"\1", text) if escapes else text
 
 
 def _unclosed(line: str, position: int, magic: str, opened: str, wanted: str) -> str:

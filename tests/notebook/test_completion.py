@@ -119,7 +119,13 @@ def quoted(names):
         ("%nbext set chain eth|", ("eth", ["ethereum"])),
         ("%nbext set nosuch |", ("", [])),
         ("%nbext unset lim|", ("lim", ["limit"])),
+        ("%nbext unset limit |", ("", [])),
+        ("%nbext  set  lim|", ("lim", ["limit"])),
         ("%nbext schema tr|", ("tr", ["transfer"])),
+        ("%nbext overlap UNI --|", ("--", ["--share", "--lift", "--out", "--help"])),
+        ("%nbext wallet --as-of |", ("", [])),
+        ("%nbext wallet UNI --chain bas|", ("bas", ["base"])),
+        ("%segment --limit wha|", ("wha", [])),
         ('%segment {"token": {"|', ("", ["token", "chain", "balance", "unit", "heldSince"])),
         (
             "%segment abc --c|",

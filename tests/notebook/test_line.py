@@ -14,8 +14,8 @@ from nbext.notebook.run.root import MAGICS
 
 GRAMMAR = Grammar(
     "%try",
-    "Try.",
     "%try [NAME]",
+    "Try.",
     (
         Option(("--limit",), "rows", "integer", "N"),
         Option(("--out", "-o"), "name", "text", "NAME"),

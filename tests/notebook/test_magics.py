@@ -14,7 +14,7 @@ from nbext.core.untrusted_text import html
 from nbext.errors import NotFound, UsageError
 from nbext.notebook.cell.body import laid_out
 from nbext.notebook.results.tables import as_html, as_text
-from nbext.notebook.run.root import MAGICS, NBEXT
+from nbext.notebook.run.root import COMMANDS, MAGICS
 from nbext.notebook.session import current_session
 from nbext.settings import SETTINGS, Settings
 from tests.notebook.slow_service import slow_service
@@ -204,6 +204,23 @@ def test_a_file_of_wallets_is_left_out_on_the_line(asked, tmp_path):
     assert asked.value(count) == len(whole) - 5
 
 
+def test_nobody_is_left_out_where_an_empty_list_is_on_the_line(asked):
+    bayc = '{"nft": {"nft": "BAYC"}}'
+    everybody = asked.value(f'%segment {{"filters": {bayc}, "limit": "all"}} --exclude []')
+    assert len(everybody) == 1 + asked.value(f"%segment {bayc} --count")
+    assert "0x000000000000000000000000000000000000dead" in set(everybody["address"])
+
+
+def test_a_block_that_reads_as_a_day_is_said_to_be_a_block(asked):
+    active = '{"activity": {"last": {"after": 20250601}}}'
+    assert asked.run(f"%segment {active} --count -o number").printed.splitlines()[0] == (
+        "note: /filters/activity/last/after: 20250601 is a block. For the day write '2025-06-01'."
+    )
+    error = asked.error('%segment {"token": {"token": "UNI"}} --as-of 20250601')
+    assert error.endswith("For the day write '2025-06-01'.")
+    assert error.startswith("InvalidSegment: /filters/asOf: block 20,250,601 is before the start")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -374,32 +391,27 @@ def test_without_an_answer_there_is_no_last_one(shell):
 
 
 def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(shell):
-    words = {option.name: option.choices[0] if option.choices else "x" for option in NBEXT.options}
-    takes = {option.name for option in NBEXT.options if option.kind in ("text", "moment")}
-    flags = {name: f" {word}" if name in takes else "" for name, word in words.items()}
-    said = {
-        name: shell.error(f"%nbext status --{name.replace('_', '-')}{value}")
-        for name, value in flags.items()
-    }
+    flags = {option.flags[0] for one in COMMANDS.values() for option in one.options}
+    said = {flag: shell.error(f"%nbext status {flag}") for flag in flags}
     assert {
-        name: error.removeprefix("UsageError: %nbext status has no option ")
-        for name, error in said.items()
+        flag: error.removeprefix(f"UsageError: %nbext status: unknown option {flag!r}. It is for ")
+        for flag, error in said.items()
     } == {
-        "out": "--out. It is for config, history, schema, overlap, funnel, concentration, trend, retention, wallet.",
-        "agent": "--agent. It is for history.",
-        "card": "--card. It is for history.",
-        "share": "--share. It is for overlap.",
-        "every": "--every. It is for trend.",
-        "amounts": "--amounts. It is for trend.",
-        "no_amounts": "--no-amounts. It is for trend.",
-        "since": "--since. It is for trend, retention.",
-        "by": "--by. It is for retention.",
-        "cohort": "--cohort. It is for retention.",
-        "lift": "--lift. It is for overlap.",
-        "as_of": "--as-of. It is for wallet.",
-        "chain": "--chain. It is for wallet.",
-        "keep": "--keep. It is for login.",
-        "values": "--values. It is for last-answer.",
+        "--out": "config, history, schema, overlap, funnel, concentration, trend, retention, wallet.",
+        "--agent": "history.",
+        "--card": "history.",
+        "--share": "overlap.",
+        "--every": "trend.",
+        "--amounts": "trend.",
+        "--no-amounts": "trend.",
+        "--since": "trend, retention.",
+        "--by": "retention.",
+        "--cohort": "retention.",
+        "--lift": "overlap.",
+        "--as-of": "wallet.",
+        "--chain": "wallet.",
+        "--keep": "login.",
+        "--values": "last-answer.",
     }
 
 

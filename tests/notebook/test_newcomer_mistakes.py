@@ -268,10 +268,10 @@ ethereum USDC""",
     "a limit of a request that is none": (
         """%%segment_query
 {"filters": {"token": {"token": "UNI"}},
- "limit": "all"}""",
-        """UsageError: /limit: 'all' is not a limit. Write a whole number from 0 (count only) to 10,000,000.
+ "limit": "many"}""",
+        """UsageError: /limit: 'many' is not a limit. Write a whole number from 0 (count only) to 10,000,000, or "all".
   line 3, column 2:
-     "limit": "all"}
+     "limit": "many"}
      ^""",
     ),
     "an unknown chain": (
@@ -540,7 +540,7 @@ SELECT address FROM holders""",
     "a token where a segment is meant": (
         "%segment UNI",
         "NotFound: The service answered 404: There is no segment with that id. No variable is named 'UNI': it is taken "
-        'for an id. Holders of a token: {"token": {"token": "UNI"}}.',
+        'for an id. Holders of a token: {"token": {"token": "UNI"}}, of a collection: {"nft": {"nft": "UNI"}}.',
     ),
     "filters and an id": (
         "%segment whales extra",
@@ -653,7 +653,7 @@ SELECT address FROM holders""",
     ),
     "an option of another command": (
         "%nbext status -o st",
-        "UsageError: %nbext status has no option --out. It is for config, history, schema, overlap, funnel, concentration, trend, retention, wallet.",
+        "UsageError: %nbext status: unknown option '-o'. It is for config, history, schema, overlap, funnel, concentration, trend, retention, wallet.",
     ),
     "a saved query that does not exist": (
         """%%segment_query --from nosuch
@@ -935,7 +935,7 @@ SELECT address FROM holders""",
     ),
     "a word that is no variable, before an option": (
         "%segment nowhere --count",
-        """UsageError: %segment: --count has no effect on a segment that has run. Use it with filters. No variable is named 'nowhere': it is taken for an id. Holders of a token: {"token": {"token": "nowhere"}}.""",
+        """UsageError: %segment: --count has no effect on a segment that has run. Use it with filters. No variable is named 'nowhere': it is taken for an id. Holders of a token: {"token": {"token": "nowhere"}}, of a collection: {"nft": {"nft": "nowhere"}}.""",
     ),
     "a mean as a bound": (
         """%segment {"token": {"token": "USDC", "balance": {"min": {{mean}}}}}""",

@@ -148,7 +148,15 @@ def page() -> str:
 def _section(grammar: Grammar) -> str:
     notes = "" if grammar.magic == "%nbext" else grammar.notes.replace("\n", " ") + "\n\n"
     commands = "" if grammar.magic != "%nbext" else _commands()
-    options = [[f"`{option.spelling}`", option.help] for option in (*grammar.options, HELP)]
+    options = [
+        [f"`{of}{option.spelling}`", option.help]
+        for of, one in (
+            *((f"{one.magic} ", one) for one in grammar.commands.values()),
+            ("", grammar),
+        )
+        for option in one.options
+    ]
+    options.append([f"`{HELP.spelling}`", HELP.help])
     return (
         f"\n## {grammar.magic}\n\n{grammar.purpose}\n\n    {grammar.usage}\n\n{notes}{commands}"
         f"{table(['option', 'what it does'], options)}\n{_examples(grammar.magic)}"
@@ -171,10 +179,7 @@ def _examples(magic: str) -> str:
 
 
 def _commands() -> str:
-    rows = [
-        [f"`%nbext {one.name} {one.usage}`".replace(" `", "`"), one.help]
-        for one in COMMANDS.values()
-    ]
+    rows = [[f"`{one.usage}`", one.purpose] for one in COMMANDS.values()]
     steps = "".join(f"{number}. {what}: `{line}`\n" for number, (what, line) in enumerate(TOUR, 1))
     return (
         f"Five things to try, in this order:\n\n{steps}\n"

@@ -77,8 +77,13 @@ def test_each_option_of_a_magic_has_an_example(grammar):
     if grammar.magic == "%%segment_query":
         # Its options are those of %segment, as its section says.
         cells += magics_page.cells("%segment")
-    shown = _flags(cells)
-    assert [option.spelling for option in grammar.options if not shown & set(option.flags)] == []
+    assert [
+        (one.magic, option.spelling)
+        for one in (grammar, *grammar.commands.values())
+        for option in one.options
+        if not _flags(cell for cell in cells if one is grammar or one.magic in cell)
+        & set(option.flags)
+    ] == []
 
 
 def test_each_public_name_in_python_has_an_example_that_works():

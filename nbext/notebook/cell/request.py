@@ -150,7 +150,7 @@ def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
             continue
         # What begins with @ is a file of them.
         if option in ("columns", "exclude") and not value.startswith("@"):
-            value = value.split(",")
+            value = [] if value == "[]" else value.split(",")
         if joined.setdefault(key, value) != value:
             flag = args.given(option, "top")[0]
             raise UsageError(f'{flag} on the line contradicts "{key}" in the cell. Write it once.')
@@ -175,7 +175,7 @@ def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:
     given = [name for name in ("limit", "all", "count", "top") if args[name] is not None]
     if len(given) > 1:
         raise UsageError(f"Use --{given[0]} or --{given[1]}, not both.")
-    if args["all"]:
+    if args["all"] or (not given and in_body == "all"):
         return MAX_LIMIT
     if args["count"]:
         return 0
@@ -185,7 +185,7 @@ def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:
     if isinstance(checked, int):
         return checked
     if not given:
-        raise _at_key("limit", checked, read)
+        raise _at_key("limit", f'{checked[:-1]}, or "all".', read)
     raise UsageError(
         f"--{given[0]}: {checked}\n{excerpt(args.line, args.columns[given[0]], args.grammar.magic + ' ')}"
     )

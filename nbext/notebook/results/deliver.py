@@ -66,7 +66,7 @@ _NO_TABLE = {
 
 
 def prepare(args: Args, settings: Settings) -> None:
-    """Put Python values into the options, and check where the result is to go, before anything runs."""
+    """Check what the options are together, and where the result is to go, before anything runs."""
     for option, (what, others) in _NO_TABLE.items():
         useless = [one for one in (*_OF_TABLES, *others) if one != option]
         for flag in args.given(*useless) if args[option] else ():
@@ -75,7 +75,6 @@ def prepare(args: Args, settings: Settings) -> None:
                 f"{flag} has no effect with {this}, which returns {what}. Use one of them."
             )
     # A query may take minutes: a name or a file that cannot be used is refused before it.
-    args.grammar.settle(args)
     if args["out"] is not None:
         args.options["out"] = checked_name(args["out"], args.names)
     written = [name for name in ("to", "page") if args[name] is not None]

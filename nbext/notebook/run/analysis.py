@@ -12,6 +12,7 @@ from nbext.errors import UsageError, ValidationError
 from nbext.notebook.cell.request import query_of
 from nbext.notebook.line import Args, Command, Option, Word, value_of
 from nbext.notebook.results.deliver import OUT, deliver
+from nbext.notebook.run.background import BackgroundSegment
 from nbext.notebook.run.metadata import addresses_named
 
 if TYPE_CHECKING:
@@ -59,14 +60,13 @@ def _overlap(session: Session, args: Args, *words: Word) -> Any:
 def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
     """Run the analysis of one segment that the line names; the command's own options are its arguments."""
     segment = segment_named(session, args, word)
-    (command,) = (one for one in COMMANDS if one.name == args.words[0].text)
-    own = {option.name for option in command.options} - {OUT.name, "no_amounts"}
+    own = {option.name for option in args.grammar.options} - {OUT.name, "no_amounts"}
     options = {name: value for name, value in args.options.items() if name in own}
     if args["no_amounts"]:
         if args["amounts"] is not None:
-            raise UsageError("Use --amounts or --no-amounts, not both.")
+            raise args.error("use --amounts or --no-amounts, not both.")
         options["amounts"] = False
-    return _shown(session, args, args.words[0].text, segment, **options)
+    return _shown(session, args, args.grammar.magic.split()[1], segment, **options)
 
 
 @Command(
@@ -85,10 +85,10 @@ def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
 )
 def _wallet(session: Session, args: Args, *words: Word) -> Any:
     if not words:
-        raise UsageError("%nbext wallet: name an address: %nbext wallet 0x...")
+        raise args.error("name an address: %nbext wallet 0x...")
     asked = None
     if len(words) == 1:
-        asked = words[0].text if words[0].text.startswith("@") else _table(args, words[0])
+        asked = words[0].text if words[0].text.startswith("@") else table_named(args, words[0])
     if asked is None:
         asked = [one for word in words for one in addresses_named(args, word)]
     return _shown(session, args, "wallet", asked, as_of=args["as_of"], chain=args["chain"])
@@ -175,10 +175,8 @@ def of_query(session: Session, args: Args, segment: Any) -> Any:
 def segment_named(session: Session, args: Args, word: Word | None) -> Any:
     """Return what a word stands for: the table of that name, filters on the line, a symbol, an address or an id."""
     if word is None:
-        raise UsageError(
-            f"%nbext {args.words[0].text}: name a segment: a symbol, a table, an id, or {{filters}}."
-        )
-    if (table := _table(args, word)) is not None:
+        raise args.error("name a segment: a symbol, a table, an id, or {filters}.")
+    if (table := table_named(args, word)) is not None:
         return table
     if word.kind == "json":
         query = query_of(word.text, args, session.settings["limit"])
@@ -186,10 +184,25 @@ def segment_named(session: Session, args: Args, word: Word | None) -> Any:
     return value_of(word, args)
 
 
-def _table(args: Args, word: Word) -> Any:
-    """Return the table that a word is the name of, or None."""
+def table_named(args: Args, word: Word) -> Any:
+    """Return the table that a word is the name of, or None; another variable of that name is refused."""
     named = args.names.get(word.text) if word.kind in ("word", "python") else None
-    return named if hasattr(named, "columns") else None
+    name, magic, message = word.text, args.grammar.magic, None
+    if hasattr(named, "columns"):
+        return named
+    braces = f"Python values need braces: {magic} {{{{{name}}}}}"
+    if word.kind == "word" and isinstance(named, list | tuple | set | dict):
+        message = f"{name} is a {type(named).__name__}, not a segment's table. {braces}"
+    elif word.kind == "word" and isinstance(named, str) and named.startswith("sg_"):
+        message = f"{name} is a variable with an id. {braces}"
+    elif isinstance(named, str) and named.lstrip().startswith("{"):
+        # Not read as the line is: in a text from elsewhere, {{...}} would run.
+        message = f"{name} is a text, not filters. Parse it: {magic} {{{{json.loads({name})}}}}"
+    elif isinstance(named, BackgroundSegment):
+        message = f"{name} is a background run. Its table is {name}.result()."
+    if message:
+        raise args.error(message, word)
+    return None
 
 
 def _shown(session: Session, args: Args, name: str, asked: Any, **options: Any) -> Any:

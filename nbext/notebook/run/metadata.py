@@ -51,8 +51,8 @@ _METADATA = (
 
 TOKEN = Grammar(
     "%token",
-    "Read the metadata of ERC20 tokens: one row per address or symbol, in the order given.",
     "%token CHAIN ADDRESS... [options]   or   %token search TERM [--chain CHAIN] [options]",
+    "Read the metadata of ERC20 tokens: one row per address or symbol, in the order given.",
     (*_SEARCH, *_METADATA, *RESULT),
     (
         "%token ethereum USDC",
@@ -65,8 +65,8 @@ TOKEN = Grammar(
 
 NFT = Grammar(
     "%nft",
-    "Read the metadata of NFT collections, or search them by name.",
     "%nft CHAIN ADDRESS... [options]   or   %nft search TERM [--chain CHAIN] [options]",
+    "Read the metadata of NFT collections, or search them by name.",
     (
         *_SEARCH,
         Option(("--type",), "what to search (default nft)", "text", choices=SEARCH_TYPES),

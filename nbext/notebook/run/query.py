@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
@@ -57,7 +57,10 @@ _QUERY = (
     ),
     Option(("--columns",), "what else to return of each wallet, by commas", "text", "COLUMN,..."),
     Option(
-        ("--exclude",), "wallets never to return, by commas (default burn)", "text", "WALLET,..."
+        ("--exclude",),
+        "wallets never to return, by commas (default burn; [] are none)",
+        "text",
+        "WALLET,...",
     ),
     Option(("--all",), "return every row, up to 10,000,000"),
     Option(("--count",), "return the number of matching wallets, and no rows"),
@@ -94,8 +97,8 @@ _QUERY = (
 
 SEGMENT_QUERY = Grammar(
     "%%segment_query",
-    "Run the segment whose filters are the cell, as JSON, and return its wallets as a DataFrame.",
     "%%segment_query [NAME] [options]",
+    "Run the segment whose filters are the cell, as JSON, and return its wallets as a DataFrame.",
     (*_QUERY, *RESULT),
     (
         '%%segment_query --operator OR --count\n{"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}}',
@@ -108,7 +111,7 @@ SEGMENT_QUERY = Grammar(
     "it finds the function's variables first, then the notebook's. NAME and -o always store in the notebook: inside\n"
     "a function write rows = %segment {...}, or return get_ipython().run_cell_magic(...).\n"
     '{"wallet": {"in": {{allow.address}}}} takes a column, a set or a table of any length; "@allow.csv" a file\n'
-    '(.csv, .txt, .json, .parquet) in the notebook\'s folder; "sg_..." a saved segment.\n'
+    '(.csv, .txt, .json, .parquet, .arrow) in the notebook\'s folder; "sg_..." a saved segment.\n'
     "A Python date is a whole day: before {{datetime.date(2025, 1, 31)}} includes the 31st. A pd.Timestamp or a\n"
     "datetime is an instant, also at midnight: {{day.date()}} is its day.\n"
     "`%nbext schema` lists the conditions and their fields.",
@@ -127,8 +130,8 @@ def _tables_of_segments(session: Session, done: list[str], typed: str) -> Mappin
 
 SEGMENT = Grammar(
     "%segment",
-    "Read a segment by its id, export its rows, or run a segment written on the line.",
     "%segment ID [--json|--csv|--card] [options]   or   %segment {FILTERS} [options]",
+    "Read a segment by its id, export its rows, or run a segment written on the line.",
     (
         Option(("--json",), "export the rows through the service's JSON"),
         Option(("--csv",), "export the rows through the service's CSV"),
@@ -230,32 +233,17 @@ def run_line(session: Session, args: Args) -> Any:
 
 def _segment_of(args: Args, word: Word) -> str | None:
     """Return the id of the segment whose rows are in the table that a bare word or an expression names."""
-    table = args.names.get(word.text) if word.kind in ("word", "python") else None
-    name, message = word.text, None
-    if word.kind == "word" and isinstance(table, list | tuple | set | dict):
-        message = (
-            f"{name} is a {type(table).__name__}, not a segment's table. Python values need braces: "
-            f"%segment {{{{{name}}}}}"
-        )
-    elif word.kind == "word" and isinstance(table, str) and table.startswith("sg_"):
-        message = (
-            f"{name} is a variable with an id. Python values need braces: %segment {{{{{name}}}}}"
-        )
-    elif isinstance(table, str) and table.lstrip().startswith("{"):
-        # Not read as the line is: in a text from elsewhere, {{...}} would run.
-        message = f"{name} is a text, not filters. Parse it: %segment {{{{json.loads({name})}}}}"
-    elif isinstance(table, background.BackgroundSegment):
-        message = f"{name} is a background run. Its table is {name}.result()."
-    elif not hasattr(table, "columns"):
+    if (table := analysis.table_named(args, word)) is None:
         return None
-    elif Provenance.of(table).segment_id is None:
-        message = f"the table {visible(name)} does not say which segment it is from. Give the segment's id."
-    if message:
-        raise args.error(message, word)
     about = Provenance.of(table)
+    if about.segment_id is None:
+        raise args.error(
+            f"the table {visible(word.text)} does not say which segment it is from. Give the segment's id.",
+            word,
+        )
     if not about.has_all_of(table):
         print(
-            f"note: {visible(name)} has {len(cast('Any', table)):,} rows, and its segment {about.returned:,}. "
+            f"note: {visible(word.text)} has {len(table):,} rows, and its segment {about.returned:,}. "
             "The segment's are taken."
         )
     return str(about.segment_id)
@@ -330,7 +318,9 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
             f"{_taken_for_an_id(args, segment_id)}"
         )
     if args["changes"] is not None or args["profile"]:
-        return analysis.of_query(session, args, segment_id)
+        # A table has the segment's conditions, which give rows their balances; its id has not.
+        table = analysis.table_named(args, args.words[0])
+        return analysis.of_query(session, args, segment_id if table is None else table)
     if args["json"] and args["csv"]:
         raise args.error("use --json or --csv, not both.")
     try:
@@ -346,7 +336,7 @@ def _taken_for_an_id(args: Args, word: str) -> str:
         return ""
     return (
         f" No variable is named {word!r}: it is taken for an id. Holders of a token: "
-        f"{json.dumps({'token': {'token': word}})}."
+        f'{{"token": {{"token": "{word}"}}}}, of a collection: {{"nft": {{"nft": "{word}"}}}}.'
     )
 
 

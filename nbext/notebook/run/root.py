@@ -6,7 +6,6 @@ import argparse
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pkgutil import resolve_name
@@ -340,7 +339,7 @@ def _of_the_shell(name: str, usage: str, example: str) -> Command:
             return
         resolve_name(place).run(made.parse_args(words))
 
-    return Command(name, usage, line, elsewhere=(example,), flags=lambda: parser().flags())(run)
+    return Command(name, usage, line, elsewhere=(example,), own=lambda: parser().flags())(run)
 
 
 @Command(
@@ -348,7 +347,7 @@ def _of_the_shell(name: str, usage: str, example: str) -> Command:
     "--contract UNI ...",
     "fetch transfers from a node, and serve them: `%nbext fetch --help`",
     elsewhere=("%nbext fetch --contract UNI",),
-    flags=lambda: _fetch_parser().flags(),
+    own=lambda: _fetch_parser().flags(),
 )
 def _fetch(session: Session, args: Args, *words: str) -> None:
     # Before anything else: an error about a word would repeat it.
@@ -380,19 +379,9 @@ def _help(session: Session, args: Args, *words: str) -> None:
     print(NBEXT.help())
 
 
-def help_of(args: Args) -> str:
-    """Return the help of a line's magic, or of the command of ``%nbext`` that it names."""
-    command = COMMANDS.get(args.words[0].text) if args.grammar is NBEXT and args.words else None
-    if command is None:
-        return args.grammar.help()
-    name = f"%nbext {command.name}"
-    usage = f"{name} {command.usage}".rstrip()
-    return Grammar(name, command.help, usage, command.options, command.examples).help()
-
-
 # In the order of the help.
 COMMANDS = {
-    command.name: command
+    command.magic.split()[1]: command
     for command in (
         *(_status, _connect, _login, _logout),
         *settings.COMMANDS,
@@ -411,88 +400,66 @@ COMMANDS = {
 
 
 def run_command(session: Session, args: Args) -> Any:
-    """Run the command that the first word names."""
-    name = args.words[0].text if args.words else "help"
-    if name in _ASKED_OF_A_SEGMENT:
-        raise UsageError(f"%nbext: {name} is an option of a segment: {_ASKED_OF_A_SEGMENT[name]}")
-    command = COMMANDS.get(name)
-    if command is None:
-        raise UsageError(
-            f"%nbext: unknown command {visible(name)!r}.{did_you_mean(name, COMMANDS)} "
-            f"Allowed: {', '.join(COMMANDS)}."
-        )
-    for option in NBEXT.options:
-        takers = [
-            one.name
-            for one in COMMANDS.values()
-            if option.name in {own.name for own in one.options}
-        ]
-        if name not in takers and (flags := args.given(option.name)):
-            raise UsageError(
-                f"%nbext {name} has no option {flags[0]}. It is for {', '.join(takers)}."
-            )
-    given = args.words[1:]
-    for word in given:
+    """Run the command that the line names."""
+    command = args.grammar
+    if not isinstance(command, Command):
+        return _no_command(args)
+    for word in args.words:
         # As IPython's own magics would expand it.
         if word.kind != "quoted" and (found := _EXPANDED.fullmatch(word.text)):
-            raise UsageError(
-                f"%nbext {name}: write a Python value as {{{{{found[1] or found[2]}}}}}, not as {visible(word.text)}."
+            raise args.error(
+                f"write a Python value as {{{{{found[1] or found[2]}}}}}, not as {visible(word.text)}."
             )
-    words = given if command.reads_words else [str(value_of(word, args)) for word in given]
+    words = args.words if command.reads_words else [str(value_of(one, args)) for one in args.words]
     if command.most is not None and len(words) > command.most:
-        surplus = visible(given[command.most].text)
-        usage = f"%nbext {name} {command.usage}".rstrip()
-        raise UsageError(f"%nbext {name}: unexpected argument {surplus!r}. Usage: {usage}")
+        surplus = visible(args.words[command.most].text)
+        raise args.error(f"unexpected argument {surplus!r}. Usage: {command.usage}")
     return command.run(session, args, *words)
 
 
-def _options() -> tuple[Option, ...]:
-    """Return the options of all commands, each with those that take it in its help."""
-    takers: dict[Option, list[str]] = {}
-    for command in COMMANDS.values():
-        for option in command.options:
-            takers.setdefault(option, []).append(command.name)
-    del takers[OUT]
-    helped = (
-        replace(option, help=f"with {' and '.join(names)}: {option.help}")
-        for option, names in takers.items()
+def _no_command(args: Args) -> None:
+    """Print the help where a line names no command; refuse another word there."""
+    if not args.words:
+        print(NBEXT.help())
+        return
+    name = args.words[0].text
+    if name in _ASKED_OF_A_SEGMENT:
+        raise args.error(f"{name} is an option of a segment: {_ASKED_OF_A_SEGMENT[name]}")
+    raise args.error(
+        f"unknown command {visible(name)!r}.{did_you_mean(name, COMMANDS)} Allowed: {', '.join(COMMANDS)}."
     )
-    return (*helped, OUT)
 
 
 def _notes() -> str:
     steps = (f"  {number}. {what}:\n       {line}" for number, (what, line) in enumerate(TOUR, 1))
-    rows = [(f"%nbext {one.name} {one.usage}".rstrip(), one.help) for one in COMMANDS.values()]
-    width = max(len(left) for left, _ in rows) + 2
+    width = max(len(one.usage) for one in COMMANDS.values()) + 2
     return "\n".join(
         (
             "Five things to try, in this order:",
             *steps,
             "\nCommands:",
-            *(f"  {left:<{width}}{line}" for left, line in rows),
+            *(f"  {one.usage:<{width}}{one.purpose}" for one in COMMANDS.values()),
             "\nMagics: %token CHAIN ADDRESS..., %nft CHAIN ADDRESS..., %nft search TERM, %segment ID, %%segment_query.",
-            "`%token?` and the like show the options and examples of each.",
+            "`%token?` and the like show the options and examples of each, `%nbext overlap --help` those of a command.",
         )
     )
 
 
 def _completes(session: Session, done: list[str], typed: str) -> Mapping[str, str]:
-    if not done:
-        return {name: schema.help_line("command", one.help) for name, one in COMMANDS.items()}
-    return COMMANDS[done[0]].completes(session, done, typed) if done[0] in COMMANDS else {}
+    names = {} if done else COMMANDS
+    return {name: schema.help_line("command", one.purpose) for name, one in names.items()}
 
 
 NBEXT = Grammar(
     "%nbext",
-    "Show and change the connection and the settings, and open forms.",
     "%nbext COMMAND",
-    _options(),
-    ("%nbext status", "%nbext schema token", "%nbext overlap BAYC MAYC AZUKI --share"),
-    _notes(),
-    # The words of `login`, `connect` and `set` could hold a key that was typed in the wrong place.
+    "Show and change the connection and the settings, and open forms.",
+    examples=("%nbext status", "%nbext schema token", "%nbext overlap BAYC MAYC AZUKI --share"),
+    notes=_notes(),
+    # What was typed in the wrong place could be a key.
     echo=False,
-    own={one.name: one.flags for one in COMMANDS.values() if one.flags},
     completes=_completes,
+    commands=COMMANDS,
 )
 # Each magic's grammar, and the function that it runs.
 MAGICS = {

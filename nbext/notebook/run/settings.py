@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def _completes(session: Session, done: list[str], typed: str) -> Mapping[str, str]:
-    """Return the names of settings, and after `set NAME` the values that it may have."""
+    """Return the names of settings, and after one the values that it may have."""
     settings = {one.name: one for one in SETTINGS}
-    if len(done) == 1 or done[0] == "unset":
+    if not done:
         return {name: help_line("setting", one.help) for name, one in settings.items()}
-    setting = settings.get(done[1])
+    setting = settings.get(done[0])
     if setting is None:
         return {}
     if setting.name == "chain":
@@ -94,7 +94,12 @@ def _change(session: Session, place: str, value: Any) -> None:
     session.settings.set(name, value)
 
 
-@Command("unset", "NAME", "remove a setting from this session", completes=_completes)
+@Command(
+    "unset",
+    "NAME",
+    "remove a setting from this session",
+    completes=lambda session, done, typed: {} if done else _completes(session, done, typed),
+)
 def _unset(session: Session, args: Args, *words: str) -> None:
     if len(words) != 1:
         raise UsageError("%nbext unset takes the name of a setting, such as `%nbext unset limit`.")

@@ -41,7 +41,15 @@ def test_concentration_and_trend_take_their_options(shell):
     shell.run("%nbext trend UNI --no-amounts --every 4w --since 12w -o counted")
     assert list(shell.ip.user_ns["counted"].columns) == ["at", "block", "count"]
     assert shell.error("%nbext trend UNI --no-amounts --amounts UNI") == (
-        "UsageError: Use --amounts or --no-amounts, not both."
+        "UsageError: %nbext trend: use --amounts or --no-amounts, not both."
+    )
+    shell.ip.user_ns |= {"asked": {"token": {"token": "UNI"}}, "named": "sg_x"}
+    assert shell.error("%nbext funnel asked").splitlines()[0] == (
+        "UsageError: %nbext funnel: asked is a dict, not a segment's table. Python values need braces: "
+        "%nbext funnel {{asked}}"
+    )
+    assert shell.error("%nbext overlap BAYC named").endswith(
+        "a variable with an id. Python values need braces: %nbext overlap {{named}}"
     )
     points = shell.run("%nbext trend BAYC --every 4w --since 12w -o points")
     assert "points = 4 rows, 3 columns" in points.printed
@@ -99,7 +107,7 @@ def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_o
         ),
         (
             "funnel BAYC --lift",
-            "UsageError: %nbext funnel has no option --lift. It is for overlap.",
+            "UsageError: %nbext funnel: unknown option '--lift'. It is for overlap.",
         ),
         (
             "profile BAYC",
@@ -108,7 +116,7 @@ def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_o
         ),
         (
             "status --share",
-            "UsageError: %nbext status has no option --share. It is for overlap.",
+            "UsageError: %nbext status: unknown option '--share'. It is for overlap.",
         ),
     ],
 )
@@ -145,11 +153,11 @@ def test_wallets_are_named_on_the_line_or_by_a_table_a_file_or_a_value_from_pyth
     assert "name an address" not in shell.error("%nbext wallet vitalik.eth")
     for value, kind in (("1", "int"), ("None", "NoneType"), ("[None]", "NoneType")):
         assert shell.error(f"%nbext wallet {{{{{value}}}}}").startswith(
-            f"UsageError: %nbext: {value} contains {kind} values, not addresses. "
+            f"UsageError: %nbext wallet: {value} contains {kind} values, not addresses. "
             "An address is a string of 0x and 40 hex digits."
         )
     assert shell.error("%nbext trend UNI --as-of 5d") == (
-        "UsageError: %nbext trend has no option --as-of. It is for wallet."
+        "UsageError: %nbext trend: unknown option '--as-of'. It is for wallet."
     )
 
 

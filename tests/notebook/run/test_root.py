@@ -29,13 +29,12 @@ def test_a_table_is_the_same_after_it_was_read_as_entries(table):
 @pytest.mark.parametrize(
     "command",
     [one for one in COMMANDS.values() if one.most is not None],
-    ids=lambda command: command.name,
+    ids=lambda command: command.magic,
 )
 def test_a_word_too_many_is_named_with_the_usage(shell, command):
-    usage = f"%nbext {command.name} {command.usage}".rstrip()
     words = " ".join(["1"] * (command.most or 0) + ["surplus"])
-    assert shell.error(f"%nbext {command.name} {words}") == (
-        f"UsageError: %nbext {command.name}: unexpected argument 'surplus'. Usage: {usage}"
+    assert shell.error(f"{command.magic} {words}") == (
+        f"UsageError: {command.magic}: unexpected argument 'surplus'. Usage: {command.usage}"
     )
 
 
