@@ -12,7 +12,6 @@ import pandas as pd
 
 from nbext.analysis import charts
 from nbext.analysis.segments import (
-    CommonCounts,
     Result,
     Segment,
     all_of,
@@ -128,13 +127,14 @@ def overlap(
 
     def upset(made: Result) -> charts.Chart:
         charts.check_room(number, MOST_IN_UPSET, "An UpSet plot", "segments", "/segments")
-        common, only = exactly(each)
+        only = exactly(each)
 
         def of_group(group: int, _: Any) -> Segment:
             inside = [one for place, one in enumerate(each) if group >> place & 1]
             return all_of(inside, but=[one for one in each if one not in inside])
 
-        drawn = charts.upset(names, common.counts[:number], only, Provenance.of(made))
+        sizes = [counts[(place,)] for place in places]
+        drawn = charts.upset(names, sizes, only, Provenance.of(made))
         return replace(drawn, of_cell=of_group)
 
     about = found.about("overlap", each)
@@ -161,21 +161,15 @@ def _part(rows: Sequence[Sequence[float]], row: int, column: int, everyone: int 
     return both / one if everyone is None else both * everyone / (one * other)
 
 
-def exactly(segments: Sequence[Segment]) -> tuple[CommonCounts, dict[int, int]]:
+def exactly(segments: Sequence[Segment]) -> dict[int, int]:
     """Return how many wallets are in some of the segments and in no other, by the bits of their places."""
-    places = range(len(segments))
-    groups = [group for size in range(1, len(segments) + 1) for group in combinations(places, size)]
-    found = count_common(segments, groups)
-    only = {
-        sum(1 << place for place in group): count
-        for group, count in zip(groups, found.counts, strict=True)
-    }
-    # Those in at least a group, less those that are in one more: place after place, this leaves exactly the group.
-    for place in places:
-        for group in only:
-            if not group >> place & 1:
-                only[group] -= only[group | 1 << place]
-    return found, only
+    groups = range(1, 2 ** len(segments))
+    # Those that a group lacks follow the first that it has.
+    counted = [
+        sorted((at if group >> at & 1 else ~at for at in range(len(segments))), reverse=True)
+        for group in groups
+    ]
+    return dict(zip(groups, count_common(segments, counted).counts, strict=True))
 
 
 @warned

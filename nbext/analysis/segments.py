@@ -15,7 +15,7 @@ from nbext.client.validate import one_of
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import quoted
-from nbext.core.wire import MAX_COMPARED, MAX_COUNTS
+from nbext.core.wire import MAX_COMPARED, MAX_COUNTS, OPERATORS
 from nbext.errors import ConfigError, NotFound, ValidationError
 
 if TYPE_CHECKING:
@@ -137,7 +137,8 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
             raise ValidationError.of(pointer, "rows", detail)
         return Segment(about.filters, about.operator or "AND", client=client)
     if isinstance(given, Mapping) and isinstance(given.get("filters"), Mapping):
-        return Segment(given["filters"], given.get("operator") or "AND", client=client)
+        operator = one_of(given.get("operator") or "AND", OPERATORS, f"{pointer}/operator")
+        return Segment(given["filters"], operator, client=client)
     if isinstance(given, Mapping):
         return Segment(given, client=client)
     if isinstance(given, str) and given.startswith("sg_"):

@@ -88,7 +88,7 @@ def test_shares_and_lifts_are_made_of_the_same_numbers(client, oracle, asked):
 @given(asked=segments(most=5))
 def test_the_groups_of_an_upset_plot_are_each_wallet_once(client, oracle, asked):
     sets = [oracle.wallets(one) for one in asked]
-    _, only = exactly([Segment(one["filters"], one["operator"], client=client) for one in asked])
+    only = exactly([Segment(one["filters"], one["operator"], client=client) for one in asked])
     for group, number in only.items():
         inside = set.intersection(*(one for place, one in enumerate(sets) if group >> place & 1))
         outside = set().union(*(one for place, one in enumerate(sets) if not group >> place & 1))
@@ -305,3 +305,16 @@ def test_what_a_file_was_written_with_stands_for_its_segment(client, tmp_path):
     )
     table = nbext.overlap([written, rows], client=client)
     assert set(table.to_numpy().ravel()) == {len(rows)}
+
+
+def test_an_operator_in_small_letters_is_the_same_operator(client):
+    both = {"token": {"token": "USDC"}, "activity": {"transfers": {"min": 3}}}
+    for operator in ("and", "or"):
+        small, large = ({"operator": one, "filters": both} for one in (operator, operator.upper()))
+        table = nbext.overlap([small, "USDC"], client=client)
+        first, second = table.columns
+        found = matched(table.segment(first, second))
+        assert found == table.loc[first, second]
+        assert found == nbext.overlap([large, "USDC"], client=client).iloc[0, 1]
+    with pytest.raises(ValidationError, match="/segments/0/operator: 'XOR' is not allowed"):
+        nbext.overlap([{"operator": "XOR", "filters": both}, "USDC"], client=client)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import datetime
 import math
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import nbext
+from nbext import Client
+from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.errors import InvalidSegment, ValidationError
+from nbext.settings import Settings
 from tests.analysis.test_overlap import EACH, matched, segments
-from tests.language.tables import GENESIS
-from tests.language.test_against_oracle import LAST
+from tests.engine import forms
+from tests.language.tables import GENESIS, ZERO, Transfer, World
+from tests.language.test_against_oracle import CONTRACTS, LAST
+from tests.service.conftest import KEY, Running
 
 FIRST = datetime.datetime.fromtimestamp(GENESIS, datetime.UTC).date()
 DAYS = [FIRST + datetime.timedelta(days=day) for day in range(4)]
@@ -92,3 +99,67 @@ def test_what_cannot_be_asked_is_named(client, segment, options, message):
     with pytest.raises(ValidationError) as caught:
         nbext.retention(segment, client=client, **options)
     assert str(caught.value).startswith(message)
+
+
+# A block every six hours, for a year.
+STEP, YEAR = 6 * 3600, 4 * 365
+
+
+def held_for(wallets):
+    """Return a chain on which each wallet gets a token in a week of the year, and sends it on some weeks later."""
+    moves, held = [], {}
+    for number in range(wallets):
+        wallet = f"0x{number + 1:040x}"
+        begin = (number % 53) * 27 + 5
+        end = begin + number % 13 * 28
+        held[wallet] = (begin, end)
+        moves.append(Transfer(0, begin, 0, ZERO, wallet, 1))
+        if end <= YEAR:
+            moves.append(Transfer(0, end, 0, wallet, ZERO, 1))
+    moves.sort(key=lambda one: one.block)
+    moves = [replace(one, log_index=number) for number, one in enumerate(moves)]
+    return World(CONTRACTS[:1], moves, {1: YEAR}, {1: STEP}), held
+
+
+def test_of_thousands_of_wallets_by_week_no_more_statements_are_asked_than_of_a_few(
+    tmp_path, monkeypatch
+):
+    asked = []
+    relation = CursorEngine._relation
+    monkeypatch.setattr(
+        CursorEngine, "_relation", lambda self, sql: (asked.append(sql), relation(self, sql))[1]
+    )
+    (tmp_path / "pyproject.toml").write_text("")
+    numbers = []
+    for wallets in (80, 8_000):
+        world, held = held_for(wallets)
+        folder = tmp_path / str(wallets)
+        folder.mkdir()
+        forms.generation(folder, world)
+        service = Running(folder, folder / "state")
+        asked.clear()
+        try:
+            settings = Settings(environ={}, folder=tmp_path)
+            with Client(service.url, KEY, settings=settings) as client:
+                table = nbext.retention("USDC", "week", since="1y", client=client)
+        finally:
+            service.stop()
+        numbers.append(len(asked))
+        days = [datetime.date.fromisoformat(name[-10:]) for name in table.index]
+        midnights = [datetime.datetime.combine(day, datetime.time(), datetime.UTC) for day in days]
+        ends = [(int(one.timestamp()) + 86_399 - GENESIS) // STEP for one in midnights[:-1]]
+        at = [{one for one, (a, b) in held.items() if a <= end < b} for end in (*ends, YEAR)]
+        cohorts = [one.difference(*at[:place]) for place, one in enumerate(at)]
+        assert table["wallets"].tolist() == list(map(len, cohorts))
+        shares = [
+            [len(one & later) / len(one) if one else math.nan for later in at[row:]]
+            + [math.nan] * row
+            for row, one in enumerate(cohorts)
+        ]
+        pd.testing.assert_frame_equal(
+            table.drop(columns="wallets").reset_index(drop=True),
+            pd.DataFrame(shares, columns=table.columns[1:], dtype="float64"),
+            check_exact=True,
+        )
+    # A few read what all weeks are counted of; those that look their ends up differ by one.
+    assert (len(at), max(numbers) < 12) == (53, True)
