@@ -369,7 +369,7 @@ def _time_advice(value: object) -> str:
     if re.fullmatch("[0-9]{1,18}", value):
         number = int(value)
         back = f' For {number} days back, write "{number}d".' if 0 < number < 1_000 else ""
-        return f"A block number is written without quotes: {number}.{back}{unix_hint(number)}"
+        return f"A block number is written without quotes: {number}.{back}{time_hint(number)}"
     if loose := _LOOSE_BACK.fullmatch(value.strip()):
         times, unit = _LOOSE_UNITS[loose[2][0].lower()]
         span = f"{int(loose[1]) * times}{unit}"
@@ -384,8 +384,10 @@ def _time_advice(value: object) -> str:
     return _A_TIME
 
 
-def unix_hint(number: int) -> str:
-    """Return the date of a number that cannot be a block, as a sentence; nothing where it can be one."""
+def time_hint(number: int) -> str:
+    """Return how to write the time that a number may be meant for, in a sentence; nothing of most blocks."""
+    if day := re.fullmatch("(20[0-9]{2})(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])", str(number)):
+        return f" For the day write '{'-'.join(day.groups())}'."
     # No chain has a billion blocks: so large a number counts the seconds since 1970, or their thousandths.
     seconds = number // 1000 if number >= 10**12 else number
     return (

@@ -29,7 +29,7 @@ from nbext.language.describe import (
     find_contract,
     unit_of,
 )
-from nbext.language.fields import Bounds, Time, TimeRange, unix_hint
+from nbext.language.fields import Bounds, Time, TimeRange, time_hint
 from nbext.language.model import (
     Parsed,
     ParsedCondition,
@@ -489,6 +489,8 @@ class Context(ABC):
         Before the data begins that is the block before its first.
         """
         if time.block is not None:
+            if day := time_hint(time.block):
+                self.warn(f"{pointer}: {time.text} is a block.{day}")
             # The canonical form of a window without blocks is beyond every chain.
             if time.block == NO_BLOCKS.first or time.block <= self.extents[chain.id].last_block:
                 return time.block
@@ -533,7 +535,7 @@ class Context(ABC):
         end = extent.last_timestamp
         until = "" if end is None else f", the last at {iso(end)}"
         held = f"{chain.name} has blocks {extent.first_block:,} to {extent.last_block:,}{until}"
-        detail = f"{time.shown()} is {where} the data: {held}.{unix_hint(time.block or 0)}"
+        detail = f"{time.shown()} is {where} the data: {held}.{time_hint(time.block or 0)}"
         self.report.add(pointer, "range", detail)
 
     def _is_reversed(self, span: TimeRange, chain: Chain) -> bool:

@@ -585,7 +585,10 @@ def test_it_is_said_that_burn_addresses_are_left_out_where_that_changes_the_numb
     assert resolved(burned, {"any": [{**bayc, **token()}, bayc]}).warnings == [note]
     assert resolved(burned, {"any": [{"not": bayc}, token()]}).warnings == []
     assert resolved(burned, {"nft": {"nft": "BAYC", "count": {"min": 4}}}).warnings == [note]
+    assert resolved(burned, {"collections": {"of": ["BAYC"]}}).warnings == [note]
     for filters in (
+        {"collections": {"of": ["BAYC"]}, "asOf": 50},
+        {"collections": {"distinct": {"min": 1}}},
         {"nft": {"nft": "BAYC", "count": {"min": 5}}},
         {"nft": {"nft": "BAYC", "count": {"max": 3}}},
         {"not": bayc},

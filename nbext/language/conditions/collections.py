@@ -100,6 +100,11 @@ class CollectionsCondition(Condition):
             return ~sql.leaf(f"{owners} NOT ({fits})")
         return sql.leaf(f"{owners} {fits}")
 
+    def burned(self) -> tuple[str, ...]:
+        """Return the listed collections that the burn address owns from now, where they are as many as asked."""
+        held = [describe.contract_name(one) for one in self.of if one.burned > 0]
+        return tuple(held) if self.at is None and len(held) >= self.within.low else ()
+
     def canonical(self) -> dict[str, Any]:
         """Return it with addresses, in the order asked: nothing depends on it, but people know their list again."""
         if not self.of:
