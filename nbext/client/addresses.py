@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
-ENDINGS = (".csv", ".txt", ".json", ".parquet")
+ENDINGS = (".csv", ".txt", ".json", ".parquet", ".arrow")
 # Addresses that are read at a time: what is computed of so many stays in a core's cache.
 _STEP = 1_024
 _TEXT = 42
@@ -124,8 +124,9 @@ def addresses(values: Any, *, left_out: bool = False) -> pd.Series[str] | pd.Dat
     Parameters
     ----------
     values
-        A column, list or set; a frame with a column of addresses; a path (.csv, .txt, .json, .parquet), also as
-        ``"@allow.csv"``; a text that was pasted, such as cells of a spreadsheet; JSON, also with addresses as its keys.
+        A column, list or set; a frame with a column of addresses; a path (.csv, .txt, .json, .parquet, .arrow), also
+        as ``"@allow.csv"``; a text that was pasted, such as cells of a spreadsheet; JSON, also with addresses as its
+        keys.
     left_out
         Return what is left out.
 
@@ -293,6 +294,8 @@ def _file(path: Path) -> AddressColumn:
             name = _address_column(parquet.read_schema(path).names)
             texts = _as_texts(parquet.read_table(path, columns=[name])[name])
             return AddressColumn(texts, lambda row: f"row {row}")
+        if ending == ".arrow":
+            return _column(pa.ipc.open_file(pa.memory_map(str(path))).read_all())
         content = path.read_bytes()
         # As spreadsheets on Windows write "Unicode text".
         wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -447,22 +450,15 @@ def _read_step(chars: Bytes) -> tuple[Bytes, Mask]:
     return np.bitwise_or(halves[:, ::2] << np.uint8(4), halves[:, 1::2]), valid
 
 
-# Keccak-f[1600], as FIPS 202 numbers it: lane x, y is lane x + 5y, of 64 bits. Each bit of the state has a row, with
-# that bit of every text: lanes that are rotated and change places are rows in another order. Which row comes to each:
-_X, _Y = np.tile(np.arange(5), 5), np.repeat(np.arange(5), 5)
+# Keccak-f[1600], as FIPS 202 numbers it: lane x, y is lane x + 5y, of 64 bits. By how much each is rotated, and what
+# is left of 64; then which lane comes to each place. Each five of those have the first two again at their end: the
+# neighbours of all are slices then.
 _TURNS = np.array(
-    [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14]
-)
-_LANES = np.argsort(_Y + 5 * ((2 * _X + 3 * _Y) % 5))[:, None]
-_FROM = 64 * _LANES + (np.arange(64) - _TURNS[_LANES]) % 64
-# Each five lanes with the first two again at their end: the neighbours of all lanes are slices then.
-_FROM_WIDE = _FROM.reshape(5, 5, 64)[:, [0, 1, 2, 3, 4, 0, 1]].ravel()
-# What exchanges the bits of a word, 8 bytes, so that byte i has bit i of each: how far they are from their places.
-_EXCHANGED = (
-    (np.uint64(7), np.uint64(0x00AA00AA00AA00AA)),
-    (np.uint64(14), np.uint64(0x0000CCCC0000CCCC)),
-    (np.uint64(28), np.uint64(0x00000000F0F0F0F0)),
-)
+    [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14],
+    np.uint64,
+)[:, None]
+_LEFT = np.uint64(64) - _TURNS
+_FROM = [(x + 3 * y) % 5 + 5 * x for y in range(5) for x in (0, 1, 2, 3, 4, 0, 1)]
 _ROUNDS = np.array(
     [
         0x1,
@@ -492,14 +488,12 @@ _ROUNDS = np.array(
     ],
     np.uint64,
 )
-# What each round adds to each row of the first lane: nothing, or ones.
-_ADDED = -(_ROUNDS[:, None, None] >> np.arange(64, dtype=np.uint64)[:, None] & np.uint64(1))
 
 
 def checksums_match(digits: Bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Say of each row of 40 hex digits whether the case of its letters is its EIP-55 checksum.
 
-    Many at a time: two million take 4 s; one call of a hash for each takes 40 s.
+    Many at a time: two million take 5 s; one call of a hash for each takes 40 s.
     """
     lower = np.ascontiguousarray(digits | 32)
     digest = _keccak(lower)[:, :WIDTH]
@@ -521,48 +515,28 @@ def keccak(texts: Bytes) -> Bytes:
 
 def _keccak(texts: Bytes) -> Bytes:
     count, width = texts.shape
-    # 64 texts to a word of a row.
-    whole = np.zeros((-(-count // 64) * 64, width), np.uint8)
-    whole[:count] = texts
-    state = np.zeros((25 * 64, len(whole) // 64), np.uint64)
-    state[: 8 * width] = _rows_of(whole)
     # A text takes 17 of the 25 lanes, with its padding: a bit after it, and one at the end.
-    state[[8 * width, 17 * 64 - 1]] = 2**64 - 1
-    planes, flat = state.reshape(5, 5, 64, -1), state.reshape(5, 5, -1)
-    # The sums of five lanes each, between the last one and the first; before each its last bit, which follows.
-    sums = np.empty((7, 65, state.shape[1]), np.uint64)
-    wide = np.empty((35 * 64, state.shape[1]), np.uint64)
-    rows, inverted = wide.reshape(5, 7, -1), np.empty_like(flat)
-    for added in _ADDED:
-        np.bitwise_xor.reduce(planes, axis=0, out=sums[1:6, 1:])
+    padded = np.zeros((count, 17 * 8), np.uint8)
+    padded[:, :width] = texts
+    padded[:, width] = 1
+    padded[:, -1] |= 128
+    lanes = np.zeros((25, count), np.uint64)
+    lanes[:17] = padded.view("<u8").T
+    planes = lanes.reshape(5, 5, -1)
+    # The sums of five lanes each, between the last one and the first.
+    sums = np.empty((7, count), np.uint64)
+    wide, spare = np.empty((35, count), np.uint64), np.empty_like(lanes)
+    rows, others = wide.reshape(5, 7, -1), spare.reshape(5, 5, -1)
+    for added in _ROUNDS:
+        np.bitwise_xor.reduce(planes, axis=0, out=sums[1:6])
         sums[0], sums[6] = sums[5], sums[1]
-        sums[:, 0] = sums[:, 64]
-        planes ^= sums[:5, 1:] ^ sums[2:, :64]
-        np.take(state, _FROM_WIDE, axis=0, out=wide, mode="clip")
-        np.invert(rows[:, 1:6], out=inverted)
-        inverted &= rows[:, 2:]
-        np.bitwise_xor(rows[:, :5], inverted, out=flat)
-        planes[0, 0] ^= added
-    return _texts_of(state[: 32 * 8])[:count]
-
-
-def _rows_of(texts: Bytes) -> Any:
-    """Return a row of each bit of some texts, a multiple of 64."""
-    count, width = texts.shape
-    words = _exchanged(np.ascontiguousarray(texts.T).view("<u8"))
-    eights = words.view(np.uint8).reshape(width, count // 8, 8).transpose(0, 2, 1)
-    return np.ascontiguousarray(eights).reshape(8 * width, count // 8).view(np.uint64)
-
-
-def _texts_of(rows: Any) -> Bytes:
-    """Return the texts of rows."""
-    eights = rows.view(np.uint8).reshape(len(rows) // 8, 8, -1).transpose(0, 2, 1)
-    words = _exchanged(np.ascontiguousarray(eights).reshape(len(eights), -1).view("<u8"))
-    return np.ascontiguousarray(words.view(np.uint8).T)
-
-
-def _exchanged(words: Any) -> Any:
-    for by, mask in _EXCHANGED:
-        apart = (words ^ (words >> by)) & mask
-        words ^= apart ^ (apart << by)
-    return words
+        planes ^= sums[:5] ^ sums[2:] << np.uint64(1) ^ sums[2:] >> np.uint64(63)
+        np.right_shift(lanes, _LEFT, out=spare)
+        lanes <<= _TURNS
+        lanes |= spare
+        np.take(lanes, _FROM, axis=0, out=wide, mode="clip")
+        np.invert(rows[:, 1:6], out=others)
+        others &= rows[:, 2:]
+        np.bitwise_xor(rows[:, :5], others, out=planes)
+        lanes[0] ^= added
+    return np.ascontiguousarray(lanes[:4].T).view(np.uint8)

@@ -156,7 +156,7 @@ class Client:
 
         ``lists`` are the long lists of wallets in it, by id: our own service has to have them first.
         """
-        body, named = self._body(self._may_be_ours, filters, operator, file_type, limit)
+        body, named = self._asked(filters, operator, file_type, limit, is_sent=False)
         url = self._transport.origin.url + op.EXECUTE
         return {"method": "POST", "url": url, "body": body, "lists": named}
 
@@ -180,8 +180,8 @@ class Client:
         filters
             The conditions. They go out as they are: a remote's grammar is its own. ``{"wallet": {"in": ...}}`` takes
             a list, column, set, a frame with an ``address`` column, or a file as text, ``"@allow.csv"`` (.csv, .txt,
-            .json, .parquet); so do ``exclude`` and ``counterparty``. Our own service is sent a list of more than
-            1,000 wallets once, and asked by its hash.
+            .json, .parquet, .arrow); so do ``exclude`` and ``counterparty``. Our own service is sent a list of more
+            than 1,000 wallets once, and asked by its hash.
         operator
             AND or OR, between the direct children of ``filters``.
         file_type
@@ -646,8 +646,10 @@ class Client:
         block = whole_of(ungrouped(given or ""))
         return given if block is None else block
 
-    def _segment_id(self, given: str) -> str:
-        return validate.segment_id_of(given, ours=self._service.ours is True)
+    def _segment_id(self, given: Any) -> str:
+        # A segment's table stands for it.
+        known = Provenance.of(given).segment_id or given
+        return validate.segment_id_of(known, ours=self._service.ours is True)
 
     def _export(
         self, file_type: str, segment_id: str, to: Target | None, progress: Reporter | None
@@ -670,22 +672,11 @@ class Client:
         operator: str,
         file_type: str = "json",
         limit: Limit = "default",
+        *,
+        is_sent: bool = True,
     ) -> tuple[dict[str, Any], dict[str, Wallets]]:
-        """Return the body of a request whose lists the service has, and these lists."""
-        body, named = self._body(self._service.is_ours, filters, operator, file_type, limit)
-        store(self._service, named)
-        return body, named
-
-    def _body(
-        self,
-        ours: Callable[[], bool],
-        filters: Mapping[str, Any],
-        operator: str,
-        file_type: str,
-        limit: Limit,
-    ) -> tuple[dict[str, Any], dict[str, Wallets]]:
-        """Return the body of a request, and the lists that it names; ``ours`` is asked where there are any."""
-        settled, named = as_sent(filters, ours)
+        """Return the body of a request, and the lists that it names, which the service has where it is to be sent."""
+        settled, named = as_sent(filters, self._service.is_ours if is_sent else self._may_be_ours)
         pinned = self._pinned()
         given = self.settings["limit"] if limit == "default" else limit
         body = {
@@ -694,6 +685,8 @@ class Client:
             "fileType": validate.one_of(file_type, op.FILE_TYPES, "/fileType"),
             "limit": validate.limit_of(given, counting=self._may_be_ours()),
         }
+        if is_sent:
+            store(self._service, named)
         return body, named
 
     def _may_be_ours(self) -> bool:

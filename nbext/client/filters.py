@@ -132,7 +132,8 @@ def as_sent(filters: Any, ours: Callable[[], bool]) -> tuple[dict[str, Any], dic
 
     if not isinstance(filters, Mapping):
         kind = type(filters).__name__
-        raise _refused("/filters", f"Expected an object of conditions, got {kind}.")
+        table = ' Its wallets are {"wallet": {"in": table}}.' * hasattr(filters, "columns")
+        raise _refused("/filters", f"Expected an object of conditions, got {kind}.{table}")
     plain: dict[str, Any] = _Walk(change).plain(filters, "/filters")
     size = len(json.dumps(plain, ensure_ascii=False).encode())
     if size > MAX_BYTES:
@@ -205,6 +206,9 @@ class _Walk:
         # numpy's spans are whole numbers to Python.
         if isinstance(given, _SINGLE) and type(given).__module__ != "numpy":
             return _single(given, here)
+        if isinstance(given, Iterator) and self._longer_than < 0:
+            # Read once, here: what is returned is a list.
+            given = list(given)
         # An object that contains itself ends here as well.
         if level > MAX_DEPTH:
             raise _refused(here[:80], f"nested more than {MAX_DEPTH} levels deep.")
@@ -314,12 +318,15 @@ def _from_library(given: Any, here: str) -> Any:
     if hasattr(given, "columns"):
         given = _single_column(given, here)
     elif getattr(given, "ndim", None) == 0 and hasattr(given, "item"):
-        item = given.item()
-        # What is finer than Python's times is a number to numpy.
-        if name == "datetime64" and isinstance(item, int):
-            item = given.astype("datetime64[us]").item()
-        is_time = name in ("datetime64", "timedelta64")
-        if type(item) is type(given) or (is_time and not isinstance(item, date)):
+        dtype = str(getattr(given, "dtype", ""))
+        # As it is shown: of 32 bits more digits would be sent than anybody wrote.
+        item = float(str(given)) if dtype in ("float16", "float32") else given.item()
+        # What is finer than Python's times is a number to numpy: digits that those lack are left to the service.
+        if dtype.startswith("datetime64") and isinstance(item, int):
+            near = given.astype("datetime64[us]")
+            item = near.item() if near == given else f"{given}Z"
+        is_time = dtype.startswith(("datetime64", "timedelta64"))
+        if type(item) is type(given) or (is_time and not isinstance(item, date | str)):
             raise _refused(here, unfit)
         return item
     # Arrow's values and columns: iterated, they give its scalars.
@@ -350,5 +357,5 @@ def _single_column(frame: Any, here: str) -> Any:
     raise _refused(
         here,
         f"a DataFrame of {len(columns)} columns ({', '.join(columns[:8])}) cannot be written as JSON; "
-        f"choose one column, such as [{choice!r}].",
+        f'choose one column, such as [{choice!r}]. Its wallets are {{"wallet": {{"in": table}}}}.',
     )

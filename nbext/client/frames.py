@@ -168,6 +168,11 @@ def exact_array() -> Any:
             return super()._cmp_method(_as_decimal(other), op)
 
         def _arith_method(self, other: Any, op: Any) -> Any:
+            if "divmod" in op.__name__:
+                return tuple(
+                    self._arith_method(other, lambda one, two, at=at: op(one, two)[at])
+                    for at in (0, 1)
+                )
             many = hasattr(other, "__len__") and not isinstance(other, str)
             others = _exactly(other) if many else _exactly([other]) * len(self)
             return _whole_or_float(
@@ -362,7 +367,7 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
         exact = exact_whole([exact_part(part) for part in values.chunks])
         # As they came, where only text holds them: a stranger may write 007.
         values = exact if pa.types.is_decimal(exact.type) else values
-    if pa.types.is_decimal(values.type) and kind == "uint256":
+    if pa.types.is_decimal(values.type) and values.type.scale == 0:
         return exact_array()(values)
     if is_text:
         return text_dtype().__from_arrow__(values)
@@ -376,19 +381,6 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
         boolean: Any = pd.BooleanDtype()
         return boolean.__from_arrow__(values)
     return values.to_pandas().array
-
-
-def sent_types(schema: pa.Schema) -> dict[str, str]:
-    """Return the types that Arrow of our own service says itself: exact amounts are decimals, and texts stay text."""
-    import pyarrow as pa
-
-    kinds = {"uint256": pa.types.is_decimal, "string": pa.types.is_string}
-    return {
-        field.name: kind
-        for field in schema
-        for kind, is_kind in kinds.items()
-        if is_kind(field.type)
-    }
 
 
 def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
@@ -500,7 +492,7 @@ def joined_pages(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the tables of several pages as one."""
     import pyarrow as pa
 
-    return tables[0] if len(tables) == 1 else pa.concat_tables(alike(tables))
+    return pa.concat_tables(alike(tables))
 
 
 def alike(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -334,7 +334,8 @@ class SegmentRun:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
         types, limit = {**reading.types, **self._types}, self._limit
         if self.service.ours and reading.table is not None:
-            types |= frames.sent_types(reading.table.schema)
+            # Arrow of our own service says itself what its columns are: exact amounts are decimals, and texts stay so.
+            types = {}
         found = self.service.table(reading, call, types, limit=limit, counts=self._counts)
         check_count(len(found), {}, limit)
         self._notes += [note for note in reading.warnings if note not in self._notes]
@@ -502,9 +503,7 @@ class SegmentRun:
             operation="execute_segment" if body else "export",
             service=self.service.transport.origin.url,
             status=reading.word,
-            operator=said.get("operator", body.get("operator")),
-            filters=said.get("filters", body.get("filters")),
-            limit=said.get("limit", body.get("limit")),
+            **{name: said.get(name, body.get(name)) for name in ("operator", "filters", "limit")},
             as_of=said.get("asOf") or getattr(reading, "as_of", None),
             chain=said.get("chain", (body.get("filters") or {}).get("chain")),
             matched=matched,

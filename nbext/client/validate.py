@@ -49,7 +49,7 @@ def limit_of(given: object, *, counting: bool = False) -> int:
             "A limit of 0 only counts, which this service is not known to do. "
             f"Write a whole number from 1 to {rules.MAX_LIMIT:,}."
         )
-    raise ValidationError.of("/limit", "bound", limit)
+    raise ValidationError.of("/limit", "bound", f'{limit[:-1]}, or "all".')
 
 
 def segment_id_of(given: object, *, ours: bool = True) -> str:

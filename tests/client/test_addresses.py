@@ -11,7 +11,9 @@ import pytest
 
 import nbext
 from nbext.client.filters import as_sent
+from nbext.client.writer import Target
 from nbext.core.addresses import checksummed
+from nbext.core.rules import FILES as FILES_WRITTEN
 from nbext.errors import ValidationError
 
 ONE, TWO = (checksummed("0x" + digits * 20) for digits in ("ab", "cd"))
@@ -115,6 +117,10 @@ def test_a_file_is_read_alike_by_a_path_a_name_and_a_cell(tmp_path, monkeypatch)
             ({"transfer": [{"counterparty": f"@{name}"}]}, {"transfer": [{"counterparty": BOTH}]}),
         ):
             assert as_sent(filters, lambda: True) == (settled, {}), filters
+    # Each file that --to writes is one that is read.
+    for ending in FILES_WRITTEN:
+        Target(tmp_path / f"written{ending}").save(pd.DataFrame({"address": BOTH, "n": [1, 2]}))
+        assert nbext.addresses(f"@written{ending}").tolist() == BOTH
     column = pa.array([f" {ONE}", None, TWO, ONE])
     for key in ("exclude", "counterparty"):
         assert as_sent({key: column}, lambda: True) == ({key: BOTH}, {})

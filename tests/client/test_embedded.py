@@ -62,6 +62,19 @@ def test_the_embedded_service_is_ours_and_says_whose_data_it_has(embedded):
     assert embedded.schema()["$schema"].startswith("https://json-schema.org/")
 
 
+def test_a_table_stands_for_its_segment_and_is_no_conditions(embedded):
+    rows = embedded.execute_segment({"token": {"token": "UNI"}}, limit="all")
+    assert embedded.segment(rows)["id"].tolist() == [rows.attrs["nbext"]["segment_id"]]
+    pd.testing.assert_frame_equal(embedded.export_csv(rows), rows)
+    with pytest.raises(InvalidSegment) as caught:
+        embedded.execute_segment(rows)
+    assert str(caught.value) == (
+        '/filters: Expected an object of conditions, got DataFrame. Its wallets are {"wallet": {"in": table}}.'
+    )
+    with pytest.raises(ValidationError, match='to 10,000,000, or "all"'):
+        embedded.execute_segment({"token": {"token": "UNI"}}, limit="many")
+
+
 def test_who_asks_in_python_is_warned_of_what_a_magic_prints(embedded):
     everyone = {"token": {"token": "UNI"}}
     with warnings.catch_warnings(record=True) as caught:

@@ -386,7 +386,7 @@ def test_counting_is_refused_where_nobody_knows_it(server, client):
         client.execute_segment({"a": 1}, limit=0)
     assert str(caught.value) == (
         "/limit: A limit of 0 only counts, which this service is not known to do. "
-        "Write a whole number from 1 to 10,000,000."
+        'Write a whole number from 1 to 10,000,000, or "all".'
     )
 
 

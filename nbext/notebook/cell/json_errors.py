@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from nbext.core.untrusted_text import visible
 from nbext.notebook.cell.json_source import (
+    SOUND_STRING,
     JsonReader,
     Token,
     at,
@@ -106,22 +107,18 @@ def _at_the_end(text: str, reading: JsonReader) -> tuple[int, str]:
 
 def _bad_string(text: str, start: int) -> tuple[int, str] | None:
     """Return the position and the words for what is wrong inside the string that begins here; None if nothing is."""
-    position = start + 1
-    while position < len(text) and text[position] != "\n":
-        c = text[position]
-        if c == '"':
-            return None
-        if c < " ":
-            return (
-                position,
-                f"A string cannot contain {visible(c)!r}. Write \\t for a tab, \\n for a new line.",
-            )
-        if c == "\\":
-            if not re.match(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})', text[position : position + 6]):
-                escape = visible(text[position : position + 2])
-                return position, f"JSON has no escape {escape}. Write \\\\ for a backslash."
-            position += 1
-        position += 1
+    sound = SOUND_STRING.match(text, start)
+    position = sound.end() if sound else start
+    here = text[position : position + 2]
+    if here.startswith('"'):
+        return None
+    if here.startswith("\\"):
+        return position, f"JSON has no escape {visible(here)}. Write \\\\ for a backslash."
+    if here[:1] not in ("", "\n"):
+        return (
+            position,
+            f"A string cannot contain {visible(here[0])!r}. Write \\t for a tab, \\n for a new line.",
+        )
     return start, 'The closing " of this string is missing on its line.'
 
 
@@ -144,29 +141,22 @@ def _by_what_was_expected(text: str, reading: JsonReader, here: str) -> str:
         line, column = line_and_column(text, opened.start)
         return f"{here} does not close the {text[opened.start]} at line {line}, column {column}. Write {opened.closer}."
     if reading.expected in _MISSING_MARK:
-        option = (
-            re.match(r"--[a-z][a-z-]*", text[reading.position :])
-            if reading.expected == "next"
-            else None
-        )
-        missing = "".join(level.closer for level in reversed(reading.levels))
-        words = (
-            f"{missing} is missing before {option.group()}."
-            if option
-            else _MISSING_MARK[reading.expected]
-        )
-        return words if option else words.format(shown)
+        option = re.match(r"--[a-z][a-z-]*", text[reading.position :])
+        if option and reading.expected == "next":
+            missing = "".join(level.closer for level in reversed(reading.levels))
+            return f"{missing} is missing before {option.group()}."
+        return _MISSING_MARK[reading.expected].format(shown)
     if reading.expected in ("key", "key or }"):
         return (
             f'A key needs double quotes: "{shown}".'
             if found
             else f"Expected a key in double quotes, not {shown}."
         )
-    if found is None:
-        return f"Expected a value, not {shown}."
     return (
         f'{shown} is not a JSON value. Put a string in double quotes ("{shown}"), '
         f"a Python variable in double braces ({{{{{shown}}}}})."
+        if found
+        else f"Expected a value, not {shown}."
     )
 
 

@@ -31,7 +31,8 @@ _TOKEN = re.compile(
     r"|(?P<scalar>(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null)(?![\w.+]))"
     r"|(?P<word>[\w.+-]+|[^ \t\r\n]))"
 )
-_STRICT_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+# A string of JSON up to its closing quote, or to what may not be in it.
+SOUND_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*')
 
 Path = tuple[str | int, ...]
 Kind = Literal["string", "python", "mark", "scalar", "other"]
@@ -129,7 +130,7 @@ class JsonReader:
             return False
         if what in ("}", "]"):
             return self.levels[-1].closer == what
-        return what != "string" or _STRICT_STRING.fullmatch(token.text) is not None
+        return what != "string" or SOUND_STRING.fullmatch(token.text[:-1]) is not None
 
     def take(self, token: Token) -> None:
         """Move past a token. One that is not allowed is taken for what it probably means: a cursor may follow it."""

@@ -269,7 +269,12 @@ FRAME = pd.DataFrame({"address": ["0xa", "0xb"], "n": [1, 2]})
         ),
         (pd.Timestamp("2024-01-02"), "2024-01-02T00:00:00Z"),
         (np.datetime64("2024-01-02T03:00:00"), "2024-01-02T03:00:00Z"),
+        (np.datetime64("2024-01-02T03:00:00.000000001"), "2024-01-02T03:00:00.000000001Z"),
         (datetime.date(2024, 1, 2), "2024-01-02"),
+        # As they are shown; of 64 bits they would be 0.10000000149011612 and 16777217.
+        (np.float32(0.1), 0.1),
+        (np.float16(0.1), 0.1),
+        (np.array("2024-01-02T03:00", "datetime64[ns]"), "2024-01-02T03:00:00Z"),
         (True, True),
         (None, None),
         ('a "quoted" } text', 'a "quoted" } text'),
@@ -280,6 +285,10 @@ def test_a_python_value_becomes_its_json_value(value, expected):
     result = read('{"a": {{x}}, "b": [ {{ x }} ]}', x=value)
     assert result == {"a": expected, "b": [expected]}
     assert type(result["a"]) is type(expected)
+
+
+def test_what_can_be_read_only_once_is_a_list_also_within_one():
+    assert read('{"a": {{[map(str, [1]), {"b": (n for n in [2])}]}}}') == {"a": [["1"], {"b": [2]}]}
 
 
 def test_saved_segments_stay_texts_in_a_list_of_wallets():
@@ -297,7 +306,7 @@ def test_saved_segments_stay_texts_in_a_list_of_wallets():
         (
             FRAME,
             "a DataFrame of 2 columns (address, n) cannot be written as JSON; "
-            "choose one column, such as ['address'].",
+            'choose one column, such as [\'address\']. Its wallets are {"wallet": {"in": table}}.',
         ),
         (
             np.timedelta64(30, "ns"),

@@ -105,7 +105,7 @@ def test_a_parquet_file_is_a_list_and_a_short_file_stays_in_the_request(
         ('"@none.csv"', "@none.csv cannot be read: there is no such file in {here}."),
         (
             '"@allow.xlsx"',
-            "'@allow.xlsx' is not a list. Write @FILE.csv, @FILE.txt, @FILE.json, @FILE.parquet.",
+            "'@allow.xlsx' is not a list. Write @FILE.csv, @FILE.txt, @FILE.json, @FILE.parquet, @FILE.arrow.",
         ),
         (
             '"@two.csv"',
