@@ -196,7 +196,8 @@ def hours_of(span: str, pointer: str) -> int:
     """Return the hours of a span such as ``4w``."""
     found = SPAN.fullmatch(span) if isinstance(span, str) else None
     if found is None:
-        detail = f'{quoted(span)} is not a span. Write one such as "12h", "30d" or "1y".'
+        day = ', or a date such as "2025-01-31"' * (pointer == "/since")
+        detail = f'{quoted(span)} is not a span. Write one such as "12h", "30d" or "1y"{day}.'
         raise ValidationError.of(pointer, "type", detail)
     return int(found[1]) * _HOURS[found[2]]
 

@@ -101,7 +101,8 @@ def test_what_columns_set_under_each_other_sum_to_is_exact_or_refused(values, ti
         assert table["raw"].sum() == sum(values) * times
         by_half = table.groupby("half")["raw"].sum()
         assert plain(by_half) == [sum(values) * n for n in ((times + 1) // 2, times // 2) if n]
-        assert str(by_half.dtype).startswith("decimal")
+        kind = "decimal" if sum(map(abs, plain(by_half))) < 10**76 else "object"
+        assert str(by_half.dtype).startswith(kind)
     assert table["raw"].astype(object).sum() == sum(values) * times
 
 

@@ -32,6 +32,10 @@ ethereum USDC""",
         "%%segment_query whales",
         """UsageError: %%segment_query: the cell has no filters. Write them as JSON below the first line, such as {"token": {"token": "USDC"}}""",
     ),
+    "a cell of a blank line and its first line": (
+        "\n%%segment_query whales",
+        """UsageError: %%segment_query: the cell has no filters. Write them as JSON below the first line, such as {"token": {"token": "USDC"}}""",
+    ),
     "filters on the first line": (
         """%%segment_query {"token": {"token": "UNI"}}
 """,

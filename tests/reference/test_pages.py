@@ -77,12 +77,12 @@ def test_each_option_of_a_magic_has_an_example(grammar):
     if grammar.magic == "%%segment_query":
         # Its options are those of %segment, as its section says.
         cells += magics_page.cells("%segment")
+    shown = _flags(cells)
     assert [
         (one.magic, option.spelling)
         for one in (grammar, *grammar.commands.values())
         for option in one.options
-        if not _flags(cell for cell in cells if one is grammar or one.magic in cell)
-        & set(option.flags)
+        if not shown & set(option.flags)
     ] == []
 
 

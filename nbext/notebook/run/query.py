@@ -58,7 +58,7 @@ _QUERY = (
     Option(("--columns",), "what else to return of each wallet, by commas", "text", "COLUMN,..."),
     Option(
         ("--exclude",),
-        "wallets never to return, by commas (default burn; [] are none)",
+        "wallets never to return, by commas (default burn; [] leaves out nobody)",
         "text",
         "WALLET,...",
     ),

@@ -6,6 +6,7 @@ import argparse
 import platform
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pkgutil import resolve_name
@@ -410,7 +411,11 @@ def run_command(session: Session, args: Args) -> Any:
             raise args.error(
                 f"write a Python value as {{{{{found[1] or found[2]}}}}}, not as {visible(word.text)}."
             )
-    words = args.words if command.reads_words else [str(value_of(one, args)) for one in args.words]
+    # Commas between words are a habit from lists.
+    given = [
+        replace(one, text=one.text.rstrip(",")) if one.kind == "word" else one for one in args.words
+    ]
+    words = given if command.reads_words else [str(value_of(one, args)) for one in args.words]
     if command.most is not None and len(words) > command.most:
         surplus = visible(args.words[command.most].text)
         raise args.error(f"unexpected argument {surplus!r}. Usage: {command.usage}")

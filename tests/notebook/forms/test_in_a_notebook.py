@@ -697,7 +697,7 @@ def test_the_card_of_the_history_has_every_query_and_opens_each_below_its_own_li
         assert list(line.members[-1].members) == [edit.builder]
         edit.builder.background.drop()
     assert card.edits[0].builder.operator == "OR"
-    assert "%nbext config has no option --card. It is for history." in shell.error(
+    assert "%nbext config: unknown option '--card'. It is for history." in shell.error(
         "%nbext config --card"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 HOLDERS = '{"nft": {"nft": "BAYC"}, "token": {"token": "USDC"}}'
@@ -43,6 +44,14 @@ def test_concentration_and_trend_take_their_options(shell):
     assert shell.error("%nbext trend UNI --no-amounts --amounts UNI") == (
         "UsageError: %nbext trend: use --amounts or --no-amounts, not both."
     )
+    both = shell.value("%nbext overlap UNI, BAYC")
+    assert list(both.columns) == ["UNI", "BAYC"]
+    rows = '%segment {"token": {"token": "UNI"}}'
+    shell.run(
+        f"{rows} --all -o rows\n%segment rows --changes 30d -o one\n{rows} --changes 30d -o two"
+    )
+    pd.testing.assert_frame_equal(shell.ip.user_ns["one"], shell.ip.user_ns["two"])
+    assert len(shell.ip.user_ns["one"].columns) == 6
     shell.ip.user_ns |= {"asked": {"token": {"token": "UNI"}}, "named": "sg_x"}
     assert shell.error("%nbext funnel asked").splitlines()[0] == (
         "UsageError: %nbext funnel: asked is a dict, not a segment's table. Python values need braces: "
