@@ -188,3 +188,27 @@ def test_a_pinned_column_stays_in_its_place_and_the_last_of_many_rows_is_at_the_
     assert round(cell["y"] + cell["height"]) in range(
         round(canvas["y"] + canvas["height"]) - 1, round(canvas["y"] + canvas["height"]) + 1
     )
+
+
+def test_a_column_is_as_wide_as_its_edge_is_dragged_also_after_a_brush_that_ended_on_the_edge(
+    context, tmp_path
+):
+    nbext.page(pd.DataFrame({"n": range(100), "m": range(100)}), tmp_path / "wide.html")
+    page = context.new_page()
+    page.goto((tmp_path / "wide.html").as_uri())
+    head = page.locator(".nbt-head").first
+    head.locator(".nbt-bar").first.wait_for()
+    width = head.bounding_box()["width"]
+    edge = head.locator(".nbt-grip").bounding_box()
+    bar = head.locator(".nbt-bar").first.bounding_box()
+
+    def dragged(start, x):
+        page.mouse.move(start["x"] + 2, start["y"] + start["height"] - 4)
+        page.mouse.down()
+        page.mouse.move(edge["x"] + x, bar["y"] + 4, steps=5)
+        page.mouse.up()
+
+    dragged(bar, 4)
+    assert head.bounding_box()["width"] == width
+    dragged(edge, 62)
+    assert abs(head.bounding_box()["width"] - width - 60) < 8

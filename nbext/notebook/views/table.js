@@ -148,7 +148,11 @@ export class Table {
     const grip = h("span", {
       class: "nbt-grip",
       "aria-hidden": "true",
-      onpointerdown: (/** @type {PointerEvent} */ event) => this.drag(event, at),
+      onpointerdown: (/** @type {PointerEvent} */ { pointerId }) => grip.setPointerCapture(pointerId),
+      onpointermove: (/** @type {PointerEvent} */ { pointerId, clientX }) => {
+        if (grip.hasPointerCapture(pointerId))
+          this.resize(this.heads[at], clientX - el.getBoundingClientRect().left);
+      },
       onclick: (/** @type {Event} */ event) => event.stopPropagation(),
     });
     const el = h(
@@ -390,7 +394,7 @@ export class Table {
       missing: missing && count(missing),
     });
     const of = (/** @type {string} */ said) =>
-      kind === "number" && !id ? said.replace(/-?\d+(\.\d+)?/, grouped) : said;
+      kind === "number" && !id ? said.replace(/-?\d+(\.\d+)?/, grouped) : said.replace("T", " ");
     text(
       this.about,
       [
@@ -447,20 +451,6 @@ export class Table {
     if (this.spot.column < this.pinned) this.pinned--;
     this.shown.splice(this.spot.column, 1);
     this.layout();
-  }
-
-  /** @param {PointerEvent} event @param {number} at */
-  drag(event, at) {
-    const head = this.heads[at];
-    const [start, width] = [event.clientX, head.width];
-    const move = (/** @type {PointerEvent} */ moved) => this.resize(head, width + moved.clientX - start);
-    const grip = /** @type {HTMLElement} */ (event.currentTarget);
-    grip.setPointerCapture(event.pointerId);
-    grip.onpointermove = move;
-    grip.onpointerup = () => {
-      grip.onpointermove = null;
-    };
-    event.stopPropagation();
   }
 
   /** @param {Head} head @param {number} width */
