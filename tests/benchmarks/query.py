@@ -1,6 +1,7 @@
 """Segments beside raw SQL, polars, pandas and arrays in memory: "at least X of A, and B, and not C".
 
-Ours is timed from the segment's body to Arrow rows, warm. All must agree on the wallets and their balances.
+Ours is timed from the segment's body to Arrow rows, warm, and reads every set of wallets again: asked twice, it would
+have them in memory, as the arrays are, which is a side of its own. All must agree on the wallets and their balances.
 Then the other kinds of conditions beside the plain one, and, in a process of its own, the first query and the
 memory.
 
@@ -42,16 +43,18 @@ class Ours:
 
         self.dataset = open_dataset(data_dir)
 
-    def rows(self, filters: dict[str, Any], limit: int = 10_000) -> Any:
-        """Answer filters."""
+    def rows(self, filters: dict[str, Any], limit: int = 10_000, *, anew: bool = True) -> Any:
+        """Answer filters; ``anew`` reads what an answer before this one has left in memory."""
         from nbext.language import language
 
+        if anew:
+            self.dataset.sets.clear()
         body = {"operator": "AND", "filters": filters, "fileType": "json", "limit": limit}
         plan = language.resolve(language.parse(body), self.dataset)
         return self.dataset.ask(language.compile(plan), limit=limit)
 
-    def ask(self, case: Case) -> Found:
-        answer = self.rows(plain(case), case.limit)
+    def ask(self, case: Case, *, anew: bool = True) -> Found:
+        answer = self.rows(plain(case), case.limit, anew=anew)
         (balance,) = [name for name in answer.rows.column_names if name.endswith("_balance_raw")]
         return (
             answer.matched,
@@ -186,10 +189,15 @@ def beside(case: Case, ours: Ours, arrays: Arrays, source: Path, args: argparse.
     took, found = timed(lambda: ours.ask(case), 3 * args.rounds)
     asks = '"at least X of A, and B, and not C"'
     question = f"{asks}, {case.name} contracts of {args.rows:,} transfers, {found[0]:,} match"
+    again, _ = timed(lambda: ours.ask(case, anew=False), 3 * args.rounds)
     sides = {name: asked(rival, source, case, found, args.rounds) for name, rival in RIVALS.items()}
     in_memory, expected = timed(lambda: arrays.ask(case), 3 * args.rounds)
     assert found == expected, f"{case.name}: the arrays find {expected[0]} wallets, we {found[0]}"
-    return Row(question, took, {**sides, "arrays of ids, already in memory": in_memory})
+    return Row(
+        question,
+        took,
+        {**sides, "the same asked again": again, "arrays of ids, already in memory": in_memory},
+    )
 
 
 # Sums of less than 2^127, as one writes it who has the prepared tables.

@@ -44,7 +44,7 @@ Found = TypeVar("Found", bound=Sized)
 # A union of fewer wallets is sorted as fast as it is read from a bitmap, which has a byte for every wallet of the data.
 _FEW = 20_000
 # So many are compared one by one: nearly every segment leaves the two burn addresses out. Of 727,000 wallets that
-# takes 0.3 ms, and a bitmap 1.6 ms.
+# takes 0.3 ms, and a bitmap 1.6 ms. One wallet is looked up among 3.4 million in 0.6 ms, and by a bitmap in 4 ms.
 _ONE_BY_ONE = 4
 # So many wallets of parts of a union, or pairs of them and their blocks, are put together before the next is fetched.
 _AT_A_TIME = 4_000_000
@@ -222,6 +222,8 @@ def _places(wallets: Wallets, ordered: Wallets) -> tuple[Ranks, Mask]:
 
 def among(wallets: Wallets, others: Wallets) -> Mask:
     """Return which of some wallets are among others."""
+    if len(wallets) <= _ONE_BY_ONE:
+        return np.array([(others == one).any() for one in wallets], bool)
     if len(others) <= _ONE_BY_ONE:
         inside = np.zeros(len(wallets), bool)
         for one in others:
