@@ -467,10 +467,10 @@ class Context(ABC):
                 self.warnings.append(line)
                 stamp = last
             if stamp is None:
-                detail = f"The data has no block times for {self.default.name} to find {time.shown()} on {chain.name}."
-                self.report.add(pointer, "no-times", detail)
-            else:
-                time = Time(time.text, timestamp=stamp)
+                lacks = f"The data of {self.default.name} has no block time for {time.shown()}"
+                self.report.add(pointer, "no-times", f"{lacks} to find it on {chain.name}.")
+                return None
+            time = Time(time.text, timestamp=stamp)
         block = self._block_of(time, chain, pointer)
         if block is None or not self._within_data(block, chain, time, pointer):
             return None

@@ -264,7 +264,7 @@ UNKNOWN = [
         {"token": [{"token": "POL"}, {"token": "OP", "chain": 10}], "chain": "polygon", "asOf": 5},
         "/asOf",
         "no-times",
-        "The data has no block times for polygon to find block 5 on optimism.",
+        "The data of polygon has no block time for block 5 to find it on optimism.",
     ),
 ]
 
@@ -274,6 +274,16 @@ UNKNOWN = [
 )
 def test_what_the_data_cannot_tell_is_named(dataset, filters, pointer, code, detail):
     assert ("/filters" + pointer, code, detail) in errors(dataset, filters)
+
+
+def test_a_block_without_a_time_is_not_taken_for_one_of_another_chain():
+    opened = WorldDataset(replace(WORLD, last_blocks={**WORLD.last_blocks, 137: 60}))
+    asked = [{"token": "POL"}, {"token": "OP", "chain": 10}, {"token": "UNI", "chain": 1}]
+    said = "The data of polygon has no block time for block 60 to find it on"
+    assert errors(opened, {"token": asked, "chain": "polygon", "asOf": 60}) == [
+        ("/filters/asOf", "no-times", f"{said} {name}.") for name in ("optimism", "ethereum")
+    ]
+    opened.close()
 
 
 A, B = {"segment": {"id": "sg_a"}}, {"segment": {"id": "sg_b"}}

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import NewType
 
 from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, split
@@ -110,7 +109,7 @@ def amount_near(key: str) -> str:
 
 
 def row_at_least(sql: SqlBuilder, amount: int) -> str:
-    """Return the test that the amount of a table's row is at least a bound."""
+    """Return the test that a row's amount is at least a bound: its sort key decides nearly all by one comparison."""
     key = sort_key(amount)
     value = sql.value(key)
     # Smaller than every amount of its key: comparing keys is comparing amounts.
@@ -137,17 +136,10 @@ class Range:
 class AmountRange(Range):
     """Bounds of an amount, which may need all of uint256."""
 
-    def holds_row(self, sql: SqlBuilder) -> str:
-        """Return the test of a row that has a sort key: it decides nearly all rows by one comparison of 64 bits."""
-        return self._within(partial(row_at_least, sql))
-
-    def holds_limbs(self, sql: SqlBuilder) -> str:
-        """Return the test of an amount that has no sort key, as a sum has none."""
-        return self._within(partial(limbs_at_least, sql))
-
-    def _within(self, at_least: Callable[[int], str]) -> str:
-        low = at_least(self.low)
-        return low if self.high is None else f"{low} AND NOT {at_least(self.high + 1)}"
+    def holds_by(self, at_least: Callable[[SqlBuilder, int], str], sql: SqlBuilder) -> str:
+        """Return the test by `row_at_least`, or by `limbs_at_least` of an amount without a sort key, as of a sum."""
+        low = at_least(sql, self.low)
+        return low if self.high is None else f"{low} AND NOT {at_least(sql, self.high + 1)}"
 
 
 class Block(int):

@@ -61,7 +61,7 @@ class HoldingCondition(Condition):
 
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets whose balance lies within bounds, and never fell below the lower one since a block."""
-        fits = self.within.holds_row(sql)
+        fits = self.within.holds_by(row_at_least, sql)
         # A wallet with nothing has no row: it is found by not being found outside the bounds.
         holding = (
             ~self._holders(sql, f"NOT ({fits})")

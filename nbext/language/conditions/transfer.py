@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.strict_json import below
-from nbext.engine.query.amounts import AmountRange, Blocks, Range, carried, count_as_amount
+from nbext.engine.query.amounts import (
+    AmountRange,
+    Blocks,
+    Range,
+    carried,
+    count_as_amount,
+    limbs_at_least,
+)
 from nbext.engine.query.set_tree import Selection
 from nbext.language import describe
 from nbext.language.conditions.condition import (
@@ -160,7 +167,7 @@ class TransferCondition(Condition):
         """Return the wallets by the number and the sum of their transfers."""
         sums, fits = self.summed(sql), self.count.holds(sql, "transfers")
         if self.total is not None:
-            fits += f" AND {self.total.holds_limbs(sql)}"
+            fits += f" AND {self.total.holds_by(limbs_at_least, sql)}"
         if self.count.none_too:
             # A wallet without a transfer has no row: it is found by not being found outside the bounds.
             return ~sql.leaf(f"SELECT wallet FROM {sums} WHERE NOT ({fits})")
@@ -191,7 +198,7 @@ class TransferCondition(Condition):
         moved = f"(SELECT block, sender, recipient, {amount} FROM {rows})"
         if self.amount is None:
             return moved
-        return f"(SELECT * FROM {moved} WHERE {self.amount.holds_limbs(sql)})"
+        return f"(SELECT * FROM {moved} WHERE {self.amount.holds_by(limbs_at_least, sql)})"
 
     def _sides(self, sql: SqlBuilder) -> str:
         """Return a row for each wallet and transfer: ``wallet``, ``other``, ``block`` and the limbs."""

@@ -77,7 +77,7 @@ def test_splitting_and_joining_gives_the_integer_back(amount):
 @given(st.lists(AMOUNTS, min_size=1, max_size=40), AMOUNTS)
 def test_comparing_limbs_is_comparing_integers(engine, amounts, bound):
     sql = SqlBuilder()
-    most = AmountRange(-(2**256), bound, none_too=False).holds_limbs(sql)
+    most = AmountRange(-(2**256), bound, none_too=False).holds_by(limbs_at_least, sql)
     tests = f"{limbs_at_least(sql, bound)} AS least, {most} AS most"
     found = run(
         engine, sql, f"SELECT {tests} FROM amounts ORDER BY wallet", amounts=limbs_table(amounts)

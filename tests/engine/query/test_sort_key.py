@@ -48,7 +48,7 @@ def test_a_least_amount_with_few_digits_is_decided_by_its_key(amount):
 def test_bounds_are_kept_exactly_whether_or_not_keys_decide(engine, amounts, low, high):
     sizes = pa.array(list(map(sort_key, amounts)), pa.int64())
     table, sql = limbs_table(amounts).append_column("sort_key", sizes), SqlBuilder()
-    fits = AmountRange(low, high, none_too=False).holds_row(sql)
+    fits = AmountRange(low, high, none_too=False).holds_by(row_at_least, sql)
     found = run(
         engine, sql, f"SELECT wallet FROM amounts WHERE {fits} ORDER BY wallet", amounts=table
     )
