@@ -22,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
-from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nbext import __version__
 from nbext.core.strict_json import to_json
@@ -32,7 +32,7 @@ from nbext.errors import FieldError, ValidationError
 from nbext.service.container import Container
 from nbext.service.http.openapi import document
 from nbext.service.http.problems import Problem, answer_problem
-from nbext.service.middleware import LOOPBACK_HOSTS, Log, Observe, Security
+from nbext.service.middleware import LOOPBACK_HOSTS, Observe, Security
 from nbext.service.routes import lookups, operator, segments
 
 _ROUTERS = (lookups.router, segments.router, segments.numbers, operator.router)
@@ -107,11 +107,8 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         # Each method of a path is a route of its own, and the router names only one of them.
-        path = next(
-            route.path for route in ROUTES if route.matches(request.scope)[0] is not Match.NONE
-        )
-        methods = {each for route in ROUTES if route.path == path for each in route.methods or ()}
-        allow = ", ".join(sorted(methods))
+        routes = [one for one in ROUTES if one.matches(request.scope)[0] is not Match.NONE]
+        allow = ", ".join(sorted({method for one in routes for method in one.methods or ()}))
         detail = f"This path does not support {request.method}. Use {allow}."
         problem = Problem("method", detail, headers={"Allow": allow})
     else:
@@ -150,34 +147,6 @@ async def _check_parameters(request: Request) -> None:
             raise ValidationError.of(visible(wrong[0], 80), "parameter", detail)
 
 
-class Door:
-    """How many connections a service has, in all and from one address; those past it are refused and counted.
-
-    Without descriptors left no file could be opened, and nobody's next connection be accepted.
-    """
-
-    def __init__(self, log: Log, count: Callable[[], None]) -> None:
-        self._log, self._count = log, count
-        self._most = most_connections()
-        self._inside: Counter[str] = Counter()
-
-    def enter(self, address: str) -> bool:
-        """Return whether one more connection of that address may stay, and count it."""
-        # One address cannot take the place of all others; a proxy in front of the service has one, too.
-        if self._inside.total() < self._most and self._inside[address] < self._most * 3 // 4:
-            self._inside[address] += 1
-            return True
-        self._count()
-        self._log.counted("connection refused")
-        return False
-
-    def leave(self, address: str) -> None:
-        """Note that a connection that had entered has ended."""
-        self._inside[address] -= 1
-        if not self._inside[address]:
-            del self._inside[address]
-
-
 def most_connections() -> int:
     """Return how many connections leave enough descriptors for files."""
     if not find_spec("resource"):  # Windows, which has no such limit
@@ -188,15 +157,20 @@ def most_connections() -> int:
 
 
 class TimelyProtocol(H11Protocol):
-    """A connection whose requests have to arrive in time.
+    """A connection of a service that has room for it, whose requests have to arrive in time.
+
+    Without descriptors left no file could be opened, and nobody's next connection be accepted: those past a number in
+    all, and from one address, are refused and counted.
 
     uvicorn closes idle connections only after a first answer: one that sends half a head, or a byte now
     and then, stays open for ever. Here a head has ``arrive_seconds`` from its first byte (or from the
     connection's beginning), whatever trickles in meanwhile. Bodies are timed where they are read.
     """
 
-    arrive_seconds = 10.0
-    door: Door
+    # Of the server: uvicorn makes the connections itself. How many there are from which address, and may be in all.
+    container: Container
+    inside: Counter[str]
+    most: int
     _address: str | None = None
     _late: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
@@ -205,11 +179,15 @@ class TimelyProtocol(H11Protocol):
         """Begin to wait for the first head."""
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
-        if not self.door.enter(address):
+        # One address cannot take the place of all others; a proxy in front of the service has one, too.
+        if self.inside.total() >= self.most or self.inside[address] >= self.most * 3 // 4:
+            self.container.metrics.refused.inc()
+            self.container.log.counted("connection refused")
             transport.write(_FULL)
             transport.close()
             return
         self._address = address
+        self.inside[address] += 1
         # The system would buffer up to 4 MB for a caller who stalls. Not SO_SNDBUF, which bounds what is under way,
         # too: a caller far away would read slowly.
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
@@ -231,7 +209,9 @@ class TimelyProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the timers."""
         if self._address is not None:
-            self.door.leave(self._address)
+            self.inside[self._address] -= 1
+            if not self.inside[self._address]:
+                del self.inside[self._address]
         for timer in (self._late, self._stalled):
             if timer is not None:
                 timer.cancel()
@@ -252,7 +232,8 @@ class TimelyProtocol(H11Protocol):
     def _expect_head(self) -> None:
         # Not started again by each byte: one byte every nine seconds would hold the connection for ever.
         if self._late is None:
-            self._late = self.loop.call_later(self.arrive_seconds, self.transport.abort)
+            seconds = self.container.limits.arrive_seconds
+            self._late = self.loop.call_later(seconds, self.transport.abort)
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP with a problem, too."""
@@ -260,14 +241,11 @@ class TimelyProtocol(H11Protocol):
             "not-http", "The request is not HTTP/1.1. Speak plain HTTP to this port, without TLS."
         )
         body = to_json(problem.body(instance="", request_id=""))
-        headers = [
-            (b"content-type", PROBLEM_TYPE.encode()),
-            (b"content-length", b"%d" % len(body)),
-            (b"connection", b"close"),
-        ]
-        response = h11.Response(status_code=400, headers=headers, reason=STATUS_PHRASES[400])
-        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        head = "HTTP/1.1 400 Bad Request\r\nConnection: close"
+        head += f"\r\nContent-Type: {PROBLEM_TYPE}\r\nContent-Length: {len(body)}\r\n\r\n"
+        # Of a body that is not HTTP the answer may be under way: this would be taken for a part of it.
+        if self.conn.our_state is not h11.SEND_BODY:
+            self.transport.write(head.encode() + body)
         # There is no telling where the next request would begin.
         self.transport.close()
 
@@ -284,11 +262,7 @@ class Server(uvicorn.Server):
         proxies: Sequence[str] = (),
     ) -> None:
         container: Container = app.state.container
-        # uvicorn makes the protocol itself, so that the limit has to be on the class.
-        own = {
-            "arrive_seconds": container.limits.arrive_seconds,
-            "door": Door(container.log, container.metrics.refused.inc),
-        }
+        own = {"container": container, "inside": Counter(), "most": most_connections()}
         protocol = type("Protocol", (TimelyProtocol,), own)
         super().__init__(
             uvicorn.Config(

@@ -29,7 +29,7 @@ from nbext.errors import ConfigError, DiskFull, StorageError
 from nbext.service.limits import Policy
 
 # The number of the tables below, which a registry has in its table ``registry``.
-VERSION = 2
+VERSION = 3
 
 # As SQLite reads them; `_Server` has the same types by other names. STRICT: else SQLite stores a text where a number
 # belongs.
@@ -124,12 +124,12 @@ CREATE TABLE signups (
 ) STRICT;
 CREATE INDEX signups_by_key ON signups (key_id, consented_at);
 
--- How many requests a key was allowed in the window that began then.
+-- How many requests a key was allowed in the window that began then, and in the one before.
 CREATE TABLE rates (
-    key_id TEXT NOT NULL,
+    key_id TEXT PRIMARY KEY,
     began REAL NOT NULL,
-    taken INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (key_id, began)
+    taken INTEGER NOT NULL,
+    former INTEGER NOT NULL
 ) STRICT;
 
 -- Who did what: a key's id, what it did, to which segment or key, from which address.

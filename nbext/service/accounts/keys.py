@@ -332,22 +332,27 @@ class Rates:
         span, began = rate.seconds, _window(rate, now)
         # Whoever comes second waits: else two services take the same rest.
         with self._database.write(alone=True) as db:
-            lately = "SELECT began, taken FROM rates WHERE key_id = :key AND began >= :before"
-            rows = db.rows(lately, key=key_id, before=began - span)
-            taken = {row.began: row.taken for row in rows}
+            latest, taken, former = next(iter(db.rows(_RATE_OF, key=key_id)), (began, 0, 0))
             # Another machine's clock, or one that was set back before this service began: all count in one window.
-            if (latest := max(taken, default=began)) > began:
+            if latest > began:
                 self._behind += latest - now
                 now = began = latest
+            elif latest < began:
+                taken, former = 0, taken if latest == began - span else 0
             # The part of the window before that is less than a span ago, as if its requests were spread evenly.
-            before = taken.get(began - span, 0) * (1 - (now - began) / span)
-            granted = min(rate.part, math.floor(rate.amount - before - taken.get(began, 0)))
+            before = former * (1 - (now - began) / span)
+            granted = min(rate.part, math.floor(rate.amount - before - taken))
             if granted > 0:
-                others = "DELETE FROM rates WHERE key_id = :key AND began != :before"
-                db.change(others, key=key_id, before=began - span)
-                now_taken = taken.get(began, 0) + granted
-                db.add("rates", [{"key_id": key_id, "began": began, "taken": now_taken}])
+                db.change(_TAKE, key=key_id, began=began, taken=taken + granted, former=former)
         return began, granted
+
+
+_RATE_OF = "SELECT began, taken, former FROM rates WHERE key_id = :key"
+_TAKE = """
+    INSERT INTO rates (key_id, began, taken, former) VALUES (:key, :began, :taken, :former)
+    ON CONFLICT (key_id)
+    DO UPDATE SET began = excluded.began, taken = excluded.taken, former = excluded.former
+"""
 
 
 def _in_window(counts: Mapping[str, tuple[float, int]], key_id: str, began: float) -> int:

@@ -8,13 +8,14 @@ Schema is the language's. `document` adds these.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
+from starlette.responses import Response
 
 from nbext.core import wire
 from nbext.language.json_schema import json_schema
@@ -26,56 +27,6 @@ _DESCRIPTION = (
     f"Every request carries its key in the {wire.KEY_HEADER} header, and every answer an id in "
     f"{wire.REQUEST_ID_HEADER}. Errors are problem objects (RFC 9457)."
 )
-# What every request with a key may meet, every body, and every body that is a segment.
-_ALWAYS = (
-    "bad-header",
-    "invalid",
-    "key-missing",
-    "key-unknown",
-    "scope",
-    "foreign-host",
-    "foreign-origin",
-    "rate-limit",
-    "internal",
-    "registry",
-)
-BODY = (
-    "not-json",
-    "slow-request",
-    "too-large",
-    "media-type",
-    "invalid",
-    "too-many-at-once",
-    "busy",
-)
-RUN = (
-    *BODY,
-    "invalid-segment",
-    "ambiguous-symbol",
-    "too-many-segments",
-    "stopping",
-    "query-timeout",
-    "resource-limit",
-    "storage",
-    "disk-full",
-    "quota",
-    "cancelled",
-    "expired",
-    "unavailable",
-)
-
-RESULT = (
-    "not-found",
-    "invalid",
-    "not-ready",
-    "not-completed",
-    "expired",
-    "too-many-at-once",
-    "busy",
-    "storage",
-    "unavailable",
-)
-
 # The tests send those of bodies, and hold all to their schemas.
 _EXAMPLES = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
 
@@ -93,20 +44,23 @@ UNFINISHED: Responses = {
 }
 
 
-def _problems(*codes: str) -> Responses:
-    """Return the responses for the problems of these codes, and for those that every route may answer with."""
+def _problems(named: Collection[str]) -> Responses:
+    """Return the responses for the problems of these codes or kinds of route, and for those of all routes."""
+    kinds = {kind for problem in CODES.values() for kind in problem.get("of", ())}
+    assert kinds.union(CODES).issuperset(named), f"one of these is mistyped: {named}"
     by_status: dict[int, list[str]] = {}
-    for code in dict.fromkeys((*_ALWAYS, *codes)):
-        by_status.setdefault(CODES[code][0], []).append(code)
+    for code, problem in CODES.items():
+        if code in named or {"all", *named}.intersection(problem.get("of", ())):
+            by_status.setdefault(problem["status"], []).append(code)
     return {
         status: {
-            "description": "; ".join(f"{CODES[code][1]} ({code})" for code in those),
+            "description": "; ".join(f"{CODES[code]['title']} ({code})" for code in those),
             "content": {
                 wire.PROBLEM_TYPE: {
                     "schema": {"$ref": _REF.format(model="ProblemAnswer")},
                     "examples": {
                         code: {
-                            "value": Problem(code, f"{CODES[code][1]}.").body(
+                            "value": Problem(code, f"{CODES[code]['title']}.").body(
                                 instance=wire.EXECUTE, request_id="5f1c0a9be2d34c77"
                             )
                         }
@@ -119,25 +73,21 @@ def _problems(*codes: str) -> Responses:
     }
 
 
-def text(media_type: str) -> Responses:
-    """Return the response of a route that answers with text or bytes of this type."""
-    return {
-        200: {"description": "The answer.", "content": {media_type: {"schema": {"type": "string"}}}}
-    }
-
-
 def route(
-    add: Callable[..., Any], path: str, answer: Any, *codes: str, **more: Any
+    add: Callable[..., Any], path: str, answer: Any, *problems: str, **more: Any
 ) -> Callable[[F], F]:
-    """Return the decorator ``add`` of a router, with the document's part: answer, problems by code, and the body.
+    """Return the decorator ``add`` of a router, with the document's part: answer, body, and problems.
 
-    A parameter ``body`` is a shape of the wire, which `body_of` reads.
+    ``answer`` is the shape of JSON, or as text the media type of other answers.
+    ``problems`` are codes, and kinds of route as ``problems.toml`` has them; that it reads a body is seen here: a
+    parameter ``body`` is a shape of the wire, which `body_of` reads.
     """
 
     def decorated(function: F) -> F:
-        shape = get_type_hints(function).get("body")
+        shape, named = get_type_hints(function).get("body"), [*problems]
         if shape is not None:
             _BODIES.add(shape)
+            named.append("body")
             function.__annotations__["body"] = Annotated[shape, body_of(shape)]
             content = {
                 "schema": {"$ref": _REF.format(model=shape.__name__)},
@@ -146,8 +96,12 @@ def route(
             more["openapi_extra"] = {
                 "requestBody": {"required": True, "content": {"application/json": content}}
             }
-        responses = {**more.pop("responses", {}), **_problems(*codes)}
-        made: F = add(path, response_model=answer, responses=responses, **more)(function)
+        responses, model = {**more.pop("responses", {}), **_problems(named)}, answer
+        if isinstance(answer, str):
+            schema = {answer: {"schema": {"type": "string"}}}
+            responses[200] = {"description": "The answer.", "content": schema}
+            model, more["response_class"] = None, Response
+        made: F = add(path, response_model=model, responses=responses, **more)(function)
         return made
 
     return decorated
@@ -189,27 +143,16 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 def _with_language(bodies: dict[str, Any]) -> dict[str, Any]:
     """Return the schemas of bodies, with those of the segment language in their places, and the parts of these."""
-    language = json_schema()
+    # A reference is relative to its document: what was "#/$defs/token" there is a component here.
+    own, here = json.dumps("#/$defs/")[:-1], json.dumps(_REF.format(model="filters."))[:-1]
+    language = json.loads(json.dumps(json_schema()).replace(own, here))
     fields = language["properties"]
     fields = {**fields["filters"]["properties"], **fields}
+
+    def filled(schema: dict[str, Any]) -> dict[str, Any]:
+        # It names a field of a request, whose schema it has beside what else is said here.
+        name = schema.pop("x_language", None)
+        return {**fields[name], **schema} if name else schema
+
     parts = {f"filters.{name}": part for name, part in language["$defs"].items()}
-    filled: dict[str, Any] = _filled({**bodies, **parts}, fields)
-    return filled
-
-
-def _filled(value: Any, fields: dict[str, Any]) -> Any:
-    """Return a schema with the language's in place of each ``x_language``, which names a field of a request."""
-    if isinstance(value, list):
-        return [_filled(inner, fields) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    if "x_language" in value:
-        more = {name: inner for name, inner in value.items() if name != "x_language"}
-        return _filled({**fields[value["x_language"]], **more}, fields)
-    return {
-        # A reference is relative to its document: what was "#/$defs/token" there is a component here.
-        name: inner.replace("#/$defs/", _REF.format(model="filters."))
-        if name == "$ref"
-        else _filled(inner, fields)
-        for name, inner in value.items()
-    }
+    return {**json.loads(json.dumps(bodies), object_hook=filled), **parts}

@@ -1,4 +1,4 @@
-"""Errors as the service answers them: ``application/problem+json`` (RFC 9457), one table of codes.
+"""Errors as the service answers them: ``application/problem+json`` (RFC 9457); their codes are in ``problems.toml``.
 
 Every error leaves the service through `answer_problem`: no traceback, path, SQL or key is in it.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
@@ -20,54 +22,9 @@ from nbext.core.wire import PROBLEM_TYPE
 from nbext.service.accounts.database import Unreachable
 from nbext.service.segments.files import Unavailable, unwritten
 
-# code -> (HTTP status, title). The code is stable; the detail is for people.
-CODES: dict[str, tuple[int, str]] = {
-    "not-http": (400, "The request is not HTTP/1.1"),
-    "not-json": (400, "The body is not JSON"),
-    "bad-header": (400, "A header has a value that is not allowed"),
-    "key-missing": (401, "A key is needed"),
-    "key-unknown": (401, "The key is not known"),
-    "scope": (403, "The key does not allow this"),
-    "not-yours": (403, "The segment is another key's"),
-    "foreign-host": (403, "The Host header names another host"),
-    "foreign-origin": (403, "A page of another origin sent this"),
-    "not-found": (404, "Not found"),
-    "method": (405, "The path does not support that method"),
-    "slow-request": (408, "The request took too long to arrive"),
-    "not-ready": (409, "The segment has not finished"),
-    "not-completed": (409, "The segment ended without a result"),
-    "finished": (409, "The segment has already finished"),
-    "cancelled": (409, "The segment was cancelled"),
-    "ambiguous-symbol": (409, "Several contracts have that symbol"),
-    "expired": (410, "The result has been deleted"),
-    "too-large": (413, "The body is too large"),
-    "media-type": (415, "The body is not declared as JSON"),
-    "invalid": (422, "A field is not valid"),
-    "invalid-segment": (422, "The segment is not valid"),
-    "idempotency-key-reused": (422, "The Idempotency-Key was used with another body"),
-    "rate-limit": (429, "Too many requests with this key"),
-    "too-many-segments": (429, "This key has too many unfinished segments"),
-    "too-many-at-once": (429, "This key has too many requests of one kind under way"),
-    "internal": (500, "The service failed"),
-    "storage": (500, "A stored file is damaged"),
-    "busy": (503, "Too many segments are waiting"),
-    "registry": (503, "The registry cannot be reached"),
-    "unavailable": (503, "A file cannot be read or written now"),
-    "stopping": (503, "The service is stopping"),
-    "unready": (503, "The service cannot run segments now"),
-    "query-timeout": (504, "The segment ran past the time limit"),
-    "disk-full": (507, "The service's disk is full"),
-    "resource-limit": (507, "The segment ran past the memory or disk limit"),
-    "quota": (507, "What is stored takes too much room"),
-}
-
-
-# When a caller may come again (seconds), where nothing says it better.
-_RETRY_AFTER = {
-    "not-ready": 1,
-    **dict.fromkeys(("too-many-segments", "too-many-at-once", "busy", "stopping"), 2),
-    **dict.fromkeys(("registry", "unavailable", "unready"), 5),
-}
+CODES: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
 # How much of an overlong body is still read off the wire, and for how long (seconds), after the answer.
 _LINGER_BYTES = 256 << 20
 _LINGER_SECONDS = 5.0
@@ -87,9 +44,9 @@ class Problem(ours.NbextError):
     ) -> None:
         super().__init__(detail)
         self.code, self.detail = code, detail
-        self.status, self.title = CODES[code]
+        self.status, self.title = CODES[code]["status"], CODES[code]["title"]
         self.errors = list(errors)
-        later = _RETRY_AFTER.get(code)
+        later = CODES[code].get("retry")
         self.headers = {**({"Retry-After": str(later)} if later else {}), **(headers or {})}
         self.more = more
 
@@ -139,16 +96,6 @@ _CODE_OF: dict[type, str] = {
     Unavailable: "unavailable",
     ours.StorageError: "storage",
 }
-# The text of these errors may name files or statements of the engine: only these words go out.
-_OWN_WORDS = {
-    "query-timeout": "The segment was stopped at the service's time limit. Use narrower or fewer conditions.",
-    "storage": "A stored file is damaged: `nbext check` says which. The operator's log has this request's id.",
-    "unavailable": "A file cannot be read or written now. Try again soon. The operator's log says why.",
-    "registry": "The registry cannot be reached. Try again soon. The operator's log says why.",
-    "disk-full": "The service's disk is full, so nothing new can be stored. What is stored is still read.",
-    "internal": "This is a fault of the service. The operator's log has this request's id.",
-    "cancelled": "The segment was cancelled before it finished. Execute it again to run it.",
-}
 
 
 def problem_of(error: Exception) -> Problem:
@@ -167,7 +114,7 @@ def problem_of(error: Exception) -> Problem:
         more["errors"] = error.errors
         if error.more:
             more["moreErrors"] = error.more
-    return Problem(code, _OWN_WORDS.get(code) or str(error), **more)
+    return Problem(code, CODES[code].get("detail") or str(error), **more)
 
 
 def answer_problem(request: Request, error: Exception) -> Response:

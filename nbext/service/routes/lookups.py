@@ -12,7 +12,7 @@ from nbext.core.chains import chain_of
 from nbext.errors import ValidationError
 from nbext.service.container import Caller, Reader, Subscriber
 from nbext.service.http.bodies import cacheable_answer, json_answer
-from nbext.service.http.openapi import BODY, NOT_MODIFIED, route
+from nbext.service.http.openapi import NOT_MODIFIED, route
 from nbext.service.http.problems import Problem
 from nbext.service.metadata import Metadata
 
@@ -49,7 +49,7 @@ _TokenName = Annotated[str, _contract("USDC")]
 _CollectionName = Annotated[str, _contract("BAYC")]
 
 
-@route(router.post, wire.SEARCH, wire.SearchAnswer, *BODY, "not-found")
+@route(router.post, wire.SEARCH, wire.SearchAnswer, "not-found")
 async def search_collections(caller: Reader, body: wire.SearchRequest) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
     found = await caller.container.look_up(lambda dataset: Metadata(dataset).search(body))
@@ -61,7 +61,6 @@ async def search_collections(caller: Reader, body: wire.SearchRequest) -> Respon
     wire.TOKEN,
     wire.TokenAnswer,
     "not-found",
-    "invalid",
     "ambiguous-symbol",
     responses=NOT_MODIFIED,
 )
@@ -75,7 +74,6 @@ async def read_token(caller: Reader, chain: _Chain, address: _TokenName) -> Resp
     wire.NFT,
     wire.CollectionAnswer,
     "not-found",
-    "invalid",
     "ambiguous-symbol",
     responses=NOT_MODIFIED,
 )
@@ -102,7 +100,6 @@ async def _looked_up(caller: Caller, chain: str, given: str, *, nft: bool) -> Re
     router.post,
     wire.SIGN_UP,
     wire.SignUpAnswer,
-    *BODY,
     "storage",
     "disk-full",
     "quota",

@@ -16,7 +16,7 @@ from nbext.language.fields import GRAMMAR
 from nbext.language.json_schema import json_schema
 from nbext.service.container import CHECKS, Container, Reader
 from nbext.service.http.bodies import cacheable_answer, json_answer
-from nbext.service.http.openapi import NOT_MODIFIED, document, route, text
+from nbext.service.http.openapi import NOT_MODIFIED, document, route
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import METRICS_TYPE
 
@@ -84,7 +84,7 @@ router.add_api_route(wire.HEALTH, read_health, methods=["HEAD"], include_in_sche
 router.add_api_route(wire.READY, read_readiness, methods=["HEAD"], include_in_schema=False)
 
 
-@route(router.get, wire.METRICS, None, responses=text(METRICS_TYPE), response_class=Response)
+@route(router.get, wire.METRICS, METRICS_TYPE)
 def read_metrics(caller: Reader) -> Response:
     """Counters for Prometheus; those of private keys are shown to the scope admin alone."""
     shown = caller.container.metrics.text(caller.key)

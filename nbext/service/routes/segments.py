@@ -33,14 +33,10 @@ from nbext.service.http.bodies import (
     segment_answer,
 )
 from nbext.service.http.openapi import (
-    BODY,
     NOT_MODIFIED,
-    RESULT,
-    RUN,
     UNFINISHED,
     links_to,
     route,
-    text,
 )
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
@@ -124,7 +120,7 @@ _LINKS = links_to(
     router.post,
     wire.EXECUTE,
     wire.SegmentAnswer,
-    *RUN,
+    "run",
     "idempotency-key-reused",
     responses=_LINKS,
 )
@@ -143,7 +139,7 @@ async def execute_segment(
     return await _executed(caller, body, Planner.plan, prefer, claimed=idempotency_key)
 
 
-@route(router.post, wire.PROFILE, wire.SegmentAnswer, *RUN, responses=_LINKS)
+@route(router.post, wire.PROFILE, wire.SegmentAnswer, "run", responses=_LINKS)
 async def profile_segment(
     *,
     caller: Executor,
@@ -161,7 +157,7 @@ async def profile_segment(
     return await _executed(caller, asked, Planner.requested, prefer)
 
 
-@route(router.post, wire.CHANGES, wire.SegmentAnswer, *RUN, responses=_LINKS)
+@route(router.post, wire.CHANGES, wire.SegmentAnswer, "run", responses=_LINKS)
 async def change_segment(
     *,
     caller: Executor,
@@ -227,13 +223,13 @@ async def _executed(
     return answer
 
 
-@route(router.post, wire.EXPLAIN, wire.Explained, *RUN)
+@route(router.post, wire.EXPLAIN, wire.Explained, "run")
 async def explain_segment(caller: Executor, body: wire.ExplainRequest) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
     return await _in_turn(caller, analysis.explanation_of, body)
 
 
-@route(numbers.post, wire.COUNTS, wire.Counted, *RUN)
+@route(numbers.post, wire.COUNTS, wire.Counted, "run")
 async def count_segments(caller: Executor, body: wire.CountsRequest) -> Response:
     """Count the wallets that segments have in common, in one go: ``counts`` names the places of some of ``segments``.
 
@@ -245,20 +241,13 @@ async def count_segments(caller: Executor, body: wire.CountsRequest) -> Response
     return await _in_turn(caller, analysis.counts_of, body)
 
 
-@route(numbers.post, wire.FUNNEL, wire.Funnel, *RUN)
+@route(numbers.post, wire.FUNNEL, wire.Funnel, "run")
 async def count_conditions(caller: Executor, body: wire.ExecuteRequest) -> Response:
     """Count each condition of a segment alone, and together with those before it."""
     return await _in_turn(caller, analysis.funnel_of, body)
 
 
-@route(
-    numbers.post,
-    wire.HOLDINGS,
-    None,
-    *RUN,
-    responses=text(wire.ARROW_TYPE),
-    response_class=Response,
-)
+@route(numbers.post, wire.HOLDINGS, wire.ARROW_TYPE, "run")
 async def read_holdings(caller: Executor, body: wire.HoldingsRequest) -> Response:
     """List what wallets hold, on one chain or on all of the data, now or at ``asOf``, as an Arrow IPC stream.
 
@@ -283,16 +272,9 @@ async def _in_turn(
         with container.generations.acquire() as dataset:
             return work(caller.segments.planner(dataset, key, cancel), body)
 
-    answer: asyncio.Future[Any] = asyncio.ensure_future(container.explaining.run(key.id, on_data))
-    async with _hang_up_of(caller) as gone:
-        try:
-            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            # It ends at its next step, or leaves the queue; where it has ended this does nothing.
-            answer.cancel()
-        if not answer.done():
-            raise ClientDisconnect
-    return answered(answer.result())
+    async with _while_there(caller):
+        answer = await container.explaining.run(key.id, on_data)
+    return answered(answer)
 
 
 @route(
@@ -300,7 +282,6 @@ async def _in_turn(
     wire.SEGMENT,
     wire.SegmentAnswer,
     "not-found",
-    "invalid",
     "unavailable",
     responses=UNFINISHED,
 )
@@ -321,7 +302,6 @@ async def read_segment(
     wire.SEGMENT,
     wire.SegmentAnswer,
     "not-found",
-    "invalid",
     "finished",
     "not-ready",
     "not-yours",
@@ -351,7 +331,7 @@ async def cancel_segment(
     return segment_answer(caller, segment)
 
 
-@route(router.get, wire.SEGMENT_JSON, wire.SegmentRows, *RESULT, responses=NOT_MODIFIED)
+@route(router.get, wire.SEGMENT_JSON, wire.SegmentRows, "result", responses=NOT_MODIFIED)
 def export_segment_as_json(
     *,
     caller: Reader,
@@ -366,27 +346,13 @@ def export_segment_as_json(
     return _export(caller, segment_id, write, form, "application/json", **asked)
 
 
-@route(
-    router.get,
-    wire.SEGMENT_CSV,
-    None,
-    *RESULT,
-    responses={**text(wire.CSV_TYPE), **NOT_MODIFIED},
-    response_class=Response,
-)
+@route(router.get, wire.SEGMENT_CSV, wire.CSV_TYPE, "result", responses=NOT_MODIFIED)
 def export_segment_as_csv(caller: Reader, segment_id: _SegmentId) -> Response:
     """Export a segment's rows as CSV, UTF-8, always with a header line."""
     return _export(caller, segment_id, results.csv, "csv", wire.CSV_TYPE)
 
 
-@route(
-    router.get,
-    wire.SEGMENT_ARROW,
-    None,
-    *RESULT,
-    responses={**text(wire.ARROW_TYPE), **NOT_MODIFIED},
-    response_class=Response,
-)
+@route(router.get, wire.SEGMENT_ARROW, wire.ARROW_TYPE, "result", responses=NOT_MODIFIED)
 def export_segment_as_arrow(caller: Reader, segment_id: _SegmentId) -> Response:
     """Export a segment's rows as an Arrow IPC stream; exact amounts as decimals."""
     return _export(caller, segment_id, results.arrow, "arrow", wire.ARROW_TYPE)
@@ -396,7 +362,7 @@ def export_segment_as_arrow(caller: Reader, segment_id: _SegmentId) -> Response:
     router.post,
     wire.LISTS,
     wire.StoredList,
-    *BODY,
+    "body",
     "storage",
     "resource-limit",
     "disk-full",
@@ -423,7 +389,7 @@ async def store_list(caller: Executor) -> Response:
     return json_answer(answer, 201, {"Location": caller.link(wire.LIST.format(id=stored.id))})
 
 
-@route(router.get, wire.LIST, wire.StoredList, "not-found", "invalid", "unavailable")
+@route(router.get, wire.LIST, wire.StoredList, "not-found", "unavailable")
 async def read_list(caller: Reader, list_id: _ListId) -> Response:
     """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
     found = await caller.container.wait_for(caller.container.lists.find, list_id, caller.key)
@@ -493,7 +459,7 @@ async def _finished(
         return segment
     segments, until = caller.segments, time.monotonic() + seconds
     # A notebook whose cell was interrupted hangs up: its segment is not worth a worker for another half minute.
-    async with _hang_up_of(caller) as gone:
+    async with _while_there(caller):
         while (
             not segment.finished
             and (left := until - time.monotonic()) > 0
@@ -501,12 +467,10 @@ async def _finished(
         ):
             job = job or segments.scheduler.find(segment.id)
             if job:
-                await _wait(job, left, gone)
+                await _wait(job, left)
             else:
                 # Another service on the same folder runs it: only the registry shows when it ends.
-                await asyncio.wait({gone}, timeout=min(left, _LOOK))
-            if gone.done():
-                raise ClientDisconnect
+                await asyncio.sleep(min(left, _LOOK))
             # A job that completed it knows; others look, in line with all who only read.
             now = job.ended if job else None
             # A run of before, which was deleted since, is not this one.
@@ -521,32 +485,38 @@ async def _finished(
     return segment
 
 
-async def _wait(job: SegmentJob, seconds: float, gone: asyncio.Future[Any]) -> None:
+async def _wait(job: SegmentJob, seconds: float) -> None:
     job.waiters += 1
     try:
-        # Nobody cancels the future that stands for the job's here: it would be cancelled, too.
-        ended = asyncio.wrap_future(job.done)
-        await asyncio.wait({ended, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        # Where this wait is cancelled, the job's own future is not.
+        await asyncio.wait({asyncio.wrap_future(job.done)}, timeout=seconds)
+    except asyncio.CancelledError:
+        # Two callers may wait for one segment: the first who hangs up does not take it from the other.
+        if job.waiters == 1 and not job.wanted:
+            job.cancel.asked.set()
+        raise
     finally:
         job.waiters -= 1
-        # Two callers may wait for one segment: the first who hangs up does not take it from the other.
-        if gone.done() and job.waiters == 0 and not job.wanted:
-            job.cancel.asked.set()
 
 
 @contextlib.asynccontextmanager
-async def _hang_up_of(caller: Caller) -> AsyncIterator[asyncio.Future[None]]:
-    """Lend what is done when the caller hangs up."""
-    gone = asyncio.ensure_future(_hung_up(caller.request))
+async def _while_there(caller: Caller) -> AsyncIterator[None]:
+    """Cancel what is awaited when the caller hangs up; then this raises ClientDisconnect."""
     try:
-        yield gone
-    finally:
-        # Left alone it would read the next request of a kept connection.
-        gone.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await gone
+        async with asyncio.timeout(None) as patience:
+            watch = asyncio.ensure_future(_hung_up(caller.request, patience))
+            try:
+                yield
+            finally:
+                # Left alone it would read the next request of a kept connection.
+                watch.cancel()
+    except TimeoutError:
+        if patience.expired():
+            raise ClientDisconnect from None
+        raise
 
 
-async def _hung_up(request: Request) -> None:
+async def _hung_up(request: Request, patience: asyncio.Timeout) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+    patience.reschedule(0)

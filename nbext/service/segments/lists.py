@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from nbext.core.addresses import WIDTH, list_id
-from nbext.core.atomic_files import PART, PRIVATE, files_in, sync
+from nbext.core.atomic_files import PART, files_in, sync
 from nbext.engine.query.set_tree import WalletList
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
@@ -45,9 +46,10 @@ class Lists(StoredFiles):
     @contextlib.contextmanager
     def room(self) -> Iterator[Path]:
         """Lend a new file to receive a list in."""
-        part = self.folder / f".{os.urandom(6).hex()}{PART}"
+        handle, name = tempfile.mkstemp(PART, ".", self.folder)
+        os.close(handle)
+        part = Path(name)
         try:
-            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
             yield part
         finally:
             part.unlink(missing_ok=True)

@@ -203,17 +203,16 @@ class SegmentService:
         The problem is 404; 409 while it runs or where it ended without a result; 410 where that has been deleted.
         """
         segment = self.read(segment_id, key)
-        error = segment.error or {}
-        if segment.status == "expired":
-            detail = error.get("detail", "The result has been deleted.")
-            raise Problem("expired", detail, segment_id=segment.id)
-        if not segment.finished:
-            detail = f"The segment is {segment.status}. Try again soon."
-            raise Problem("not-ready", detail, segment_id=segment.id)
-        if segment.status != "completed":
-            detail = f"The segment is {segment.status}: {error.get('detail', 'it has no result.')}"
-            raise Problem("not-completed", detail, segment_id=segment.id)
-        assert segment.result is not None, "a completed segment has its file"
+        # One whose file is missing now is expired, and still has its result.
+        if segment.result is None or segment.status != "completed":
+            code, detail, error = "not-completed", f"The segment is {segment.status}", segment.error
+            if error is None:
+                code, detail = "not-ready", f"{detail}. Try again soon."
+            elif segment.status == "expired":
+                code, detail = "expired", error["detail"]
+            else:
+                detail = f"{detail}: {error['detail']}"
+            raise Problem(code, detail, segment_id=segment.id)
         found = self.results.check(segment.result)
         if found != "here":
             if found == "damaged":

@@ -189,7 +189,7 @@ def test_the_registry_of_another_nbext_is_refused_in_one_line_and_left_alone(
             with pytest.raises(StorageError) as caught:
                 Database(path, make=make)
             assert str(caught.value) == (
-                f"registry.sqlite is not a registry of this nbext (version {found}; this one reads 2)."
+                f"registry.sqlite is not a registry of this nbext (version {found}; this one reads 3)."
                 " Use the nbext that made it, or name another data folder."
             )
         assert list(registry.iterdump()) == before
@@ -246,7 +246,7 @@ def test_a_rate_that_cannot_be_stored_is_counted_in_memory(tmp_path):
 def test_the_window_before_counts_for_the_part_of_it_that_is_less_than_a_window_ago(tmp_path):
     with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
         rates, rate = Rates(database), parse_rate("100/minute")
-        database.change("INSERT INTO rates VALUES ('a', 600.0, 80)")
+        database.change("INSERT INTO rates VALUES ('a', 600.0, 80, 0)")
         # A quarter of the window has passed: three quarters of the 80 count.
         granted = [rates._granted("a", rate, 675.0)[1] for _ in range(10)]
     assert granted == [5] * 8 + [0] * 2
