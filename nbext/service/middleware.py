@@ -39,7 +39,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nbext.core.chains import chain_of
 from nbext.core.times import iso_ms
-from nbext.core.wire import DATA_HEADER, DOCS, HEALTH, KEY_HEADER, READY, REQUEST_ID_HEADER
+from nbext.core.wire import (
+    DATA_HEADER,
+    DOCS,
+    HEALTH,
+    IDEMPOTENCY_HEADER,
+    KEY_HEADER,
+    READY,
+    REQUEST_ID_HEADER,
+)
 from nbext.engine.dataset import DataAbout
 from nbext.errors import NbextError, StorageError
 from nbext.service.accounts.database import Database
@@ -192,16 +200,15 @@ class Security:
             )
         if path in OPEN_PATHS:
             return None
-        sent = headers.getlist(KEY_HEADER)
         # A proxy in front may have read another one of them.
-        if len(sent) > 1:
-            raise Problem(
-                "bad-header", f"The request has {len(sent)} {KEY_HEADER} headers. Send one."
-            )
-        if not sent or not sent[0]:
+        for name in (KEY_HEADER, IDEMPOTENCY_HEADER):
+            if (count := len(headers.getlist(name))) > 1:
+                raise Problem("bad-header", f"The request has {count} {name} headers. Send one.")
+        sent = headers.get(KEY_HEADER)
+        if not sent:
             raise Problem("key-missing", f"Send your key in the {KEY_HEADER} header.")
         # The event loop waits for no disk: a key that was not found lately is looked up in a thread.
-        key = self._keys.known(sent[0]) or await run_in_threadpool(self._keys.find, sent[0])
+        key = self._keys.known(sent) or await run_in_threadpool(self._keys.find, sent)
         if key is None:
             raise Problem(
                 "key-unknown", f"The service does not know the key in the {KEY_HEADER} header."

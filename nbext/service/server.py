@@ -107,8 +107,11 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         # Each method of a path is a route of its own, and the router names only one of them.
-        routes = [one for one in ROUTES if one.matches(request.scope)[0] is not Match.NONE]
-        allow = ", ".join(sorted({method for one in routes for method in one.methods or ()}))
+        path = next(
+            route.path for route in ROUTES if route.matches(request.scope)[0] is not Match.NONE
+        )
+        methods = {each for route in ROUTES if route.path == path for each in route.methods or ()}
+        allow = ", ".join(sorted(methods))
         detail = f"This path does not support {request.method}. Use {allow}."
         problem = Problem("method", detail, headers={"Allow": allow})
     else:

@@ -251,6 +251,26 @@ def test_a_request_with_two_keys_is_refused_whichever_is_right(service):
         )
 
 
+def test_a_request_with_two_idempotency_keys_is_refused(service):
+    body = json.dumps(HOLDERS)
+    status, problem = raw(
+        service,
+        "POST /v1/segment/execute HTTP/1.1",
+        "Host: localhost",
+        f"x-api-key: {KEY}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Idempotency-Key: one",
+        "Idempotency-Key: two",
+        body=body,
+    )
+    assert (status, problem["code"], problem["detail"]) == (
+        400,
+        "bad-header",
+        "The request has 2 Idempotency-Key headers. Send one.",
+    )
+
+
 def test_a_request_that_says_its_length_twice_is_refused(service):
     status, problem = raw(
         service,

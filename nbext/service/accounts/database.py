@@ -175,6 +175,8 @@ class _File:
     tables = _TABLES
     # Connections at most, and how many of them stay open while nobody uses them: to open one takes longer than a look.
     most = idle = 64
+    # What a cursor that fetches a few rows at a time is made with.
+    stream: tuple[str, ...] = ()
 
     def __init__(self, path: Path) -> None:
         self.name, self.path = path.name, path
@@ -193,14 +195,8 @@ class _File:
             raise
         return db
 
-    def lives(self, db: Any) -> bool:
-        return True
-
     def statement(self, sql: str) -> str:
         return sql
-
-    def streaming(self, db: Any) -> Any:
-        return db.cursor()
 
     def words(self, error: Exception) -> str:
         return str(error)
@@ -235,6 +231,7 @@ class _Server:
     )
     # A server has a bound on connections: some threads wait for one.
     most, idle = 16, 8
+    stream = ("copied",)
 
     def __init__(self, url: str) -> None:
         # An extra, which only a registry on a server needs.
@@ -278,21 +275,10 @@ class _Server:
         # Each SELECT would be three messages in a transaction.
         return self._connection.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS)
 
-    def lives(self, db: Any) -> bool:
-        # The server may have been restarted.
-        try:
-            db.execute("SELECT 1")
-        except self.error:
-            return False
-        return True
-
     @staticmethod
     @lru_cache(maxsize=1000)
     def statement(sql: str) -> str:
         return _VALUE.sub(r"%(\1)s", sql)
-
-    def streaming(self, db: Any) -> Any:
-        return db.cursor("copied")
 
     def words(self, error: Exception) -> str:
         # Of a server's only the type: its words name hosts and users.
@@ -353,7 +339,7 @@ class Lent:
 
     def parts_of(self, table: str) -> Iterator[list[dict[str, Any]]]:
         """Yield the rows of a table, a thousand at a time."""
-        with contextlib.closing(self._place.streaming(self._db)) as cursor:
+        with contextlib.closing(self._db.cursor(*self._place.stream)) as cursor:
             cursor.execute(f"SELECT * FROM {table}")
             while rows := cursor.fetchmany(1000):
                 names = [column[0] for column in cursor.description]
@@ -523,10 +509,13 @@ class Database:
     def _connected(self) -> Any:
         with contextlib.suppress(IndexError):
             db = self._open.pop()
-            if self._place.lives(db):
+            # A server may have been restarted.
+            with contextlib.suppress(self._place.error):
+                if not self.path:
+                    db.execute("SELECT 1")
                 return db
             db.close()
-            # Nor do the others: each would be waited for.
+            # Nor do the others answer: each would be waited for.
             self.close()
         return self._place.connect()
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from nbext.errors import ConfigError, DiskFull
 from nbext.service.accounts.audit import Audit
@@ -31,9 +31,10 @@ STATE = "service"
 def above_zero(text: str) -> float:
     """Read an option's number above 0."""
     with contextlib.suppress(ValueError):
-        if 0 < (number := float(text)) < math.inf:
+        # Of GiB less is no byte, and more is a number that no registry can hold.
+        if 1e-9 <= (number := float(text)) <= 1e9:
             return number
-    raise argparse.ArgumentTypeError(f"{text} is not a number above 0.")
+    raise argparse.ArgumentTypeError(f"{text} is not a number above 0, from 1e-9 to 1e9.")
 
 
 def at_least_zero(text: str) -> float:
@@ -66,25 +67,21 @@ def add_data(parser: argparse.ArgumentParser, *, notebook: bool = True) -> None:
         )
 
 
-def data_dir(args: argparse.Namespace) -> Path | str:
-    """Return the data folder that the arguments or the settings name, or as text a URL."""
-    given: Path | str | None = args.data
-    return given or default_data_dir(Settings())
+class Place(NamedTuple):
+    """Where a service is: its data, its own folder, and its registry; as texts, where these are URLs."""
+
+    data: Path | str
+    state: Path
+    registry: Path | str
 
 
-def state_dir(args: argparse.Namespace) -> Path:
-    """Return the folder of the service that the arguments name."""
-    return service_folder(data_dir(args), notebook=_of_notebook(args))
-
-
-def registry_of(args: argparse.Namespace) -> Path | str:
-    """Return the path or the URL of the registry that the arguments name."""
-    url: str | None = None if _of_notebook(args) else args.registry
-    return url or state_dir(args) / REGISTRY_FILE
-
-
-def _of_notebook(args: argparse.Namespace) -> bool:
-    return getattr(args, "notebook", False)
+def place_of(args: argparse.Namespace) -> Place:
+    """Return where the service is that the arguments, or the settings, name."""
+    data: Path | str = args.data or default_data_dir(Settings())
+    notebook = getattr(args, "notebook", False)
+    state = service_folder(data, notebook=notebook)
+    url = None if notebook else args.registry
+    return Place(data, state, url or state / REGISTRY_FILE)
 
 
 @contextlib.contextmanager
@@ -100,23 +97,19 @@ def database(
     StorageError
         The registry has no tables, and ``make`` is false; it is damaged, or cannot be reached.
     """
-    registry = registry_of(args)
+    data, state, registry = place_of(args)
     # SQLite makes any file that it opens.
     if isinstance(registry, Path) and not make and not registry.exists():
-        raise ConfigError(
-            f"No service has run on {data_dir(args)}. Name its data folder with --data."
-        )
+        raise ConfigError(f"No service has run on {data}. Name its data folder with --data.")
     # On a full disk SQLite cannot even read where nobody else has it open; and a key that leaked is ended there, too.
-    free_reserve(state_dir(args))
+    free_reserve(state)
     try:
         with contextlib.closing(Database(registry, make=make, policy=policy)) as opened:
             yield opened
     except DiskFull:
-        where = (
-            f"of {state_dir(args)}" if isinstance(registry, Path) else "of the PostgreSQL registry"
-        )
+        where = state if isinstance(registry, Path) else "the PostgreSQL registry"
         raise DiskFull(
-            f"The disk {where} is full. Free some of it, and run the command again."
+            f"The disk of {where} is full. Free some of it, and run the command again."
         ) from None
 
 

@@ -31,15 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the chain data, the registry and each stored file's bytes; exit code 1 where something is damaged."""
-    data, checked, lists = commands.data_dir(args), 0, 0
+    (data, state, place), checked, lists = commands.place_of(args), 0, 0
     if isinstance(data, str):
         raise ConfigError(
             f"{data} is a URL, whose files have no checksums here. Name a data folder with --data."
         )
-    state, ingested = commands.state_dir(args), (data / "generations").exists()
+    ingested = (data / "generations").exists()
     damage = list(damage_of(data))
     # Chain data is checked, too, before any service ran on it; a folder with neither is an error.
-    place = commands.registry_of(args)
     registry = place if isinstance(place, Path) else "the PostgreSQL registry"
     if not isinstance(place, Path) or place.exists() or not ingested:
         try:

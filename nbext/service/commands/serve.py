@@ -131,7 +131,7 @@ def _network(text: str) -> str:
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
     named = policy.given(args, Policy())
-    key, source = _owner_key(commands.state_dir(args))
+    key, source = _owner_key(commands.place_of(args).state)
     # Before the data is opened: a port in use is the commonest mistake, and large data takes seconds.
     listeners = _listen(args.host, args.port, args.processes)
     with contextlib.ExitStack() as closing:
@@ -157,7 +157,8 @@ def _serve(
     args: argparse.Namespace, key: Secret, listener: socket.socket, on_ready: Callable[[], None]
 ) -> None:
     engine = with_options(args.engine or Settings()["engine"], args.spark_conf)
-    data = Newest(commands.data_dir(args), engine)
+    place = commands.place_of(args)
+    data = Newest(place.data, engine)
     limits = Limits(
         query_seconds=args.query_seconds or data.query_seconds,
         workers=args.workers,
@@ -168,9 +169,9 @@ def _serve(
         hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
         container = Container(
             data.open(),
-            commands.state_dir(args),
+            place.state,
             newer=data.newer,
-            registry=commands.registry_of(args),
+            registry=place.registry,
             owner=key,
             limits=limits,
             policy=policy.given(args, Policy()),
@@ -310,7 +311,7 @@ def _listen(host: str, port: int, processes: int) -> list[socket.socket]:
 
 
 def _announce(listener: socket.socket, source: str, args: argparse.Namespace) -> None:
-    data = commands.data_dir(args)
+    data = commands.place_of(args).data
     if isinstance(data, Path) and not (data / "current").exists():
         # A mistyped --data answers every question, with wallets that nobody has.
         Log(sys.stderr).warning("the synthetic sample is served: --data has no ingested data")

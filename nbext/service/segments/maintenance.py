@@ -155,17 +155,11 @@ class Maintenance:
         oldest = time.time() - kept if aged else 0.0
         excess = 0
         while not self._stop.is_set():
-            some = segments.store.least_used()
             why = f"Results are stored for {policy.keep_days:g} days."
-            old = [result for used_at, _, result in some if used_at < oldest]
+            old = segments.store.least_used(oldest, 0)
             if not old:
                 excess = segments.store.stored_bytes() - policy.keep_bytes
-                before = itertools.accumulate((size for _, size, _ in some), initial=0)
-                old = [
-                    result
-                    for (_, _, result), freed in zip(some, before, strict=False)
-                    if freed < excess
-                ]
+                old = segments.store.least_used(0.0, excess)
                 why = "The result was deleted to make room for newer ones."
             if not old:
                 break

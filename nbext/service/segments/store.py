@@ -147,6 +147,16 @@ _CLAIM = """
     ON CONFLICT (key_id, name)
     DO UPDATE SET body = excluded.body, segment = excluded.segment, created_at = excluded.created_at
 """
+# Some hundred segments of a status, those that were not used for longest: the old ones, and the first bytes of them.
+_OLD = f"""
+    SELECT * FROM (
+        SELECT some.*, sum(stored) OVER (ORDER BY used_at, id) - stored AS ahead FROM (
+            SELECT id, used_at, stored, file, size, sha256 FROM segments WHERE status = :status
+            ORDER BY used_at LIMIT {_BATCH}
+        ) AS some
+    ) AS summed
+    WHERE used_at < :before OR ahead < :excess ORDER BY used_at, id
+"""
 _ENDED = f"completed_at = :now, error = :error, stored = {_TEXTS}"
 # Bytes of one row of a result, at most about, and of each of its columns: reserved when a segment is accepted.
 _ROW_BYTES, _COLUMN_BYTES = 44, 20
@@ -278,16 +288,16 @@ class SegmentStore:
         with self._database.write(alone=True) as db:
             # An old claim gives way; a young one has to be of the same body, and of the segment that the caller knows.
             former = _claimed(db, claim, now) if claim else segment_id
-            if claim and former not in (claim.segment, segment_id):
-                raise ClaimedMeanwhile
-            if claim and former is None:
+            if claim and former != segment_id:
+                if former != claim.segment:
+                    raise ClaimedMeanwhile
                 sent = (
                     "SELECT count(*) FROM idempotency WHERE key_id = :key AND created_at > :since"
                 )
-                if db.scalar(sent, key=key.id, since=now - _CLAIM_SECONDS) >= _MOST_CLAIMS:
+                of = {"key": key.id, "since": now - _CLAIM_SECONDS}
+                if former is None and db.scalar(sent, **of) >= _MOST_CLAIMS:
                     detail = f"This key has sent {_MOST_CLAIMS:,} of {IDEMPOTENCY_HEADER} within a day. Leave it out."
                     raise Problem("quota", detail)
-            if claim and former != segment_id:
                 db.change(_CLAIM, **{**vars(claim), "segment": segment_id, "now": now})
             rows = db.rows(_GET, id=segment_id)
             begins = (
@@ -465,19 +475,13 @@ class SegmentStore:
         """
         # One status after the other: of all three together, each look would sort all of them.
         for status in WITHOUT_RESULT:
-            ended = f"""
-                SELECT id, stored, used_at FROM segments WHERE status = :status
-                ORDER BY used_at LIMIT {_BATCH}
-            """
-            ids = [""] * _BATCH
-            while len(ids) == _BATCH:
+            old = None
+            while old is None or len(old) == _BATCH:
                 with self._database.write(alone=True) as db:
-                    ids = []
-                    for row in db.rows(ended, status=status):
-                        if row.used_at < before or excess > 0:
-                            ids.append(row.id)
-                            excess -= row.stored
-                    db.change("DELETE FROM segments WHERE id IN :ids", ids=ids)
+                    old = db.rows(_OLD, status=status, before=before, excess=excess)
+                    these = "DELETE FROM segments WHERE id IN :ids"
+                    db.change(these, ids=[row.id for row in old])
+                excess -= sum(row.stored for row in old)
 
     def touch(self, segment_id: str) -> None:
         """Note that the result was used now."""
@@ -499,16 +503,13 @@ class SegmentStore:
             last = rows[-1].file
             yield [(row.id, _result(row)) for row in rows]
 
-    def least_used(self) -> list[tuple[float, int, ResultFile]]:
-        """Return some hundred results, those first that were not used for longest.
+    def least_used(self, before: float, excess: int) -> list[ResultFile]:
+        """Return the results that were last used ``before``, and those that take the first ``excess`` bytes.
 
-        Each with the time of its last use, and the bytes that it takes with all that is stored of its segment.
+        Those first that were not used for longest, some hundred of them; with all that is stored of their segments.
         """
-        some = f"""
-            SELECT used_at, stored, file, size, sha256 FROM segments WHERE status = 'completed'
-            ORDER BY used_at LIMIT {_BATCH}
-        """
-        return [(row.used_at, row.stored, _result(row)) for row in self._database.rows(some)]
+        of = {"status": "completed", "before": before, "excess": excess}
+        return [_result(row) for row in self._database.rows(_OLD, **of)]
 
     def stored_bytes(self) -> int:
         """Return how many bytes all segments take: results, requests, previews."""

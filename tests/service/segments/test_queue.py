@@ -317,10 +317,13 @@ def test_results_are_listed_deleted_and_forgotten_in_batches(store):
     listed = list(store.results())
     assert [len(batch) for batch in listed] == [500, 500, 203]
     assert [segment_id for batch in listed for segment_id, _ in batch] == names
-    assert [(used, size, result.file) for used, size, result in store.least_used()][:2] == [
-        (0, 6, "0000.arrow"),
-        (1, 6, "0001.arrow"),
-    ]
+    for before, excess in ((2, 0), (0, 7), (2, 12)):
+        assert [result.file for result in store.least_used(before, excess)] == [
+            "0000.arrow",
+            "0001.arrow",
+        ]
+    assert len(store.least_used(before=1_203, excess=0)) == 500
+    assert store.least_used(before=0, excess=0) == []
     assert (store.stored_bytes(), store.unnamed(["0000.arrow", "stray.arrow"])) == (
         7_218,
         {"stray.arrow"},
