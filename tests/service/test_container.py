@@ -56,7 +56,7 @@ def test_callers_who_wait_for_the_engine_hold_up_nobody_who_reads(data_dir, tmp_
         running.stop()
 
 
-@dataclass
+@dataclass(eq=False)
 class Far:
     """The sample's dataset, whose contracts come late, as a remote engine's do."""
 

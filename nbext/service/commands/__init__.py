@@ -67,7 +67,7 @@ def add_data(parser: argparse.ArgumentParser, *, notebook: bool = True) -> None:
         )
 
 
-class Place(NamedTuple):
+class ServicePlace(NamedTuple):
     """Where a service is: its data, its own folder, and its registry; as texts, where these are URLs."""
 
     data: Path | str
@@ -75,13 +75,13 @@ class Place(NamedTuple):
     registry: Path | str
 
 
-def place_of(args: argparse.Namespace) -> Place:
+def service_place(args: argparse.Namespace) -> ServicePlace:
     """Return where the service is that the arguments, or the settings, name."""
     data: Path | str = args.data or default_data_dir(Settings())
     notebook = getattr(args, "notebook", False)
     state = service_folder(data, notebook=notebook)
     url = None if notebook else args.registry
-    return Place(data, state, url or state / REGISTRY_FILE)
+    return ServicePlace(data, state, url or state / REGISTRY_FILE)
 
 
 @contextlib.contextmanager
@@ -97,7 +97,7 @@ def database(
     StorageError
         The registry has no tables, and ``make`` is false; it is damaged, or cannot be reached.
     """
-    data, state, registry = place_of(args)
+    data, state, registry = service_place(args)
     # SQLite makes any file that it opens.
     if isinstance(registry, Path) and not make and not registry.exists():
         raise ConfigError(f"No service has run on {data}. Name its data folder with --data.")

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.target.exists():
         raise ConfigError(f"{args.target} exists. Name a new folder.")
-    target, state = args.target.absolute(), commands.place_of(args).state
+    target, state = args.target.absolute(), commands.service_place(args).state
     with commands.database(args) as database:
         target.parent.mkdir(parents=True, exist_ok=True)
         _take_away_what_is_left(target.parent)

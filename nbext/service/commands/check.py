@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the chain data, the registry and each stored file's bytes; exit code 1 where something is damaged."""
-    (data, state, place), checked, lists = commands.place_of(args), 0, 0
+    (data, state, place), checked, lists = commands.service_place(args), 0, 0
     if isinstance(data, str):
         raise ConfigError(
             f"{data} is a URL, whose files have no checksums here. Name a data folder with --data."

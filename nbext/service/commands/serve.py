@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, NoReturn
@@ -131,9 +132,10 @@ def _network(text: str) -> str:
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
     named = policy.given(args, Policy())
-    key, source = _owner_key(commands.place_of(args).state)
+    key, source = _owner_key(commands.service_place(args).state)
     # Before the data is opened: a port in use is the commonest mistake, and large data takes seconds.
     listeners = _listen(args.host, args.port, args.processes)
+    announce = partial(_announce, listeners[0], source, args)
     with contextlib.ExitStack() as closing:
         for listener in listeners:
             closing.callback(listener.close)
@@ -146,10 +148,8 @@ def run(args: argparse.Namespace) -> int:
             # Once, and not by all of them at the same time.
             with commands.database(args, make=True, policy=Policy(**named)):
                 pass
-            return _Processes(args, key, listeners).run(
-                lambda: _announce(listeners[0], source, args)
-            )
-        _serve(args, key, listeners[0], lambda: _announce(listeners[0], source, args))
+            return _serve_together(args, key, listeners, announce)
+        _serve(args, key, listeners[0], announce)
         return 0
 
 
@@ -157,7 +157,7 @@ def _serve(
     args: argparse.Namespace, key: Secret, listener: socket.socket, on_ready: Callable[[], None]
 ) -> None:
     engine = with_options(args.engine or Settings()["engine"], args.spark_conf)
-    place = commands.place_of(args)
+    place = commands.service_place(args)
     data = Newest(place.data, engine)
     limits = Limits(
         query_seconds=args.query_seconds or data.query_seconds,
@@ -190,67 +190,67 @@ def _serve(
         Server(app, on_ready=ready, proxies=args.proxy_headers).run(sockets=[listener])
 
 
-class _Processes:
-    """Several services on one port; one that dies is started anew on the socket of the former.
+def _serve_together(
+    args: argparse.Namespace,
+    key: Secret,
+    listeners: list[socket.socket],
+    on_ready: Callable[[], None],
+) -> int:
+    """Have a process serve on each socket until SIGTERM or Ctrl-C; return the exit code of one that is never ready.
 
-    Each socket stays open here: who has connected meanwhile waits for the next process, and is not refused.
+    Each socket stays open here: who connects while its process dies waits for the next one, and is not refused.
     """
+    # A fresh interpreter: a fork would copy locks that threads of libraries hold just then.
+    context = multiprocessing.get_context("spawn")
 
-    def __init__(
-        self, args: argparse.Namespace, key: Secret, listeners: list[socket.socket]
-    ) -> None:
-        self._args, self._key, self._listeners = args, key, listeners
-        # A fresh interpreter: a fork would copy locks that threads of libraries hold just then.
-        self._context = multiprocessing.get_context("spawn")
-        # With what each says it is ready by: its semaphore ends with the last reference here, also for the child.
-        self._children: list[tuple[Any, Event]] = []
-
-    def run(self, on_ready: Callable[[], None]) -> int:
-        """Serve until SIGTERM or Ctrl-C; the exit code of a process that ended before it was ready."""
-        ends = (signal.SIGTERM, signal.SIGINT)
-        # The handler of Python's own raises KeyboardInterrupt.
-        former = [signal.signal(each, signal.default_int_handler) for each in ends]
-        try:
-            for place in range(len(self._listeners)):
-                self._children.append(self._start(place))
-            for child, ready in self._children:
-                while not ready.wait(0.05):
-                    if not child.is_alive():
-                        return child.exitcode or 1
-            on_ready()
-            self._watch()
-        except KeyboardInterrupt:
-            return 0
-        finally:
-            for signum in ends:
-                signal.signal(signum, signal.SIG_IGN)
-            for child, _ in self._children:
-                child.terminate()
-            for child, _ in self._children:
-                child.join(GRACE_SECONDS + 15)
-                child.kill()
-            for signum, handler in zip(ends, former, strict=True):
-                signal.signal(signum, handler)
-
-    def _start(self, place: int) -> tuple[Any, Event]:
-        ready = self._context.Event()
-        given = (self._args, self._key.reveal(), self._listeners[place], ready)
+    def start(place: int) -> tuple[Any, Event]:
+        ready = context.Event()
+        given = (args, key.reveal(), listeners[place], ready)
         # A daemon: a signal that comes before it is in the list must not leave this waiting for its end.
         # Its metrics have the name: one that takes another's place goes on with its series.
-        child = self._context.Process(target=_child, args=given, daemon=True, name=str(place))
+        child = context.Process(target=_child, args=given, daemon=True, name=str(place))
         child.start()
         return child, ready
 
-    def _watch(self) -> NoReturn:
-        log = Log(sys.stderr)
-        while True:
-            multiprocessing.connection.wait([child.sentinel for child, _ in self._children])
-            for place, (child, _) in enumerate(self._children):
+    # With what each says it is ready by: its semaphore ends with the last reference here, also for the child.
+    children: list[tuple[Any, Event]] = []
+    ends = (signal.SIGTERM, signal.SIGINT)
+    # The handler of Python's own raises KeyboardInterrupt.
+    former = [signal.signal(each, signal.default_int_handler) for each in ends]
+    try:
+        children.extend(map(start, range(len(listeners))))
+        for child, ready in children:
+            while not ready.wait(0.05):
                 if not child.is_alive():
-                    log.error("process ended", process=child.pid, exitcode=child.exitcode)
-                    # One that cannot start would otherwise be started for ever, as fast as the machine can.
-                    time.sleep(_AGAIN_SECONDS)
-                    self._children[place] = self._start(place)
+                    return child.exitcode or 1
+        on_ready()
+        _start_dead_ones_anew(children, start)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        for signum in ends:
+            signal.signal(signum, signal.SIG_IGN)
+        for child, _ in children:
+            child.terminate()
+        for child, _ in children:
+            child.join(GRACE_SECONDS + 15)
+            child.kill()
+        for signum, handler in zip(ends, former, strict=True):
+            signal.signal(signum, handler)
+
+
+def _start_dead_ones_anew(
+    children: list[tuple[Any, Event]], start: Callable[[int], tuple[Any, Event]]
+) -> NoReturn:
+    log = Log(sys.stderr)
+    while True:
+        multiprocessing.connection.wait([child.sentinel for child, _ in children])
+        for place, (child, _) in enumerate(children):
+            if not child.is_alive():
+                log.error("process ended", process=child.pid, exitcode=child.exitcode)
+                # One that cannot start would otherwise be started for ever, as fast as the machine can.
+                time.sleep(_AGAIN_SECONDS)
+                children[place] = start(place)
 
 
 def _child(args: argparse.Namespace, key: str, listener: socket.socket, ready: Event) -> None:
@@ -311,7 +311,7 @@ def _listen(host: str, port: int, processes: int) -> list[socket.socket]:
 
 
 def _announce(listener: socket.socket, source: str, args: argparse.Namespace) -> None:
-    data = commands.place_of(args).data
+    data = commands.service_place(args).data
     if isinstance(data, Path) and not (data / "current").exists():
         # A mistyped --data answers every question, with wallets that nobody has.
         Log(sys.stderr).warning("the synthetic sample is served: --data has no ingested data")

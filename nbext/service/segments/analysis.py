@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,22 +65,19 @@ class Remembered:
     """What is known of the bodies that were planned last: nothing but the data decides what a body means."""
 
     def __init__(self) -> None:
-        self._known: tuple[Dataset | None, dict[bytes, PlannedBody]] = (None, {})
+        self._known = WeakKeyDictionary[Dataset, dict[bytes, PlannedBody]]()
 
     def add(self, dataset: Dataset, body: Mapping[str, Any], plan: Any) -> None:
         """Remember a plan, unless its body is long."""
-        text = canonical_json(body)
-        of, known = self._known
-        if of is not dataset or len(known) >= _MOST:
-            known = {}
-            self._known = dataset, known
+        text, known = canonical_json(body), self._known.setdefault(dataset, {})
+        if len(known) >= _MOST:
+            known.clear()
         if len(text) <= _LONGEST:
             known[text] = PlannedBody(plan)
 
     def get(self, dataset: Dataset, body: Mapping[str, Any]) -> PlannedBody | None:
         """Return what is known of a body that was planned on this very data before, whoever asked; or None."""
-        of, known = self._known
-        return known.get(canonical_json(body)) if of is dataset else None
+        return self._known.get(dataset, {}).get(canonical_json(body))
 
 
 @dataclass(frozen=True)

@@ -150,10 +150,10 @@ _CLAIM = """
 # Some hundred segments of a status, those that were not used for longest: the old ones, and the first bytes of them.
 _OLD = f"""
     SELECT * FROM (
-        SELECT some.*, sum(stored) OVER (ORDER BY used_at, id) - stored AS ahead FROM (
+        SELECT oldest.*, sum(stored) OVER (ORDER BY used_at, id) - stored AS ahead FROM (
             SELECT id, used_at, stored, file, size, sha256 FROM segments WHERE status = :status
             ORDER BY used_at LIMIT {_BATCH}
-        ) AS some
+        ) AS oldest
     ) AS summed
     WHERE used_at < :before OR ahead < :excess ORDER BY used_at, id
 """

@@ -156,7 +156,9 @@ def test_a_port_that_is_none_is_refused(tmp_path, capsys, port):
 def test_a_number_that_would_serve_nobody_is_refused_at_the_start(capsys, option, value):
     with pytest.raises(SystemExit):
         main(["serve", f"{option}={value}"])
-    allowed = "a whole number from 1" if option == "--workers" else "a number above 0, from 1e-9 to 1e9"
+    allowed = (
+        "a whole number from 1" if option == "--workers" else "a number above 0, from 1e-9 to 1e9"
+    )
     assert f"argument {option}: {value} is not {allowed}." in capsys.readouterr().err
 
 

@@ -24,7 +24,7 @@ from nbext.service.segments.maintenance import Maintenance
 from tests.service.conftest import HOLDERS, KEY, USDC, Running, trace
 
 
-@dataclass
+@dataclass(eq=False)
 class Slow:
     """The sample's dataset, whose questions do not begin before they are let go; they stop as the engine's do."""
 
