@@ -180,15 +180,25 @@ def corrected(text: str) -> tuple[str, list[str]]:
     """
     pieces: list[str] = []
     faults: dict[str, None] = {}
-    end, comma, lists = 0, None, _python_lists(text)
+    # Of each bracket that is open: its place among the pieces, itself, and what is within.
+    opened: list[tuple[int, str, set[str]]] = []
+    end, comma = 0, None
     for token, comment in _with_comments(text):
         gap, end = text[end : token.start], token.start + len(token.text)
+        piece, fault = _in_json(token.text) if token.kind == "other" else (token.text, "")
         if comment:
             # The lines below keep their numbers.
             end, piece, fault = comment.end(), "\n" * comment.group().count("\n"), "comments"
-        else:
-            in_json = _in_json(token.text) if token.kind == "other" else (token.text, "")
-            piece, fault = lists.get(token.start, in_json)
+        elif token.text in ("(", "[", "{"):
+            opened.append((len(pieces) + 1, token.text, set()))
+        elif token.text in (")", "]", "}") and opened:
+            place, first, within = opened.pop()
+            if opened:
+                opened[-1][2].add("value")
+            brackets, fault = _in_brackets(first + token.text, within)
+            pieces[place], piece = brackets or (first, token.text)
+        elif opened:
+            opened[-1][2].add(token.text if token.text in (",", ":") else "value")
         if piece in ("}", "]") and comma is not None:
             pieces[comma], fault = "", fault or "trailing commas"
         pieces += [gap, piece]
@@ -209,28 +219,16 @@ def _with_comments(text: str) -> Iterator[tuple[Token, re.Match[str] | None]]:
             yield token, comment
 
 
-def _python_lists(text: str) -> dict[int, tuple[str, str]]:
-    """Return what stands for the brackets of Python's tuples and sets, by their positions, and what was wrong."""
-    found: dict[int, tuple[str, str]] = {}
-    opened: list[tuple[Token, set[str]]] = []
-    for token in (token for token, comment in _with_comments(text) if not comment):
-        if token.text in ("(", "[", "{"):
-            opened.append((token, set()))
-        elif token.text in (")", "]", "}") and opened:
-            first, within = opened.pop()
-            if opened:
-                opened[-1][1].add("value")
-            pair = first.text + token.text
-            if pair == "()" and within == {"value"}:
-                # One value in parentheses is that value.
-                found[first.start] = found[token.start] = ("", "parentheses")
-            # {} is an object.
-            elif pair == "()" or (pair == "{}" and within and ":" not in within):
-                fault = "tuples" if pair == "()" else "sets"
-                found[first.start], found[token.start] = ("[", fault), ("]", fault)
-        elif opened:
-            opened[-1][1].add(token.text if token.text in (",", ":") else "value")
-    return found
+def _in_brackets(pair: str, within: set[str]) -> tuple[tuple[str, str] | None, str]:
+    """Return the brackets of JSON for those of Python's tuples and sets, by what is within, and what was wrong."""
+    if pair == "()" and within == {"value"}:
+        # One value in parentheses is that value.
+        return ("", ""), "parentheses"
+    if pair == "()":
+        return ("[", "]"), "tuples"
+    # {} is an object.
+    is_set = pair == "{}" and within and ":" not in within
+    return (("[", "]"), "sets") if is_set else (None, "")
 
 
 def _in_json(piece: str) -> tuple[str, str]:

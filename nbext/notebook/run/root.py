@@ -319,28 +319,22 @@ class _ShellParser(argparse.ArgumentParser):
         return False
 
 
-def _fetch_parser() -> _ShellParser:
-    parser = _ShellParser("fetch")
-    shell_fetch.add_arguments(parser, on_a_terminal=False)
-    return parser
+def _parser(name: str, **options: Any) -> _ShellParser:
+    made = _ShellParser(name)
+    resolve_name(SHELL[name][0]).add_arguments(made, **options)
+    return made
 
 
 def _of_the_shell(name: str, usage: str, example: str) -> Command:
     """Return a command of the shell as one of ``%nbext``: the notebook's data folder is what it works on."""
     place, line = SHELL[name]
 
-    def parser() -> _ShellParser:
-        made = _ShellParser(name)
-        resolve_name(place).add_arguments(made)
-        return made
-
     def run(session: Session, args: Args, *words: str) -> None:
-        made = parser()
-        if made.asks_for_help(words):
-            return
-        resolve_name(place).run(made.parse_args(words))
+        parser = _parser(name)
+        if not parser.asks_for_help(words):
+            resolve_name(place).run(parser.parse_args(words))
 
-    return Command(name, usage, line, elsewhere=(example,), own=lambda: parser().flags())(run)
+    return Command(name, usage, line, elsewhere=(example,), own=lambda: _parser(name).flags())(run)
 
 
 @Command(
@@ -348,13 +342,13 @@ def _of_the_shell(name: str, usage: str, example: str) -> Command:
     "--contract UNI ...",
     "fetch transfers from a node, and serve them: `%nbext fetch --help`",
     elsewhere=("%nbext fetch --contract UNI",),
-    own=lambda: _fetch_parser().flags(),
+    own=lambda: _parser("fetch", on_a_terminal=False).flags(),
 )
 def _fetch(session: Session, args: Args, *words: str) -> None:
     # Before anything else: an error about a word would repeat it.
     if any(word.startswith("--rpc") or could_be_url(word) for word in words):
         raise UsageError(f"%nbext fetch: {_URL_REFUSED}")
-    parser = _fetch_parser()
+    parser = _parser("fetch", on_a_terminal=False)
     if parser.asks_for_help(words):
         return
     check_installed()
