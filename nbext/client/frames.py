@@ -488,13 +488,6 @@ def frame_as_of(records: Sequence[Record], fields: Mapping[str, str]) -> pd.Data
     return table.drop(columns="asOf")
 
 
-def joined_pages(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return the tables of several pages as one."""
-    import pyarrow as pa
-
-    return pa.concat_tables(alike(tables))
-
-
 def alike(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the tables; a ProtocolError where one has other columns than the first."""
     schema = None

@@ -271,7 +271,10 @@ class Service:
             tables += [] if page.table is None else [page.table]
         configured = {**reading.types, **self.decoder.types(call.operation)}
         if tables:
-            return frames.arrow_frame(frames.joined_pages(tables), {**configured, **types})
+            import pyarrow as pa
+
+            joined = pa.concat_tables(frames.alike(tables))
+            return frames.arrow_frame(joined, {**configured, **types})
         # A table of a million rows and their records at once would take twice the memory.
         reading.records, reading.document = None, None if reading.id is None else reading.document
         found = frames.frame(records, types, configured)
