@@ -87,7 +87,7 @@ class Vocabulary:
 
     def symbols(self, kind: Kind, chain: str | None = None, typed: str = "") -> dict[str, str]:
         """Return the symbols of a kind, on a chain or on any, and of what; more may follow for what is typed."""
-        name = _name_of(chain) if chain else None
+        name = name_of_chain(chain) if chain else None
         found: dict[str, str] = {}
         for (one, place), symbols in list(self.known.items()):
             if one == kind and name in (None, place):
@@ -142,7 +142,8 @@ def variables_in_words(names: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _name_of(chain: str) -> str:
+def name_of_chain(chain: str) -> str:
+    """Return a chain's name, or what is none of ours as it is: it may be a remote service's own."""
     try:
         return chain_of(chain).name
     except ValidationError:

@@ -81,17 +81,9 @@ class Card(Form):
         service = visible(self.known.service or "the service")
         self.hint = f"{visible(self.known.segment_id)} of {service}"
         self.frame = frame
-        words, self.steps, self.not_explained = explained(client, self.known)
+        self.asked = (self.known.filters or {}, str(self.known.operator or "AND"))
+        words, self.steps, self.not_explained = explained(client, self.asked, self.known.limit)
         self.facts = [*facts_of(frame), *[("Wallets that", words)] * bool(words)]
-        # How many of all wallets that match have how much, by column, where a limit cut the rows: these are the first
-        # by address.
-        self.counted: dict[str, Bins] = {}
-        if self.known.truncated and client.is_ours:
-            asked = (self.known.filters or {}, str(self.known.operator or "AND"))
-            # Where they cannot be counted the card shows how much is in the rows here, and says so.
-            with suppress(NbextError):
-                for column in filter(is_countable, self._amounts()):
-                    self.counted[str(column["name"])], _ = counted(client, *asked, column)
         name = str(self.known.segment_id)
         self.export = Export(self, name, partial(client.export_csv, name))
         self.edit = Edit(client, frame, "Open it in the builder")
@@ -117,7 +109,7 @@ class Card(Form):
         limit = self.known.limit
         # A number or nothing: of a segment that was read by its id, this is what the service answered.
         given = limit if isinstance(limit, int) and limit != self.client.settings["limit"] else None
-        return cell_text("", self.known.filters or {}, str(self.known.operator or "AND"), given)
+        return cell_text("", *self.asked, given)
 
     def _amounts(self) -> list[Mapping[str, Any]]:
         """Return the columns of numbers that the table still has, once each."""
@@ -134,15 +126,19 @@ class Card(Form):
 
     def _spread(self, column: Mapping[str, Any]) -> str:
         """Return how amounts are spread, over all wallets or, where these are not known, over the rows here."""
-        name = str(column.get("name"))
-        of = f" (of the {len(self.frame):,} rows here)" if self.known.truncated else ""
-        if (bins := self.counted.get(name)) is not None:
-            of = f" (of all {sum(one['count'] for one in bins):,} wallets)"
-        else:
+        name, bins, of = str(column.get("name")), None, ""
+        if self.known.truncated or not self.known.has_all_of(self.frame):
+            # These rows are the first by address, or whichever the user left.
+            of = f" (of the {len(self.frame):,} rows here)"
+            if self.client.is_ours and is_countable(column):
+                # Where they cannot be counted the card shows how much is in the rows here, and says so.
+                with suppress(NbextError):
+                    bins, _ = counted(self.client, *self.asked, column)
+                    of = f" (of all {sum(one['count'] for one in bins):,} wallets)"
+        if bins is None:
             # Nothing where the user put something else into the column.
             with suppress(ValueError):
-                amounts = [float(str(one)) for one in self.frame[name] if not is_missing(one)]
-                bins = ranges(amounts)
+                bins = ranges([float(str(one)) for one in self.frame[name] if not is_missing(one)])
         head = visible(column.get("symbol") or "amount", 20)
         return section(f"How much: {name}{of}", bars_html(bins, head) if bins else "")
 
@@ -225,22 +221,20 @@ class Export:
         self.form.say(f"Saved {path} in {folder}: {rows:,} row{'s' * (rows != 1)}{of}.", "good")
 
 
-def explained(client: Any, known: Provenance) -> tuple[str, list[Mapping[str, Any]], str]:
+def explained(
+    client: Any, asked: tuple[Mapping[str, Any], str], limit: object
+) -> tuple[str, list[Mapping[str, Any]], str]:
     """Return a segment in words and the counts of its conditions, or why these are unknown."""
     if not client.is_ours:
-        return (
-            "",
-            [],
-            "Only nbext's own service counts the wallets that match each condition alone.",
-        )
-    asked = (known.filters or {}, known.operator or "AND")
+        said = "Only nbext's own service counts the wallets that match each condition alone."
+        return "", [], said
     # The table is there whatever the service says now: a card without this part is better than none.
     try:
         found = client.funnel(*asked)
         steps = found["steps"]
         if len(steps) < 2:
             # Of conditions of which any holds: nothing is left over from one to the next.
-            parts = client.explain(*asked, known.limit).get("parts") or []
+            parts = client.explain(*asked, limit).get("parts") or []
             steps = [{"words": part["words"], "alone": part.get("matched")} for part in parts]
     except NbextError as error:
         return "", [], message_of(error)

@@ -180,8 +180,9 @@ class Background:
             mine = threading.Timer(after, lambda: self._run(_steps(task), mine))
             # A daemon: an open form must not hold up the end of the kernel.
             mine.daemon, mine.name = True, "nbext-form"
-            self._latest, self._waiting = mine, task
             mine.start()
+            # Only now, as `join` waits for none that has not begun; it runs on once this lock is free.
+            self._latest, self._waiting = mine, task
 
     def hurry(self) -> None:
         """Let the task that waits for its delay, if any, run now."""

@@ -10,11 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nbext.client.validate import search_term_of
-from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
+from nbext.core.chains import DEFAULT_CHAIN, chain_names
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
-from nbext.errors import ValidationError
 from nbext.notebook.forms.card import ContractCard, marks_html, marks_of
 from nbext.notebook.forms.form import Form, Steps, what_is_wrong
 from nbext.notebook.forms.markup import (
@@ -25,6 +24,7 @@ from nbext.notebook.forms.markup import (
 )
 from nbext.notebook.results.deliver import own_table
 from nbext.notebook.results.tables import as_text
+from nbext.notebook.schema import name_of_chain
 from nbext.notebook.views.view import Box, Button, InputField, Markup, ViewPart, row
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class SearchForm(Form):
         self.size = PAGE
         self.picked: dict[str, Any] | None = None
         self.term = InputField("Name or symbol", term, examples="for example: apes", width="320px")
-        names, first = chain_choices(chain or DEFAULT_CHAIN.name)
+        first = name_of_chain(chain or DEFAULT_CHAIN.name)
+        names = [(one, visible(one, 40)) for one in dict.fromkeys([*chain_names(), first])]
         self.chain = InputField("Chain", first, choices=names, width="160px")
         self.kind = InputField("What", kind, choices=KINDS.items(), width="190px")
         self.go = Button("Search", self.search, classes="nbext-main nbext-search")
@@ -364,13 +365,3 @@ def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     marks = ", ".join(words[2:] for _, words in marks_of(result))
     standard, owners = text_of(result.get("tokenType")), number_text(result.get("ownerCount"))
     return name, text_of(result.get("symbol")), standard, owners, marks
-
-
-def chain_choices(chain: str) -> tuple[list[tuple[str, str]], str]:
-    """Return the chains to choose from and the one to begin with, which may be a remote service's own name."""
-    names = list(chain_names())
-    try:
-        chain = chain_of(chain).name
-    except ValidationError:
-        names.append(chain)
-    return [(name, visible(name, 40)) for name in names], chain

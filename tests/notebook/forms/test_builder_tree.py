@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nbext.errors import UsageError
+from nbext.errors import NbextError, UsageError
 from nbext.language.json_schema import json_schema
 from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.tree import Edits, FilterPart, Tree
@@ -305,6 +306,19 @@ def test_a_query_is_read_from_filters_a_body_or_json_text():
     assert filters.parsed(body) == (asked, "OR", 3)
     assert filters.parsed(json.dumps(body)) == (asked, "OR", 3)
     assert filters.parsed({**body, "operator": "or", "limit": 0}) == (asked, "OR", None)
-    for nonsense in (7, "{", "[]", {**body, "operator": "XOR"}):
-        with pytest.raises(UsageError):
+    for nonsense, message in (
+        (7, "Expected filters, a request body, or a segment's table"),
+        ("{", "The query is not JSON"),
+        ("[]", "Expected filters"),
+        (
+            {**body, "operator": "XOR"},
+            "/operator: 'XOR' is not allowed. Did you mean 'OR'? Allowed: AND, OR.",
+        ),
+        ({**body, "limt": 3}, "/limt: 'limt' is not allowed. Did you mean 'limit'? Allowed: "),
+        (
+            {**body, "limit": "5"},
+            "/limit: '5' is not allowed. Allowed: a whole number from 0 to 10,000,000.",
+        ),
+    ):
+        with pytest.raises(NbextError, match=re.escape(message)):
             filters.parsed(nonsense)

@@ -153,6 +153,18 @@ def test_a_card_marks_not_and_shows_how_much_all_wallets_hold_and_not_the_first_
     ]
 
 
+def test_a_card_of_some_of_a_segments_rows_shows_how_much_all_wallets_hold(shell):
+    whole = shell.value('%segment {"token": {"token": "USDC"}} --all')
+    some = whole[whole["USDC_balance"] > whole["USDC_balance"].median()]
+    body = nbext.show(some).body()
+    shown = cells_of(body, f"How much: USDC_balance (of all {len(whole):,} wallets)")
+    assert shown == cells_of(nbext.show(whole).body(), "How much: USDC_balance")
+    some.attrs["nbext"]["columns"][1].pop("address")
+    body = nbext.show(some).body()
+    shown = cells_of(body, f"How much: USDC_balance (of the {len(some):,} rows here)")
+    assert sum(int(count.replace(",", "")) for _, _, count in shown) == len(some) < len(whole)
+
+
 def test_a_card_of_conditions_of_which_any_holds_counts_each_alone(shell):
     card = shell.value(f"%segment {QUERY} --operator OR --limit 3 --card")
     parts = [
@@ -611,8 +623,9 @@ def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_noth
         }
     )
     assert (form.filters(), form.operator) == ({"nft": [{"nft": "A"}, {"nft": "B"}]}, "OR")
-    form.do({"op": "json", "id": 0, "value": '{"nft": '})
-    assert form.lines.shown["tree"]["jsonError"].startswith("Not used: ")
+    for value in ('{"nft": ', '{"limt": 8, "filters": {"nft": {"nft": "A"}}}'):
+        form.do({"op": "json", "id": 0, "value": value})
+        assert form.lines.shown["tree"]["jsonError"].startswith("Not used: ")
     assert form.filters() == {"nft": [{"nft": "A"}, {"nft": "B"}]}
     form.do({"op": "undo"})
     assert (form.filters(), form.operator, form.lines.shown["tree"]["jsonError"]) == (
@@ -620,6 +633,9 @@ def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_noth
         "AND",
         "",
     )
+    # Of a whole request, its limit too.
+    form.do({"op": "json", "id": 0, "value": '{"limit": 7, "filters": {"nft": {"nft": "A"}}}'})
+    assert (form.filters(), form.limit.value) == ({"nft": {"nft": "A"}}, "7")
     form.background.drop()
 
 

@@ -22,7 +22,7 @@ from nbext.notebook.forms.builder.tree import OTHER, Edits, FilterPart, Tree
 from nbext.notebook.forms.form import Background, Form, Steps, has_cells
 from nbext.notebook.forms.markup import number_text
 from nbext.notebook.forms.variable import variables
-from nbext.notebook.views.view import Asked, ViewPart
+from nbext.notebook.views.view import Asked, InputField, ViewPart
 
 # So many hits of a kind fit below a field.
 MOST = 8
@@ -146,8 +146,9 @@ class Editing(Form):
         self.searches = Background(self.failed, self.lock)
         # What is wrong with each part, by its id: field, bound, what the service says of it.
         self.errors: dict[int, list[dict[str, str]]] = {}
-        tree, self.given_limit = (
-            (Tree(FilterPart("all", ())), None) if query is None else self.read(query)
+        tree, limit = (Tree(FilterPart("all", ())), None) if query is None else self.read(query)
+        self.limit = InputField(
+            "Rows, at most", str(limit or client.settings["limit"]), width="110px"
         )
         self.edits = Edits(tree)
         may = {"cells": has_cells(), "magics": get_ipython() is not None}
@@ -424,8 +425,10 @@ class Editing(Form):
             if at:
                 self._put(at, value, (at, _JSON))
             else:
-                self.edits.to(self.read(value)[0], "json")
-        except (ValueError, NotJson, UsageError) as error:
+                tree, limit = self.read(value)
+                self.limit.type(str(limit) if limit else self.limit.value)
+                self.edits.to(tree, "json")
+        except (ValueError, NotJson, NbextError) as error:
             # While JSON is being typed it is mostly broken; the last whole value stays the query.
             wrong = {"field": _JSON, "key": "", "detail": f"Not used: {visible(error, 200)}"}
             self.errors[at or WHOLE] = [wrong]

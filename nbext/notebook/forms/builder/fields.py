@@ -281,14 +281,12 @@ def texts(spec: FieldSpec, value: Any) -> Any:
             return ", ".join(map(_text, value if isinstance(value, list) else [value]))
         case "order" | "text":
             return _text(value)
-        case "choice" if value in spec.listed or _takes_others(spec):
+        # A chain has more names than a schema lists.
+        case "choice" if value in spec.listed or any(
+            "type" in schema and "enum" not in schema for schema in spec.accepts
+        ):
             return _text(value)
     raise Unfit(spec.name)
-
-
-def _takes_others(spec: FieldSpec) -> bool:
-    """Return whether values beside the listed choices are allowed: a chain has more names than a schema lists."""
-    return any("type" in schema and "enum" not in schema for schema in spec.accepts)
 
 
 def inputs_of(specs: Sequence[FieldSpec], value: Any) -> dict[str, Any] | None:

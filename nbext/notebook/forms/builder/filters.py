@@ -10,8 +10,10 @@ from functools import partial
 from typing import Any
 
 from nbext.core.provenance import Provenance
+from nbext.core.rules import MAX_LIMIT
 from nbext.core.strict_json import below
 from nbext.core.untrusted_text import visible
+from nbext.core.wire import EXECUTE_KEYS
 from nbext.errors import UsageError
 from nbext.notebook.cell.body import laid_out
 from nbext.notebook.forms.builder.tree import OTHER, FilterPart, Tree
@@ -118,9 +120,11 @@ def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
     """Return filters, operator and limit of a query: filters, a whole request body, or a segment's table."""
     # Loaded by the notebook's first query, and not by `%load_ext nbext`.
     from nbext.client.filters import remembered
+    from nbext.client.validate import one_of, whole_number
 
     # A table says by its attrs which query it came from, so a result can be opened again and changed.
-    given = vars(Provenance.of(query)) or query
+    about = vars(Provenance.of(query))
+    given = about or query
     if isinstance(given, str):
         try:
             given = json.loads(given)
@@ -131,10 +135,13 @@ def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
             "Expected filters, a request body, or a segment's table, such as %%segment_query returns."
         )
     body = given if isinstance(given.get("filters"), Mapping) else {"filters": given}
-    operator, limit = str(body.get("operator") or "AND").upper(), body.get("limit")
-    if operator not in JOINS:
-        raise UsageError(f"Unknown operator {visible(repr(body['operator']), 80)}. Use AND or OR.")
-    # A limit of 0 only counts, which a builder does anyway.
+    if not about:
+        body = {one_of(key, EXECUTE_KEYS, f"/{key}"): value for key, value in body.items()}
+    limit = body.get("limit")
+    if not about and limit is not None:
+        limit = whole_number(limit, "/limit", 0, MAX_LIMIT)
+    operator = one_of(body.get("operator") or "AND", JOINS, "/operator")
+    # A limit of 0 only counts, which a builder does anyway; what a table says of its own may be a stranger's.
     given_limit = limit if isinstance(limit, int) and limit > 0 else None
     return remembered(body["filters"], by_id=True), operator, given_limit
 

@@ -20,7 +20,7 @@ from nbext.notebook.forms.form import Background, Steps
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html
 from nbext.notebook.forms.variable import Variable, add_to_history, variables
 from nbext.notebook.run.background import BackgroundSegment
-from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
+from nbext.notebook.views.view import Asked, Button, Markup, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +50,6 @@ class SegmentForm(Editing):
         self._ran: tuple[Any, str] | None = None
         self._run: BackgroundSegment | None = None
         self.name = Variable("segment", width="160px")
-        limit = str(self.given_limit or client.settings["limit"])
-        self.limit = InputField("Rows, at most", limit, width="110px")
         for field in (self.name, self.limit):
             field.changed(self.publish).entered(self.do_run)
         self.run = Button("Run", self.do_run, classes="nbext-main nbext-run")
@@ -147,8 +145,8 @@ class SegmentForm(Editing):
                 )
         # The other parts each by itself.
         scope = {key: tree.scope[key] for key in SCOPE[:3] if key in tree.scope}
-        rest = [part for part in list(tree.root.walk())[1:] if str(part.id) not in lines]
-        others = rest[:MAX_COMPARED]
+        _, *inside = tree.root.walk()
+        others = [part for part in inside if str(part.id) not in lines][:MAX_COMPARED]
         if others:
             asked = [(filters.alone(part, scope), "AND") for part in others]
             counts = self.client.counts(asked, [[place] for place in range(len(others))])["counts"]
