@@ -97,7 +97,7 @@ def size_in_words(value: Any) -> str:
 
 def shape_in_words(rows: int, columns: int) -> str:
     """Return how many rows and columns a table has, in words."""
-    return f"{rows_in_words(rows)}, {columns} column{'s' * (columns != 1)}"
+    return f"{rows_in_words(rows)}, {columns:,} column{'s' * (columns != 1)}"
 
 
 def rows_in_words(rows: int) -> str:

@@ -227,6 +227,19 @@ def test_a_lower_bound_that_says_below_is_no_number_and_no_time(typed):
     assert (sorted(made.errors), len(made.rows)) == ([0, 1, 2], 3)
 
 
+def test_differences_of_exact_amounts_are_numbers_that_sort_and_add_up_also_below_zero():
+    table = amounts([10**24, 5 * 10**20, 0, None])
+    table["delta"] = table["UNI_balance_raw"] - 10**21
+    table["wide"] = [10**75, -(2**100), 3, None]
+    made = asked(nbext.explore(table), order=[("delta", "ascending")])
+    assert column(made, 1) == [str(-(10**21)), str(-5 * 10**20), str(10**24 - 10**21), None]
+    assert column(asked(made, wide={"max": "-1"}), 2) == [str(-(2**100))]
+    assert [summary(asked(made), place)["sum"] for place in (1, 2)] == [
+        str(10**24 - 10**21 - 10**21 - 5 * 10**20),
+        str(10**75 - 2**100 + 3),
+    ]
+
+
 def test_a_search_finds_what_contains_it_also_where_it_begins_as_a_filter_of_a_whole_text():
     made = nbext.explore(pd.DataFrame({"name": ["=SUM(A1)", "a =sum", "sum", None], "n": range(4)}))
     assert column(asked(made, "=sum"), 1) == ["0", "1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation, localcontext
@@ -284,9 +285,11 @@ def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Tabl
     except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
         # Objects of several types, numbers past 64 bits, half of a pair of characters: their texts.
         given = [None if is_missing(one) else one for one in values.to_numpy().tolist()]
+        key = _texts(given)
         if inferred([one for one in given if one is not None]) == "whole":
             about = {**about, "type": "uint256"}
-        key = _texts(given)
+            with suppress(pa.ArrowInvalid):  # those of 77 and 78 digits
+                key = pa.array(given, pa.decimal256(_WIDE))
     key = key.combine_chunks() if isinstance(key, pa.ChunkedArray) else key
     if pa.types.is_duration(key.type):
         key = key.cast(pa.duration("us"), safe=False).cast(pa.int64())
@@ -314,7 +317,7 @@ def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:
         # A time of another zone would be written as if it were of UTC.
         zone = getattr(key.type, "tz", None) and "UTC"
         return "time", key.cast(pa.timestamp("us", zone), safe=False)
-    if not (types.is_string(key.type) or types.is_large_string(key.type)):
+    if str(key.type) not in ("string", "large_string"):
         key = _texts(key.to_pylist())
     key = key.cast(pa.string())
     if (
@@ -322,8 +325,8 @@ def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:
         and pc.all(pc.match_substring_regex(key, rf"\A[0-9]{{1,{_DIGITS}}}\z")).as_py()
     ):
         return "number", pc.utf8_lpad(key, _DIGITS, "0")
-    first = next((one for one in key.slice(0, 50).to_pylist() if one is not None), "")
-    return ("address" if looks_like_address(first) else "text"), key
+    is_address = any(map(looks_like_address, key.drop_null()[:1].to_pylist()))
+    return ("address" if is_address else "text"), key
 
 
 def number(text: str, name: str) -> Decimal:

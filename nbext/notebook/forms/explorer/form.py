@@ -95,7 +95,7 @@ class Explorer(Form):
         self.known, self._given = Provenance.of(frame), frame.copy(deep=False)
         # Which rows each filter takes, by the places of the columns.
         self._masks: dict[int, Any] = {}
-        self.rows = self._matching()
+        self.rows = self._places = pa.array(np.arange(len(frame)))
         self.order: list[tuple[int, Any]] = []
         # Of the filters those that can be read.
         self.asked: dict[int, dict[str, str]] = {}
@@ -113,14 +113,22 @@ class Explorer(Form):
             exact and f"{exact}: exact, from ..._raw",
         )
         self.hint = " ".join(f"{part}." for part in parts if part)
-        described = [column.described() for column in self.columns]
-        self.table = ViewPart("table", self.do, columns=described, total=len(frame))
+        self.table = ViewPart(
+            "table",
+            self.do,
+            columns=[column.described() for column in self.columns],
+            total=len(frame),
+        )
         self.variable, self.code = Variable("rows", width="140px"), Markup()
         store = Button("Store as variable", self.store)
         share = Button("Share", self.share, tip="Write the rows that match as a page: NAME.html")
         segment = Button("As a segment", self.to_segment)
-        tip = "Insert the segment's cell below"
-        self.insertion = Button("Insert cell", self.insert_segment, classes="nbext-insert", tip=tip)
+        self.insertion = Button(
+            "Insert cell",
+            self.insert_segment,
+            classes="nbext-insert",
+            tip="Insert the segment's cell below",
+        )
         of_segment = [segment, *[self.insertion] * has_cells()]
         is_segment = isinstance(self.known.filters, Mapping)
         actions = row(self.variable, store, share, *of_segment * is_segment)
@@ -151,14 +159,13 @@ class Explorer(Form):
     def summary(self, at: int) -> dict[str, Any]:
         """Sum up the rows that match in a column; its bars are of those, too, that its own filter alone leaves out."""
         column = self.columns[at]
-        spread = column.key.take(self._matching(but=at))
-        return {**column.summed_up(column.key.take(self.rows)), "bars": column.bars(spread)}
+        bars = column.bars(self._kept(column.key, but=at))
+        return {**column.summed_up(self._kept(column.key)), "bars": bars}
 
-    def _matching(self, but: int | None = None) -> Any:
-        """Return the places of the rows that all filters take, or all but one."""
+    def _kept(self, values: Any, but: int | None = None) -> Any:
+        """Return of values, one for each row, those of the rows that all filters take, or all but one."""
         masks = [mask for at, mask in self._masks.items() if at != but]
-        rows = pa.array(np.arange(len(self._given)))
-        return rows.filter(reduce(pc.and_, masks)) if masks else rows
+        return values.filter(reduce(pc.and_, masks)) if masks else values
 
     def shown_rows(self, start: int, end: int) -> list[tuple[str | None, ...]]:
         """Return some of the rows that match, each cell as its exact text."""
@@ -189,7 +196,7 @@ class Explorer(Form):
                 if one.kind in ("text", "address")
             ]
             self._masks[_SEARCH] = reduce(pc.or_kleene, found, pa.repeat(False, len(self._given)))
-        self.rows = self._matching()
+        self.rows = self._kept(self._places)
         if self.order:
             by = {str(place): way for place, way in self.order}
             table = pa.table({at: self.columns[int(at)].key.take(self.rows) for at in by})
@@ -291,8 +298,8 @@ class LiveChart(Form):
             f"{row['name']}, {row['shown']}" if row["shown"] else ""
             for row in chart.spec["data"]["values"]
         ]
-        shown = {"title": self.title, "marks": self.marks, "svg": untitled}
-        self.assemble(ViewPart("chart", self.press, **shown), self.status, self.below, wide=True)
+        drawn = ViewPart("chart", self.press, title=self.title, marks=self.marks, svg=untitled)
+        self.assemble(drawn, self.status, self.below, wide=True)
 
     def press(self, asked: Asked) -> None:
         """Open the wallets of the mark of a place; one that is pressed meanwhile takes its place."""
