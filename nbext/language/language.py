@@ -469,6 +469,7 @@ class _Resolver(Context):
 
     def fact(self, name: str) -> FactColumn | None:
         """Return a column of the wallets' activity, or of the transfer condition; None after an error was reported."""
+        days = name == "activeDays"
         if name in TRANSFERRED:
             is_sum = name == "transferred"
             found = [one for one in self.positive if isinstance(one, TransferCondition)]
@@ -482,14 +483,13 @@ class _Resolver(Context):
             # One chain's: of the segment's, or where no condition is on it, of the first that one is on.
             chain = min(self.chains(), key=lambda one: one != self.default)
             moment = self.at(chain, "/filters/columns")
-            column = FactColumn(name, chain.id, lambda sql: sql.activity(moment, chain.id))
+            column = FactColumn(
+                name, chain.id, lambda sql: sql.activity(moment, chain.id, days=days)
+            )
         if column.kind in ("time", "number") and chain.id in self.extents:
             advice = f'Leave out "{name}".'
             untimed, blocks = self.dataset.clock.untimed(chain.id)
-            if (
-                self.timed(chain, "/filters/columns", advice, every=name == "activeDays")
-                and untimed
-            ):
+            if self.timed(chain, "/filters/columns", advice, every=days) and untimed:
                 of = f"{untimed:,} of {blocks:,} blocks of {chain.name} have no time"
                 self.warnings.append(f"{of}: {name} is missing where it is one of them.")
         return column

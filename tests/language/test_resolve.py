@@ -8,6 +8,7 @@ import pytest
 
 from nbext.core.chains import chain_of
 from nbext.engine.dataset import ChainExtent, Contract
+from nbext.engine.query.sql import SqlBuilder
 from nbext.errors import AmbiguousSymbol, InvalidSegment
 from nbext.language import language
 from nbext.language.lookup import notes_on
@@ -274,6 +275,18 @@ UNKNOWN = [
 )
 def test_what_the_data_cannot_tell_is_named(dataset, filters, pointer, code, detail):
     assert ("/filters" + pointer, code, detail) in errors(dataset, filters)
+
+
+def test_days_at_a_block_are_counted_only_where_they_are_asked_for(dataset):
+    def counted(asked, *columns):
+        filters = {"activity": asked, "asOf": 50, **({"columns": list(columns)} if columns else {})}
+        question, sql = language.compile(resolved(dataset, filters)), SqlBuilder()
+        texts = [repr(question.wallets(sql)), *(one.values(sql) for one in question.columns)]
+        return ["count(DISTINCT" in text for text in texts]
+
+    some = {"transfers": {"min": 1}}
+    assert counted(some, "firstSeen", "activeDays", "transfers") == [False, False, True, False]
+    assert counted({**some, "activeDays": {"min": 2}}) == [True]
 
 
 def test_a_block_without_a_time_is_not_taken_for_one_of_another_chain():

@@ -158,11 +158,11 @@ class Dataset(ABC):
         """
         return self.answers(lambda answers: answers.answer(question, limit), cancel)
 
-    def read(self, write: Callable[[SqlBuilder], str], cancel: Cancel | None = None) -> pa.Table:
+    def read(self, write: Callable[[SqlBuilder], str]) -> pa.Table:
         """Return the rows of a statement. Errors as `ask`."""
         sql = SqlBuilder(self.layers)
         statement = sql.statement(write(sql))
-        return self.do(lambda engine: engine.fetch(statement), cancel)
+        return self.do(lambda engine: engine.fetch(statement), None)
 
 
 class Answers:
@@ -338,7 +338,7 @@ class Answers:
             columns[f"order by {by}"] = sql.statement((first.sort_keys or first.values)(sql))
         if limit and self._data.addresses_of(returned) is None:
             columns["address"] = _addresses(returned)
-        sets_read = {str(number): leaf.wallets for number, leaf in enumerate(numbered, 1)}
+        sets_read = {str(number): leaf for number, leaf in enumerate(numbered, 1)}
         answered = f"the first {limit:,} by {by} are returned" if limit else "they are only counted"
         texts = {"sql": f"{formula}; {answered}", "plan": ""}
         for name, one in {**sets_read, **columns}.items():
@@ -364,19 +364,19 @@ class Answers:
 
     def _ahead(self, sets: Sequence[Tree]) -> None:
         """Have the engine begin with the leaves of some sets that are not known."""
-        needed = [leaf.wallets for leaf in chained.from_iterable(map(leaves, sets))]
-        statements = {repr(one): one for one in needed if isinstance(one, Sql)}
+        needed = chained.from_iterable(map(leaves, sets))
+        statements = {repr(leaf): leaf for leaf in needed if isinstance(leaf, Sql)}
         self._engine.ahead([one for key, one in statements.items() if key not in self._data.sets])
 
     def _wallets_of(self, leaf: Leaf) -> Wallets:
         """Fetch a leaf's wallets, or return those that are known."""
         self._cancel.check()
-        one, sets, key = leaf.wallets, self._data.sets, repr(leaf.wallets)
+        sets, key = self._data.sets, repr(leaf)
         wallets = sets.pop(key, None)
         if wallets is not None:
             sets[key] = wallets
             return wallets
-        wallets = sets[key] = self._fetched(one) if isinstance(one, Sql) else self._listed(one)
+        wallets = sets[key] = self._fetched(leaf) if isinstance(leaf, Sql) else self._listed(leaf)
         # Listed at once: other threads change them, too.
         sizes = {key: max(_SET, len(key) + each.nbytes) for key, each in list(sets.items())}
         over = sum(sizes.values()) - _KEPT
@@ -406,11 +406,11 @@ class Answers:
         for series in series_of(questions, self._data.layers, columns=columns):
 
             def fetched(leaf: Leaf, series: Series = series) -> Throughout:
-                if isinstance(leaf.wallets, WalletList) or not leaf.wallets.timed:
+                if isinstance(leaf, WalletList) or not leaf.timed:
                     return always(self._wallets_of(leaf))
                 return merged(
                     Throughout(one.column("wallet").to_numpy(), bits_of(one, series.blocks))
-                    for one in self._batches(leaf.wallets)
+                    for one in self._batches(leaf)
                 )
 
             sets = series.question.wallets(self._builder(series.span)).tree

@@ -22,7 +22,7 @@ import numpy as np
 
 from nbext.core.uint256 import LIMB_BASE
 from nbext.engine.query.amounts import KEY_DIGITS
-from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Tree, Union
+from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Narrowed, Tree, Union
 from nbext.engine.query.sql import SqlBuilder
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ def _walked(
     keep: Callable[[Found, Found, bool], Found],
 ) -> Found:
     def walk(node: Tree) -> Found:
-        if isinstance(node, Leaf):
-            return fetch(node)
         if isinstance(node, Union):
             return union(map(walk, node.parts), node.disjoint)
+        if not isinstance(node, Narrowed):
+            return fetch(node)
         found = walk(node.first)
         for inside, others in ((True, node.inside), (False, node.outside)):
             for other in others:

@@ -66,13 +66,6 @@ class WalletList:
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """The wallets that a statement selects, each once, or those of a stored list."""
-
-    wallets: Sql | WalletList
-
-
-@dataclass(frozen=True)
 class Narrowed:
     """The wallets of the first set that are in each set of ``inside`` and in none of ``outside``."""
 
@@ -89,6 +82,8 @@ class Union:
     disjoint: bool = False
 
 
+# The wallets that a statement selects, each once, or those of a stored list.
+Leaf: TypeAlias = Sql | WalletList
 Tree: TypeAlias = "Leaf | Narrowed | Union"
 
 
@@ -151,10 +146,13 @@ def _union(parts: list[Tree]) -> Tree:
 
 def leaves(node: Tree) -> Iterator[Leaf]:
     """Yield the leaves of a tree, in the order in which they are combined."""
-    if isinstance(node, Leaf):
+    if isinstance(node, Union):
+        parts = node.parts
+    elif isinstance(node, Narrowed):
+        parts = (node.first, *node.inside, *node.outside)
+    else:
         yield node
         return
-    parts = node.parts if isinstance(node, Union) else (node.first, *node.inside, *node.outside)
     for part in parts:
         yield from leaves(part)
 
@@ -166,12 +164,12 @@ _CLAUSE = re.compile(r" (?=FROM |WHERE |GROUP BY |HAVING |UNION ALL |LEFT JOIN |
 
 def formula_of(node: Tree, leaves: list[Leaf]) -> str:
     """Return how the leaves of a tree are combined, as ``1 and (2 or 3) and not 4``; add new ones to ``leaves``."""
-    if isinstance(node, Leaf):
+    if isinstance(node, Union):
+        return " or ".join(_member(part, leaves) for part in node.parts)
+    if not isinstance(node, Narrowed):
         if node not in leaves:
             leaves.append(node)
         return str(leaves.index(node) + 1)
-    if isinstance(node, Union):
-        return " or ".join(_member(part, leaves) for part in node.parts)
     # What is narrowed is read from left to right: it needs no brackets.
     narrowed = isinstance(node.first, Narrowed)
     first = formula_of(node.first, leaves) if narrowed else _member(node.first, leaves)
@@ -182,7 +180,7 @@ def formula_of(node: Tree, leaves: list[Leaf]) -> str:
 
 def _member(node: Tree, leaves: list[Leaf]) -> str:
     text = formula_of(node, leaves)
-    return text if isinstance(node, Leaf) else f"({text})"
+    return f"({text})" if isinstance(node, Narrowed | Union) else text
 
 
 def spelled_out(sql: Sql) -> str:

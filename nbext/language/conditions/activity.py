@@ -103,7 +103,7 @@ class ActivityCondition(Condition):
         if self.at is None:
             found = sql.wallets_of("activity", where, chain_id=self.chain_id)
         else:
-            activity = sql.activity(self.at, self.chain_id)
+            activity = sql.activity(self.at, self.chain_id, days=self.days is not None)
             found = sql.leaf(f"SELECT wallet FROM {activity} WHERE {where}")
         return ~found if self.none_too else found
 

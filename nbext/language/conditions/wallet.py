@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from nbext.engine.query.set_tree import Leaf, Selection, in_all
+from nbext.engine.query.set_tree import Selection, in_all
 from nbext.language import describe
 from nbext.language.conditions.condition import VITALIK, Condition
 from nbext.language.fields import Field
@@ -68,7 +68,7 @@ class WalletCondition(Condition):
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets that are among a list, and contracts or not. Some of them may not be seen."""
         # Loose: these are wallets of every chain, also those that the segment's chains never saw.
-        parts = [] if self.stored is None else [Selection(Leaf(self.stored), loose=True)]
+        parts = [] if self.stored is None else [Selection(self.stored, loose=True)]
         tests = []
         if self.contract is not None:
             # Where the data does not say, a wallet is not known to be a contract.

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.engine.query import bitmaps
-from nbext.engine.query.set_tree import Leaf, Narrowed, Selection, in_all, in_any
+from nbext.engine.query.set_tree import Narrowed, Selection, in_all, in_any
 
 HELD = {contract: range(contract, 60_000, contract) for contract in (1, 2, 3, 5, 7000)}
 
@@ -26,7 +26,7 @@ TREES = st.recursive(
 
 def tree_of(tree):
     if isinstance(tree, int):
-        return Selection(Leaf(holders(tree)))
+        return Selection(holders(tree))
     how, left, right = tree[0], tree_of(tree[1]), tree_of(tree[2])
     if how == "or":
         return in_any([left, right])
@@ -43,7 +43,7 @@ def meant(tree):
 @settings(max_examples=20)
 @given(TREES)
 def test_any_tree_of_sets_has_the_wallets_that_pythons_sets_have(tree):
-    found = bitmaps.combined(tree_of(tree).tree, lambda leaf: leaf.wallets)
+    found = bitmaps.combined(tree_of(tree).tree, lambda leaf: leaf)
     assert np.array_equal(np.sort(found), sorted(meant(tree)))
 
 
@@ -51,10 +51,10 @@ def test_an_empty_set_asks_for_nothing_more():
     asked = []
 
     def fetch(leaf):
-        asked.append(leaf.wallets)
+        asked.append(leaf)
         return np.array([], np.int32)
 
-    node = Narrowed(Leaf("first"), [Leaf("second")], [Leaf("third")])
+    node = Narrowed("first", ["second"], ["third"])
     assert len(bitmaps.combined(node, fetch)) == 0
     assert asked == ["first"]
 

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbext.engine.query import bitmaps
-from nbext.engine.query.set_tree import Leaf, Selection, in_all, in_any, leaves
+from nbext.engine.query.set_tree import Selection, in_all, in_any, leaves
 
 SEEN = {1, 2, 3, 4}
 ALL = SEEN | {5, 6}
@@ -30,11 +30,11 @@ TREES = st.recursive(
 def built(tree, leaf):
     kind, value = tree
     if kind in ("did", "is"):
-        return Selection(Leaf(leaf(value)), loose=kind == "is")
+        return Selection(leaf(value), loose=kind == "is")
     if kind == "not":
         return ~built(value, leaf)
     if kind == "saved":
-        return built(value, leaf).among(Selection(Leaf(leaf(SEEN))))
+        return built(value, leaf).among(Selection(leaf(SEEN)))
     return {"all": in_all, "any": in_any}[kind]([built(one, leaf) for one in value])
 
 
@@ -59,24 +59,22 @@ def test_the_combined_bitmaps_find_what_is_meant(tree):
     def leaf(wallets):
         return np.array(sorted(wallets), np.int32)
 
-    whole = built(tree, leaf).among(Selection(Leaf(leaf(SEEN)))).tree
-    assert sorted(bitmaps.combined(whole, lambda leaf: leaf.wallets)) == sorted(meant(tree))
+    whole = built(tree, leaf).among(Selection(leaf(SEEN))).tree
+    assert sorted(bitmaps.combined(whole, lambda leaf: leaf)) == sorted(meant(tree))
 
 
 def test_and_not_never_looks_at_all_wallets():
-    these, those, seen = (Selection(Leaf(name)) for name in ("these", "those", "seen"))
-    assert list(leaves(in_all([these, ~those]).among(seen).tree)) == [Leaf("these"), Leaf("those")]
+    these, those, seen = (Selection(name) for name in ("these", "those", "seen"))
+    assert list(leaves(in_all([these, ~those]).among(seen).tree)) == ["these", "those"]
 
 
 def test_two_hundred_sets_one_inside_the_other_are_combined_without_recursing_past_python():
-    sets = [Selection(Leaf(np.array([n, 500], np.int32))) for n in range(200)]
+    sets = [Selection(np.array([n, 500], np.int32)) for n in range(200)]
     trees = {
         "all": in_all(sets).tree,
         "any": in_any(sets).tree,
         "not": in_all([sets[0], *(~one for one in sets[1:])]).tree,
     }
-    sizes = {
-        name: len(bitmaps.combined(tree, lambda leaf: leaf.wallets)) for name, tree in trees.items()
-    }
+    sizes = {name: len(bitmaps.combined(tree, lambda leaf: leaf)) for name, tree in trees.items()}
     assert sizes == {"all": 1, "any": 201, "not": 1}
     assert len(list(leaves(trees["not"]))) == 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nbext.engine.open import open_dataset
-from nbext.engine.query.set_tree import Leaf, Sql, leaves
+from nbext.engine.query.set_tree import Sql, leaves
 from nbext.engine.query.sql import Layers, SqlBuilder
 from nbext.language import language
 from tests.engine import forms
@@ -37,7 +37,7 @@ def test_conditions_that_differ_in_their_values_are_the_same_text(dataset):
         request = {"operator": "AND", "filters": condition}
         plan = language.resolve(language.parse(request), dataset)
         sets = language.compile(plan).wallets(SqlBuilder()).tree
-        return [leaf.wallets.text for leaf in leaves(sets)]
+        return [leaf.text for leaf in leaves(sets)]
 
     for one, other in (
         (
@@ -67,7 +67,7 @@ def test_a_statement_has_the_values_that_its_text_names_numbered_from_the_first(
 def test_base_and_delta_are_read_apart_where_a_table_has_one_row_for_each_wallet():
     layers = Layers("base", "delta", {"balances": "both"}, "lasting")
     found = SqlBuilder(layers).wallets_of("balances", "sort_key > 0", contract=7)
-    assert [leaf.wallets for leaf in leaves(found.tree)] == [
+    assert list(leaves(found.tree)) == [
         Sql(
             "SELECT wallet FROM base.main.balances WHERE contract = $v0 AND sort_key > 0 AND NOT EXISTS "
             "(SELECT 1 FROM delta.stale.contracts WHERE contract = $v0)",
@@ -81,7 +81,7 @@ def test_base_and_delta_are_read_apart_where_a_table_has_one_row_for_each_wallet
     ]
     whole = SqlBuilder().wallets_of("balances", "sort_key > 0", contract=7)
     text = "SELECT wallet FROM (SELECT * FROM balances WHERE contract = $v0) WHERE sort_key > 0"
-    assert whole.tree == Leaf(Sql(text, {"v0": 7}))
+    assert whole.tree == Sql(text, {"v0": 7})
 
 
 def test_rows_that_stood_in_a_series_say_between_which_blocks_and_counts_of_them_are_not_covered():
