@@ -69,6 +69,10 @@ class Origin:
         port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}"
 
+    def address(self, target: str) -> str:
+        """Return where a request goes to: a path below base_url, or an absolute URL that the service named."""
+        return target if "://" in target else self.url + target
+
     def owns(self, url: str) -> bool:
         """Say whether the URL is of this scheme, host and port, so that the key may go there."""
         parts = urlsplit(url)

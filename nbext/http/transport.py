@@ -284,7 +284,7 @@ class Exchange:
     def open(self) -> Incoming:
         """Send the request, follow where the service sends it, and return the answer, its body still to be read."""
         transport, call = self._transport, self._call
-        url = call.target if "://" in call.target else transport.origin.url + call.target
+        url = transport.origin.address(call.target)
         method, body = call.method, call.body
         for _ in range(MAX_REDIRECTS + 1):
             left = call.deadline.remaining()

@@ -125,7 +125,8 @@ def _looks_like_csv(came: Incoming, of_job: bool) -> bool:
     head = came.peek(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
     # One word is the id of a job, and else a header without rows.
     head = head.rstrip() if of_job else head
-    return head[:1] not in (b"", b"{", b"[", b'"', b"<") and (b"\n" in head or b"," in head)
+    # Nothing is in any bytes, too.
+    return head[:1] not in b'{["<' and (b"\n" in head or b"," in head)
 
 
 def _of_table(source: Unread, is_csv: bool) -> ForeignPage:
@@ -275,22 +276,18 @@ def of_document(answer: Answer) -> ForeignPage:
     if kind in _LINES_TYPES:
         return _lines(body)
     if kind not in _VAGUE_TYPES or body[:1] in b'{["':
-        return _of_json(answer, body)
+        try:
+            return _unpacked(*read_answer(answer.body))
+        except NotJson:
+            # Lines of JSON are often declared as JSON.
+            if body[:1] == b"{" and b"\n" in body:
+                with contextlib.suppress(ProtocolError):
+                    return _lines(body)
+            raise
     # One word: an id, an address of a file, a number; whoever asked says which of them may come.
     if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
         return ForeignPage(document=body.decode("ascii"))
     raise ProtocolError(f"The answer is a text: {quoted(body.decode('utf-8', 'replace'), 200)}.")
-
-
-def _of_json(answer: Answer, body: bytes) -> ForeignPage:
-    try:
-        return _unpacked(*read_answer(answer.body))
-    except NotJson:
-        # Lines of JSON are often declared as JSON.
-        if body[:1] == b"{" and b"\n" in body:
-            with contextlib.suppress(ProtocolError):
-                return _lines(body)
-        raise
 
 
 def _lines(body: bytes) -> ForeignPage:
@@ -312,7 +309,7 @@ def _lines(body: bytes) -> ForeignPage:
 
 def _unpacked(document: Any, warnings: list[str]) -> ForeignPage:
     """Return a document without the layers that gateways put around one."""
-    found = ForeignPage(document=document, warnings=list(warnings))
+    found = ForeignPage(document=document, warnings=warnings)
     # AWS's API Gateway sends JSON as a text inside of JSON, and some wrap that once more.
     for _ in range(3):
         inner = found.document
@@ -370,13 +367,13 @@ def _csv_batches(
             # Arrow's own pool keeps what it has freed, which for a table of this kind is a quarter of the peak.
             memory_pool=pa.system_memory_pool(),
         )
-    return reader.schema, _each(reader, csv_text), csv_text.comments
 
+    def batches() -> Iterator[pa.RecordBatch]:
+        with _lines_of_faults(csv_text.above):
+            yield from reader
+        csv_text.check()
 
-def _each(reader: Any, csv_text: _CsvText) -> Iterator[Any]:
-    with _lines_of_faults(csv_text.above):
-        yield from reader
-    csv_text.check()
+    return reader.schema, batches(), csv_text.comments
 
 
 @contextlib.contextmanager
@@ -409,7 +406,7 @@ class _CsvText(io.RawIOBase):
             raise ProtocolError("The answer is an empty CSV, without even a header.")
         refuse_other_kinds(body)
         # Excel is told the separator so; others write a comment, which may say that these are not all rows.
-        while match := re.match(rb'(?:"?sep=(.)"?|#([^\n]*?))\r?\n(?=[^\r\n])', body):
+        while match := re.match(rb'(?:"?sep=([^\0\n])"?|#([^\n]*?))\r?\n(?=[^\r\n])', body):
             following = body[match.end() :]
             if match[2] is not None and _has_values(_split(following, _separator(following))[0]):
                 # It is the header itself: #address,balance
@@ -432,15 +429,11 @@ class _CsvText(io.RawIOBase):
         piece, self.head = self.head[:size], self.head[size:]
         if len(piece) < size:
             piece += self._source.read(size - len(piece))
-        self._count(piece)
-        return piece
-
-    def _count(self, piece: bytes) -> None:
-        quotes = piece.count(b'"')
-        if quotes:
+        if quotes := piece.count(b'"'):
             self._quotes += quotes
             self._last_quote = self._lines + piece.count(b"\n", 0, piece.rfind(b'"'))
         self._lines += piece.count(b"\n")
+        return piece
 
     def check(self) -> None:
         """Refuse a quote that was never closed: pyarrow would take all that follows it for one value."""

@@ -284,12 +284,10 @@ def to_ours(record: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, A
 
 
 def _may_be(value: Any, ours: str, kind: str) -> bool:
-    if ours == "tokenType":
-        return isinstance(value, str) and bare(value).startswith(("erc", "bep", "spl"))
-    if kind in ("integer", "uint256"):
-        return value is None or str(value).isdecimal() or number_of(value) is not None
-    of_kind = {"string": str, "boolean": bool}.get(kind, object)
-    return value is None or (isinstance(value, of_kind) and not isinstance(value, list | Mapping))
+    """Say whether a value may be of a field of ours: as Python writes it, which tells a text from a number."""
+    rules = vocabulary()["may_be"]
+    rule = rules.get(ours) or rules.get(kind) or rules["any"]
+    return re.fullmatch(rule, repr(value), re.IGNORECASE | re.DOTALL) is not None
 
 
 _OF_THE_CALL = names("states.of_the_call")
@@ -334,10 +332,9 @@ def status_text(value: Any) -> str | None:
             break
         named = by_bare(value, 50)
         value = first_named(named, (*_IN_AN_OBJECT, *sorted(STATUSES)))
-    if isinstance(value, str):
-        return None if re.fullmatch(r"\s*|[2-5]\d\d", value) else value
-    whole = None if isinstance(value, bool) else number_of(value)
-    return None if whole is None or 200 <= whole < 600 else str(whole)
+    if not isinstance(value, str):
+        value = "" if number_of(value) is None else str(number_of(value))
+    return None if re.fullmatch(r"\s*|[2-5]\d\d", value) else str(value)
 
 
 _IN_AN_OBJECT = ("state", "status", "name", "value", "code", "label", "type", "phase")
@@ -428,8 +425,7 @@ def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | No
         if _is_failure(rules["errors"], {name: named.get(name)}):
             return said(named[name]) or said(beside) or str(named[name])[:200]
     is_error = (
-        any(_is_failure(rule, named) for rule in rules["anywhere"])
-        or (top and any(_is_failure(rule, named) for rule in rules["top"]))
+        any(_is_failure(rule, named) for rule in rules["anywhere"] + (rules["top"] if top else []))
         # An id beside the word is a job's: its failure has an error of its own.
         or (not IDS & named.keys() and _is_failure(rules["word"], named))
         or (top and not receipt and _is_message(named))

@@ -113,11 +113,8 @@ class Walk:
                 return
             page, call = found
 
-    def _address(self, call: Call) -> str:
-        return call.target if "://" in call.target else self._origin.url + call.target
-
     def _mark(self, call: Call) -> tuple[str, bytes | None]:
-        return self._address(call), call.body
+        return self._origin.address(call.target), call.body
 
     # -------------------------------------------------------------- one page
 
@@ -321,9 +318,7 @@ class Walk:
 
     def _refuse(self, ways: Sequence[Way], more: bool | None, refusal: ApiError | None) -> None:
         """Raise the error of a next page that is not to be had, unless nothing says that there is one."""
-        last = {
-            name: way[name] for way in ways if not isinstance(way, str) for name in list(way)[:1]
-        }
+        last = dict(next(iter(way.items())) for way in ways if not isinstance(way, str))
         named = [one_line(name, length=40) for name in last]
         is_counted = any(map(str.isdigit, last.values()))
         if more is None and (self._stated or (is_counted and isinstance(refusal, NotFound))):
@@ -371,7 +366,7 @@ class Walk:
 
     def _calls(self, call: Call, way: Way) -> list[Call]:
         """Return the requests that a way may mean: a search's next page may be asked for in its body or its query."""
-        url = self._address(call)
+        url = self._origin.address(call.target)
         # Another page is another question: under the same key it would get the same answer.
         headers = {name: text for name, text in call.headers.items() if name != IDEMPOTENCY_HEADER}
         target = self._origin.follow(way, url) if isinstance(way, str) else with_query(url, way)
@@ -386,9 +381,11 @@ class Walk:
         for name, value in way.items():
             place, (*outer, inner) = body, name.split(".")
             for one in outer:
-                place = place.setdefault(one, {})
-            # A page's number; 007 and other scripts' digits are texts of the service's own.
-            place[inner] = int(value) if re.fullmatch("0|[1-9][0-9]{0,8}", value) else value
+                # A stranger's name may lead into a text of ours.
+                place = place.setdefault(one, {}) if isinstance(place, dict) else None
+            if isinstance(place, dict):
+                # A page's number; 007 and other scripts' digits are texts of the service's own.
+                place[inner] = int(value) if re.fullmatch("0|[1-9][0-9]{0,8}", value) else value
         inside = replace(call, body=json.dumps(body).encode(), headers=headers)
         return [inside, *again] if again else []
 

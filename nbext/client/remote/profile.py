@@ -126,10 +126,8 @@ class ForeignProfile:
 
     def adding(self, place: str, words: Iterable[str]) -> str:
         """Return the line of settings that adds words to those that are there: a line takes the place of another."""
-        value: Any = self._remote
-        for name in place.split("."):
-            value = value.get(name, []) if isinstance(value, Mapping) else []
-        return _line(place, ", ".join(dict.fromkeys([*_listed(value), *words])))
+        given = _listed(_flat(self._remote).get(place, []))
+        return _line(place, ", ".join(dict.fromkeys([*given, *words])))
 
     def is_absent(self, name: str) -> bool:
         """Say whether the settings say that no answer has such a thing: paths.url = "null"."""
@@ -191,10 +189,10 @@ def builtins() -> dict[str, dict[str, Any]]:
 
 def with_profile(remote: Mapping[str, Any], host: str) -> dict[str, Any]:
     """Return the settings, checked, with the profile of the service's host where they name none."""
-    known = next(
-        (name for name, profile in builtins().items() if host in profile.get("hosts", ())), None
-    )
-    return {**({"profile": known} if known else {}), **remote}
+    for name, profile in builtins().items():
+        if host in profile.get("hosts", ()):
+            return {"profile": name, **remote}
+    return dict(remote)
 
 
 def _check(given: Mapping[str, Any], allowed: Mapping[str, Any], above: str) -> None:

@@ -444,13 +444,13 @@ def _read_table(page: ForeignPage, headers: Mapping[str, str], profile: ForeignP
             )
     # What a running segment has so far is not its result.
     if page.state is State.RUNNING and (page.id or page.word or not rows or page.status == 202):
-        page.parts = []
         return
     page.warnings += signs.notes()
     if found is None:
         _read_description(page, profile)
     elif page.doubt is None:
         page.records, page.types, page.unnamed = rows, found.types, found.unnamed
+        page.parts = found.links
         if page.state is State.RUNNING and page.word is None and page.url is None and rows:
             # Without an id there is no job to wait for: "done": false beside rows says that there are more of them.
             page.state, signs["more"] = None, {"": True}
@@ -496,9 +496,7 @@ def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | 
     every, has_id = tables.tables(document), page.id is not None
     if operation in ("segment", "export"):
         only_named = has_id and operation == "segment"
-        parts = tables.parts_in(document, every, only_named=only_named)
-        if parts is not None:
-            page.parts = parts.links
+        if parts := tables.parts_in(document, every, only_named=only_named):
             return parts
     candidates = [found for found in every if not has_id or tables.is_result(found)]
     if not candidates and has_id:

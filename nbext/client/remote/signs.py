@@ -49,8 +49,20 @@ MOST_OBJECTS, MAX_DEPTH = 2_000, 6
 _ABOUT, _ABOUT_LIKE = names("about"), like("about_like")
 _HARMLESS_PLACES, _NO_HEADER = like("harmless_places_like"), like("no_header_like")
 _PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNORECASE)
-_RANGE = re.compile(r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-[0-9]{1,18}/(?:([0-9]{1,18})|\*)\s*")
+_RANGE = re.compile(
+    r"\s*(?:[\w-]+[\s=]+)?([0-9]{1,18})-[0-9]{1,18}\s*(?:/|of)\s*(?:([0-9]{1,18})|\*)\s*"
+)
 _LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
+# Numbers in a text, whatever is between their thousands; one of which only the first digits are there; and what says
+# that there may be more: "10+", or any relation but that both are equal.
+_NUMBERS = re.compile(
+    r"(?<=0x)[0-9a-f]{1,15}|[0-9]{1,3}(?:[ .'_\u00a0\u2019\u202f][0-9]{3})+(?![0-9])|[0-9][0-9,]*(?!x)",
+    re.IGNORECASE,
+)
+_ROUNDED = re.compile(r"[0-9]\s*(k|m|b|tsd|mio|mrd|thousand|million|billion)\b", re.IGNORECASE)
+_LEAST = re.compile(
+    r"^(?!(none|eq\w*|=+|exact\w*|) )|>|≥|[0-9]\s*\+|\b(over|more|least)\b", re.IGNORECASE
+)
 # What a value says where rows are missing, under a name that is harmless otherwise.
 _A_PART = re.compile(
     r"\b(partial\w*|sampled?|truncat\w*|incomplete|omitted|capped|stale|deprecated|upgrade|free (plan|tier))\b|"
@@ -126,7 +138,12 @@ class Signs(defaultdict[str, dict[str, Any]]):
         # What is in it decides what others say.
         kinds = {f"{_kind(bare(name))}={shape_of(value)}" for name, value in place.items()}
         beside = f" {' '.join(sorted(kinds))} "
-        holder = last_name(path)
+        holder, named = last_name(path), by_bare(place, 50)
+        others = any(map(named.get, ("next", "prev", "previous")))
+        last, own = named.get("last"), named.get("self", named.get("first"))
+        if about and holder in ("link", "links") and last and last != own and not others:
+            # The first page is not the last one, and no link leads on.
+            self["more"][path] = True
         for name, value in place.items():
             plain, here = bare(name), path_to(path, name)
             leads = _kind(plain) in _LEADING
@@ -171,16 +188,22 @@ class Signs(defaultdict[str, dict[str, Any]]):
         most = 100_000 if kind == "division" else 50
         objects = [by_bare(one, 50) for one in items[:most] if isinstance(one, Mapping)]
         if about and plain in ("links", "link"):
+            links = dict[str, Any]()
             for link in objects:
-                relation = link.get("rel", link.get("relation"))
-                if "next" in (relation if isinstance(relation, list) else [relation]):
-                    self._take("next", here, "next", link, about)
+                relation = str(first_named(link, ("rel", "relation", "label"))).lower()
+                address = first_named(link, ("href", "url", "uri", "link"))
+                name = "next" if re.search(r"\bnext\b", relation) else relation
+                if address or "label" not in link:
+                    links[name] = address or link
+            self.place(here, links, about)
         elif about and kind == "division" and items:
             counts = [number_of(one.get("rowcount", one.get("rows"))) for one in objects]
             if len(counts) == len(items) and None not in counts:
                 self["total"][here] = sum(filter(None, counts))
         elif about and len(items) == 1 == len(objects) and plain in _ABOUT:
             self.place(here, items[0], about)
+        elif items and kind in ("rest", "cut"):
+            self._take(kind, here, plain, len(items), about)
         elif about and kind == "warning":
             self["warning"] |= {text: text for text in map(words, items[:20]) if text}
         # A list of more values is data.
@@ -190,14 +213,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
 
     def headers(self, headers: Mapping[str, str]) -> None:
         """Take what the headers say."""
-        links = _links_of(headers.get("Link", ""))
-        if "next" in links:
-            self["way"]["Link"] = [links["next"]]
-        elif not {"prev", "previous"} & set(links) and links.get("last", "") != links.get(
-            "self", links.get("first", "")
-        ):
-            # The first page is not the last one, and no link leads on.
-            self["more"]["Link"] = True
+        self.place("Link", _links_of(headers.get("Link", "")), True)
         part = _PART_OF.search(headers.get("Content-Disposition", "")[:1000])
         if part and int(part[1]) > 1:
             self["more"]["Content-Disposition"] = True
@@ -343,17 +359,16 @@ def _asked_with(name: str, value: str) -> list[Way]:
 
 def _total(value: Any) -> tuple[int | None, bool]:
     """Return a total, and whether it is a lower bound: {"value": 10, "relation": "gte"}, "25 wallets", "10+"."""
-    is_least = False
+    relation = ""
     if isinstance(value, Mapping):
-        is_least = str(value.get("relation", "")).lower() in ("gte", "gt", ">=")
+        relation = str(value.get("relation"))
         value = first_named(value, ("value", "count", "total", "all"))
-    if isinstance(value, str) and number_of(value) is None:
-        text = value[:100]
-        is_least |= re.search(r"[0-9]\s*\+|>|\b(over|more|least)\b", text) is not None
-        numbers = re.findall(r"0x[0-9a-fA-F]{1,15}|[0-9][0-9,]*", text)
-        bases = ((one.replace(",", ""), 16 if "x" in one else 10) for one in numbers)
-        value = max((int(digits, base) for digits, base in bases), default=None)
-    return number_of(value), is_least and number_of(value) is not None
+    number, text = number_of(value), f"{relation} {value}"[:100]
+    if number is None and isinstance(value, str) and not _ROUNDED.search(text):
+        digits = (re.sub("[^0-9a-f]", "", one.lower()) for one in _NUMBERS.findall(text))
+        base = 16 if re.search(r"\b0x", text, re.IGNORECASE) else 10
+        number = max((int(one, base) for one in digits), default=None)
+    return number, _LEAST.search(text) is not None and number is not None
 
 
 def _links_of(header: str) -> dict[str, str]:

@@ -138,6 +138,11 @@ def test_csv_is_read_as_text_under_any_name(content_type, body):
     assert rows(found) == [{"address": A, "n": "1"}, {"address": B, "n": "2"}]
 
 
+def test_a_nul_separates_no_values():
+    found = decoded(answer(b"sep=\0\na\n", "text/csv"), Want.TABLE)
+    assert rows(found) == [{"sep=\0": "a"}]
+
+
 @pytest.mark.parametrize("body", [b"address", b"address\n", b"address\r\n", b"address,n\n"])
 def test_a_header_alone_is_a_table_without_rows(body):
     found = decoded(answer(body, "text/csv"), Want.TABLE)

@@ -1144,6 +1144,13 @@ def test_a_cursor_that_is_no_plain_number_comes_back_in_the_body_as_it_was_sent(
     assert client.search_nfts("ape", limit=100)["address"].tolist() == ADDRESSES[10:]
 
 
+@pytest.mark.parametrize("name", ["searchTerm.cursor", "type.a.cursor"])
+def test_a_cursor_whose_name_leads_into_what_was_asked_is_an_error_of_ours(server, client, name):
+    server.handler = lambda _request: reply({"rows": FIRST, name: "c"})
+    with pytest.raises(ProtocolError, match=r"remote\.search\.paging"):
+        client.search_nfts("ape", limit=100)
+
+
 def test_the_page_of_a_search_may_be_in_an_object_of_its_body(server, settings):
     from nbext import Client
     from tests.client.conftest import KEY

@@ -159,6 +159,72 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
         [PAGED],
         ERROR,
     ),
+    **{
+        f"a total of {text}": (simply({"rows": FIRST, "total": text}), [{}], ERROR)
+        for text in ("10 000", "10.000", "10'000 wallets", "10_000", "1,00,000", "0X19")
+    },
+    **{
+        f"a total of {text}": (simply({"rows": FIRST, "total": text}), [{}], f"total = '{text}'")
+        for text in ("10k", "10.5 K", "10 Mio", "10 million wallets")
+    },
+    "what was omitted, one by one": (
+        simply({"rows": FIRST, "omitted": [row["address"] for row in ROWS[10:]]}),
+        [{}],
+        ERROR,
+    ),
+    **{
+        f"a range of {text}": (simply(FIRST, Content_Range=text), [{}], ERROR)
+        for text in ("rows=0-9/25", "0-9 of 25", "items 0-9 / 25")
+    },
+    "a total that is at least so many": (
+        simply({"rows": FIRST, "total": {"value": 10, "relation": "at_least"}}),
+        [{}],
+        ERROR,
+    ),
+    "a last link elsewhere, and no next": (
+        simply({"rows": FIRST, "links": {"first": "/w?page=1", "last": "/w?page=3"}}),
+        [{}],
+        ERROR,
+    ),
+    "a last link elsewhere in a list, and no next": (
+        simply({"rows": FIRST, "links": [{"rel": n, "href": f"/w/{n}"} for n in ("last", "self")]}),
+        [{}],
+        ERROR,
+    ),
+    "a last link that is this page's": (
+        simply({"rows": ROWS, "links": {"first": "/w?page=1", "last": "/w?page=1"}}),
+        [{}],
+        WHOLE,
+    ),
+    "a last link after others": (
+        simply({"rows": ROWS, "links": {"prev": "/w?page=1", "last": "/w?page=2"}}),
+        [{}],
+        WHOLE,
+    ),
+    **{
+        f"a header {name}": (simply(FIRST, **{name: "25"}), [{}], ERROR)
+        for name in (
+            "Pagination-Total",
+            "X-Items-Total",
+            "Items-Count",
+            "Result-Count",
+            "X-Records",
+        )
+    },
+    "headers that count something else": (
+        simply(ROWS, **{"X-Retry-Count": "3", "X-Hits": "7"}),
+        [{}],
+        WHOLE,
+    ),
+    "a link that only its label calls next": (
+        link(lambda rows, url: {"rows": rows, "links": [{"label": "Next", "url": url}]}),
+        [{}],
+        WHOLE,
+    ),
+    **{
+        f"a number of {name}": (simply({"rows": FIRST, name: 25}), [{}], f"{name} = 25")
+        for name in ("nItems", "invalid")
+    },
     "a total that falls to the page's own": (
         lambda query, _request: reply(
             {"rows": part(10), "total": 10}
