@@ -83,7 +83,8 @@ def value_text(value: Any, column: str = "") -> str | None:
         return f"{value:{grouping}f}"
     if isinstance(value, datetime):
         zone = "Z" if value.tzinfo else ""
-        return f"{value.astimezone(UTC) if zone else value:%Y-%m-%d %H:%M:%S}{zone}"
+        # By no format: pandas has times of years past 9999, and formats none of them.
+        return f"{(value.astimezone(UTC) if zone else value).replace(tzinfo=None).isoformat(' ', 'seconds')}{zone}"
     return str(value) if isinstance(value, date) else None
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import operator
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from nbext.notebook.forms.distribution import ranges
@@ -34,6 +37,18 @@ def test_a_number_that_says_which_one_is_written_without_commas_whatever_pandas_
         *["1,234,567"] * 3,
         "1,000,000,000,000,000,000",
         "inf",
+    ]
+
+
+def test_times_are_written_to_the_second_in_utc_also_of_years_that_python_has_no_dates_of():
+    # Milliseconds that were read as seconds.
+    far = pd.Series(np.array([1_700_000_000_000], dtype="datetime64[s]"))
+    times = [*far, *far.dt.tz_localize("UTC"), pd.Timestamp("2025-01-01T01:00:00.5+09:00")]
+    assert list(map(numbers.value_text, [*times, datetime(999, 1, 2)])) == [
+        "55840-11-08 22:13:20",
+        "55840-11-08 22:13:20Z",
+        "2024-12-31 16:00:00Z",
+        "0999-01-02 00:00:00",
     ]
 
 
