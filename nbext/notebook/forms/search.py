@@ -276,8 +276,8 @@ class SearchForm(Form):
 
     def _draw(self) -> None:
         self.table.value = self._table_html()
-        self.page.show(value=str(self.offset // self.size + 1))
-        self.pages_said.show(value=f"of {self.pages:,}" if self.pages else "")
+        self.page.value = str(self.offset // self.size + 1)
+        self.pages_said.value = f"of {self.pages:,}" if self.pages else ""
         # Not off while an answer is under way, when they do nothing: a button that is switched off loses the focus.
         self.back.show(disabled=not self.offset)
         self.next.show(disabled=not self.has_more)

@@ -72,9 +72,6 @@ class SignUpForm(Form):
         except OutcomeUnknown:
             # Cleared as if it had gone well: a second attempt is the user's decision, never a retry of ours.
             said = UNKNOWN, "bad"
-        except Exception:
-            self._ended()
-            raise
         # Another address that was typed meanwhile is not signed up, and must not vanish as if it were.
         if self.email.value.strip() == address:
             self.email.type("")
@@ -93,6 +90,7 @@ class SignUpForm(Form):
         # The client lower-cases the domain before it sends, so an echo may be spelt in either way.
         for spelling in (self._sent, email_of(self._sent)) if self._sent else ():
             text = re.sub(re.escape(spelling), "the address", text, flags=re.IGNORECASE)
+        self._ended()
         super().failed(UsageError(text))
 
     def _edited(self) -> None:

@@ -141,11 +141,6 @@ export class Button {
   update(changes) {
     if ("disabled" in changes) this.el.disabled = changes.disabled;
   }
-
-  /** @param {Message} message */
-  told({ op, cell }) {
-    if (op === "insert") this.link.inserter(this.el)?.(cell);
-  }
 }
 
 export class Bar {

@@ -9,8 +9,6 @@ import { Picker } from "./picker.js";
 
 /** @type {Record<string, string>} */
 const JOINS = { all: "AND", any: "OR" };
-/** @type {Record<string, string>} */
-const LEGENDS = { all: "All of these", any: "Any of these" };
 
 export class Lines {
   /** @param {import("./link.js").Link} link @param {number} id @param {Message} shown @param {import("./form.js").Make} make */
@@ -20,6 +18,7 @@ export class Lines {
     this.shown = shown;
     /** @type {Map<number, Line | Group>} */
     this.parts = new Map();
+    this.listening = new AbortController();
     this.pressed = false;
     this.entered = false;
     this.unfolded = false;
@@ -81,9 +80,7 @@ export class Lines {
   }
 
   listen() {
-    const leave = () => {
-      if (!this.pressed) this.leave();
-    };
+    const { signal } = this.listening;
     // A line or a list that closes under the pointer would move what is clicked away from it.
     const down = () => {
       this.pressed = true;
@@ -93,21 +90,20 @@ export class Lines {
         this.pressed = false;
         this.leave();
       }, 0);
-    document.addEventListener("pointerdown", down, true);
-    document.addEventListener("pointerup", up);
-    document.addEventListener("focusin", leave);
-    this.end = () => {
-      this.beside.end();
-      document.removeEventListener("pointerdown", down, true);
-      document.removeEventListener("pointerup", up);
-      document.removeEventListener("focusin", leave);
-    };
+    document.addEventListener("pointerdown", down, { capture: true, signal });
+    document.addEventListener("pointerup", up, { signal });
+    document.addEventListener("focusin", () => this.leave(), { signal });
+  }
+
+  end() {
+    this.beside.end();
+    this.listening.abort();
   }
 
   // Closes the lines that the focus has left.
   leave() {
     const at = active(this.el);
-    if (!at || at === document.body || !this.entered) return;
+    if (!at || at === document.body || !this.entered || this.pressed) return;
     const { opened } = this.shown;
     const open = opened.filter((/** @type {number} */ id) => this.parts.get(id)?.el.contains(at));
     if (open.length !== opened.length) this.open(open);
@@ -133,9 +129,8 @@ export class Lines {
   }
 
   /** @param {Message} message */
-  told({ op, to, cell, goto, field, keep }) {
-    if (op === "insert") this.link.inserter(this.el)?.(cell);
-    else if (to || this.el.closest(".nbext-form")?.contains(active(this.el))) this.go(goto, field, keep);
+  told({ to, goto, field, keep }) {
+    if (to || this.el.closest(".nbext-form")?.contains(active(this.el))) this.go(goto, field, keep);
   }
 
   /** @param {number | string} goto @param {string} field @param {boolean} keep */
@@ -247,7 +242,7 @@ class Group {
 
   /** @param {any} node @param {Set<number>} seen */
   update(node, seen) {
-    text(this.legend, this.top ? "Conditions" : `${node.not ? "NOT: " : ""}${LEGENDS[node.join]}`);
+    text(this.legend, this.top ? "Conditions" : `${node.not ? "NOT: " : ""}${node.label}`);
     put(this.not, "aria-pressed", String(node.not));
     text(this.errors, node.errors.map((/** @type {any} */ one) => one.detail).join(" "));
     const { removed } = this.page.shown.tree;
@@ -307,24 +302,18 @@ class Adder {
   constructor(page, into, top) {
     const { conditions, groups } = page.shown.spec;
     /** @type {any[]} */
-    const known = Object.values(conditions);
-    const kinds = [
-      ...new Set(
-        known
-          .flatMap((one) => one.fields)
-          .filter((one) => one.required)
-          .map((one) => one.picks),
-      ),
-    ].filter((kind) => kind === "token" || kind === "collection");
-    const entries = [
-      ...Object.entries(conditions).map(([key, one]) => ({
-        key,
-        value: "",
-        label: one.label,
-        name: one.help,
-      })),
-      ...Object.entries(groups).map(([key, label]) => ({ key, value: "", label, name: "a group" })),
-    ];
+    const asked = Object.values(conditions).flatMap((/** @type {any} */ { fields }) => fields);
+    const kinds = ["token", "collection"].filter((kind) =>
+      asked.some(({ required, picks }) => required && picks === kind),
+    );
+    /** @type {[string, any][]} */
+    const offers = Object.entries({ ...conditions, ...groups });
+    const entries = offers.map(([key, one]) => ({
+      key,
+      value: "",
+      label: one.label ?? one,
+      name: one.help ?? "a group",
+    }));
     // What was not picked is no part of the query, and must not look like one.
     this.input = h("input", {
       type: "text",

@@ -70,7 +70,8 @@ export class Link {
     } else if (op === "answer") {
       this.asked.get(number)?.(message);
       this.asked.delete(number);
-    } else if (op !== "show") part?.told?.(message);
+    } else if (op === "insert") this.inserter(/** @type {Part} */ (part).el)?.(message.cell);
+    else if (op !== "show") part?.told?.(message);
     else if (part && message.by !== this.view) {
       if ("hidden" in changes) part.el.hidden = changes.hidden;
       part.update?.(changes);

@@ -85,6 +85,15 @@ class ViewPart:
         self.members: Sequence[ViewPart] = ()
         self.on_error: Callable[[Exception], None] | None = None
 
+    @property
+    def value(self) -> Any:
+        """What it shows, or what is typed or chosen in it."""
+        return self.shown["value"]
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.show(value=value)
+
     def walk(self) -> Iterator[ViewPart]:
         """Yield the part and all those in it."""
         yield self
@@ -165,15 +174,6 @@ class Markup(ViewPart):
         """Return what it shows, without its buttons."""
         return re.sub("</?button[^>]*>", "", self.value)
 
-    @property
-    def value(self) -> str:
-        """What it shows."""
-        return str(self.shown["value"])
-
-    @value.setter
-    def value(self, value: str) -> None:
-        self.show(value=value)
-
 
 class Button(ViewPart):
     """A button; of two clicks in a row ``act`` gets both."""
@@ -217,11 +217,6 @@ class InputField(ViewPart):
         super().__init__("field", error="", **given, **more)
         self._seen: list[Callable[[], object]] = []
         self._enter: Callable[[], object] = lambda: None
-
-    @property
-    def value(self) -> Any:
-        """What is typed or chosen."""
-        return self.shown["value"]
 
     @property
     def error(self) -> str:

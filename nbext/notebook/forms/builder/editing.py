@@ -211,7 +211,8 @@ class Editing(Form):
         """Return what the page shows of a part."""
         shown = {"id": part.id, "not": part.negated, "errors": self.errors.get(part.id, [])}
         if part.is_group:
-            return {**shown, "join": part.key, "members": [*map(self.node, part.members)]}
+            shown |= {"join": part.key, "label": fields.JOIN_WORDS[part.key]}
+            return {**shown, "members": [*map(self.node, part.members)]}
         spec = self.grammar.conditions.get(part.key)
         inputs = fields.inputs_of(spec.fields, part.value) if spec else None
         written = filters.json_text(part.value)
@@ -364,7 +365,7 @@ class Editing(Form):
         part = self._part(asked)
         (parent, place), shown = self.edits.now.around(part.id), self.node(part)
         self._instead(part)
-        words = f"{shown.get('label') or fields.JOIN_WORDS[part.key]} {shown.get('words', '')}"
+        words = f"{shown['label']} {shown.get('words', '')}"
         self.edits.removed = {"parent": parent.id, "place": place, "words": words.strip()}
         return {"goto": "removed"}
 

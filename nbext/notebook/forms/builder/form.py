@@ -247,7 +247,7 @@ class SegmentForm(Editing):
             return
         # Without a known total the bar only shows that time passes.
         done, total = progress.done, progress.total
-        self.bar.show(value=done / total if total else 1 - 1 / (1 + progress.seconds / 4))
+        self.bar.value = done / total if total else 1 - 1 / (1 + progress.seconds / 4)
         said = visible(progress.status) or progress.phase
         self.say(f"{said} …", running=True)
 
@@ -279,7 +279,7 @@ class SegmentForm(Editing):
         # First the button that comes: what is switched off hands the focus on to it.
         self.stop.hide(False)
         self.run.show(disabled=run is not None)
-        self.bar.show(value=0.0)
+        self.bar.value = 0.0
         self.bar.hide(run is None)
         self.stop.hide(run is None)
         if run is not None:
