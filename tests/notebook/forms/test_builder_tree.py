@@ -306,10 +306,13 @@ def test_a_query_is_read_from_filters_a_body_or_json_text():
     assert filters.parsed(body) == (asked, "OR", 3)
     assert filters.parsed(json.dumps(body)) == (asked, "OR", 3)
     assert filters.parsed({**body, "operator": "or", "limit": 0}) == (asked, "OR", None)
+    exact = '{"token": {"token": "UNI", "balance": {"min": 12345678901234567890.05}}}'
+    assert filters.parsed(exact)[0]["token"]["balance"] == {"min": "12345678901234567890.05"}
     for nonsense, message in (
         (7, "Expected filters, a request body, or a segment's table"),
         ("{", "The query is not JSON"),
         ("[]", "Expected filters"),
+        ('{"token": {"token": "UNI"}, "token": {"token": "USDC"}}', "'token' appears twice"),
         (
             {**body, "operator": "XOR"},
             "/operator: 'XOR' is not allowed. Did you mean 'OR'? Allowed: AND, OR.",

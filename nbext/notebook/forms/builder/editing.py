@@ -13,7 +13,7 @@ from typing import Any
 from IPython.core.getipython import get_ipython
 
 from nbext.core.provenance import Provenance
-from nbext.core.strict_json import NotJson, parse
+from nbext.core.strict_json import parse
 from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook import session
@@ -420,16 +420,13 @@ class Editing(Form):
         """Take the JSON of a line, or for 0 of the whole query."""
         at, text = int(asked["id"]), str(asked["value"])
         try:
-            # Not the operators of a cell: {{...}} in a text that is pasted must not run.
-            # An amount with a fraction becomes its text, which is exact.
-            value = parse(text, fraction=str)
             if at:
-                self._put(at, value, (at, _JSON))
+                self._put(at, parse(text, fraction=str), (at, _JSON))
             else:
-                tree, limit = self.read(value)
+                tree, limit = self.read(text)
                 self.limit.type(str(limit) if limit else self.limit.value)
                 self.edits.to(tree, "json")
-        except (ValueError, NotJson, NbextError) as error:
+        except (ValueError, NbextError) as error:
             # While JSON is being typed it is mostly broken; the last whole value stays the query.
             wrong = {"field": _JSON, "key": "", "detail": f"Not used: {visible(error, 200)}"}
             self.errors[at or WHOLE] = [wrong]

@@ -11,7 +11,7 @@ from typing import Any
 
 from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_LIMIT
-from nbext.core.strict_json import below
+from nbext.core.strict_json import below, parse
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import EXECUTE_KEYS
 from nbext.errors import UsageError
@@ -127,7 +127,9 @@ def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
     given = about or query
     if isinstance(given, str):
         try:
-            given = json.loads(given)
+            # Not the operators of a cell: {{...}} in a text that is pasted must not run.
+            # An amount with a fraction becomes its text, which is exact.
+            given = parse(given, fraction=str)
         except ValueError as error:
             raise UsageError(f"The query is not JSON: {error}") from None
     if not isinstance(given, Mapping):
