@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import random
 import subprocess
 import sys
@@ -272,12 +273,42 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
                 before,
                 number,
             ]
-        # Two runs take two numbers, and the one that began first does not end in vain without a word.
-        with pytest.raises(StorageError, match="an ingest that began later was served before"):
-            place.publish(manifest)
     finally:
         dataset.close()
         here.close()
+
+
+@pytest.mark.spark
+def test_two_ingests_on_a_clusters_folder_exclude_each_other(tmp_path):
+    there, url = tmp_path / "there", f"file://{tmp_path}/there"
+    for number, name in enumerate(("first.csv", "second.csv"), 1):
+        wallets = ["0x" + f"{digit}" * 40 for digit in (number, 3, 4)]
+        write(tmp_path / name, TRANSFER, [[*wallets, 5, f"0x{number:064x}", 1, 10]])
+
+    def run(name, progress=None):
+        return ingest([str(tmp_path / name)], "ethereum", url, "local[1]", CONF, progress=progress)
+
+    def served():
+        manifests = [json.loads(path.read_text()) for path in there.glob("*/manifest.json")]
+        return [
+            (one["number"], [Path(file["path"]).name for file in one["files"]]) for one in manifests
+        ]
+
+    def meanwhile(step, done):
+        if step == "merging" and not served():
+            run("second.csv")
+
+    # It began first and ends last: what it has is not served, and it says so.
+    with pytest.raises(StorageError) as raised:
+        run("first.csv", meanwhile)
+    assert str(raised.value) == (
+        f"{url}: an ingest that began later was served before this one ended. "
+        "Nothing was changed. Ingest again, one run after the other."
+    )
+    assert served() == [(2, ["second.csv"])]
+    assert len([*there.glob("0*")]) == 1
+    run("first.csv")
+    assert sorted(served()) == [(2, ["second.csv"]), (3, ["first.csv"])]
 
 
 _ELSEWHERE = """
