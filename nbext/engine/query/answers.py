@@ -377,14 +377,13 @@ class Answers:
             sets[key] = wallets
             return wallets
         wallets = sets[key] = self._fetched(leaf) if isinstance(leaf, Sql) else self._listed(leaf)
-        # Listed at once: other threads change them, too.
-        sizes = {key: max(_SET, len(key) + each.nbytes) for key, each in list(sets.items())}
+        # Copied at once: other threads change them, too.
+        sizes = {key: max(_SET, len(key) + each.nbytes) for key, each in sets.copy().items()}
         over = sum(sizes.values()) - _KEPT
         for key, size in sizes.items():
-            if over <= 0:
-                break
-            sets.pop(key, None)
-            over -= size
+            if over > 0:
+                sets.pop(key, None)
+                over -= size
         return wallets
 
     def _fetched(self, sql: Sql) -> Wallets:
