@@ -170,7 +170,7 @@ class Security:
 
     def __init__(self, app: ASGIApp, *, keys: KeyRing, rates: Rates, hosts: Iterable[str]) -> None:
         self._app, self._keys, self._rates = app, keys, rates
-        self._hosts = frozenset(host.lower() for host in hosts)
+        self._hosts = frozenset(host.lower() for host in hosts if host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request and pass it on."""
@@ -297,7 +297,7 @@ class Metrics:
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         """Add an answer to the counts by method, route and status, and to the histogram of seconds."""
-        self._requests.labels(method, route, str(status)).inc()
+        self._requests.labels(method, route, status).inc()
         self._seconds.labels(route).observe(seconds)
 
     def count_key(self, key: Key, seconds: float, sent: int, rows: int) -> None:

@@ -130,8 +130,7 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
         for each in error.errors()
     ]
     # FastAPI's own answer repeats the caller's input, and fails with 500 where that is NaN.
-    detail = "; ".join(f"{each['pointer']}: {each['detail']}" for each in errors)
-    return answer_problem(request, Problem("invalid", detail, errors=errors))
+    return answer_problem(request, ValidationError(errors))
 
 
 async def _check_parameters(request: Request) -> None:

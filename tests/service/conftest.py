@@ -16,7 +16,7 @@ from nbext.engine.open import open_dataset
 from nbext.service.accounts.database import Database
 from nbext.service.container import Container
 from nbext.service.limits import Limits
-from nbext.service.middleware import Log
+from nbext.service.middleware import LOOPBACK_HOSTS, Log
 from nbext.service.server import Server, bound_to, create_app, listen
 from nbext.settings import Secret
 from tests.service import postgres
@@ -41,12 +41,12 @@ class Running:
         self.host, self.port = bound_to(self.listener)
         self.url = f"http://{self.host}:{self.port}"
         dataset = options.pop("dataset", None) or open_dataset(data_dir)
-        root_path = options.pop("root_path", "")
+        root_path, hosts = options.pop("root_path", ""), options.pop("hosts", LOOPBACK_HOSTS)
         self.container = Container(
             dataset, state_dir, owner=Secret(KEY), limits=limits, log=Log(self.log), **options
         )
         ready = threading.Event()
-        app = create_app(self.container, root_path=root_path)
+        app = create_app(self.container, root_path=root_path, hosts=hosts)
         self.server = Server(app, grace=2, on_ready=ready.set)
         self.thread = threading.Thread(
             target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True

@@ -240,6 +240,17 @@ def raw(service: Running, *lines: str, body: str = "") -> tuple[int, dict]:
         return answer.status, json.load(answer)
 
 
+def test_a_name_of_the_service_that_is_empty_lets_no_mistyped_host_in(data_dir, tmp_path):
+    running = Running(data_dir, tmp_path, hosts=["localhost", ""])
+    try:
+        for host in ("evil@127.0.0.1", "a, 127.0.0.1"):
+            key = f"x-api-key: {KEY}"
+            status, problem = raw(running, "GET /about HTTP/1.1", f"Host: {host}", key)
+            assert (status, problem["code"]) == (403, "foreign-host")
+    finally:
+        running.stop()
+
+
 def test_a_request_with_two_keys_is_refused_whichever_is_right(service):
     for pair in [(KEY, "wrong"), ("wrong", KEY), (KEY, KEY)]:
         keys = [f"x-api-key: {key}" for key in pair]

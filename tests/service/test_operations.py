@@ -137,7 +137,7 @@ def test_a_page_is_asked_for_in_digits_and_nothing_that_python_also_reads_as_a_n
     answer = service.get(f"/v1/segment/{segment['id']}/json?limit={written}&offset={written}")
     assert (answer.status_code, answer.json()["detail"]) == (
         422,
-        "limit: Input should be a valid integer; offset: Input should be a valid integer",
+        "limit: Input should be a valid integer\noffset: Input should be a valid integer",
     )
 
 

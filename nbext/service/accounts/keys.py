@@ -67,11 +67,7 @@ class Key:
         """One of ``in use``, ``revoked`` and ``expired``."""
         if self.revoked_at is not None:
             return "revoked"
-        return (
-            "expired"
-            if self.expires_at is not None and self.expires_at <= time.time()
-            else "in use"
-        )
+        return "expired" if (self.expires_at or math.inf) <= time.time() else "in use"
 
 
 def digest_of(text: str) -> str:
@@ -106,18 +102,17 @@ class KeyRing:
         digest = digest_of(text)
         rows = self._database.rows(_BY_DIGEST, sought=digest, now=time.time())
         key = _key(rows[0]) if rows else None
+        self._found.pop(digest, None)
         if key is None or key.state != "in use":
-            self._found.pop(digest, None)
             return None
         self._found[digest] = (time.monotonic(), key)
-        self._found.move_to_end(digest)
         while len(self._found) > _REMEMBERED:
             self._found.popitem(last=False)
         return key
 
     def all(self) -> list[Key]:
         """Return every stored key, the oldest first, revoked ones too."""
-        return [_key(row) for row in self._database.rows("SELECT * FROM keys ORDER BY created_at")]
+        return [_key(row) for row in self._database.rows(_ALL)]
 
     def add(
         self,
@@ -178,7 +173,7 @@ class KeyRing:
         """
         text, now = _new_text(), time.time()
         with self._database.write() as db:
-            row = _in_use(db, name)
+            row = _named(db, name)[0]
             if _key(row).state == "expired" and not lasts:
                 raise ConfigError(
                     f"The key {row.name!r} has expired. Give it a new end: --expires 90d"
@@ -193,12 +188,12 @@ class KeyRing:
                 digest=digest_of(text.reveal()),
                 expires_at=now + lasts if lasts else row.expires_at,
             )
-            return _key(_in_use(db, row.id)), text
+            return _key(_named(db, row.id)[0]), text
 
     def revoke(self, name: str) -> Key:
         """End a key, given by its name or id; running services accept it for at most FRESH seconds more."""
         with self._database.write() as db:
-            row = _in_use(db, name)
+            row = _named(db, name)[0]
             db.change(
                 "UPDATE keys SET revoked_at = :now WHERE id = :id", id=row.id, now=time.time()
             )
@@ -206,33 +201,31 @@ class KeyRing:
 
     def ids_of(self, name: str) -> list[str]:
         """Return the ids of all keys of that name or id, revoked ones too; ConfigError where there is none."""
-        keys = self.all()
-        ids = [key.id for key in keys if name in (key.id, key.name)]
         # The owner's key is in no registry.
-        if not ids and name != "owner":
-            names = [key.name for key in keys]
-            raise ConfigError(
-                f"No key has the name or id {quoted(name)}.{did_you_mean(name, names)}"
-            )
-        return ids or [name]
+        if name == "owner":
+            return [name]
+        with self._database.read() as db:
+            return [row.id for row in _named(db, name, revoked=True)]
 
 
+_ALL = "SELECT * FROM keys ORDER BY created_at"
 _BY_DIGEST = """
     SELECT * FROM keys WHERE digest = :sought OR id IN (
         SELECT key_id FROM former_keys WHERE digest = :sought AND until > :now
     )
 """
-_IN_USE = "SELECT * FROM keys WHERE (name = :sought OR id = :sought) AND revoked_at IS NULL"
-_NAMES = "SELECT name FROM keys WHERE revoked_at IS NULL ORDER BY created_at"
 
 
-def _in_use(db: Lent, name: str) -> Row:
-    """Return the row of a key, given by its name or id; ConfigError where there is none that is not revoked."""
-    rows = db.rows(_IN_USE, sought=name)
-    if not rows:
-        names = [row.name for row in db.rows(_NAMES)]
-        raise ConfigError(f"No key named {name!r} is in use.{did_you_mean(name, names)}")
-    return rows[0]
+def _named(db: Lent, name: str, *, revoked: bool = False) -> list[Row]:
+    """Return the rows of the keys of that name or id, also of ``revoked`` ones; ConfigError where there is none."""
+    rows = [row for row in db.rows(_ALL) if revoked or row.revoked_at is None]
+    # Not by the statement: a name of a command line may be a text that no registry has.
+    found = [row for row in rows if name in (row.id, row.name)]
+    if not found:
+        near = did_you_mean(name, [row.name for row in rows])
+        in_use = "" if revoked else " in use"
+        raise ConfigError(f"No key{in_use} has the name or id {quoted(name)}.{near}")
+    return found
 
 
 def _key(row: Row) -> Key:

@@ -39,7 +39,10 @@ def above_zero(text: str) -> float:
 
 def at_least_zero(text: str) -> float:
     """Read an option's number from 0 on."""
-    return 0.0 if text == "0" else above_zero(text)
+    with contextlib.suppress(ValueError):
+        if float(text) == 0:
+            return 0.0
+    return above_zero(text)
 
 
 def add_data(parser: argparse.ArgumentParser, *, notebook: bool = True) -> None:
@@ -55,7 +58,7 @@ def add_data(parser: argparse.ArgumentParser, *, notebook: bool = True) -> None:
     registry.add_argument(
         "--registry",
         metavar="URL",
-        default=os.environ.get("NBEXT_REGISTRY"),
+        default=os.environ.get("NBEXT_REGISTRY") or None,
         help="the PostgreSQL database that many services share, postgresql://user@host/database (default:"
         " NBEXT_REGISTRY, which keeps a password off the command line; without, a SQLite file in the data folder)",
     )
@@ -81,7 +84,7 @@ def service_place(args: argparse.Namespace) -> ServicePlace:
     notebook = getattr(args, "notebook", False)
     state = service_folder(data, notebook=notebook)
     url = None if notebook else args.registry
-    return ServicePlace(data, state, url or state / REGISTRY_FILE)
+    return ServicePlace(data, state, state / REGISTRY_FILE if url is None else url)
 
 
 @contextlib.contextmanager

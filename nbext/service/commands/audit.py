@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the log, the oldest entry first."""
-    since = time.time() - seconds_of(args.since, "--since") if args.since else 0.0
+    since = 0.0 if args.since is None else time.time() - seconds_of(args.since, "--since")
     with commands.database(args) as database:
-        ids = KeyRing(database).ids_of(args.key) if args.key else None
+        ids = None if args.key is None else KeyRing(database).ids_of(args.key)
         for each in Audit(database).entries(since=since, key_ids=ids):
             # A stranger's address is text of ours: the server read it off the connection, or a proxy we were told of.
             line = {

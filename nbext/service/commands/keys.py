@@ -88,7 +88,7 @@ def _add(ring: KeyRing, args: argparse.Namespace) -> Key:
 
 
 def _lasts(args: argparse.Namespace) -> float | None:
-    return seconds_of(args.expires, "--expires") if args.expires else None
+    return seconds_of(args.expires, "--expires") if args.expires is not None else None
 
 
 def _show(key: Key, text: Secret) -> None:
@@ -110,10 +110,9 @@ def _show(key: Key, text: Secret) -> None:
 def _list(ring: KeyRing, args: argparse.Namespace) -> None:
     keys = ring.all()
     for key in keys:
-        until = {"revoked": key.revoked_at, "expired": key.expires_at}.get(key.state)
-        state = f"{key.state} {iso_ms(until)}" if until else key.state
-        if key.state == "in use" and key.expires_at:
-            state = f"in use until {iso_ms(key.expires_at)}"
+        state, at = key.state, key.revoked_at or key.expires_at
+        if at:
+            state += f"{' until' * (state == 'in use')} {iso_ms(at)}"
         if key.private:
             state = f"private, {state}"
         scopes, rate = ",".join(sorted(key.scopes)), key.rate or "no limit"

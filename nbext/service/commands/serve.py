@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from nbext.core.atomic_files import secret_file
+from nbext.core.uint256 import whole_of
 from nbext.engine.open import (
     QUERY_SECONDS,
     QUERY_SECONDS_ELSEWHERE,
@@ -50,7 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
     commands.add_data(parser, notebook=False)
     parser.add_argument(
-        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"
+        "--host",
+        type=_host,
+        default="127.0.0.1",
+        help="the address to listen on (default: 127.0.0.1)",
     )
     parser.add_argument(
         "--port", type=int, default=0, metavar="N", help="the port (default: any that is free)"
@@ -61,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_spark_conf(parser)
     parser.add_argument(
         "--allow-host",
+        type=_host,
         action="append",
         default=[],
         metavar="NAME",
@@ -107,10 +112,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _at_least_one(text: str) -> int:
-    with contextlib.suppress(ValueError):
-        if (number := int(text)) >= 1:
-            return number
+    if number := whole_of(text):
+        return number
     raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1.")
+
+
+def _host(text: str) -> str:
+    # As a place to listen on, nothing is every address of the machine.
+    if not text:
+        raise argparse.ArgumentTypeError("It is empty. Name a host or an address.")
+    return text
 
 
 def _path(text: str) -> str:
@@ -156,7 +167,9 @@ def run(args: argparse.Namespace) -> int:
 def _serve(
     args: argparse.Namespace, key: Secret, listener: socket.socket, on_ready: Callable[[], None]
 ) -> None:
-    engine = with_options(args.engine or Settings()["engine"], args.spark_conf)
+    engine = with_options(
+        Settings()["engine"] if args.engine is None else args.engine, args.spark_conf
+    )
     place = commands.service_place(args)
     data = Newest(place.data, engine)
     limits = Limits(

@@ -98,12 +98,6 @@ class _Page(BaseModel):
     offset: Annotated[int, Field(ge=0, le=2**53, description="Rows before this page."), _DIGITS] = 0
 
 
-class _Ended(BaseModel):
-    result: Annotated[
-        Literal["delete"] | None, Field(description="``delete``: its result, when it has one.")
-    ] = None
-
-
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
 # How often a segment is looked at that runs in another service on the same folder (seconds).
 _LOOK = 0.2
@@ -312,15 +306,17 @@ async def cancel_segment(
     *,
     caller: Executor,
     segment_id: _SegmentId,
-    of: Annotated[_Ended, Query()],
+    result: Annotated[
+        Literal["delete"] | None, Query(description="``delete``: its result, when it has one.")
+    ] = None,
 ) -> Response:
     """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon.
 
     With ``?result=delete`` the result of a finished one is deleted. Only the key that made the segment may do either,
     or one with the scope admin.
     """
-    end = caller.segments.delete if of.result else caller.segments.cancel
-    action = "segment.delete" if of.result else "segment.cancel"
+    end = caller.segments.delete if result else caller.segments.cancel
+    action = "segment.delete" if result else "segment.cancel"
     try:
         segment = await caller.container.wait_for(end, segment_id, caller.key)
     except Problem as problem:

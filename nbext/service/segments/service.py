@@ -191,7 +191,8 @@ class SegmentService:
         if segment and segment.result:
             found = self.results.check(segment.result, read=False)
             if found == "absent":
-                return _lost(segment)
+                error = expired("The result's file is missing.")
+                return replace(segment, status="expired", error=error, preview=[])
             if found == "damaged":
                 self.quarantine({segment.id: segment.result})
                 return self.store.get(segment_id)
@@ -318,12 +319,6 @@ def _check_owner(segment: SegmentRecord, key: Key) -> None:
 def expired(why: str) -> dict[str, Any]:
     """Return the error of a segment whose result is gone, and why it is."""
     return Problem("expired", f"{why} Execute the segment again for a new one.").summary
-
-
-def _lost(segment: SegmentRecord) -> SegmentRecord:
-    """Return a segment as it is for whoever reads it while its file is missing."""
-    error = expired("The result's file is missing.")
-    return replace(segment, status="expired", error=error, preview=[])
 
 
 def _heeding(cancel: Cancel, batches: Iterable[Any]) -> Iterator[Any]:

@@ -252,8 +252,7 @@ class SegmentStore:
 
     def get(self, segment_id: str) -> SegmentRecord | None:
         """Return the segment, or None."""
-        rows = self._database.rows(_GET, id=segment_id)
-        return _segment(rows[0]) if rows else None
+        return next(map(_segment, self._database.rows(_GET, id=segment_id)), None)
 
     def enqueue(
         self,

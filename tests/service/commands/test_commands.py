@@ -147,9 +147,22 @@ def test_rotating_twice_keeps_what_was_promised_and_an_expired_key_needs_a_new_e
             ["keys", "add", "0123456789ab"],
             "'0123456789ab' looks like a key's id. Choose another name.",
         ),
-        (["keys", "rotate", "nobody"], "No key named 'nobody' is in use."),
-        (["keys", "revoke", "nobody"], "No key named 'nobody' is in use."),
+        (["keys", "rotate", "nobody"], "No key in use has the name or id 'nobody'."),
+        (["keys", "revoke", "nobody"], "No key in use has the name or id 'nobody'."),
         (["signups", "delete", "a@b.co"], "a@b.co has not signed up."),
+        # What a script makes of a variable that is not set.
+        (
+            ["keys", "add", "a", "--expires", ""],
+            "--expires: '' is not a span of time. Write 12h, 90d or 4w.",
+        ),
+        (["audit", "--since", ""], "--since: '' is not a span of time. Write 12h, 90d or 4w."),
+        (["audit", "--key", ""], "No key has the name or id ''."),
+        (
+            ["policy", "--registry", ""],
+            "A registry's URL is postgresql://user@host/database.",
+        ),
+        # What no registry can be asked for.
+        (["keys", "revoke", "\udcff"], r"No key in use has the name or id '\udcff'."),
     ],
 )
 def test_a_command_that_cannot_be_done_says_why(folder, capsys, words, message):
@@ -237,6 +250,7 @@ def test_each_command_reaches_a_notebooks_own_service(tmp_path, data_dir, capsys
         told = [json.loads(line) for line in run(capsys, "audit", *own)[1].splitlines()]
         assert [line["action"] for line in told] == ["segment.execute", "segment.export"]
         assert run(capsys, "policy", "--keep-days", "3", *own)[1].startswith("--keep-days 3\n")
+        assert "--audit-days 0\n" in run(capsys, "policy", "--audit-days", "0.0", *own)[1]
         copy = tmp_path / "copy"
         assert run(capsys, "backup", str(copy), *own)[1].startswith("1 result and the registry")
     finally:

@@ -196,6 +196,15 @@ def test_what_is_said_of_a_proxy_is_checked_at_the_start(capsys, option, value, 
     assert f"argument {option}: {value} is not {allowed}\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--host", "--allow-host"])
+def test_a_host_that_is_a_variable_without_a_value_does_not_open_the_service_to_all(capsys, option):
+    with pytest.raises(SystemExit):
+        main(["serve", option, ""])
+    assert (
+        f"argument {option}: It is empty. Name a host or an address.\n" in capsys.readouterr().err
+    )
+
+
 def test_an_owners_key_that_can_be_guessed_is_refused_at_the_start(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("NBEXT_API_KEY", "short")
     assert main(["serve", "--data", str(tmp_path)]) == 2
