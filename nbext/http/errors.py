@@ -175,7 +175,6 @@ class _Unlogged(logging.Filter):
 _UNLOGGED = _Unlogged()
 
 
-MESSAGE_LENGTH = 500
 # What requests, urllib3, http.client, ssl and the sockets may raise.
 FOREIGN: Final = (
     requests.RequestException,
@@ -358,11 +357,8 @@ def of_problem(
     if ours is not None:
         return ours
     said = one_line(said, key, 400)
-    message = (
-        f"The service answered {status}: {said}"
-        if said
-        else f"The service answered {status} without a reason."
-    )
+    why = f": {said}" if said else " without a reason."
+    message = f"The service answered {status}{why}"
     if status >= 500:
         again = f" (after {attempts} attempts)" if attempts > 1 else ""
         return ServerError(message + again, status=status, problem=problem, attempts=attempts)
@@ -450,7 +446,7 @@ def plain_words(answer: Answer) -> str:
     return " ".join(text.split())
 
 
-def one_line(text: object, key: Secret | None = None, length: int = MESSAGE_LENGTH) -> str:
+def one_line(text: object, key: Secret | None = None, length: int = 500) -> str:
     """Return the text for a message: on one line, cut, with nothing hidden, and without the key."""
     # The key goes first: escaping or cutting could leave a part of it.
     plain = redacted(str(text), key).replace("\n", " ").replace("\t", " ")

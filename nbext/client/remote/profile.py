@@ -274,8 +274,6 @@ def ambiguous(name: str, candidates: list[str], operation: str = "export") -> Am
     )
 
 
-# An outline is for reading.
-LONGEST_VALUE = 60
 _PLAIN_HEADERS = re.compile(
     r"date|server|via|vary|age|etag|connection|keep-alive|set-cookie|content-(type|length|encoding|language)|"
     r"transfer-encoding|cache-control|expires|last-modified|strict-transport-security|cf-.*|x-(xss|frame|powered).*|"
@@ -399,7 +397,7 @@ _KINDS: dict[type, str] = {
 
 def _value(value: object, key: Secret) -> str:
     # The key goes before anything is cut.
-    return quoted(redacted(str(value)[:5000], key), LONGEST_VALUE)
+    return quoted(redacted(str(value)[:5000], key), 60)
 
 
 def _read_as(

@@ -274,7 +274,8 @@ def _read_job(page: ForeignPage, headers: Mapping[str, str], profile: ForeignPro
         urls = {path: one for path, one in found.items() if path not in polled}
         url = _only(urls, "url", profile.operation)
     if poll is None and not page.id and not profile.is_absent("poll"):
-        named = [headers.get(name) for name in _MONITORS if is_begun]
+        monitors = ("Operation-Location", "Azure-AsyncOperation", "Location")
+        named = [headers.get(name) for name in monitors if is_begun]
         poll = next(filter(None, [*named, *polled.values()]), None)
     # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
     begun = page.status == 202 or (page.empty and (page.id or poll))
@@ -286,9 +287,6 @@ def _read_job(page: ForeignPage, headers: Mapping[str, str], profile: ForeignPro
     if url in plain and str(url).rstrip("/").endswith(f"/segment/{page.id}"):
         url = None
     page.poll, page.url = (None if one is None else str(one) for one in (poll, url))
-
-
-_MONITORS = ("Operation-Location", "Azure-AsyncOperation", "Location")
 
 
 def _unknown_word(word: str, profile: ForeignProfile) -> AmbiguousAnswer:
@@ -388,11 +386,7 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
 
 def _raise_error(page: ForeignPage, want: Want, profile: ForeignProfile) -> None:
     """Raise the error inside an answer of status 200; a failed job is known by its state."""
-    if (
-        page.id is not None
-        and page.state not in (None, State.RUNNING, State.COMPLETED)
-        and "error" not in profile.paths
-    ):
+    if page.id is not None and page.state in ENDED_BADLY and "error" not in profile.paths:
         return
     document = page.document
     chosen = profile.find("error", document)
@@ -467,7 +461,8 @@ def _read_description(page: ForeignPage, profile: ForeignProfile) -> None:
         page.records = []
     elif page.id or page.word:
         page.warnings += unknown_notes(signs["unknown"], profile, "segment's description")
-        if signs.go_on:
+        # Whether all came is known where they are counted.
+        if signs.go_on or (signs.hints and not page.stated):
             page.warnings.append(
                 f"The segment's description says that its rows are not all: {signs.hinted()}."
             )

@@ -31,6 +31,7 @@ from nbext.client.remote.field_names import (
     number_of,
     path_to,
     places,
+    said,
     says,
     says_whole,
     shape_of,
@@ -39,12 +40,10 @@ from nbext.client.remote.field_names import (
     vocabulary,
 )
 from nbext.core.untrusted_text import quoted, shown
-from nbext.http.errors import one_line, words
+from nbext.http.errors import one_line
 
 if TYPE_CHECKING:
     from nbext.client.remote.profile import ForeignProfile
-
-MOST_OBJECTS, MAX_DEPTH = 2_000, 6
 
 _ABOUT, _ABOUT_LIKE = names("about"), like("about_like")
 _HARMLESS_PLACES, _NO_HEADER = like("harmless_places_like"), like("no_header_like")
@@ -69,7 +68,6 @@ _A_PART = re.compile(
     r"\b(first|only|limited to)\s+(the )?[0-9]|[0-9]\s+of\s+[0-9]|more (rows|results|than)|not all|out of date|exceed",
     re.IGNORECASE,
 )
-_DONE = (None, State.COMPLETED)
 _kind = partial(kind_named, "signs")
 # Kinds of what leads to the next page.
 _LEADING = ("next", "older", "cursor", "parameters")
@@ -119,7 +117,8 @@ class Signs(defaultdict[str, dict[str, Any]]):
     def hints(self) -> list[str]:
         """The first of the fields that say that there is more."""
         more = [path for path, is_more in self["more"].items() if path and is_more]
-        return [*self["way"], *more, *self["least"], *self["pages"]][:3]
+        pages = [path for path, number in self["pages"].items() if number > 1]
+        return [*self["way"], *more, *self["least"], *pages][:3]
 
     def hinted(self) -> str:
         """Return the fields that say that there is more, for a message."""
@@ -205,7 +204,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
         elif items and kind in ("rest", "cut"):
             self._take(kind, here, plain, len(items), about)
         elif about and kind == "warning":
-            self["warning"] |= {text: text for text in map(words, items[:20]) if text}
+            self["warning"] |= {text: text for text in map(said, items[:20]) if text}
         # A list of more values is data.
         is_short = 0 < len(items) <= 5 and all(isinstance(one, _PLAIN) for one in items)
         if is_short and plain not in NOT_ROWS | ECHOES and kind != "harmless":
@@ -256,12 +255,12 @@ def signs_of(
     chosen = [{"cursor": str(after)}] if after and is_cursor else _ways("cursor", after or None)
     if chosen:
         found["way"] = {"remote.paths.next": chosen}
-    # Where a next page is, what runs is said of that.
-    said = STATUSES if found["way"] else frozenset[str]()
     found["unknown"] = {
         path: value
         for path, value in found["unknown"].items()
-        if not profile.reads(path, value) and last_name(path) not in said
+        if not profile.reads(path, value)
+        # Where a next page is, what runs is said of that.
+        and not (found["way"] and last_name(path) in STATUSES)
     }
     if profile.parameter:
         # The settings name the parameter: none is guessed.
@@ -291,7 +290,7 @@ def _places(document: Any, rows: Any, inside: str) -> Iterator[tuple[str, Mappin
         return value is not rows and bool(value) and (plain not in ECHOES or holds)
 
     outside = None if document is rows else document
-    for path, place in places(outside, enter, deep=MAX_DEPTH, most=MOST_OBJECTS):
+    for path, place in places(outside, enter, deep=6, most=2_000):
         yield path, place, about[path]
 
 
@@ -309,7 +308,7 @@ def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
     if is_nothing or not isinstance(value, _PLAIN):
         return False
     # A part of it is not done: what is at the top was read as the job's.
-    waits = inside and plain in STATUSES and state_of(str(value)) not in _DONE
+    waits = inside and plain in STATUSES and state_of(str(value)) not in (None, State.COMPLETED)
     is_known = _HARMLESS_PLACES.fullmatch(holder) or says_whole(plain, value)
     return waits or not is_known or _A_PART.search(str(value)[:1000]) is not None
 

@@ -223,12 +223,12 @@ def _types(columns: list[Any]) -> dict[str, str]:
 
 def only_empty(document: Any) -> FoundTable | None:
     """Return a table without rows where the only list of an answer is empty, whatever its name."""
-    found = [
-        FoundTable(path, [], source=value)
+    found = {
+        path: value
         for path, plain, value in fields_of(places(document))
         if isinstance(value, list) and plain not in NOT_ROWS
-    ]
-    return found[0] if len(found) == 1 and not found[0].source else None
+    }
+    return FoundTable(next(iter(found)), []) if list(found.values()) == [[]] else None
 
 
 def unlisted(document: Any, *, of_job: bool = False) -> Any:

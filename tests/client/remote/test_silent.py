@@ -723,6 +723,9 @@ def test_what_a_description_says_of_the_rows_is_not_lost_where_they_are_elsewher
         ({"truncated": True}, "says that its rows are not all: truncated"),
         ({"has_more": True}, "says that its rows are not all: has_more"),
         ({"size": 25}, "size = 25"),
+        ({"nextPage": 2}, "says that its rows are not all: nextPage"),
+        ({"page": 1, "pages": 3}, "says that its rows are not all: pages"),
+        ({"notices": [{"text": "limited to ten"}]}, "limited to ten"),
         ({"files": counted}, "states 25 rows, but 20 came"),
     ):
         server.script("POST /v1/segment/execute", reply({**JOB, **said}))
