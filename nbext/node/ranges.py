@@ -65,8 +65,10 @@ class LogFilter:
     @staticmethod
     def of(known: Mapping[str, Any]) -> LogFilter:
         """Return what JSON has of one."""
-        contracts, topics = (tuple(known[name]) for name in ("contracts", "topics"))
-        return LogFilter(known["first"], known["last"], contracts, topics)
+        fields: dict[str, Any] = {
+            name: tuple(each) if isinstance(each, list) else each for name, each in known.items()
+        }
+        return LogFilter(**fields)
 
     @property
     def name(self) -> str:
@@ -156,7 +158,10 @@ def read_range(node: Node, wanted: LogFilter, *, near_end: bool) -> tuple[BlockR
         raise Refusal(Meaning.PRUNED, finding=f"It has no block {wanted.first:,}")
     at_ends = {number: _header(each, number) for number, each in zip(ends, answers, strict=True)}
     begin = at_ends[wanted.first]
+    is_whole = found is None
     logs = _receipts(node, wanted, begin) if found is None else _logs(found, wanted)
+    # Not held while the other headers are read: as the node says them they are several times as large.
+    del found
     if logs is None:
         finding = f"Block {begin.number:,} has more logs than one answer, and its receipts are not offered"
         raise Refusal(Meaning.LESS, finding=finding)
@@ -176,7 +181,7 @@ def read_range(node: Node, wanted: LogFilter, *, near_end: bool) -> tuple[BlockR
         _check_logs(header, came)
         if near_end or came or number in at_ends:
             blocks[number] = header.hash, header.timestamp
-        if number == sample and found is not None:
+        if number == sample and not is_whole:
             _check_receipts(node, wanted, header, came)
         elif _may_hold_more(header, wanted, came):
             suspects.append(header)
@@ -206,9 +211,14 @@ def _linked(node: Node, wanted: LogFilter, known: Mapping[int, Header]) -> Itera
             before = header
 
 
-def read_header(node: Node, number: int) -> Header:
-    """Return the header of a block."""
-    return _header(node.call("eth_getBlockByNumber", hex(number), False), number)
+def has_block(node: Node, number: int, found: str) -> bool:
+    """Return whether a block has a hash; not where the node has no such block: its chain is shorter."""
+    try:
+        return _header(node.call("eth_getBlockByNumber", hex(number), False), number).hash == found
+    except InconsistentAnswer as error:
+        if error.meaning != "BEHIND":
+            raise
+        return False
 
 
 def _header(value: Any, number: int) -> Header:

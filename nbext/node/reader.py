@@ -14,7 +14,7 @@ from itertools import pairwise, product
 from nbext.errors import NodeError, QueryCancelled
 from nbext.node.coverage import Coverage, uncovered
 from nbext.node.limits import Meaning, RangeSize, blocks_offered
-from nbext.node.ranges import NEAR, TOO_MUCH, LogFilter, read_header, read_range
+from nbext.node.ranges import NEAR, TOO_MUCH, LogFilter, has_block, read_range
 from nbext.node.received import Received
 from nbext.node.rpc import InconsistentAnswer, Node, Refusal
 
@@ -130,10 +130,12 @@ class RangeReader:
         hashes, parted = self.coverage.known(), self.coverage.parted
         # What is stored beyond a block that is not the same may be of the chain all the same: it is not linked to it.
         numbers = sorted(number for number in hashes if parted is None or number <= parted)
-        if not numbers or self._has(numbers[-1], hashes):
+        if not numbers or has_block(self.node, numbers[-1], hashes[numbers[-1]]):
             return None
         # The chain agrees up to some number: the first that it does not have is sought.
-        low = bisect_left(numbers[:-1], True, key=lambda number: not self._has(number, hashes))
+        low = bisect_left(
+            numbers[:-1], True, key=lambda number: not has_block(self.node, number, hashes[number])
+        )
         # Of parts alone nothing was ingested: they are dropped.
         if low == 0 and len(numbers) > 1 and self.coverage.hashes:
             raise NodeError(
@@ -141,15 +143,6 @@ class RangeReader:
                 "another chain, or its chain was reorganised further back. Fetch into a new folder with --data."
             )
         return numbers[low - 1] + 1 if low else numbers[0]
-
-    def _has(self, number: int, hashes: Mapping[int, str]) -> bool:
-        try:
-            return read_header(self.node, number).hash == hashes[number]
-        except InconsistentAnswer as error:
-            if error.meaning != "BEHIND":
-                raise
-            # The node has no such block: its chain is shorter now.
-            return False
 
     def _run(self) -> None:
         """Read ranges until none is left; a thread's whole work."""
@@ -228,7 +221,7 @@ class RangeReader:
         started = time.monotonic()
         with self.node.recording(received):
             window, rows = read_range(self.node, wanted, near_end=wanted.first > self._last - NEAR)
-        if received.is_old and not self._has(wanted.last, window.chain()):
+        if received.is_old and not has_block(self.node, wanted.last, window.blocks[wanted.last][0]):
             raise InconsistentAnswer(f"Block {wanted.last:,} has changed since it was read.")
         with self._lock:
             if not self._ended or self._error is not None:

@@ -331,10 +331,10 @@ class Node:
         most = RANGE_BYTES if is_range else MOST_BYTES
         raw = received.take(body) if received else None
         status, pause = 200, None
-        if raw is None:
-            self._wait(endpoint, len(calls))
-            in_turn = _in_turn(self._reading) if received and logs else nullcontext()
-            with in_turn as turn:
+        # Its bytes, its text and its value are all in memory then, and so those of one answer at a time.
+        with _in_turn(self._reading) if received and logs else nullcontext() as turn:
+            if raw is None:
+                self._wait(endpoint, len(calls))
                 came = self._exchange(endpoint, body, most, turn)
                 if isinstance(came, Refusal):
                     return [came] * len(calls)
@@ -342,10 +342,11 @@ class Node:
                 # Before it is even parsed: a process that follows a killed one does not ask for what had come.
                 if received and status == 200 and not self.redact.finds(raw):
                     received.add(body, raw)
-        # What is not JSON is cut, or the page of a proxy.
-        value: Any = raw
-        with suppress(strict_json.NotJson):
-            value, _ = strict_json.read_answer(raw)
+            # What is not JSON is cut, or the page of a proxy.
+            value: Any = raw
+            with suppress(strict_json.NotJson):
+                value, _ = strict_json.read_answer(raw)
+        del raw
         # An error may have no id.
         is_one = len(calls) == 1 and isinstance(value, Mapping) and "result" in value
         answers = [value] if is_one else value
