@@ -349,9 +349,10 @@ def _has_state(node: Node, block: int) -> bool:
                 node.call("eth_getTransactionCount", last["from"], hex(number)), "nonce"
             )
             return after > quantity(last.get("nonce"), "nonce")
-        except (Refusal, KeyError) as why:
-            unknown = (Meaning.PRUNED, Meaning.GARBAGE)
-            return not (isinstance(why, Refusal) and why.meaning in unknown)
+        except KeyError:
+            return True
+        except Refusal as why:
+            return why.meaning not in (Meaning.PRUNED, Meaning.GARBAGE)
     return True
 
 
