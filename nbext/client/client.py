@@ -20,7 +20,7 @@ from nbext.core import wire as op
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import quoted
-from nbext.errors import BadRequest, InvalidSegment, NotFound, ProtocolError
+from nbext.errors import BadRequest, InvalidSegment, NotFound, ProtocolError, ValidationError
 from nbext.http.transport import Repeat
 from nbext.settings import Secret, Settings
 
@@ -647,9 +647,12 @@ class Client:
         return given if block is None else block
 
     def _segment_id(self, given: Any) -> str:
+        about = Provenance.of(given)
+        if not about.has_all_of(given):
+            part = f"The table has {len(given):,} rows, and its segment's had {about.returned:,}."
+            raise ValidationError.of("id", "rows", f"{part} Give the segment's id.")
         # A segment's table stands for it.
-        known = Provenance.of(given).segment_id or given
-        return validate.segment_id_of(known, ours=self._service.ours is True)
+        return validate.segment_id_of(about.segment_id or given, ours=self._service.ours is True)
 
     def _export(
         self, file_type: str, segment_id: str, to: Target | None, progress: Reporter | None

@@ -66,6 +66,11 @@ def test_a_table_stands_for_its_segment_and_is_no_conditions(embedded):
     rows = embedded.execute_segment({"token": {"token": "UNI"}}, limit="all")
     assert embedded.segment(rows)["id"].tolist() == [rows.attrs["nbext"]["segment_id"]]
     pd.testing.assert_frame_equal(embedded.export_csv(rows), rows)
+    with pytest.raises(ValidationError) as caught:
+        embedded.export_csv(rows.head())
+    assert str(caught.value) == (
+        "id: The table has 5 rows, and its segment's had 1,002. Give the segment's id."
+    )
     with pytest.raises(InvalidSegment) as caught:
         embedded.execute_segment(rows)
     assert str(caught.value) == (
