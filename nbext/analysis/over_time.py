@@ -96,10 +96,8 @@ def trend(
     POST /counts
     """
     asked = _timeless(segment, client_of(client, segment, does="counts through time"), "A trend")
-    step, (wanted, most, note) = (
-        hours_of(every, "/every"),
-        _hours_since(asked, from_python(since, "/since")),
-    )
+    step = hours_of(every, "/every")
+    wanted, most, note = _hours_since(asked, from_python(since, "/since"))
     length = min(wanted, most)
     if length // step >= MOST_POINTS:
         longer = f"{length // (24 * MOST_POINTS) + 1}d"
@@ -196,8 +194,10 @@ def hours_of(span: str, pointer: str) -> int:
     """Return the hours of a span such as ``4w``."""
     found = SPAN.fullmatch(span) if isinstance(span, str) else None
     if found is None:
-        day = ', or a date such as "2025-01-31"' * (pointer == "/since")
-        detail = f'{quoted(span)} is not a span. Write one such as "12h", "30d" or "1y"{day}.'
+        detail = (
+            f'{quoted(span)} is not a span. Write one such as "12h", "30d" or "1y"'
+            f"{', or a date such as 2025-01-31' * (pointer == '/since')}."
+        )
         raise ValidationError.of(pointer, "type", detail)
     return int(found[1]) * _HOURS[found[2]]
 

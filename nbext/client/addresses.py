@@ -457,7 +457,7 @@ _TURNS = np.array(
     [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14],
     np.uint64,
 )[:, None]
-_LEFT = np.uint64(64) - _TURNS
+_LEFT = 64 - _TURNS
 _FROM = [(x + 3 * y) % 5 + 5 * x for y in range(5) for x in (0, 1, 2, 3, 4, 0, 1)]
 _ROUNDS = np.array(
     [
@@ -530,7 +530,7 @@ def _keccak(texts: Bytes) -> Bytes:
     for added in _ROUNDS:
         np.bitwise_xor.reduce(planes, axis=0, out=sums[1:6])
         sums[0], sums[6] = sums[5], sums[1]
-        planes ^= sums[:5] ^ sums[2:] << np.uint64(1) ^ sums[2:] >> np.uint64(63)
+        planes ^= sums[:5] ^ sums[2:] << 1 ^ sums[2:] >> 63
         np.right_shift(lanes, _LEFT, out=spare)
         lanes <<= _TURNS
         lanes |= spare

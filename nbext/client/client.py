@@ -157,7 +157,7 @@ class Client:
         ``lists`` are the long lists of wallets in it, by id: our own service has to have them first.
         """
         body, named = self._asked(filters, operator, file_type, limit, is_sent=False)
-        url = self._transport.origin.url + op.EXECUTE
+        url = self.base_url + op.EXECUTE
         return {"method": "POST", "url": url, "body": body, "lists": named}
 
     @public
@@ -431,9 +431,9 @@ class Client:
         body = {name: value for name, value in request.items() if value is not None}
         call = self._service.call("POST", op.HOLDINGS, body, "execute_deadline")
         rows = self._service.read(call).table
-        if rows is None or b"nbext" not in (rows.schema.metadata or {}):
+        if rows is None or not (said := (rows.schema.metadata or {}).get(b"nbext")):
             raise ProtocolError("The service was asked what wallets hold, and sent no rows.")
-        said = json.loads(rows.schema.metadata[b"nbext"])
+        said = json.loads(said)
         table = frames.arrow_frame(rows, op.HELD_FIELDS)
         return Provenance(
             operation="wallet",
@@ -648,9 +648,9 @@ class Client:
 
     def _segment_id(self, given: Any) -> str:
         about = Provenance.of(given)
-        if not about.has_all_of(given):
-            part = f"The table has {len(given):,} rows, and its segment's had {about.returned:,}."
-            raise ValidationError.of("id", "rows", f"{part} Give the segment's id.")
+        if about.segment_id and not about.has_all_of(given):
+            part = f"The table has {len(given):,} of its segment's {about.returned:,} rows. Give the id."
+            raise ValidationError.of("id", "rows", part)
         # A segment's table stands for it.
         return validate.segment_id_of(about.segment_id or given, ours=self._service.ours is True)
 

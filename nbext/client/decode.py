@@ -92,19 +92,10 @@ class Outline(Protocol):
 
 
 class Ours:
-    """Decodes the answers of our own service.
-
-    ``idempotent`` says whether a segment may be sent again under its Idempotency-Key.
-    """
-
-    idempotent = True
+    """Decodes the answers of our own service."""
 
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
-
-    def types(self, operation: str) -> Mapping[str, str]:
-        """Return nothing: our service states the types of all columns, and the settings have none to add."""
-        return {}
 
     def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
         """Return what the answer says."""

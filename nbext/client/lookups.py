@@ -115,7 +115,10 @@ def metadata(
             table.insert(list(types).index("totalSupply"), "supply", units)
     else:
         known = {name: kind for one in readings.values() for name, kind in one.types.items()}
-        table = frames.frame(rows, configured={**known, **service.decoder.types(kind)})
+        stranger = service.stranger
+        table = frames.frame(
+            rows, configured={**known, **(stranger.types(kind) if stranger else {})}
+        )
     # Each look-up may bring the same warning: the reader wants it once.
     warnings = list(dict.fromkeys(warning for one in readings.values() for warning in one.warnings))
     if failed:

@@ -167,11 +167,12 @@ class SegmentRun:
             "Prefer": "wait=1",
             "Accept": "application/json, text/csv;q=0.9",
         }
+        stranger = self.service.stranger
         self._asked = replace(
             self.call("POST", target, headers),
             body=json.dumps(body).encode(),
             # Our own service honours the Idempotency-Key; of another one the settings may say so.
-            repeat=Repeat.ALWAYS if self.service.decoder.idempotent else Repeat.IF_REFUSED,
+            repeat=Repeat.IF_REFUSED if stranger and not stranger.idempotent else Repeat.ALWAYS,
             patient=True,
         )
         return self._until_done(self.service.read(self._asked, Want.SEGMENT))

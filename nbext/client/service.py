@@ -88,13 +88,8 @@ class Service:
             _ = self._strangers_decoder
 
     @property
-    def decoder(self) -> Ours | Stranger:
-        """What reads the answers. A service that is not known to be ours is read as a stranger's."""
-        return self.stranger or self._our_decoder
-
-    @property
     def stranger(self) -> Stranger | None:
-        """The decoder of a service that is not known to be ours; None of ours."""
+        """The decoder of a service that is not known to be ours; None of ours, whose columns have no other types."""
         return None if self.ours else self._strangers_decoder
 
     @cached_property
@@ -269,7 +264,8 @@ class Service:
         for page in self.pages(reading, call, types, limit=limit, counts=counts, cap=self.cap):
             records += page.records or []
             tables += [] if page.table is None else [page.table]
-        configured = {**reading.types, **self.decoder.types(call.operation)}
+        stranger = self.stranger
+        configured = {**reading.types, **(stranger.types(call.operation) if stranger else {})}
         if tables:
             import pyarrow as pa
 

@@ -100,8 +100,8 @@ def _in_line(session: Session, grammar: Grammar, rest: str, filters: str) -> Off
         typed = typed.rpartition("{{")[2]
         words = _python(session, typed)
     elif typed.startswith("-"):
-        known = {flag: help_line("option", one.help) for flag, one in grammar.flags.items()}
-        flags = grammar.own() if grammar.own else known
+        own = grammar.own and grammar.own()
+        flags = own or {flag: help_line("option", one.help) for flag, one in grammar.flags.items()}
         words = {flag: about for flag, about in flags.items() if flag.startswith("--")}
     elif option is None or option.kind == "flag":
         words = grammar.completes(session, done, typed)

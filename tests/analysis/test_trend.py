@@ -154,7 +154,7 @@ def test_amounts_of_what_the_segment_does_not_name_are_an_error(client, name, me
         (
             {"since": "2025-06"},
             "/since: '2025-06' is not a span. Write one such as "
-            '"12h", "30d" or "1y", or a date such as "2025-01-31".',
+            '"12h", "30d" or "1y", or a date such as 2025-01-31.',
         ),
         ({"since": 5}, "/since: '5' is not a span."),
     ],

@@ -320,8 +320,9 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
     if args["changes"] is not None or args["profile"]:
         # A table has the segment's conditions, which give rows their balances; its id has not.
         table = analysis.table_named(args, args.words[0])
-        is_whole = table is not None and Provenance.of(table).has_all_of(table)
-        return analysis.of_query(session, args, table if is_whole else segment_id)
+        if table is None or not Provenance.of(table).has_all_of(table):
+            table = segment_id
+        return analysis.of_query(session, args, table)
     if args["json"] and args["csv"]:
         raise args.error("use --json or --csv, not both.")
     try:
