@@ -91,5 +91,6 @@ def test_a_question_is_timed_on_every_side(folders, ours, tmp_path):
     case = case_of(ours, WORLD, "very large", HOLDERS["very large"])
     args = argparse.Namespace(rows=WORLD.rows, rounds=1)
     row = beside(case, ours, Arrays(ours_tables(folders[1])), folders[0], args)
-    assert list(row.beside) == [*RIVALS, "arrays of ids, already in memory"]
+    again, in_memory = "the same asked again", "arrays of ids, already in memory"
+    assert list(row.beside) == [*RIVALS, again, in_memory]
     assert {side.rounds for side in (row.ours, *row.beside.values())} == {1, 3}
