@@ -65,6 +65,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "zero": ({"token": {"token": "UNI", "balance": {"min": "0"}}}, "0 without max matches every"),
     "window": ({"transfer": {"token": "UNI", "before": "2019-01-01"}}, "no block of the data is"),
     "day": ({"token": {"token": "UNI"}, "asOf": "2026-01-01"}, "before 2026-01-01 ends"),
+    "number": ({"activity": {"last": {"after": 20250601}}}, "20250601 is a block."),
     "spam": ({"token": {"token": "MAX"}}, "is marked as spam"),
     "wide": ({"token": {"token": "MAX"}}, "or its sum has more than 76 digits"),
 }
@@ -86,6 +87,7 @@ NOTES: dict[str, str | tuple[str, str]] = {
     "language/language.py:saved_segment": ("was saved with limit", "notebook/test_magics.py"),
     "language/language.py:segment": "burn",
     "language/lookup.py:_as_of": ("its last block is used", "language/test_resolve.py"),
+    "language/lookup.py:_block_of": "number",
     "language/lookup.py:_contract": "spam",
     "language/lookup.py:_within_data": "day",
     "language/lookup.py:blocks": "window",
