@@ -423,6 +423,8 @@ def without_urls(text: str) -> str:
 
 def data_place(text: str) -> Path | str:
     """Return the path of a data folder, or as text the URL that a cluster's ingest writes to."""
+    if not text:  # as a path it would be the current folder
+        raise ConfigError("--data is empty. Name a folder, such as /srv/nbext, or leave it out.")
     # Two letters at least: C:/ is a drive.
     return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text) else Path(text).expanduser()
 

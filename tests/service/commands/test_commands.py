@@ -170,6 +170,17 @@ def test_a_command_that_cannot_be_done_says_why(folder, capsys, words, message):
     assert (code, out, err) == (2, "", f"ConfigError: {message}\n")
 
 
+def test_a_data_folder_without_a_name_is_not_the_current_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in (["ingest", "a.csv"], ["sources"], ["remove", "--all"], ["check"], ["serve"]):
+        assert run(capsys, *words, "--data", "") == (
+            2,
+            "",
+            "ConfigError: --data is empty. Name a folder, such as /srv/nbext, or leave it out.\n",
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_name_is_in_use_once(folder, capsys):
     data = ["--data", str(folder.folder)]
     assert run(capsys, "keys", "add", "bob", *data)[0] == 0
