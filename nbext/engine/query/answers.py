@@ -82,7 +82,7 @@ _READ_WHOLE = 100_000
 # The memory of the sets of wallets that were used last (bytes): the parts of a segment share theirs, most segments
 # leave the burn addresses out, and whoever asks again has mostly changed one condition. The least that a set counts as,
 # however few its wallets are: there are never more than a thousand.
-_KEPT, _SET = 128 << 20, 128 << 10
+_KEPT, _SET = 32 << 20, 32 << 10
 # The memory of the sets that one request compares (bytes).
 _COUNTED_AT_ONCE = 256 << 20
 # Balances of all wallets of one request, so that an answer stays some ten megabytes.
