@@ -424,16 +424,16 @@ def without_urls(text: str) -> str:
 def data_place(text: str) -> Path | str:
     """Return the path of a data folder, or as text the URL that a cluster's ingest writes to."""
     if not text:  # as a path it would be the current folder
-        raise ConfigError("--data is empty. Name a folder, such as /srv/nbext, or leave it out.")
+        raise ConfigError("The data folder has an empty name. Give one, such as /srv/nbext.")
     # Two letters at least: C:/ is a drive.
     return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text) else Path(text).expanduser()
 
 
-def data_folder(text: str) -> Path:
+def data_folder(given: str | os.PathLike[str]) -> Path:
     """Return the path of a data folder; ConfigError for a URL, which would become a folder called ``s3:``."""
-    place = data_place(text)
+    place = data_place(os.fspath(given))
     if isinstance(place, str):
         raise ConfigError(
-            f"{quoted(text)} is a URL. The data folder is a path on this machine, such as /srv/nbext."
+            f"{quoted(place)} is a URL. The data folder is a path on this machine, such as /srv/nbext."
         )
     return place

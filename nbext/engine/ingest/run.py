@@ -38,6 +38,7 @@ from nbext.engine.ingest.stage import (
 from nbext.engine.ingest.steps import Covered, IngestJob, IngestRun, Progress, Refused, take
 from nbext.engine.open import MEMORY_SIZE
 from nbext.errors import IngestError, StorageError, ValidationError
+from nbext.settings import data_folder
 
 # Who folds holds it; who adds rows meanwhile does not wait for that.
 _FOLDING = ".folding.lock"
@@ -116,7 +117,7 @@ def ingest(
             "it needs the chain, and a block from 0 on. "
             "Write --chain ethereum --replace-from 12000000.",
         )
-    folder = Path(data_dir).expanduser().resolve()
+    folder = data_folder(data_dir).resolve()
     found, refused = files.find(paths)
     if refused and not found:
         raise refused[0]
@@ -189,7 +190,7 @@ def remove(
     started = time.monotonic()
     check_memory(memory)
     named = None if chain is None else chain_of(chain)
-    folder = Path(data_dir).expanduser().resolve()
+    folder = data_folder(data_dir).resolve()
     taken.check_folder(folder)
     with _locked(folder):
         previous = storage.current_generation(folder)
@@ -223,7 +224,7 @@ def compact(
         Another run is writing to the data folder, it is damaged, or it cannot be written.
     """
     check_memory(memory)
-    folder = Path(data_dir).expanduser().resolve()
+    folder = data_folder(data_dir).resolve()
     # A folder that is not there has nothing to compact, and is not made.
     if not folder.is_dir():
         return None
@@ -257,7 +258,7 @@ def record_compared(
     StorageError
         Another run is writing to the data folder, or it cannot be written.
     """
-    folder = Path(data_dir).expanduser().resolve()
+    folder = data_folder(data_dir).resolve()
     with _locked(folder):
         served = storage.current_generation(folder)
         if served is None:

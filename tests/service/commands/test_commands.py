@@ -14,7 +14,8 @@ import time
 import pytest
 
 from nbext.cli import main
-from nbext.errors import DiskFull
+from nbext.engine.ingest.run import compact, ingest
+from nbext.errors import ConfigError, DiskFull
 from nbext.service import commands, container
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import KeyRing
@@ -176,8 +177,24 @@ def test_a_data_folder_without_a_name_is_not_the_current_one(tmp_path, capsys, m
         assert run(capsys, *words, "--data", "") == (
             2,
             "",
-            "ConfigError: --data is empty. Name a folder, such as /srv/nbext, or leave it out.\n",
+            "ConfigError: The data folder has an empty name. Give one, such as /srv/nbext.\n",
         )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "The data folder has an empty name. Give one, such as /srv/nbext."),
+        ("s3://b/x", "'s3://b/x' is a URL. The data folder is a path on this machine, such as "),
+    ],
+)
+def test_python_refuses_a_data_folder_as_the_commands_do(tmp_path, monkeypatch, name, message):
+    monkeypatch.chdir(tmp_path)
+    for call in (lambda: ingest(["a.csv"], "ethereum", name), lambda: compact(name)):
+        with pytest.raises(ConfigError) as caught:
+            call()
+        assert str(caught.value).startswith(message)
     assert list(tmp_path.iterdir()) == []
 
 
