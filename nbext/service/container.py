@@ -22,6 +22,7 @@ from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing, Rates
 from nbext.service.accounts.signups import SignUps
 from nbext.service.generations import Generations, Newer
+from nbext.service.http.contract import check_parameters
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import Log, Metrics
@@ -233,7 +234,7 @@ class Caller:
 
     def link(self, path: str) -> str:
         """Return a path of ours as the caller sees it: below the root path that a proxy serves us at."""
-        return f"{self.request.scope.get('root_path', '')}{path}"
+        return f"{self.request.scope['root_path']}{path}"
 
     def note(self, action: str, target: str | None) -> None:
         """Note in the audit log what the caller did, and with which segment or list."""
@@ -248,7 +249,8 @@ class Caller:
 def _allowed(scope: str) -> Any:
     """Return a dependency that provides the caller, or 403 where its key does not allow ``scope``.
 
-    Routes name it before the body: whoever may not ask is refused before anything is read.
+    Routes name it before the body: whoever may not ask, or not so, is refused before anything is read. Whoever has no
+    key, as a browser and a load balancer, may add what parameters it likes.
     """
 
     # Asynchronous: FastAPI would call a plain function in a thread, once for each request.
@@ -257,6 +259,7 @@ def _allowed(scope: str) -> Any:
         if scope not in caller.key.scopes:
             has = ", ".join(sorted(caller.key.scopes))
             raise Problem("scope", f"This needs the scope {scope}; the key has {has}.")
+        check_parameters(request)
         return caller
 
     return Depends(check)

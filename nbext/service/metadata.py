@@ -20,7 +20,7 @@ from nbext.core.wire import (
     TOKEN_FIELDS,
     SearchRequest,
 )
-from nbext.engine.dataset import Contract
+from nbext.engine.dataset import ChainExtent, Contract
 from nbext.engine.query.answers import Dataset
 from nbext.errors import did_you_mean
 from nbext.language.describe import find_contract
@@ -41,125 +41,116 @@ _ELSEWHERE = {
 }
 
 
-class Metadata:
-    """Looks contracts up in the data and describes them as the operations do."""
+def contract(dataset: Dataset, chain: Chain, given: str, *, nft: bool) -> dict[str, Any]:
+    """Return the metadata of an ERC20 token, or of an NFT collection, named by address or symbol.
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
-        self._extents = {extent.chain_id: extent for extent in dataset.about.chains}
+    Raises
+    ------
+    Problem
+        404: there is no such contract; the detail says where to look instead.
+    AmbiguousSymbol
+        Several contracts have the symbol.
+    """
+    _check_chain(dataset, chain)
+    catalog = dataset.catalog
+    # A symbol may be any text, so that only what begins like an address is one.
+    is_address = given.lower().startswith("0x")
+    text = normalised(given) if is_address else given
+    found = find_contract(catalog, chain, text, "address", nft=nft)
+    if found is None and is_address:
+        raise Problem("not-found", f"The data has no contract {text} on {chain.name}.")
+    if found is None:
+        near = did_you_mean(text, catalog.symbols(chain.id, nft=nft))
+        raise Problem("not-found", f"The data has no symbol {quoted(text)} on {chain.name}.{near}")
+    others, place = _ELSEWHERE[nft]
+    if found.standard in others:
+        raise Problem("not-found", f"{found.address} on {chain.name} is {place}.")
+    extent = _extent(dataset, chain)
+    warnings = notes_on(found, chain, extent) if extent else []
+    fields = NFT_FIELDS if nft else TOKEN_FIELDS
+    return {**_picked(_base(dataset, chain, found), fields), "warnings": warnings}
 
-    def contract(self, chain: Chain, given: str, *, nft: bool) -> dict[str, Any]:
-        """Return the metadata of an ERC20 token, or of an NFT collection, named by address or symbol.
 
-        Raises
-        ------
-        Problem
-            404: there is no such contract; the detail says where to look instead.
-        AmbiguousSymbol
-            Several contracts have the symbol.
-        """
-        found = self._find(chain, given, nft=nft)
-        others, place = _ELSEWHERE[nft]
-        if found.standard in others:
-            raise Problem("not-found", f"{found.address} on {chain.name} is {place}.")
-        extent = self._extents.get(chain.id)
-        warnings = notes_on(found, chain, extent) if extent else []
-        fields = NFT_FIELDS if nft else TOKEN_FIELDS
-        return {**_picked(self._base(chain, found), fields), "warnings": warnings}
+def search_page(dataset: Dataset, body: SearchRequest) -> dict[str, Any]:
+    """Return one page of the contracts that fit a body's term, best first."""
+    chain, kind = chain_of(body.get("chain", DEFAULT_CHAIN.name)), body.get("type", "nft")
+    _check_chain(dataset, chain)
+    term = body["searchTerm"].strip()
+    page = {"limit": body.get("limit", DEFAULT_HITS), "offset": body.get("offset", 0)}
+    total, hits = dataset.catalog.search(chain.id, term, standards=STANDARDS_OF[kind], **page)
+    items = [
+        _picked({**_base(dataset, chain, hit.contract), "score": hit.score}, SEARCH_FIELDS)
+        for hit in hits
+    ]
+    return {
+        "type": kind,
+        "chain": chain.name,
+        "searchTerm": term,
+        "total": total,
+        **page,
+        "items": items,
+        "warnings": [] if total or not term else [_instead(dataset, chain, term, kind)],
+    }
 
-    def search(self, body: SearchRequest) -> dict[str, Any]:
-        """Return one page of the contracts that fit a body's term, best first."""
-        chain, kind = chain_of(body.get("chain", DEFAULT_CHAIN.name)), body.get("type", "nft")
-        self._check_chain(chain)
-        term = body["searchTerm"].strip()
-        page = {"limit": body.get("limit", DEFAULT_HITS), "offset": body.get("offset", 0)}
-        total, hits = self._dataset.catalog.search(
-            chain.id, term, standards=STANDARDS_OF[kind], **page
-        )
-        items = [
-            _picked({**self._base(chain, hit.contract), "score": hit.score}, SEARCH_FIELDS)
-            for hit in hits
-        ]
-        return {
-            "type": kind,
-            "chain": chain.name,
-            "searchTerm": term,
-            "total": total,
-            **page,
-            "items": items,
-            "warnings": [] if total or not term else [self._instead(chain, term, kind)],
-        }
 
-    def _instead(self, chain: Chain, term: str, kind: str) -> str:
-        """Return what there is where a search found nothing: names that are near, and hits of the other kind."""
-        search = partial(self._dataset.catalog.search, chain.id, offset=0)
-        bare, names = "".join(term.lower().split()), dict[str, str]()
-        for hit in search("", standards=STANDARDS_OF[kind], limit=MAX_HITS)[1]:
-            for name in filter(None, (hit.contract.symbol, hit.contract.name)):
-                # As much of a name as was typed: nobody types all of BoredApeYachtClub.
-                names.setdefault("".join(name.lower().split())[: len(bare)], name)
-        near = [names[one] for one in get_close_matches(bare, names, n=3, cutoff=0.7)]
-        other, them = ("nft", "collections") if kind == "token" else ("token", "tokens")
-        parts = [f"No hit for {quoted(term)} of the type {kind} on {chain.name}."]
-        parts += [f"Near: {', '.join(map(quoted, near))}."] if near else []
-        if search(term, standards=STANDARDS_OF[other], limit=1)[0]:
-            parts.append(f"There are {them}: search the type {other} (%{other} search).")
-        return " ".join(parts)
+def _instead(dataset: Dataset, chain: Chain, term: str, kind: str) -> str:
+    """Return what there is where a search found nothing: names that are near, and hits of the other kind."""
+    search = partial(dataset.catalog.search, chain.id, offset=0)
+    bare, names = "".join(term.lower().split()), dict[str, str]()
+    for hit in search("", standards=STANDARDS_OF[kind], limit=MAX_HITS)[1]:
+        for name in filter(None, (hit.contract.symbol, hit.contract.name)):
+            # As much of a name as was typed: nobody types all of BoredApeYachtClub.
+            names.setdefault("".join(name.lower().split())[: len(bare)], name)
+    near = [names[one] for one in get_close_matches(bare, names, n=3, cutoff=0.7)]
+    other, them = ("nft", "collections") if kind == "token" else ("token", "tokens")
+    parts = [f"No hit for {quoted(term)} of the type {kind} on {chain.name}."]
+    parts += [f"Near: {', '.join(map(quoted, near))}."] if near else []
+    if search(term, standards=STANDARDS_OF[other], limit=1)[0]:
+        parts.append(f"There are {them}: search the type {other} (%{other} search).")
+    return " ".join(parts)
 
-    def _find(self, chain: Chain, given: str, *, nft: bool) -> Contract:
-        self._check_chain(chain)
-        catalog = self._dataset.catalog
-        # A symbol may be any text, so that only what begins like an address is one.
-        is_address = given.lower().startswith("0x")
-        text = normalised(given) if is_address else given
-        found = find_contract(catalog, chain, text, "address", nft=nft)
-        if found is None and is_address:
-            raise Problem("not-found", f"The data has no contract {text} on {chain.name}.")
-        if found is None:
-            near = did_you_mean(text, catalog.symbols(chain.id, nft=nft))
-            raise Problem(
-                "not-found", f"The data has no symbol {quoted(text)} on {chain.name}.{near}"
-            )
-        return found
 
-    def _check_chain(self, chain: Chain) -> None:
-        known = self._extents
-        # Metadata may be all that was ingested of a chain: look-ups need no transfers.
-        if chain.id not in known and not any(
-            self._dataset.catalog.symbols(chain.id, nft=nft) for nft in (False, True)
-        ):
-            names = ", ".join(chain_of(chain_id).name for chain_id in known) or "no chain"
-            raise Problem("not-found", f"The data does not cover {chain.name}. It covers: {names}.")
+def _extent(dataset: Dataset, chain: Chain) -> ChainExtent | None:
+    return next((one for one in dataset.about.chains if one.chain_id == chain.id), None)
 
-    def _base(self, chain: Chain, found: Contract) -> dict[str, Any]:
-        """Return all that is known of a contract, from which each operation picks."""
-        extent = self._extents.get(chain.id)
-        supply = found.total_supply
-        return {
-            "chain": chain.name,
-            "chainId": chain.id,
-            "address": found.address,
-            "checksumAddress": checksummed(found.address),
-            "name": found.name,
-            "symbol": found.symbol,
-            "decimals": found.decimals,
-            "tokenType": found.standard,
-            # Text: 256 bits do not fit a JSON number.
-            "totalSupply": None if supply is None else str(supply),
-            "holders": found.holders,
-            "ownerCount": found.holders,
-            "contractDeployer": found.deployer,
-            # A price is not in chain data. The remote service has the field: null says that it is unknown.
-            "floorPrice": None,
-            "imageUrl": found.logo,
-            "logo": found.logo,
-            "verified": found.verified,
-            "possibleSpam": found.spam,
-            "deployedBlockNumber": found.deployed_block,
-            "transfers": found.transfers,
-            "asOf": extent
-            and {"block": extent.last_block, "timestamp": iso(extent.last_timestamp)},
-        }
+
+def _check_chain(dataset: Dataset, chain: Chain) -> None:
+    # Metadata may be all that was ingested of a chain: look-ups need no transfers.
+    if not _extent(dataset, chain) and not any(
+        dataset.catalog.symbols(chain.id, nft=nft) for nft in (False, True)
+    ):
+        names = ", ".join(chain_of(each.chain_id).name for each in dataset.about.chains)
+        covered = names or "no chain"
+        raise Problem("not-found", f"The data does not cover {chain.name}. It covers: {covered}.")
+
+
+def _base(dataset: Dataset, chain: Chain, found: Contract) -> dict[str, Any]:
+    """Return all that is known of a contract, from which each operation picks."""
+    extent, supply = _extent(dataset, chain), found.total_supply
+    return {
+        "chain": chain.name,
+        "chainId": chain.id,
+        "address": found.address,
+        "checksumAddress": checksummed(found.address),
+        "name": found.name,
+        "symbol": found.symbol,
+        "decimals": found.decimals,
+        "tokenType": found.standard,
+        # Text: 256 bits do not fit a JSON number.
+        "totalSupply": None if supply is None else str(supply),
+        "holders": found.holders,
+        "ownerCount": found.holders,
+        "contractDeployer": found.deployer,
+        # A price is not in chain data. The remote service has the field: null says that it is unknown.
+        "floorPrice": None,
+        "imageUrl": found.logo,
+        "logo": found.logo,
+        "verified": found.verified,
+        "possibleSpam": found.spam,
+        "deployedBlockNumber": found.deployed_block,
+        "transfers": found.transfers,
+        "asOf": extent and {"block": extent.last_block, "timestamp": iso(extent.last_timestamp)},
+    }
 
 
 def _picked(values: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import h11
 import uvicorn
 from anyio import to_thread
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
@@ -24,18 +24,15 @@ from starlette.responses import Response
 from starlette.routing import Match
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from nbext import __version__
 from nbext.core.strict_json import to_json
-from nbext.core.untrusted_text import visible
 from nbext.core.wire import PROBLEM_TYPE
 from nbext.errors import FieldError, ValidationError
 from nbext.service.container import Container
-from nbext.service.http.openapi import document
 from nbext.service.http.problems import Problem, answer_problem
 from nbext.service.middleware import LOOPBACK_HOSTS, Observe, Security
 from nbext.service.routes import lookups, operator, segments
 
-_ROUTERS = (lookups.router, segments.router, segments.numbers, operator.router)
+_ROUTERS = (lookups.router, segments.router, operator.router)
 # Every route of the service; an application's own list may hold routers instead.
 ROUTES = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 # How long a caller that reads nothing may hold an answer up (seconds).
@@ -55,31 +52,27 @@ _CLOSE_SECONDS = 8.0
 def create_app(
     container: Container, *, hosts: Iterable[str] = LOOPBACK_HOSTS, root_path: str = ""
 ) -> FastAPI:
-    """Return the application: routes in the middle, security around them, and the observer outermost.
+    """Return the application: routes, and around them what observes and admits requests.
 
     ``hosts`` are the names that the Host header may have, without ports. ``root_path`` is the path below which a proxy
     serves this, as ``/nbext``: links begin with it, and requests may. The container is opened and closed with it.
     """
     app = FastAPI(
-        title="nbext",
-        version=__version__,
         lifespan=_lifespan,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=lambda route: route.name,
     )
     app.state.container = container
     for router in _ROUTERS:
-        app.include_router(router, dependencies=[Depends(_check_parameters)])
+        app.include_router(router)
     # Only what FastAPI raises itself and would answer in its own form; all other exceptions go on to Observe.
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
-    # The last one added is the outermost: a refused request is counted and logged, too.
-    app.add_middleware(Security, keys=container.keys, rates=container.rates, hosts=hosts)
     app.add_middleware(
         Observe,
+        security=Security(container.keys, container.rates, hosts),
         log=container.log,
         metrics=container.metrics,
         root_path=root_path,
@@ -131,22 +124,6 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     ]
     # FastAPI's own answer repeats the caller's input, and fails with 500 where that is NaN.
     return answer_problem(request, ValidationError(errors))
-
-
-async def _check_parameters(request: Request) -> None:
-    """Refuse what the operation does not take, or is sent twice: the caller would take other rows for those it meant.
-
-    Whoever has no key, as a browser and a load balancer, may add what it likes.
-    """
-    sent = Counter(name for name, _ in request.query_params.multi_items())
-    if sent and request.scope["nbext.key"]:
-        # Its making takes a while, in which nobody would be answered.
-        made = request.app.openapi_schema or await run_in_threadpool(document, request.app)
-        operation = made["paths"][request.scope["route"].path][request.method.lower()]
-        names = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
-        if wrong := [name for name in sent if name not in names or sent[name] > 1]:
-            detail = f"There is no such parameter, or it is sent twice. Allowed: {', '.join(names) or 'none'}."
-            raise ValidationError.of(visible(wrong[0], 80), "parameter", detail)
 
 
 def most_connections() -> int:

@@ -1,6 +1,6 @@
 """The reference pages, made from the code they describe: ``python -m tests.reference`` writes them anew.
 
-Each page is a function that returns Markdown. A test compares them with the files in
+Each page is a function that returns Markdown; the OpenAPI document is JSON. A test compares them with the files in
 ``nbext/reference``, so that a new setting, error, condition, option or operation cannot stay undocumented, and
 no output that a page shows can grow old.
 """
@@ -21,6 +21,7 @@ PAGES = {
     "python.md": "tests.reference.python_page",
     "settings.md": "tests.reference.settings_page",
     "errors.md": "tests.reference.errors_page",
+    "openapi.json": "tests.reference.openapi_page",
 }
 # Written by hand, but for the outputs of their cells.
 FILLED = ("analysis.md", "from-sql.md")
@@ -34,7 +35,7 @@ def made(name: str) -> str:
 
         return filled((FOLDER / name).read_text("utf-8"))
     page: Callable[[], str] = import_module(PAGES[name]).page
-    return NOTE + page()
+    return NOTE * name.endswith(".md") + page()
 
 
 def table(headings: list[str], rows: list[list[str]]) -> str:

@@ -62,7 +62,7 @@ def test_every_page_is_made_from_the_code_or_is_one_of_the_written_guides():
         "scaling.md",
         "team.md",
     }
-    assert {path.name for path in FOLDER.glob("*.md")} == set(PAGES) | guides
+    assert {path.name for path in FOLDER.glob("*.*")} == set(PAGES) | guides
 
 
 def _flags(lines):

@@ -222,13 +222,15 @@ def test_a_collection_is_read_by_address_and_by_symbol(service):
     assert service.get("/v1/nfts/1/bayc").json() == collection
 
 
-def test_metadata_that_the_caller_has_is_not_sent_again(service):
+@pytest.mark.parametrize("named", ["{etag}", 'W/{etag}, "other"', " * "])
+def test_metadata_that_the_caller_has_is_not_sent_again(service, named):
     first = service.get("/v1/tokens/ethereum/USDC")
+    etag = first.headers["ETag"]
     again = service.get(
-        "/v1/tokens/ethereum/USDC", headers={"If-None-Match": first.headers["ETag"]}
+        "/v1/tokens/ethereum/USDC", headers={"If-None-Match": named.format(etag=etag).strip()}
     )
     assert (again.status_code, again.content) == (304, b"")
-    assert again.headers["ETag"] == first.headers["ETag"]
+    assert again.headers["ETag"] == etag
     assert first.headers["Cache-Control"] == "private, no-cache"
 
 

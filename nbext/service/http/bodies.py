@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 from fastapi import Depends, Request
 from starlette.responses import Response
@@ -31,9 +31,21 @@ LARGE_BODY = 16 << 10
 MOST_KEYS = 10_000
 # Metadata changes only with the data, which may do so at any moment: a caller who has it asks by its ETag.
 _METADATA_CACHE = "private, no-cache"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def body_of(shape: Any) -> Any:
+def route(add: Callable[[str], Callable[[F], F]], path: str) -> Callable[[F], F]:
+    """Return the decorator ``add`` of a router for a path: a parameter ``body`` is a shape of the wire, and is read."""
+
+    def decorated(function: F) -> F:
+        if shape := get_type_hints(function).get("body"):
+            function.__annotations__["body"] = Annotated[shape, _body_of(shape)]
+        return add(path)(function)
+
+    return decorated
+
+
+def _body_of(shape: Any) -> Any:
     """Return the dependency of a route that takes a JSON object of a shape of the wire.
 
     The problem is 415 not declared as JSON, 413 too long, 408 too slow, 400 not JSON, 422 not of the shape; 429 or 503
@@ -150,7 +162,8 @@ def cacheable_answer(caller: Caller, value: Any) -> Response:
 def has_version(caller: Caller, etag: str) -> bool:
     """Return whether the caller names this version among those that it has."""
     # The quotes are a part of an ETag, so that none is found inside another; W/ in front makes no difference here.
-    return etag in caller.request.headers.get("if-none-match", "")
+    named = caller.request.headers.get("if-none-match", "")
+    return etag in named or named.strip() == "*"
 
 
 def _described(caller: Caller, segment: SegmentRecord, cached: bool) -> SegmentAnswer:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
-from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
@@ -15,19 +15,19 @@ from nbext.core.times import iso
 from nbext.language.fields import GRAMMAR
 from nbext.language.json_schema import json_schema
 from nbext.service.container import CHECKS, Container, Reader
-from nbext.service.http.bodies import cacheable_answer, json_answer
-from nbext.service.http.openapi import NOT_MODIFIED, document, route
+from nbext.service.http.bodies import cacheable_answer, json_answer, route
+from nbext.service.http.contract import DOCUMENT
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import METRICS_TYPE
 
-router = APIRouter(tags=["service"])
+router = APIRouter()
+# Probes of load balancers ask by HEAD, too.
+_for_probes = partial(router.api_route, methods=["GET", "HEAD"])
 # What of the service a caller may want beside the operations.
 _LINKS = {"schema": wire.SCHEMA, "openapi": wire.OPENAPI, "lists": wire.LISTS}
-# Whoever may ask these needs no key: see OPEN_PATHS.
-_OPEN: dict[str, Any] = {"security": []}
 
 
-@route(router.get, wire.ABOUT, wire.About)
+@route(router.get, wire.ABOUT)
 def read_about(caller: Reader) -> Response:
     """Which service this is, and whose data it has."""
     data = caller.container.generations.newest.about
@@ -56,19 +56,19 @@ def read_about(caller: Reader) -> Response:
     return json_answer(answer)
 
 
-@route(router.get, wire.SCHEMA, dict, responses=NOT_MODIFIED)
+@route(router.get, wire.SCHEMA)
 def read_schema(caller: Reader) -> Response:
     """The JSON Schema of a segment's filters."""
     return cacheable_answer(caller, json_schema())
 
 
-@route(router.get, wire.HEALTH, wire.Health, openapi_extra=_OPEN)
+@route(_for_probes, wire.HEALTH)
 async def read_health() -> Response:
     """Whether the service answers; needs no key and reveals nothing else."""
     return json_answer({"status": "ok"})
 
 
-@route(router.get, wire.READY, wire.Readiness, "unready", openapi_extra=_OPEN)
+@route(_for_probes, wire.READY)
 async def read_readiness(request: Request) -> Response:
     """Whether the service can run segments: disk, registry, data and queue; needs no key. 503 names what is wrong."""
     container: Container = request.app.state.container
@@ -79,39 +79,33 @@ async def read_readiness(request: Request) -> Response:
     return json_answer({"status": "ready", "data": data, "checks": dict.fromkeys(CHECKS, "ok")})
 
 
-# Probes of load balancers ask by HEAD; the contract's document needs each operation once.
-router.add_api_route(wire.HEALTH, read_health, methods=["HEAD"], include_in_schema=False)
-router.add_api_route(wire.READY, read_readiness, methods=["HEAD"], include_in_schema=False)
-
-
-@route(router.get, wire.METRICS, METRICS_TYPE)
+@route(router.get, wire.METRICS)
 def read_metrics(caller: Reader) -> Response:
     """Counters for Prometheus; those of private keys are shown to the scope admin alone."""
     shown = caller.container.metrics.text(caller.key)
     return Response(shown, headers={"Content-Type": METRICS_TYPE})
 
 
-@route(router.get, wire.OPENAPI, dict, responses=NOT_MODIFIED)
+@route(router.get, wire.OPENAPI)
 def read_openapi(caller: Reader) -> Response:
     """The contract, as OpenAPI 3.1."""
-    return cacheable_answer(caller, document(caller.request.app))
+    return cacheable_answer(caller, DOCUMENT)
 
 
-@route(router.get, wire.DOCS, None, response_class=HTMLResponse, openapi_extra=_OPEN)
+@route(router.get, wire.DOCS)
 def read_docs(request: Request) -> HTMLResponse:
     """The operations on one page: no script, no style, nothing from elsewhere."""
     # Descriptions come from docstrings of ours; they are escaped all the same.
-    made = document(request.app)
     root = request.scope.get("root_path", "")
     contract, schema = f"{root}{wire.OPENAPI}", f"{root}{wire.SCHEMA}"
     rows = "".join(
         f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(operation['description'])}</dd>"
-        for path, methods in made["paths"].items()
+        for path, methods in DOCUMENT["paths"].items()
         for method, operation in methods.items()
     )
     title, about = (
-        f"{made['info']['title']} {made['info']['version']}",
-        escape(made["info"]["description"]),
+        f"{DOCUMENT['info']['title']} {DOCUMENT['info']['version']}",
+        escape(DOCUMENT["info"]["description"]),
     )
     return HTMLResponse(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'

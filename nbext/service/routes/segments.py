@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -30,13 +30,8 @@ from nbext.service.http.bodies import (
     has_version,
     json_answer,
     receive,
-    segment_answer,
-)
-from nbext.service.http.openapi import (
-    NOT_MODIFIED,
-    UNFINISHED,
-    links_to,
     route,
+    segment_answer,
 )
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
@@ -45,8 +40,7 @@ from nbext.service.segments import analysis, results
 from nbext.service.segments.analysis import Planner
 from nbext.service.segments.store import SegmentRecord
 
-router = APIRouter(tags=["segments"])
-numbers = APIRouter(tags=["analysis"])
+router = APIRouter()
 
 _SegmentId = Annotated[
     str,
@@ -59,31 +53,6 @@ _SegmentId = Annotated[
 _ListId = Annotated[
     str, Path(alias="id", pattern=f"^{LIST_ID_PATTERN}$", description="A list's id: its hash.")
 ]
-_Prefer = Annotated[
-    str | None,
-    Header(
-        description="``wait=N`` (RFC 7240): seconds that the caller waits for the segment to finish."
-    ),
-]
-_IdempotencyKey = Annotated[
-    str | None,
-    # Execute's description says it in words: no schema can say that a key goes with one body.
-    Header(alias=wire.IDEMPOTENCY_HEADER, include_in_schema=False),
-]
-_ADDRESSES = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            wire.ADDRESSES_TYPE: {
-                "schema": {
-                    "type": "string",
-                    "format": "binary",
-                    "description": "20 bytes for each address, and nothing else.",
-                }
-            }
-        },
-    }
-}
 
 
 # Pydantic would take 1_0 and 10.0 for 10. An older FastAPI has the defaults validated, too, which are no texts. It
@@ -101,45 +70,20 @@ class _Page(BaseModel):
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
 # How often a segment is looked at that runs in another service on the same folder (seconds).
 _LOOK = 0.2
-_LINKS = links_to(
-    "read_segment",
-    "cancel_segment",
-    "export_segment_as_json",
-    "export_segment_as_csv",
-    "export_segment_as_arrow",
-)
 
 
-@route(
-    router.post,
-    wire.EXECUTE,
-    wire.SegmentAnswer,
-    "run",
-    "idempotency-key-reused",
-    responses=_LINKS,
-)
-async def execute_segment(
-    *,
-    caller: Executor,
-    body: wire.ExecuteRequest,
-    idempotency_key: _IdempotencyKey = None,
-    prefer: _Prefer = None,
-) -> Response:
+@route(router.post, wire.EXECUTE)
+async def execute_segment(caller: Executor, body: wire.ExecuteRequest) -> Response:
     """Run a segment query; 200 when it has finished within the caller's wait, else 202 with where to ask.
 
     With an Idempotency-Key header (1 to 255 printable characters), the same key with the same body is one
     segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
     """
-    return await _executed(caller, body, Planner.plan, prefer, claimed=idempotency_key)
+    return await _executed(caller, body, Planner.plan)
 
 
-@route(router.post, wire.PROFILE, wire.SegmentAnswer, "run", responses=_LINKS)
-async def profile_segment(
-    *,
-    caller: Executor,
-    body: wire.ProfileRequest,
-    prefer: _Prefer = None,
-) -> Response:
+@route(router.post, wire.PROFILE)
+async def profile_segment(caller: Executor, body: wire.ProfileRequest) -> Response:
     """Say what the wallets of a segment hold more than others do, and how old and active they are, in ``profile``.
 
     It is a segment that only counts, with an id of its own: 202 while it runs, and then read by its id.
@@ -147,17 +91,11 @@ async def profile_segment(
     base = body.get("base")
     profile = {"base": base and {**base, "limit": 0}, "least": body.get("least", wire.LEAST)}
     segment = {name: value for name, value in body.items() if name not in ("base", "least")}
-    asked = {**segment, "limit": 0, "profile": profile}
-    return await _executed(caller, asked, Planner.requested, prefer)
+    return await _executed(caller, {**segment, "limit": 0, "profile": profile})
 
 
-@route(router.post, wire.CHANGES, wire.SegmentAnswer, "run", responses=_LINKS)
-async def change_segment(
-    *,
-    caller: Executor,
-    body: wire.ChangesRequest,
-    prefer: _Prefer = None,
-) -> Response:
+@route(router.post, wire.CHANGES)
+async def change_segment(caller: Executor, body: wire.ChangesRequest) -> Response:
     """List the wallets that match a segment now or did at ``since``, with what they held then and hold now.
 
     It is a segment with an id and rows of its own: 202 while it runs, and then read and exported by its id. Its columns
@@ -168,20 +106,19 @@ async def change_segment(
             raise ValidationError.of(
                 f"/filters/{name}", "exclusive", f"Changes set {name} themselves. Leave it out."
             )
-    return await _executed(caller, {**body, "limit": MAX_LIMIT}, Planner.requested, prefer)
+    return await _executed(caller, {**body, "limit": MAX_LIMIT})
 
 
 async def _executed(
     caller: Caller,
     asked: Mapping[str, Any],
-    plan_of: Callable[[Planner, Mapping[str, Any]], Any],
-    prefer: str | None,
-    *,
-    claimed: str | None = None,
+    # Of execute's own body the language refuses what it does not know; that of the others has more.
+    plan_of: Callable[[Planner, Mapping[str, Any]], Any] = Planner.requested,
 ) -> Response:
-    """Run what is asked as a segment; a call with the same claim and body as one before gets the segment of that."""
+    """Run what is asked as a segment; with the Idempotency-Key and body of a call before it is the segment of that."""
     key, container, segments = caller.key, caller.container, caller.segments
     claim, found, known = None, None, None
+    claimed = caller.request.headers.get(wire.IDEMPOTENCY_HEADER)
     if claimed is not None:
         claim, found = await container.wait_for(segments.repeated, claimed, key, asked)
     if found is None:
@@ -205,8 +142,7 @@ async def _executed(
     # From here on it only waits: the memory that its body took to be read is free again.
     caller.held.close()
     caller.note("segment.execute", found.segment.id)
-    wait = _patience(prefer, container.limits.wait_seconds, container.limits)
-    segment = await _finished(caller, found.segment, wait, found.job)
+    segment = await _finished(caller, found.segment, container.limits.wait_seconds, found.job)
     # The caller's own words, not those of whoever asked for the same segment first.
     segment = found.in_words(segment)
     answer = segment_answer(
@@ -217,13 +153,13 @@ async def _executed(
     return answer
 
 
-@route(router.post, wire.EXPLAIN, wire.Explained, "run")
+@route(router.post, wire.EXPLAIN)
 async def explain_segment(caller: Executor, body: wire.ExplainRequest) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
     return await _in_turn(caller, analysis.explanation_of, body)
 
 
-@route(numbers.post, wire.COUNTS, wire.Counted, "run")
+@route(router.post, wire.COUNTS)
 async def count_segments(caller: Executor, body: wire.CountsRequest) -> Response:
     """Count the wallets that segments have in common, in one go: ``counts`` names the places of some of ``segments``.
 
@@ -235,13 +171,13 @@ async def count_segments(caller: Executor, body: wire.CountsRequest) -> Response
     return await _in_turn(caller, analysis.counts_of, body)
 
 
-@route(numbers.post, wire.FUNNEL, wire.Funnel, "run")
+@route(router.post, wire.FUNNEL)
 async def count_conditions(caller: Executor, body: wire.ExecuteRequest) -> Response:
     """Count each condition of a segment alone, and together with those before it."""
     return await _in_turn(caller, analysis.funnel_of, body)
 
 
-@route(numbers.post, wire.HOLDINGS, wire.ARROW_TYPE, "run")
+@route(router.post, wire.HOLDINGS)
 async def read_holdings(caller: Executor, body: wire.HoldingsRequest) -> Response:
     """List what wallets hold, on one chain or on all of the data, now or at ``asOf``, as an Arrow IPC stream.
 
@@ -271,37 +207,18 @@ async def _in_turn(
     return answered(answer)
 
 
-@route(
-    router.get,
-    wire.SEGMENT,
-    wire.SegmentAnswer,
-    "not-found",
-    "unavailable",
-    responses=UNFINISHED,
-)
-async def read_segment(
-    *, caller: Reader, segment_id: _SegmentId, prefer: _Prefer = None
-) -> Response:
+@route(router.get, wire.SEGMENT)
+async def read_segment(caller: Reader, segment_id: _SegmentId) -> Response:
     """Get a segment by its id; 202 while it runs, ``expired`` where its result has been deleted."""
     segment = await run_in_threadpool(caller.segments.read, segment_id, caller.key)
-    segment = await _finished(caller, segment, _patience(prefer, 0, caller.container.limits))
+    segment = await _finished(caller, segment, 0)
     # Its preview shows rows. A key that reads its own leaves no note of each look.
     if segment.preview and segment.key_id != caller.key.id:
         caller.note("segment.read", segment.id)
     return segment_answer(caller, segment)
 
 
-@route(
-    router.delete,
-    wire.SEGMENT,
-    wire.SegmentAnswer,
-    "not-found",
-    "finished",
-    "not-ready",
-    "not-yours",
-    "unavailable",
-    responses=UNFINISHED,
-)
+@route(router.delete, wire.SEGMENT)
 async def cancel_segment(
     *,
     caller: Executor,
@@ -327,7 +244,7 @@ async def cancel_segment(
     return segment_answer(caller, segment)
 
 
-@route(router.get, wire.SEGMENT_JSON, wire.SegmentRows, "result", responses=NOT_MODIFIED)
+@route(router.get, wire.SEGMENT_JSON)
 def export_segment_as_json(
     *,
     caller: Reader,
@@ -342,31 +259,19 @@ def export_segment_as_json(
     return _export(caller, segment_id, write, form, "application/json", **asked)
 
 
-@route(router.get, wire.SEGMENT_CSV, wire.CSV_TYPE, "result", responses=NOT_MODIFIED)
+@route(router.get, wire.SEGMENT_CSV)
 def export_segment_as_csv(caller: Reader, segment_id: _SegmentId) -> Response:
     """Export a segment's rows as CSV, UTF-8, always with a header line."""
     return _export(caller, segment_id, results.csv, "csv", wire.CSV_TYPE)
 
 
-@route(router.get, wire.SEGMENT_ARROW, wire.ARROW_TYPE, "result", responses=NOT_MODIFIED)
+@route(router.get, wire.SEGMENT_ARROW)
 def export_segment_as_arrow(caller: Reader, segment_id: _SegmentId) -> Response:
     """Export a segment's rows as an Arrow IPC stream; exact amounts as decimals."""
     return _export(caller, segment_id, results.arrow, "arrow", wire.ARROW_TYPE)
 
 
-@route(
-    router.post,
-    wire.LISTS,
-    wire.StoredList,
-    "body",
-    "storage",
-    "resource-limit",
-    "disk-full",
-    "quota",
-    "unavailable",
-    status_code=201,
-    openapi_extra=_ADDRESSES,
-)
+@route(router.post, wire.LISTS)
 async def store_list(caller: Executor) -> Response:
     """Store a list of wallets, for ``{"wallet": {"list": ID}}``: the 20 bytes of each address, in any order.
 
@@ -385,7 +290,7 @@ async def store_list(caller: Executor) -> Response:
     return json_answer(answer, 201, {"Location": caller.link(wire.LIST.format(id=stored.id))})
 
 
-@route(router.get, wire.LIST, wire.StoredList, "not-found", "unavailable")
+@route(router.get, wire.LIST)
 async def read_list(caller: Reader, list_id: _ListId) -> Response:
     """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
     found = await caller.container.wait_for(caller.container.lists.find, list_id, caller.key)
@@ -442,9 +347,9 @@ def _patience(prefer: str | None, default: float, limits: Limits) -> float:
 async def _finished(
     caller: Caller, segment: SegmentRecord, seconds: float, job: SegmentJob | None = None
 ) -> SegmentRecord:
-    """Return the segment when it has finished, or as it is when the time is over; ``job`` runs it, where that is known.
+    """Return the segment when it has finished, or as it is when the caller has waited: by its Prefer, or ``seconds``.
 
-    A segment that nobody waits for any more, and whose id nobody has, is cancelled.
+    ``job`` runs it, if known. A segment that nobody waits for any more, and whose id nobody has, is cancelled.
 
     Raises
     ------
@@ -453,7 +358,8 @@ async def _finished(
     """
     if segment.finished:
         return segment
-    segments, until = caller.segments, time.monotonic() + seconds
+    segments, prefer = caller.segments, caller.request.headers.get("prefer")
+    until = time.monotonic() + _patience(prefer, seconds, caller.container.limits)
     # A notebook whose cell was interrupted hangs up: its segment is not worth a worker for another half minute.
     async with _while_there(caller):
         while (
@@ -474,9 +380,8 @@ async def _finished(
                 now = await run_in_threadpool(segments.read, segment.id, None)
             job = None
             segment = now
-    job = segments.scheduler.find(segment.id)
     # Now the caller has the id with a 202, and may ask again at any time.
-    if job:
+    if job := segments.scheduler.find(segment.id):
         job.wanted = True
     return segment
 

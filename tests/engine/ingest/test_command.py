@@ -16,7 +16,7 @@ from nbext.core.chains import chain_of
 from nbext.engine.open import open_dataset
 from nbext.errors import InvalidSegment
 from nbext.language import language
-from nbext.service.metadata import Metadata
+from nbext.service import metadata
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet
 
@@ -228,10 +228,9 @@ def test_metadata_alone_answers_look_ups_and_a_segment_of_it_says_what_is_missin
     )
     take(data, path)
     with closing(open_dataset(data)) as dataset:
-        metadata = Metadata(dataset)
         token, collection = (
-            metadata.contract(chain_of(1), "abc", nft=False),
-            metadata.contract(chain_of(1), wallet(2), nft=True),
+            metadata.contract(dataset, chain_of(1), "abc", nft=False),
+            metadata.contract(dataset, chain_of(1), wallet(2), nft=True),
         )
         assert (token["name"], token["decimals"], token["holders"], token["asOf"]) == (
             "A B C",
@@ -244,7 +243,8 @@ def test_metadata_alone_answers_look_ups_and_a_segment_of_it_says_what_is_missin
             "ERC721",
             None,
         )
-        assert metadata.search({"searchTerm": "apes"})["items"][0]["address"] == wallet(2)
+        found = metadata.search_page(dataset, {"searchTerm": "apes"})
+        assert found["items"][0]["address"] == wallet(2)
         with pytest.raises(InvalidSegment) as caught:
             language.resolve(
                 language.parse({"operator": "AND", "filters": {"token": {"token": "ABC"}}}), dataset

@@ -30,10 +30,7 @@ def test_every_route_is_told_with_its_answers_problems_and_an_example_of_its_bod
     service, document
 ):
     routes = {
-        (method.lower(), route.path)
-        for route in ROUTES
-        for method in route.methods
-        if route.include_in_schema
+        (method.lower(), route.path) for route in ROUTES for method in route.methods - {"HEAD"}
     }
     told = {(method, path) for path, methods in document["paths"].items() for method in methods}
     assert routes == told
