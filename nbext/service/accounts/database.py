@@ -1,8 +1,9 @@
 """The registry: its tables, connections and transactions, in one SQLite file, or a PostgreSQL database that many share.
 
 SQLite's WAL lets several services and commands read and write one file side by side; synchronous=FULL makes a commit
-survive a power cut, as PostgreSQL's own default does. The statements are in the modules of what they store, `keys`,
-`audit`, `signups` and `segments.store`, one text for both; no other module of the service has any.
+survive a power cut, as PostgreSQL's own default does; `Database.write` says which need not. The statements are in the
+modules of what they store, `keys`, `audit`, `signups` and `segments.store`, one text for both; no other module of the
+service has any.
 
 Times are seconds since 1970. A registry with another number than VERSION is refused: a change of the tables needs the
 next number.
@@ -167,8 +168,11 @@ class _File:
     """A registry in a SQLite file."""
 
     error: type[Exception] = sqlite3.Error
-    # IMMEDIATE: a transaction that began as a reader fails at its first write where another service wrote.
-    begin, snapshot = "BEGIN IMMEDIATE", "BEGIN"
+    # IMMEDIATE: a transaction that began as a reader fails at its first write where another service wrote. With NORMAL
+    # a power cut takes back the last commits, which callers believe to be stored.
+    begin = ("PRAGMA synchronous = FULL", "BEGIN IMMEDIATE")
+    hasty = ("PRAGMA synchronous = NORMAL", "BEGIN IMMEDIATE")
+    snapshot = ("BEGIN",)
     # The transaction is one already.
     making = locking = None
     found = "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -187,8 +191,6 @@ class _File:
         db = sqlite3.connect(self.path, timeout=15, isolation_level=None, check_same_thread=False)
         try:
             db.cursor().execute("PRAGMA journal_mode = WAL")
-            # With NORMAL a power cut takes back the last commits, which callers believe to be stored.
-            db.cursor().execute("PRAGMA synchronous = FULL")
             self.path.chmod(0o600)
         except BaseException:
             db.close()
@@ -216,7 +218,8 @@ class _Server:
 
     # No part of the URL: mistyped, a password is its host or its database.
     name, path = "The registry's database", None
-    begin, snapshot = "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"
+    begin, snapshot = ("BEGIN",), ("BEGIN ISOLATION LEVEL REPEATABLE READ",)
+    hasty = ("BEGIN", "SET LOCAL synchronous_commit = off")
     # CREATE TABLE of two services at once fails in one of them. Any number that no other program locks.
     making = f"SELECT pg_advisory_xact_lock({0x6E62657874})"
     locking = "SELECT number FROM registry FOR UPDATE"
@@ -450,12 +453,14 @@ class Database:
             yield db
 
     @contextlib.contextmanager
-    def write(self, *, alone: bool = False) -> Iterator[Lent]:
+    def write(self, *, alone: bool = False, lasting: bool = True) -> Iterator[Lent]:
         """Lend a connection inside a transaction: at the end all of it is on the disk, or none.
 
-        No other one that is ``alone`` is under way in any service: what it finds is still so when it writes.
+        No other one that is ``alone`` is under way in any service: what it finds is still so when it writes. One that
+        is not ``lasting`` waits for no disk: a power cut undoes it, unless one that is came after it.
         """
-        with self._turn, self._mapped(), self._begun(self._place.begin) as db:
+        statements = self._place.begin if lasting else self._place.hasty
+        with self._turn, self._mapped(), self._begun(statements) as db:
             if alone and self._place.locking:
                 db.scalar(self._place.locking)
             yield db
@@ -476,9 +481,10 @@ class Database:
             return db.change(sql, **values)
 
     @contextlib.contextmanager
-    def _begun(self, statement: str) -> Iterator[Lent]:
+    def _begun(self, statements: Iterable[str]) -> Iterator[Lent]:
         with self._lent() as db:
-            db.change(statement)
+            for each in statements:
+                db.change(each)
             yield db
             # Python's own commit() says nothing where SQLite has ended the transaction by itself, and all is lost.
             db.change("COMMIT")

@@ -71,7 +71,9 @@ class Remembered:
         """Remember a plan, unless its body is long."""
         text, known = canonical_json(body), self._known.setdefault(dataset, {})
         if len(known) >= _MOST:
-            known.clear()
+            # Not all of them: who asks a few more in turn would have each planned anew.
+            oldest, *_ = known
+            known.pop(oldest, None)
         if len(text) <= _LONGEST:
             known[text] = PlannedBody(plan)
 

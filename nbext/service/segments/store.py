@@ -358,7 +358,8 @@ class SegmentStore:
         # Most looks find nothing, and readers wait for nobody.
         if not self._database.rows(_NEXT, **wanted):
             return None
-        with self._database.write(alone=True) as db:
+        # After a power cut it waits again, as it would in any case.
+        with self._database.write(alone=True, lasting=False) as db:
             rows = db.rows(_START, lease=lease, now=time.time(), **wanted)
         return _segment(rows[0]) if rows else None
 

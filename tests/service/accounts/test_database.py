@@ -163,10 +163,13 @@ def test_where_the_whole_transaction_breaks_its_writer_is_told_and_the_next_is_s
     assert database.signed() == ["b"]
 
 
-def test_a_transaction_waits_for_the_disk_in_full(database):
-    with database.write() as db:
-        set_to = [db.scalar(f"PRAGMA {name}") for name in ("synchronous", "journal_mode")]
-    assert set_to == [2, "wal"]
+def test_a_transaction_waits_for_the_disk_in_full_also_after_one_that_need_not(database):
+    told = []
+    for lasting in (True, False, True):
+        with database.write(lasting=lasting) as db:
+            names = ("synchronous", "journal_mode")
+            told.append([db.scalar(f"PRAGMA {name}") for name in names])
+    assert told == [[2, "wal"], [1, "wal"], [2, "wal"]]
 
 
 @pytest.mark.parametrize(

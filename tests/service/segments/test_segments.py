@@ -20,6 +20,7 @@ from nbext.engine.query.answers import Dataset
 from nbext.errors import QueryCancelled, QueryTimeout
 from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import Log
+from nbext.service.segments.analysis import Remembered
 from nbext.service.segments.maintenance import Maintenance
 from tests.service.conftest import HOLDERS, KEY, USDC, Running, trace
 
@@ -197,6 +198,26 @@ def test_one_idempotency_key_is_one_segment_however_often_it_comes(service):
         headers={**headers, "x-api-key": text.reveal()},
     )
     assert free.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/profile", "/changes"])
+def test_a_profile_and_changes_are_one_segment_under_one_idempotency_key(service, path):
+    body = {"filters": HOLDERS["filters"], **({"since": "30d"} if path == "/changes" else {})}
+    headers = {"Idempotency-Key": path[1:]}
+    first, again = (service.post(path, body, headers=headers) for _ in range(2))
+    assert [each.headers.get("Idempotency-Replayed") for each in (first, again)] == [None, "true"]
+    assert first.json()["id"] == again.json()["id"]
+    refused = service.post("/v1/segment/execute", HOLDERS, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (422, "idempotency-key-reused")
+
+
+def test_the_plan_alone_that_was_made_first_gives_way_to_a_new_one(service, monkeypatch):
+    monkeypatch.setattr("nbext.service.segments.analysis._MOST", 3)
+    remembered, dataset = Remembered(), service.container.generations.newest
+    for number in range(5):
+        remembered.add(dataset, body(number), number)
+    found = [remembered.get(dataset, body(number)) for number in range(5)]
+    assert [each and each.plan for each in found] == [None, None, 2, 3, 4]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 256, "é"])
@@ -604,15 +625,15 @@ def test_a_new_segment_is_three_changes_of_the_registry_and_is_answered_without_
     ]
     assert words == [
         "SELECT",  # is it there?
-        "BEGIN",
+        *("PRAGMA", "BEGIN"),
         "SELECT",
         "SELECT",
         "INSERT",
         "COMMIT",  # entered
-        "BEGIN",
+        *("PRAGMA", "BEGIN"),
         "UPDATE",
         "COMMIT",  # begun
-        "BEGIN",
+        *("PRAGMA", "BEGIN"),
         "UPDATE",
         "COMMIT",  # completed
     ]
