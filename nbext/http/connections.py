@@ -263,14 +263,7 @@ def _socks_pools() -> dict[str, Any]:
 
 
 class _Latest(DictCache):
-    """The answers used last, up to a bound, in memory."""
-
-    def get(self, key: str) -> bytes | None:
-        with self.lock:
-            # The last in the order again: the first is the one that was not used for longest.
-            if key in self.data:
-                self.data[key] = self.data.pop(key)
-            return self.data.get(key)
+    """The answers stored last, up to a bound, in memory."""
 
     def set(self, key: str, value: bytes, expires: Any = None) -> None:
         super().set(key, value)

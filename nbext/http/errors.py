@@ -15,6 +15,8 @@ import re
 import socket
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
+from operator import eq
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -98,20 +100,18 @@ def _packed(secret: str) -> Iterator[str]:
 
 
 def _without_ends(text: str, secret: str) -> str:
-    head, tail = secret[:_PART], secret[-_PART:]
-    pieces, at = list[str](), 0
-    for match in re.finditer(f"{re.escape(head)}|{re.escape(tail)}", text):
-        start, end = match.span()
-        if start < at:
-            continue
-        if match[0] == head:
-            while text[end : end + 1] == secret[end - start : end - start + 1] != "":
-                end += 1
-        else:
-            while start > at and text[start - 1 : end] == secret[start - 1 - end :]:
-                start -= 1
-        pieces, at = [*pieces, text[at:start], _STARS], end
-    return "".join([*pieces, text[at:]])
+    # Backwards its end is a beginning, too.
+    return _without_start(_without_start(text, secret)[::-1], secret[::-1])[::-1]
+
+
+def _without_start(text: str, secret: str) -> str:
+    pieces = list[str]()
+    while secret[:_PART] in text:
+        before, _, text = text.partition(secret[:_PART])
+        # As much of it as follows.
+        text = text[sum(takewhile(bool, map(eq, text, secret[_PART:]))) :]
+        pieces += [before, _STARS]
+    return "".join([*pieces, text])
 
 
 class Redaction:
@@ -370,24 +370,22 @@ def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> Nbext
     code = str(problem.get("code"))
     # Fifty say enough of what is wrong; a stranger may send a million.
     given = problem["errors"][:50] if isinstance(problem.get("errors"), list) else []
-    errors: list[FieldError] = [
-        {
-            "pointer": one_line(e.get("pointer", ""), key),
-            "code": one_line(e.get("code", ""), key),
-            "detail": one_line(e["detail"], key),
-        }
+    errors = [
+        FieldError(
+            pointer=one_line(e.get("pointer", ""), key),
+            code=one_line(e.get("code", ""), key),
+            detail=one_line(e["detail"], key),
+        )
         for e in given
         if isinstance(e, dict) and isinstance(e.get("detail"), str)
     ]
+    plain = one_line(said, key)
     more = problem.get("moreErrors")
     more = more if isinstance(more, int) and more > 0 else 0
     if code == "ambiguous-symbol" and isinstance(problem.get("candidates"), list):
         candidates = [c for c in problem["candidates"] if isinstance(c, dict)]
-        return AmbiguousSymbol(
-            errors or [{"pointer": "", "code": code, "detail": one_line(said, key)}],
-            candidates,
-            more,
-        )
+        errors = errors or [FieldError(pointer="", code=code, detail=plain)]
+        return AmbiguousSymbol(errors, candidates, more)
     invalid = {"invalid-segment": InvalidSegment, "invalid": ValidationError}
     if errors and code in invalid:
         return invalid[code](errors, more)
@@ -396,7 +394,7 @@ def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> Nbext
         "resource-limit": ResourceLimit,
         "expired": SegmentExpired,
     }
-    return failed[code](one_line(said, key)) if code in failed else None
+    return failed[code](plain) if code in failed else None
 
 
 def words(document: Any) -> str:
