@@ -16,7 +16,7 @@ from nbext.core import wire
 from nbext.core.rules import unlike
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.errors import ProtocolError
-from nbext.http.body import retry_after
+from nbext.http.body import NO_CAP, retry_after
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,17 +94,15 @@ class Outline(Protocol):
 class Ours:
     """Decodes the answers of our own service."""
 
-    def __init__(self, max_body: int) -> None:
-        self._max_body = max_body
-
     def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
         """Return what the answer says."""
         if came.content_type == wire.ARROW_TYPE:
             import pyarrow as pa
 
+            came.cap = NO_CAP
             schema, batches = arrow_batches(came)
             return Reading(table=pa.Table.from_batches(batches, schema))
-        document, warnings = json_object(came.whole(self._max_body))
+        document, warnings = json_object(came.whole())
         reading = Reading(document, warnings=warnings)
         if want is Want.RECEIPT:
             return reading

@@ -42,9 +42,10 @@ from nbext.errors import (
     SegmentExpired,
     SegmentFailed,
 )
+from nbext.http.body import NO_CAP
 from nbext.http.deadline import SCOPE, Deadline, Scope
 from nbext.http.errors import one_line
-from nbext.http.transport import NO_CAP, Call, Repeat
+from nbext.http.transport import Call, Repeat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -391,9 +392,10 @@ class SegmentRun:
         call = self.call(
             "GET", self.path(_PATHS[kind]), {"Accept": _ACCEPT[kind]}, operation="export"
         )
-        for attempt in self.service.transport.exchange(replace(call, cap=NO_CAP)):
+        for attempt in self.service.transport.exchange(call):
             with attempt as exchange:
                 came = exchange.open()
+                came.cap = NO_CAP
                 # Each attempt starts its own file: what a broken one left is no part of the next.
                 with to.opened() as file:
                     if kind == "csv":

@@ -44,7 +44,7 @@ from nbext.errors import (
 from nbext.http.body import Answer, Incoming
 from nbext.http.deadline import SCOPE, Deadline, Scope
 from nbext.http.errors import redacted
-from nbext.http.transport import NO_CAP, Call, Transport
+from nbext.http.transport import Call, Transport
 from nbext.settings import Secret, Settings
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Service:
         self.last_answer: Outline | None = None
         # Bytes of an answer that are held at a time, at most.
         self.cap = settings["max_body_mb"] * 1_000_000
-        self._our_decoder = Ours(self.cap)
+        self._our_decoder = Ours()
         if settings["remote"]:
             # Settings that make no sense are refused now, and not by the first answer.
             _ = self._strangers_decoder
@@ -94,9 +94,7 @@ class Service:
 
     @cached_property
     def _strangers_decoder(self) -> Stranger:
-        return _stranger(
-            self.settings["remote"], self.transport.origin.host, self.transport.key, self.cap
-        )
+        return _stranger(self.settings["remote"], self.transport.origin.host, self.transport.key)
 
     def is_ours(self) -> bool:
         """Say whether the service is nbext's own; one that is not known yet is asked (GET /about).
@@ -151,8 +149,6 @@ class Service:
         folder: Path | None = None,
     ) -> Reading:
         """Return what the answer says; where it only says where the rows are, what is there."""
-        # Tables become Arrow while they arrive: the decoder bounds what is held whole.
-        call = replace(call, cap=NO_CAP)
         for hop in range(MAX_HOPS):
             for attempt in self.transport.exchange(call):
                 with attempt as exchange:
@@ -292,16 +288,16 @@ class Service:
         return f" Segment {segment_id} may still be running at the service."
 
 
-def _stranger(remote: Mapping[str, Any], host: str, key: Secret, max_body: int) -> Stranger:
+def _stranger(remote: Mapping[str, Any], host: str, key: Secret) -> Stranger:
     # The one import of client/remote: 3,000 lines that our own service does without.
     from nbext.client.remote.reading import Stranger
 
-    return Stranger(remote, host, key, max_body)
+    return Stranger(remote, host, key)
 
 
 def check_remote(remote: Mapping[str, Any]) -> None:
     """Refuse settings under ``remote`` that a client would refuse, with a ConfigError."""
-    _stranger(remote, "", Secret(""), 0)
+    _stranger(remote, "", Secret(""))
 
 
 def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import sys
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -20,6 +20,8 @@ from nbext.http.deadline import Watch
 CHUNK = 1 << 18
 # More layers than a server, a cache and a proxy would ever add are a bomb's.
 MAX_LAYERS = 2
+# The bound of a body that is not held in memory.
+NO_CAP = sys.maxsize
 # Called with the bytes that came and, where the service says it, how many there are in all.
 Report = Callable[[int, int | None], None]
 
@@ -83,6 +85,8 @@ class Incoming(_Head, io.RawIOBase):
     """An answer whose body is still to be read: it is the file to read the decoded body from.
 
     Unpacking is done here and not by urllib3, which takes a packed body that ends early for a whole one.
+
+    Beyond ``cap`` decoded bytes it is refused.
     """
 
     def __init__(
@@ -98,7 +102,7 @@ class Incoming(_Head, io.RawIOBase):
     ) -> None:
         super().__init__()
         self.status, self.headers, self.url = status, headers, url
-        self._raw, self._watch, self._cap, self._report = raw, watch, cap, report
+        self._raw, self._watch, self.cap, self._report = raw, watch, cap, report
         encoding, length = headers.get("Content-Encoding", ""), headers.get("Content-Length", "")
         # The length on the wire says nothing of how many bytes a packed body unpacks to.
         self._total = int(length) if length.isdigit() and not encoding else None
@@ -118,15 +122,10 @@ class Incoming(_Head, io.RawIOBase):
         # The whole, once that was asked for.
         self.answer: Answer | None = None
 
-    def whole(self, cap: int | None = None) -> Answer:
-        """Return the answer with its body, which is refused beyond ``cap`` bytes."""
-        self.answer = Answer(self.status, self.headers, self.bounded(cap).read(), self.url)
+    def whole(self) -> Answer:
+        """Return the answer with its body."""
+        self.answer = Answer(self.status, self.headers, self.read(), self.url)
         return self.answer
-
-    def bounded(self, cap: int | None) -> Incoming:
-        """Refuse the body beyond ``cap`` decoded bytes: it will be held in memory."""
-        self._cap = min(self._cap, cap or self._cap)
-        return self
 
     def readable(self) -> bool:
         """Return True: io's readers ask before they read."""
@@ -135,7 +134,7 @@ class Incoming(_Head, io.RawIOBase):
     def read(self, size: int | None = -1) -> bytes:
         """Return ``size`` decoded bytes, fewer only at the end of a body that came whole."""
         if size is None or size < 0:
-            self._fill(self._cap + 1)
+            self._fill(self.cap + 1)
             size = len(self._ready)
         if self._came and not self._layers and not self._text and not self._ready:
             piece = self._take(size)
@@ -183,9 +182,9 @@ class Incoming(_Head, io.RawIOBase):
             raise DeadlineExceeded("")
         self.ended = self.ended or (size > 0 and not piece)
         self._came += len(piece)
-        if self._came > self._cap:
+        if self._came > self.cap:
             raise ResponseTooLarge(
-                f"The answer is larger than {self._cap / 1e6:,.0f} MB. "
+                f"The answer is larger than {self.cap / 1e6:,.0f} MB. "
                 "Raise the setting max_body_mb, or export to a file with to=."
             )
         if self._report:
@@ -213,13 +212,10 @@ _CHARSETS = r"utf-(16|32)(-[lb]e)?|iso8859-\d+|cp125\d|koi8-[ru]|shift_jis|gb180
 
 def _charset(content_type: str) -> str | None:
     """Return the charset that a content type declares, where the body has to be recoded for it."""
-    if "charset" not in content_type.lower():
-        return None
-    head = Message()
-    head["Content-Type"] = content_type
+    found = re.search(r";\s*charset\s*=\s*[\"']?([a-z0-9._:-]+)", content_type, re.IGNORECASE)
     try:
-        name = codecs.lookup(str(head.get_param("charset"))).name
-    except (LookupError, ValueError):
+        name = codecs.lookup(found[1]).name if found else ""
+    except LookupError:
         return None
     return name if re.fullmatch(_CHARSETS, name) else None
 
@@ -261,11 +257,8 @@ class _Recoded:
 
 
 def _layers(encoding: str) -> list[_Unpacker]:
-    names = [
-        name
-        for name in (part.strip().lower() for part in encoding.split(","))
-        if name not in ("", "identity")
-    ]
+    parts = map(str.strip, encoding.lower().split(","))
+    names = [name for name in parts if name not in ("", "identity")]
     if len(names) > MAX_LAYERS:
         raise ResponseTooLarge(
             f"The answer is compressed {len(names)} times over. Allowed: {MAX_LAYERS}."

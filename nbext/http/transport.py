@@ -13,7 +13,6 @@ import logging
 import math
 import os
 import random
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -51,7 +50,6 @@ from nbext.settings import Secret, Settings
 LOG = logging.getLogger("nbext")
 MAX_ERROR_BODY = 1_000_000
 MAX_REDIRECTS = 3
-NO_CAP = sys.maxsize
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 # Not the module's own generator: a retry in a background thread would change what a notebook draws after its seed.
 _jitter = random.Random()
@@ -102,7 +100,6 @@ class Call:
     # A service may take its time to answer a segment: then silence is no fault.
     patient: bool = False
     report: Report | None = None
-    cap: int | None = None
     # Whose settings read the answer: segment, export, search, token, nft or signup.
     operation: str = "segment"
 
@@ -318,11 +315,7 @@ class Exchange:
 
     def _accepted(self, response: requests.Response, url: str) -> Incoming:
         transport, status, headers = self._transport, response.status_code, response.headers
-        cap = (
-            MAX_ERROR_BODY
-            if status >= 400
-            else self._call.cap or transport.settings["max_body_mb"] * 1_000_000
-        )
+        cap = MAX_ERROR_BODY if status >= 400 else transport.settings["max_body_mb"] * 1_000_000
         came = Incoming(
             status, headers, url, response.raw, watch=self._watch, cap=cap, report=self._call.report
         )

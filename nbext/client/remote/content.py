@@ -33,7 +33,7 @@ from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import ARROW_TYPE
 from nbext.errors import AmbiguousAnswer, ProtocolError, StorageError
-from nbext.http.body import Answer, Incoming, retry_after
+from nbext.http.body import NO_CAP, Answer, Incoming, retry_after
 from nbext.http.errors import one_line, plain_words
 
 if TYPE_CHECKING:
@@ -91,12 +91,11 @@ class ForeignPage(Reading):
 class Unread:
     """An answer that is still to be read, and how: the types of its columns as far as they are known.
 
-    A document has at most ``most`` bytes, and so has a table, unless there is a ``folder`` for its rows to wait in.
+    A table that waits in a ``folder`` may be larger than memory.
     """
 
     came: Incoming
     types: Mapping[str, str]
-    most: int
     folder: Path | None = None
 
 
@@ -112,7 +111,7 @@ def opened(source: Unread, *, of_job: bool) -> ForeignPage:
         waits = of_job and came.status == 202
         page = ForeignPage(state=State.RUNNING) if waits else _of_table(source, is_csv)
     else:
-        answer = came.whole(source.most)
+        answer = came.whole()
         page = of_document(answer)
         page.size = len(answer.body)
     page.status, page.retry_after = page.status or came.status, retry_after(came.headers)
@@ -133,8 +132,8 @@ def _of_table(source: Unread, is_csv: bool) -> ForeignPage:
     import pyarrow as pa
 
     came, notes = source.came, list[str]()
-    if source.folder is None:
-        came.bounded(source.most)
+    if source.folder is not None:
+        came.cap = NO_CAP
     if is_csv:
         # pandas keeps text as large_string: read as such it is not copied once more.
         text = pa.large_string() if source.folder is None else pa.string()

@@ -66,8 +66,8 @@ _METADATA: Final = {
 class Stranger:
     """Decodes the answers of a service that is not ours, as the settings under ``remote`` say and as they look."""
 
-    def __init__(self, remote: Mapping[str, Any], host: str, key: Secret, max_body: int) -> None:
-        self._key, self._max_body = key, max_body
+    def __init__(self, remote: Mapping[str, Any], host: str, key: Secret) -> None:
+        self._key = key
         remote = with_profile(remote, host)
         self._profiles = {operation: ForeignProfile(remote, operation) for operation in OPERATIONS}
         self.idempotent, self.profile = (
@@ -104,7 +104,7 @@ class Stranger:
         """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
         profile, fields = self._profiles[operation], _METADATA.get(operation, {})
         known = {**profile.types_by_theirs, **types}
-        source = content.Unread(came, known, self._max_body, folder)
+        source = content.Unread(came, known, folder)
         page = decoded(source, want, profile)
         # A path is logged: an id that echoes the key must not become one.
         if redacted(page.id, self._key) != page.id:
@@ -205,7 +205,7 @@ def decoded(source: content.Unread, want: Want, profile: ForeignProfile) -> Fore
 def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> ForeignPage:
     came = source.came
     if want is Want.RECEIPT:
-        return _receipt(came.whole(source.most), profile)
+        return _receipt(came.whole(), profile)
     page = content.opened(source, of_job=want is Want.SEGMENT)
     if came.answer is None:
         if page.table is not None:

@@ -35,7 +35,7 @@ def answer(body, content_type="application/json", status=200, **headers):
 
 
 def decoded(came, want, profile=PLAIN):
-    return reading.decoded(Unread(came, {}, 10**9), want, profile)
+    return reading.decoded(Unread(came, {}), want, profile)
 
 
 def rows(reading):
