@@ -12,6 +12,7 @@ import io
 import mmap
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,7 +149,6 @@ def _of_table(source: Unread, is_csv: bool) -> ForeignPage:
         if source.folder is None
         else _on_disk(batches, schema, source.folder)
     )
-    _refuse_rows(table)
     # Arrow has its own end.
     return ForeignPage(table=table, size=table.nbytes, warnings=notes, unproven=is_csv)
 
@@ -174,28 +174,26 @@ def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path)
     return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
 
 
-def _refuse_rows(table: pa.Table) -> None:
-    """Refuse what came in a table instead of a row."""
+def some_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows of a table among which one that is none would be: the first, the last, those unlike others."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    first, names = table.slice(0, 20).to_pylist(), table.column_names
-    wallets = _address_column(first)
-    column = table.column(wallets or names[0])
-    is_text = column.type in (pa.string(), pa.large_string())
-    if is_text and wallets:
+    first, rest = table.slice(0, 20).to_pylist(), table.slice(20)
+    wallets, name, odd = _address_column(first), table.column_names[0], rest.slice(0, 0)
+    if wallets:
+        # Texts may come as a dictionary of them.
+        column = rest.column(wallets).cast(pa.large_string())
         rows = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
-        _refuse_odd(column.filter(pc.invert(pc.fill_null(rows, False))).to_pylist())
-    elif is_text:
-        same = table.filter(pc.equal(column, names[0])).to_pylist()
-        if any(list(row.values()) == names for row in same):
-            raise _no_row(names[0])
-    end = max(0, table.num_rows - 1)
-    _refuse_footer([*first[: min(2, end)], *table.slice(end).to_pylist()])
+        odd = rest.select([wallets]).filter(pc.invert(pc.fill_null(rows, False)))
+    elif rest.column(name).type in (pa.string(), pa.large_string()):
+        odd = rest.filter(pc.equal(pc.utf8_lower(rest.column(name)), name.lower()))
+    last = rest.slice(max(0, rest.num_rows - 1))
+    return [*first, *odd.to_pylist(), *last.to_pylist()]
 
 
 def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> None:
-    """Refuse what came among records instead of one, as it is refused in a table: {"remaining": 15} at their end.
+    """Refuse what came among records, or `some_rows` of a table, instead of one: {"remaining": 15} at their end.
 
     ``addressed``: where most have an address, each has one.
     """
@@ -207,11 +205,22 @@ def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> N
         is_about = alone and _OF_ROWS.issuperset(map(bare, row))
         if 0 < len(row) <= 8 and (is_about or (is_odd and not has_address(row))):
             raise _no_row(row)
-    _refuse_footer([*records[: max(0, min(2, len(records) - 1))], *records[-1:]])
     wallets = _address_column(records[:20]) if addressed else None
-    if wallets is not None:
+    for row in records:
+        name = next(iter(row), "")
+        value = row.get(wallets or name)
+        # One with a dot is an address to those who resolve it.
+        is_name = isinstance(value, str) and "." in value.strip(".")
+        is_name = is_name and not re.search(_REMARK, str(value))
+        # A second header; and what has no field of the first row.
+        is_header = str(value).lower() == name.lower() != "" and (
+            [str(one).lower() for one in row.values()] == [one.lower() for one in row]
+        )
+        alone = len(records) > 2 and row.keys().isdisjoint(records[0])
         # Of records each may have its address under its own name.
-        _refuse_odd([row.get(wallets) for row in records if not has_address(row)])
+        if (is_header or alone or (wallets and not is_name)) and not has_address(row):
+            raise _no_row(row if alone else value)
+    _refuse_footer([*records[: max(0, min(2, len(records) - 1))], *records[-1:]])
 
 
 _OF_ROWS = name_set("cursor nextcursor meta metadata pagination paging pageinfo")
@@ -219,18 +228,9 @@ _OF_ROWS = name_set("cursor nextcursor meta metadata pagination paging pageinfo"
 
 def _address_column(rows: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the column with the most addresses, where more than half of the first values are some."""
-    counts = {name: sum(is_address(row.get(name)) for row in rows) for name in (rows or [{}])[0]}
-    best = max(counts, key=lambda name: counts[name], default=None)
-    return best if best is not None and len(rows) > 2 and 2 * counts[best] > len(rows) else None
-
-
-def _refuse_odd(values: Sequence[Any]) -> None:
-    """Refuse a row without an address where the others have one: a second header, an error or a remark."""
-    for value in values:
-        # A name with a dot is an address to those who resolve it.
-        is_name = isinstance(value, str) and "." in value.strip(".")
-        if not is_name or re.search(_REMARK, value):
-            raise _no_row(value)
+    counts = Counter(name for row in rows for name in row if is_address(row[name]))
+    best = counts.most_common(1) if len(rows) > 2 else []
+    return next((name for name, count in best if 2 * count > len(rows)), None)
 
 
 def _no_row(value: object) -> ProtocolError:

@@ -250,8 +250,14 @@ class Walk:
 
     def _ways(self, page: ForeignPage) -> list[Way]:
         """Return the ways to the next page, the likeliest first."""
-        signs = page.signs
-        counted = self._counted(signs, page.rows) if page.rows else []
+        counted = self._counted(page.signs, page.rows) if page.rows else []
+        own, ways = self._profile.parameter, page.signs.ways
+        if own:
+            # None is guessed; an object of several values is sent as it is.
+            ways = [
+                way if isinstance(way, str) or len(way) > 1 else dict.fromkeys([own], *way.values())
+                for way in ways
+            ]
         if self._profile.style in ("page", "offset"):
             return [*counted, *signs.ways]
         # Where a link led here, a cursor beside it leads nowhere.

@@ -31,7 +31,6 @@ from nbext.client.remote.field_names import (
     MOST_FIELDS,
     MOST_VALUES,
     bare,
-    inside,
     is_keyed,
     last_name,
     state_of,
@@ -105,28 +104,29 @@ class ForeignProfile:
         allowed["segment"] |= idempotent
         names = {"profile": ("none", *builtins()), **allowed}
         _check(remote, {**_TABLES, **idempotent, **names}, "remote")
-        builtin = builtins().get(remote.get("profile", ""), {})
-        self.operation, self._remote = operation, remote
+        self.operation, self._remote = operation, _flat(remote)
         self.known, self.states = set[str](), dict[str, State]()
-        users = {**remote.get("paths", {}), **remote.get(operation, {}).get("paths", {})}
-        self.users = {name for name, path in users.items() if path not in _NOWHERE}
-        merged = {name: dict[str, Any]() for name in _TABLES}
-        for layer in (builtin, builtin.get(operation, {}), remote, remote.get(operation, {})):
-            for name in _TABLES:
-                merged[name] |= _flat(layer.get(name, {}))
-            for name, words in layer.get("states", {}).items():
-                self.states |= dict.fromkeys(map(str.casefold, _listed(words)), STATES[name])
-            self.known |= set(map(bare, _listed(layer.get("known", []))))
-        self.paths = {name: str(path) for name, path in merged["paths"].items()}
-        self.columns, self.types, paging = merged["columns"], merged["types"], merged["paging"]
-        self.style, self.parameter = paging.get("style"), paging.get("parameter")
-        idempotent = remote.get(operation, {}).get("idempotent", remote.get("idempotent"))
+        lines = dict[str, Any]()
+        for given in (_flat(builtins().get(remote.get("profile", ""), {})), self._remote):
+            users = set[str]()
+            for above in ("", f"{operation}."):
+                here = _below(above, given)
+                lines |= here
+                users |= _below("paths.", here).keys()
+                for name, state in STATES.items():
+                    words = _listed(here.get(f"states.{name}", []))
+                    self.states |= dict.fromkeys(map(str.casefold, words), state)
+                self.known |= set(map(bare, _listed(here.get("known", []))))
+        self.paths = {name: str(path) for name, path in _below("paths.", lines).items()}
+        self.users = {name for name in users if not self.is_absent(name)}
+        self.columns, self.types = _below("columns.", lines), _below("types.", lines)
+        self.style, self.parameter = lines.get("paging.style"), lines.get("paging.parameter")
         # `%nbext set` knows only texts.
-        self.idempotent = str(idempotent).lower() == "true"
+        self.idempotent = str(lines.get("idempotent")).lower() == "true"
 
     def adding(self, place: str, words: Iterable[str]) -> str:
         """Return the line of settings that adds words to those that are there: a line takes the place of another."""
-        given = _listed(_flat(self._remote).get(place, []))
+        given = _listed(self._remote.get(place, []))
         return _line(place, ", ".join(dict.fromkeys([*given, *words])))
 
     def is_absent(self, name: str) -> bool:
@@ -245,6 +245,11 @@ def _listed(given: Any) -> list[str]:
     words = given if isinstance(given, list) else str(given).split(",")
     return [str(word).strip() for word in words]
 
+def _below(above: str, lines: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values whose names begin so, by the rest of their names."""
+    return {name[len(above) :]: lines[name] for name in lines if name.startswith(above)}
+
+
 
 def _unknown(words: str, got: str, allowed: Iterable[str]) -> ConfigError:
     named = ", ".join(allowed) or "nothing"
@@ -284,12 +289,10 @@ _PLAIN_HEADERS = re.compile(
 
 @dataclass(frozen=True)
 class OutlineField:
-    """One field: its path (JMESPath, or ``header:NAME``), the types of its values, how many items, and one value."""
+    """One field: its path (JMESPath, or ``header:NAME``), its values' types and how many items, and one value."""
 
     path: str
     kind: str
-    # None of what is no list, nor an object whose names are data.
-    size: int | None = None
     value: str = ""
 
 
@@ -333,25 +336,22 @@ class LastAnswer:
 
 def outlined(
     answer: Answer,
-    document: Any,
+    found: Iterable[tuple[str, Any]],
     reading: Reading | None,
     profile: ForeignProfile,
     key: Secret,
     *,
     failure: str,
 ) -> LastAnswer:
-    """Return the outline of an answer, as it was read or as the ``failure`` says that it was not."""
+    """Return the outline of an answer by what was ``found`` inside of it, as it was read or as the ``failure`` says."""
     # What follows ? may be a signature that opens a file.
     url, kind = answer.url.split("?", 1)[0], visible(answer.content_type or "no content type", 60)
     size = f", {len(answer.body):,} bytes" if answer.body else ""
-    fields = [] if document is None else list(_fields(inside("", document), key))
-    if reading is not None and reading.table is not None:
-        # Of its rows there is only the first.
-        fields = [one for one in fields if one.path.startswith("[].")]
+    fields = list(_fields(found, key))
     if not fields and answer.body:
         # Of what could not be read only the beginning is here.
         beginning = answer.body[:200].decode("utf-8", "replace")
-        size, fields = "", [OutlineField("(beginning)", "text", value=_value(beginning, key))]
+        size, fields = "", [OutlineField("(beginning)", "text", _value(beginning, key))]
     headers = [
         (f"header:{visible(name, 60)}", value)
         for name, value in list(answer.headers.items())[:100]
@@ -382,7 +382,7 @@ def _fields(found: Iterable[tuple[str, Any]], key: Secret) -> Iterator[OutlineFi
         # The whole answer is a line of its own only where it is rows, or a single value.
         if path or "object" not in kinds:
             named, value = redacted(path or "@", key), _value(texts[0], key) if texts else ""
-            yield OutlineField(named, " or ".join(kinds) + of, size, value)
+            yield OutlineField(named, " or ".join(kinds) + of, value)
 
 
 _KINDS: dict[type, str] = {
@@ -409,7 +409,8 @@ def _read_as(
         return f"  (remote.paths.{role} = {profile.paths[role]})" if role in profile.paths else ""
 
     if reading.rows is not None:
-        paths = [one.path for one in fields if _rank("rows", one) and one.size == reading.rows]
+        of = f" of {reading.rows:,}"
+        paths = [one.path for one in fields if _rank("rows", one) and one.kind.endswith(of)]
         where = at("rows") or (f"  ({paths[0]})" if len(paths) == 1 else "")
         yield f"rows    {reading.rows:,}{where}"
     if reading.id is not None:
@@ -435,11 +436,7 @@ ROLES = {
 
 def _rank(role: str, one: OutlineField) -> int:
     """Return how likely a field is what a role asks for; 0 where it cannot be."""
-    if role == "rows":
-        return int(one.size is not None and "[]" not in one.path)
-    name = bare(one.path.replace('"', "").rpartition(".")[2].removeprefix("header:"))
-    if not one.value or re.search(r"\[\]|\*", one.path):
-        return 0
-    line = f"{name} = {one.value} {one.kind}"
+    name = last_name(one.path).removeprefix("header")
+    line = f"{one.path} {name} = {one.value} {one.kind}"
     ranks = vocabulary()["roles"][role]
     return next((rank for rank, pattern in ranks if re.fullmatch(pattern, line)), 0)

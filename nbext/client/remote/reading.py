@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from nbext.client.remote.field_names import (
     bare,
     error_in,
     error_in_rows,
+    inside,
     kind_named,
     last_name,
     names,
@@ -33,6 +34,7 @@ from nbext.client.remote.field_names import (
     status_of,
     to_ours,
     truth_of,
+    vocabulary,
 )
 from nbext.client.remote.paging import Walk, unknown_notes
 from nbext.client.remote.profile import (
@@ -83,15 +85,17 @@ class Stranger:
         self, answer: Answer, operation: str, reading: Reading | None, failure: str
     ) -> LastAnswer:
         """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
-        document = None if reading is None else reading.document
+        document, at = None if reading is None else reading.document, ""
         if reading is not None and reading.table is not None:
-            names = dict.fromkeys(reading.table.column_names, "")
-            document = reading.table.slice(0, 1).to_pylist() or [names]
+            # Of its rows the first one speaks for all.
+            rows = reading.table.slice(0, 1).to_pylist()
+            document, at = rows[0] if rows else dict.fromkeys(reading.table.column_names, ""), "[]"
         elif document is None:
             with contextlib.suppress(ProtocolError, NotJson, RecursionError):
                 document = content.of_document(answer).document
+        found = () if document is None else inside(at, document)
         profile = self._profiles[operation]
-        return outlined(answer, document, reading, profile, self._key, failure=failure)
+        return outlined(answer, found, reading, profile, self._key, failure=failure)
 
     def read(
         self,
@@ -138,16 +142,13 @@ class Stranger:
         """Refuse a record that says, wherever it does, that it is of another contract or chain than was asked for."""
         if any(record.get(name) is False for name in ("found", "exists")):
             raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
-        asked = {
-            "own.address": _address_in(address.lower(), False),
-            "own.chain": _chain_in(chain, False),
-        }
+        asked = dict([*_owners("address", [address.lower()]), *_owners("chain", [chain])])
         if other := _other(record, asked, 3):
             whose = address if other.startswith("0x") else f"a contract on {chain}"
             raise ProtocolError(f"The service was asked for {whose}, and answered for {other}.")
 
 
-def _other(place: Mapping[str, Any], asked: Mapping[str, str | None], deep: int) -> str | None:
+def _other(place: Mapping[str, Any], asked: Mapping[str, str], deep: int) -> str | None:
     """Return the other contract, or chain, that a record says it is of; None where it says none."""
     for name, value in place.items():
         plain, inner = bare(name), value[:100] if isinstance(value, list) else [value]
@@ -158,37 +159,34 @@ def _other(place: Mapping[str, Any], asked: Mapping[str, str | None], deep: int)
                 return others[0]
         # {"S": "0x..."}, {"id": 137, "name": "polygon"}.
         parts = value.values() if isinstance(value, Mapping) else inner
-        texts = [str(one).strip().lower() for one in parts if isinstance(one, str | int)]
-        is_id = plain in names("own.identifier")
-        for table, read in _OWN.items():
-            found = {read(text, is_id) for text in texts if is_id or plain in names(table)} - {None}
-            if asked[table] and found and asked[table] not in found:
-                return min(filter(None, found))
+        said = list(
+            _owners(
+                plain, [str(one).strip().lower() for one in parts if isinstance(one, str | int)]
+            )
+        )
+        for what, whose in asked.items():
+            found = {one for kind, one in said if kind == what}
+            if found and whose not in found:
+                return min(found)
     return None
 
 
-def _address_in(text: str, is_identifier: bool) -> str | None:
-    """Return the address in a text: 0x..., eip155:1/erc20:0x..., or its digits alone where the name says what it is."""
-    found = re.fullmatch(r"(?:.*[:/])?(0x)?([0-9a-f]{40})", text)
-    return f"0x{found[2]}" if found and (found[1] or not is_identifier) else None
-
-
-def _chain_in(text: str, is_identifier: bool) -> str | None:
-    """Return the chain that a text names, by its number; None where nobody knows it."""
-    if found := re.match(r"(eip155:)?([0-9]{1,18}|0x[0-9a-f]{1,15})(?![\w.-])", text):
-        number = int(found[2], 16 if "x" in found[2] else 10)
-        return f"chain {number}" if number and (found[1] or not is_identifier) else None
-    # Rarible: polygon:0x...
-    name, _, rest = text.replace(" ", "-").partition(":")
-    known = not is_identifier or _address_in(rest, True)
-    for alias in (name, name.removesuffix("-mainnet")) if known else ():
-        with contextlib.suppress(ValidationError):
-            return f"chain {chain_of(alias).id}"
-    return None
-
-
-# What a record says of whose it is: the fields, and what reads them.
-_OWN: Final = {"own.address": _address_in, "own.chain": _chain_in}
+def _owners(plain: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the addresses, and the chains by their numbers, that a field says a record is of."""
+    for what, patterns in vocabulary()["whose"].items():
+        rules = [pattern for table, pattern in patterns.items() if plain in names(table)]
+        said = (re.fullmatch(rule, text) for rule in rules for text in texts)
+        for one in (found[1] for found in said if found):
+            # The digits of an address, a chain's number, or its name.
+            if what == "address":
+                yield what, f"0x{one}"
+            elif what == "number":
+                yield "chain", f"chain {int(one, 16 if 'x' in one else 10)}"
+            else:
+                alias = one.replace(" ", "-")
+                for each in (alias, alias.removesuffix("-mainnet")):
+                    with contextlib.suppress(ValidationError):
+                        yield "chain", f"chain {chain_of(each).id}"
 
 
 def decoded(source: content.Unread, want: Want, profile: ForeignProfile) -> ForeignPage:
@@ -209,7 +207,11 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
     page = content.opened(source, of_job=want is Want.SEGMENT)
     if came.answer is None:
         if page.table is not None:
-            _refuse_text(page.table, {**profile.columns, **source.types})
+            _refuse_rows(content.some_rows(page.table), profile)
+            names = page.table.column_names
+            is_known = not {*profile.columns, *source.types}.isdisjoint(names)
+            if not (page.rows or is_known) and (text := prose_in(names)):
+                raise _error(text)
         page.signs = signs_of(None, came.headers, profile)
         page.warnings += page.signs.notes()
         return page
@@ -331,12 +333,9 @@ def _only(found: Mapping[str, str], name: str, operation: str) -> str | None:
     return next(iter(found.values()), None)
 
 
-def _refuse_text(table: Any, known: Mapping[str, str]) -> None:
-    """Refuse a table that is an error as a row, or a text in place of a header."""
-    text = error_in_rows(table.to_pylist() if 0 < table.num_rows <= 20 else [])
-    if not table.num_rows and known.keys().isdisjoint(table.column_names):
-        text = prose_in(table.column_names)
-    if text:
+def _refuse_rows(rows: Sequence[Mapping[str, Any]], profile: ForeignProfile) -> None:
+    """Refuse what came instead of a row: an error, a sum, a remark, a second header."""
+    if text := error_in_rows(rows):
         raise _error(text)
 
 
@@ -346,6 +345,8 @@ def _error(text: object, status: int = 200, problem: Mapping[str, Any] | None = 
 
 
 def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
+    # A hit may be of a chain whose addresses look otherwise.
+    content.refuse_others(rows, addressed=profile.operation != "search")
     """Return the answer to a sign-up: any JSON that says no error, or a text whose word is known."""
     page = content.of_document(answer)
     page.status = page.status or answer.status
@@ -416,12 +417,9 @@ def _read_table(page: ForeignPage, headers: Mapping[str, str], profile: ForeignP
     except AmbiguousAnswer as error:
         raise ambiguous("rows", error.candidates, profile.operation) from None
     rows = [] if found is None else found.records
-    if text := error_in_rows(rows):
-        raise _error(text)
     if found is not None and "rows" not in profile.paths:
         tables.refuse_groups(found, profile.operation)
-    # A hit may be of a chain whose addresses look otherwise.
-    content.refuse_others(rows, addressed=not of_search)
+    _refuse_rows(rows, profile)
     source, path = (found.source, found.path) if found else (None, "")
     at = path or profile.paths.get("rows", "")
     page.signs = signs = signs_of(document, headers, profile, source, at)

@@ -47,10 +47,6 @@ if TYPE_CHECKING:
 
 _ABOUT, _ABOUT_LIKE = names("about"), like("about_like")
 _HARMLESS_PLACES, _NO_HEADER = like("harmless_places_like"), like("no_header_like")
-_PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNORECASE)
-_RANGE = re.compile(
-    r"\s*(?:[\w-]+[\s=]+)?([0-9]{1,18})-[0-9]{1,18}\s*(?:/|of)\s*(?:([0-9]{1,18})|\*)\s*"
-)
 _LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
 # Numbers in a text, whatever is between their thousands; one of which only the first digits are there; and what says
 # that there may be more: "10+", or any relation but that both are equal.
@@ -213,15 +209,13 @@ class Signs(defaultdict[str, dict[str, Any]]):
     def headers(self, headers: Mapping[str, str]) -> None:
         """Take what the headers say."""
         self.place("Link", _links_of(headers.get("Link", "")), True)
-        part = _PART_OF.search(headers.get("Content-Disposition", "")[:1000])
-        if part and int(part[1]) > 1:
-            self["more"]["Content-Disposition"] = True
-        if ranged := _RANGE.fullmatch(headers.get("Content-Range", "")):
-            self.place("Content-Range", {"offset": ranged[1], "total": ranged[2]}, True)
         for name, value in list(headers.items())[:200]:
             plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
             if value.startswith("{") and "pagination" in plain:
                 with suppress(ValueError):
+            for pattern in vocabulary()["in_header_lines"]:
+                if found := re.fullmatch(pattern, f"{name}: {value[:1000]}", re.IGNORECASE):
+                    self.place(name, found.groupdict(), True)
                     self.place(name, json.loads(value[:10_000]), True)
             elif not _NO_HEADER.fullmatch(plain):
                 # A vendor's name may come first: Sforce-Locator, X-Aptos-Cursor, X-Pagination-Total-Count.
@@ -262,17 +256,6 @@ def signs_of(
         # Where a next page is, what runs is said of that.
         and not (found["way"] and last_name(path) in STATUSES)
     }
-    if profile.parameter:
-        # The settings name the parameter: none is guessed.
-        found["way"] = {
-            path: [
-                way
-                if isinstance(way, str) or (len(way) > 1 and chosen)
-                else {profile.parameter: next(iter(way.values()))}
-                for way in ways
-            ]
-            for path, ways in found["way"].items()
-        }
     leads = {"total": total is not None, "next": bool(chosen)}
     found["nowhere"] = {name: None for name in leads if name in profile.users and not leads[name]}
     return found
@@ -323,7 +306,9 @@ def _ways(name: str, value: Any) -> list[Way]:
     if isinstance(value, Mapping):
         return _in_an_object(value)
     plain, number, is_text = bare(name), number_of(value), isinstance(value, str)
-    if is_text and (is_link(value) or "link" in plain or plain.endswith(("url", "uri", "href"))):
+    if is_text and (
+        shape_of(value) == "link" or "link" in plain or plain.endswith(("url", "uri", "href"))
+    ):
         return [value]
     of_page = "page" in plain or plain.endswith("next")
     if number is not None and of_page and not re.search("token|key", plain):
