@@ -325,8 +325,8 @@ class Exchange:
         if status >= 400:
             # No name for the error here: a frame that holds it would live with its traceback, and a table with that.
             raise self._refusal(Answer(status, headers, _beginning(came), url), proxy)
-        # 206 is a part of a file, and a part must never pass for the whole.
-        if status < 200 or status == 206:
+        # A part of a file, answers of which some failed, and a difference must never pass for the whole.
+        if status < 200 or status in (206, 207, 226):
             raise ProtocolError(
                 f"{transport.origin.root} answered {status}, which nbext did not ask for."
             )

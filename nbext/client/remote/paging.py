@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from nbext.client.decode import State, miscounted
 from nbext.client.remote.content import ForeignPage
@@ -31,6 +31,7 @@ MAX_PAGES, MAX_WAYS = 10_000, 4
 MOST_SEEN = 1_000_000
 UNPROVEN = "The service states neither its answer's length nor how many rows there are: its end cannot be verified."
 HALF = "The service does not state the length of its answer, and its last line has no end: its last value may be cut."
+_ID, _NUMBER = ("id", "Id", "ID"), re.compile(r"[-\d.,]+")
 # What a service answers to a request that it does not take so: another method, place or name may do.
 _NOT_SO = (400, 404, 405, 410, 415, 422)
 
@@ -63,9 +64,9 @@ class Walk:
         self._way: Way | None = None
         self._before = Signs()
         self._unknown, self._notes = dict[str, Any](), list[str]()
-        # Whether tables or records came, the columns of the first records, and which of them has addresses.
+        # Whether tables or records came, and the columns of the page before: in order, of all its rows, and of any.
         self._kinds, self._columns = set[bool](), list[str]()
-        self._wallets: str | None = None
+        self._always, self._ever = set[str](), set[str]()
         # What was asked for, and the pages and rows that came, to know one that comes again.
         self._asked = set[tuple[str, bytes | None]]()
         self._prints, self._rows = set[int](), set[int]()
@@ -96,6 +97,13 @@ class Walk:
 
     def _walk(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         while True:
+            asked = re.findall(r"/segments?/([^/?]+)", call.target)
+            named = [quote(str(one), safe="") for one in page.named("own.segment").values()]
+            if asked and not set(named) <= set(asked):
+                raise ProtocolError(
+                    f"The service was asked for segment {one_line(asked[0], length=80)}, and answered for "
+                    f"{one_line(named[0], length=80)}."
+                )
             self._count(page)
             yield page
             for link in page.parts:
@@ -145,11 +153,11 @@ class Walk:
         self._count_stated(signs, rows)
         self._came += rows
         # A row without an address may well be there twice.
-        now = {hash(text) for text in map(repr, _ends(page)) if "0x" in text}
-        if twice := len(now & self._rows):
+        marks = [hash(mark) for mark in _marks(page) if "0x" in mark]
+        now = set(marks)
+        if twice := len(now & self._rows) + len(marks) - len(now):
             self._notes.append(
-                f"Two pages overlap: {twice:,} rows came twice. The data may have moved between them, and others be "
-                "missing."
+                f"{twice:,} rows came twice. The data may have moved between pages, and others be missing."
             )
         if len(self._rows) < MOST_SEEN:
             self._rows |= now
@@ -167,30 +175,29 @@ class Walk:
     def _named(self, records: list[dict[str, Any]], *, unnamed: bool) -> list[dict[str, Any]]:
         """Return a page's records under the columns of the first, where it is lists without names: SQL by a cursor.
 
-        An error where the address is in another column than on the first page: the rows would be half empty.
+        A note where a column has another name than on the page before: the rows would be half empty. Of the address, an
+        error.
         """
         first = records[0]
         self._columns = self._columns or list(first)
         if unnamed and len(first) == len(self._columns):
             return [dict(zip(self._columns, row.values(), strict=True)) for row in records]
-        wallets = next((name for name in first if is_address(first[name])), None)
-        self._wallets = self._wallets or wallets
-        if wallets and self._wallets not in first and wallets not in self._columns:
-            before, now = one_line(self._wallets, length=40), one_line(wallets, length=40)
-            raise ProtocolError(
-                f"After {self._came:,} rows the column {before!r} is called {now!r}."
-            )
+        always, ever = set(first).intersection(*records), set(first).union(*records)
+        lost, new = self._always - ever, always - self._ever
+        if lost and new:
+            before, now = (one_line(min(names), length=40) for names in (lost, new))
+            text = f"After {self._came:,} rows the column {before!r} is called {now!r}."
+            if any(is_address(first[name]) for name in new):
+                raise ProtocolError(text)
+            self._notes.append(text)
+        self._always, self._ever = always, ever
         return records
 
     def _repeats(self, page: ForeignPage) -> bool:
         """Say whether a page came before: its first and last rows are the same."""
         if not page.rows:
             return False
-        rows = _ends(page)
-        addresses = [tuple(filter(is_address, row.values())) for row in rows]
-        # Its wallets are as many as its rows, and so it is them: balances change from one request to the next.
-        are_wallets = len(set(addresses)) == min(page.rows, len(rows)) > 1
-        mark = hash((page.rows, repr(addresses if are_wallets else rows)))
+        mark = hash((page.rows, *_marks(page)))
         seen = mark in self._prints
         self._prints.add(mark)
         return seen
@@ -259,10 +266,10 @@ class Walk:
                 for way in ways
             ]
         if self._profile.style in ("page", "offset"):
-            return [*counted, *signs.ways]
+            return [*counted, *ways]
         # Where a link led here, a cursor beside it leads nowhere.
         of_links = isinstance(self._way, str)
-        ways = [way for way in signs.ways if isinstance(way, str) or not of_links] or counted
+        ways = [way for way in ways if isinstance(way, str) or not of_links] or counted
         # What worked for the last page comes first, after links.
         known = tuple(self._way or ())
         ways.sort(key=lambda way: not isinstance(way, str) and 1 + (tuple(way) != known))
@@ -356,9 +363,11 @@ class Walk:
                 "others.",
                 signs.hints,
             )
-        if not self._stated and number < pages:
+        is_last = number == pages > 1 and not page.rows
+        if not self._stated and (number < pages or is_last):
+            rows = number - is_last
             self._notes.append(
-                f"The service states {pages:,} pages, and says after {number:,} that there are no more."
+                f"The service states {pages:,} pages, and says after {rows:,} that there are no more."
             )
         if more is None and size == page.rows:
             self._notes.append(
@@ -445,13 +454,25 @@ class Walk:
         )
 
 
-def _ends(page: ForeignPage) -> list[dict[str, Any]]:
-    """Return the first and the last rows of a page."""
-    if page.table is None:
-        records = page.records or []
-        return [*records[:500], *records[-500:]]
-    last = page.table.slice(max(0, page.table.num_rows - 500))
-    return [*page.table.slice(0, 500).to_pylist(), *last.to_pylist()]
+def _marks(page: ForeignPage) -> list[str]:
+    """Return what tells a page's first and last rows from others: not their numbers, where they are told without."""
+    rows: list[dict[str, Any]] = page.records or []
+    if page.table is not None:
+        last = page.table.slice(max(500, page.table.num_rows - 500))
+        rows = [*page.table.slice(0, 500).to_pylist(), *last.to_pylist()]
+    rows = [*rows[:500], *rows[500:][-500:]]
+    # Balances change from one request to the next; the number of a token does not.
+    marks = [
+        repr(
+            [
+                one
+                for name, one in row.items()
+                if name[-2:] in _ID or not _NUMBER.fullmatch(str(one))
+            ]
+        )
+        for row in rows
+    ]
+    return marks if len(set(marks)) == len(rows) > 1 else list(map(repr, rows))
 
 
 def unknown_notes(

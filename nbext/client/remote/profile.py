@@ -148,8 +148,13 @@ class ForeignProfile:
         path = self.paths.get(name, "")
         if path.startswith(_HEADER):
             return (headers or {}).get(path.removeprefix(_HEADER)) or None
-        place = f"remote.paths.{name}"
-        return _used(place, path, lambda one: one.search(document)) if path else None
+        # A list of one around a table or a job is taken off before it is read.
+        found = (
+            _used(f"remote.paths.{name}", one, lambda parsed: parsed.search(document))
+            for one in dict.fromkeys((path, re.sub(r"(?<=\w)\[0\](?=\.)", "", path)))
+            if one
+        )
+        return next((one for one in found if one is not None), None)
 
     @property
     def types_by_theirs(self) -> dict[str, str]:
@@ -240,15 +245,15 @@ def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-def _listed(given: Any) -> list[str]:
-    """Return words: a list, or a text of several with commas between; a service may use numbers or booleans."""
-    words = given if isinstance(given, list) else str(given).split(",")
-    return [str(word).strip() for word in words]
-
 def _below(above: str, lines: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values whose names begin so, by the rest of their names."""
     return {name[len(above) :]: lines[name] for name in lines if name.startswith(above)}
 
+
+def _listed(given: Any) -> list[str]:
+    """Return words: a list, or a text of several with commas between; a service may use numbers or booleans."""
+    words = given if isinstance(given, list) else str(given).split(",")
+    return [str(word).strip() for word in words]
 
 
 def _unknown(words: str, got: str, allowed: Iterable[str]) -> ConfigError:

@@ -213,6 +213,14 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
             if not (page.rows or is_known) and (text := prose_in(names)):
                 raise _error(text)
         page.signs = signs_of(None, came.headers, profile)
+        if page.table is not None and (told := page.table.schema.metadata):
+            # Arrow has headers of its own.
+            page.signs.headers(
+                {
+                    name.decode(errors="replace"): value.decode(errors="replace")
+                    for name, value in told.items()
+                }
+            )
         page.warnings += page.signs.notes()
         return page
     is_job = want is Want.SEGMENT and profile.operation == "segment"
@@ -337,6 +345,8 @@ def _refuse_rows(rows: Sequence[Mapping[str, Any]], profile: ForeignProfile) -> 
     """Refuse what came instead of a row: an error, a sum, a remark, a second header."""
     if text := error_in_rows(rows):
         raise _error(text)
+    # A hit may be of a chain whose addresses look otherwise.
+    content.refuse_others(rows, addressed=profile.operation != "search")
 
 
 def _error(text: object, status: int = 200, problem: Mapping[str, Any] | None = None) -> ApiError:
@@ -345,8 +355,6 @@ def _error(text: object, status: int = 200, problem: Mapping[str, Any] | None = 
 
 
 def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
-    # A hit may be of a chain whose addresses look otherwise.
-    content.refuse_others(rows, addressed=profile.operation != "search")
     """Return the answer to a sign-up: any JSON that says no error, or a text whose word is known."""
     page = content.of_document(answer)
     page.status = page.status or answer.status

@@ -23,7 +23,7 @@ from nbext.client.remote.field_names import (
     bare,
     by_bare,
     first_named,
-    is_link,
+    is_address,
     kind_named,
     last_name,
     like,
@@ -61,7 +61,8 @@ _LEAST = re.compile(
 # What a value says where rows are missing, under a name that is harmless otherwise.
 _A_PART = re.compile(
     r"\b(partial\w*|sampled?|truncat\w*|incomplete|omitted|capped|stale|deprecated|upgrade|free (plan|tier))\b|"
-    r"\b(first|only|limited to)\s+(the )?[0-9]|[0-9]\s+of\s+[0-9]|more (rows|results|than)|not all|out of date|exceed",
+    r"\b(first|only|limited to|page)\s+(the )?[0-9]|[0-9]\s+of\s+[0-9]|(?<![\w/.])[0-9]+/[0-9]+(?![\w/.])|"
+    r"more (rows|results|than)|not all|out of date|exceed",
     re.IGNORECASE,
 )
 _kind = partial(kind_named, "signs")
@@ -201,21 +202,22 @@ class Signs(defaultdict[str, dict[str, Any]]):
             self._take(kind, here, plain, len(items), about)
         elif about and kind == "warning":
             self["warning"] |= {text: text for text in map(said, items[:20]) if text}
-        # A list of more values is data.
-        is_short = 0 < len(items) <= 5 and all(isinstance(one, _PLAIN) for one in items)
-        if is_short and plain not in NOT_ROWS | ECHOES and kind != "harmless":
-            self["unknown"][here] = items
+        # A list of more values is data, unless it may be of more wallets.
+        few, is_short = items[:5], len(items) <= 5 or any(map(is_address, items[:50]))
+        is_plain = few != [] and all(isinstance(one, _PLAIN) for one in few)
+        if is_short and is_plain and plain not in NOT_ROWS | ECHOES and kind != "harmless":
+            self["unknown"][here] = few
 
     def headers(self, headers: Mapping[str, str]) -> None:
         """Take what the headers say."""
         self.place("Link", _links_of(headers.get("Link", "")), True)
         for name, value in list(headers.items())[:200]:
             plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
-            if value.startswith("{") and "pagination" in plain:
-                with suppress(ValueError):
             for pattern in vocabulary()["in_header_lines"]:
                 if found := re.fullmatch(pattern, f"{name}: {value[:1000]}", re.IGNORECASE):
                     self.place(name, found.groupdict(), True)
+            if value.startswith("{") and "pagination" in plain:
+                with suppress(ValueError):
                     self.place(name, json.loads(value[:10_000]), True)
             elif not _NO_HEADER.fullmatch(plain):
                 # A vendor's name may come first: Sforce-Locator, X-Aptos-Cursor, X-Pagination-Total-Count.
@@ -224,8 +226,12 @@ class Signs(defaultdict[str, dict[str, Any]]):
                 own = plain if name.lower() != plain else ""
                 known = next((end for end in ends if _is_sign(bare(end))), own)
                 self.place("", {known: value} if known else {}, True)
-                # Headers speak of much else: only one that says yes or no may be of the rows.
-                if truth_of(value) is None:
+                # Headers speak of much else: only one that says yes or no, or that something is a part or runs, may be
+                # of the rows.
+                runs = bare(known) in STATUSES and state_of(value) is State.RUNNING
+                if runs:
+                    self["unknown"][path_to("", known)] = value
+                elif truth_of(value) is None and not _A_PART.search(f"{known} {value[:1000]}"):
                     self["unknown"].pop(path_to("", known), None)
 
 
@@ -292,7 +298,9 @@ def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
         return False
     # A part of it is not done: what is at the top was read as the job's.
     waits = inside and plain in STATUSES and state_of(str(value)) not in (None, State.COMPLETED)
-    is_known = _HARMLESS_PLACES.fullmatch(holder) or says_whole(plain, value)
+    kind = _kind(plain)
+    is_part = kind in ("more", "cut") and says(kind, value) == "more"
+    is_known = (_HARMLESS_PLACES.fullmatch(holder) and not is_part) or says_whole(plain, value)
     return waits or not is_known or _A_PART.search(str(value)[:1000]) is not None
 
 

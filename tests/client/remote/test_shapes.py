@@ -739,7 +739,7 @@ NOTED: dict[str, tuple[Style, str]] = {
             "cursor",
             lambda start, at: {"rows": ROWS[max(0, start - 2) : start + 10], "next_cursor": at},
         ),
-        "Two pages overlap: 2 rows came twice",
+        "2 rows came twice",
     ),
 }
 

@@ -4,6 +4,7 @@ Every row is one stranger's service on loopback, its settings, and what the publ
 """
 
 # A row of a table stays on its line.
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -938,3 +939,115 @@ def test_a_job_whose_result_is_not_there_yet_is_no_error_whatever_its_message(se
     server.script("GET /v1/segment/abc", reply({"id": "abc", "status": "done"}))
     server.script("GET /v1/segment/abc/json", reply({"rows": ROWS}))
     assert len(client.execute_segment({"a": 1})) == len(ROWS)
+
+
+# ------------------------------------------------------------------ what no vendor was seen to send
+
+
+def arrow(rows: list[dict[str, Any]], *, packed: bool = False, **metadata: str) -> bytes:
+    """An Arrow stream with metadata of its own; ``packed``: its texts are a dictionary and places in that."""
+    table = pa.Table.from_pylist(rows).replace_schema_metadata(metadata)
+    if packed:
+        table = table.set_column(0, "address", table["address"].dictionary_encode())
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    return reply(sink.getvalue(), content_type=ARROW_TYPE)
+
+
+def table(body: bytes = csv_of(FIRST), **headers: str) -> bytes:
+    return reply(body, content_type="text/csv", **headers)
+
+
+def moving(page: int) -> list[dict[str, Any]]:
+    """Page 2 has wallets of page 1 again, whose balances have grown; as many others are on no page."""
+    again = [{**row, "n": row["n"] + 100} for row in ROWS[5:10]]
+    return {1: ROWS[:10], 2: [*again, *ROWS[15:20]], 3: ROWS[20:25]}.get(page, [])
+
+
+def by_page(answer: Any) -> Any:
+    return lambda request: answer(int(parse_qs(urlsplit(request.path).query).get("page", ["1"])[0]))
+
+
+RANKS = [{"rank": rank, "n": rank} for rank in range(1, 11)]
+REST = [row["address"] for row in ROWS[10:]]
+MANY = [{"address": f"0x{n:040x}", "n": n} for n in range(40)]
+AGAIN = "5 rows came twice"
+# The format, the answer, or what answers a request, and the words of the error or of the note.
+UNWRITTEN: dict[str, tuple[str, Any, str]] = {
+    "the other wallets in a list beside the rows": ("json", {"rows": FIRST, "overflow": REST}, "overflow = ["),
+    "a list of what is more": ("json", {"rows": FIRST, "more": REST}, "more = ["),
+    "a remark between rows without addresses": ("json", {"rows": [*RANKS[:5], {"skipped": 15}, *RANKS]}, "skipped"),
+    "a row of nothing": ("json", {"rows": [*RANKS[:5], {}, *RANKS[5:]]}, "Among the rows is '{}'"),
+    "more, in Arrow's metadata": ("csv", arrow(FIRST, has_more="true"), "has_more"),
+    "a total in Arrow's metadata": ("csv", arrow(FIRST, total_rows="25"), "states 25 rows"),
+    "a remark in a dictionary of Arrow": ("csv", arrow([*MANY, {"address": "15 more rows", "n": 0}, *MANY], packed=True), "15 more rows"),
+    "wallets that moved from page to page": ("json", by_page(lambda page: reply({"rows": moving(page), "page": page, "limit": 10, "total": 25})), AGAIN),
+    "wallets twice on one page": ("json", {"rows": [*FIRST[:5], *FIRST[:5]], "total": 10}, AGAIN),
+    "another segment's rows": ("json", {"segment_id": "zzz", "rows": FIRST}, "asked for segment abc, and answered for zzz"),
+    "another name on page 2": ("json", by_page(lambda page: reply({"rows": [{"address": row["address"], "n" if page == 1 else "balance": 1} for row in ROWS[10 * page - 10 : 10 * page]], "page": page, "pages": 3})), "'n' is called 'balance'"),
+    "a last page that is empty": ("json", by_page(lambda page: reply({"rows": ROWS[10 * page - 10 : 10 * page] if page < 3 else [], "page": page, "total_pages": 3})), "states 3 pages, and says after 2"),
+    "answers of which some failed": ("json", reply({"rows": FIRST}, 207), "207"),
+    "a difference": ("json", reply({"rows": FIRST}, 226), "226"),
+    "more beside what a call costs": ("json", {"rows": FIRST, "usage": {"truncated": True}}, "usage.truncated = true"),
+    "a page in a title": ("json", {"rows": FIRST, "title": "Wallets (page 1)"}, "title = "),
+    "one of three in a label": ("json", {"rows": FIRST, "label": "1/3"}, "label = '1/3'"),
+    "a sample, in a header": ("csv", table(X_Sampled="0.4"), "sampled = '0.4'"),
+    "a part, in a header": ("csv", table(X_Export_Status="partial"), "'partial'"),
+    "where it was cut, in a header": ("csv", table(X_Truncated_At="10"), "'10'"),
+    "a query that runs, in a header": ("csv", table(X_Query_State="RUNNING"), "'RUNNING'"),
+    "a page's size, in a header": ("csv", table(X_Per_Page="10"), "exactly the 10 rows"),
+    "the most rows, in a header": ("csv", table(X_Row_Limit="10"), "exactly the 10 rows"),
+    "a file that is named as a part": ("csv", table(Content_Disposition='attachment; filename="wallets.partial.csv"'), "'partial'"),
+    "a file that is named by its rows": ("csv", table(Content_Disposition='attachment; filename="wallets_1-10_of_25.csv"'), "The same page came twice"),
+    "a state that follows the body": ("csv", table(Trailer="X-Stream-Status"), "'X-Stream-Status'"),
+    "a second header in other case": ("csv", table(b"rank,n\n1,2\n2,3\nRank,N\n1,5\n"), "Among the rows is 'Rank'"),
+}  # fmt: skip
+
+
+def test_what_nobody_was_seen_to_send_comes_with_a_word_in_memory_and_in_a_file(
+    server, client, tmp_path
+):
+    wrong = {}
+    for name, (kind, answer, words) in UNWRITTEN.items():
+        body = reply(answer) if isinstance(answer, dict) else answer
+        server.handler = lambda request, body=body: (
+            (body(request) if callable(body) else body)
+            if request.path.startswith("/v1/segment/abc/")
+            else reply({}, 404)
+        )
+        for to in (None, tmp_path / "rows.parquet"):
+            export = client.export_json if kind == "json" else client.export_csv
+            try:
+                said = "; ".join(export("abc", to=to, overwrite=True).attrs["nbext"]["warnings"])
+            except NbextError as error:
+                said = str(error)
+            if words not in said:
+                wrong[name, to] = said
+    assert wrong == {}
+
+
+HARMLESS = {
+    "X_B3_Sampled": "1",
+    "X_Shopify_Shop_Api_Call_Limit": "32/40",
+    "X_RateLimit_Limit": "25",
+    "Trailer": "Server-Timing",
+    "Content_Disposition": 'attachment; filename="wallets.csv"',
+}
+
+
+def test_what_headers_say_of_other_things_is_no_note(server, client):
+    server.script("GET /v1/segment/abc", reply({}, 404))
+    server.script("GET /v1/segment/abc/csv", table(csv_of(ROWS), **HARMLESS))
+    found = client.export_csv("abc")
+    assert (len(found), found.attrs["nbext"]["warnings"]) == (25, [])
+
+
+@pytest.mark.parametrize("path", ["payload[0].owners", "payload.owners"])
+def test_a_path_into_a_list_of_one_leads_there(server, settings, path):
+    owners = [row["address"] for row in ROWS]
+    body = {"payload": [{"owners": owners, "total": 25, "limit": 50}]}
+    server.script("GET /v1/segment/abc", reply({}, 404))
+    server.script("GET /v1/segment/abc/json", reply(body))
+    client = Client(server.url, KEY, settings=settings(remote={"paths": {"rows": path}}))
+    assert client.export_json("abc")["address"].tolist() == owners
