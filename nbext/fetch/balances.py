@@ -10,7 +10,7 @@ import random
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
 from operator import itemgetter
@@ -91,13 +91,11 @@ class Balances:
                 line, found = self._compared(dataset, address, last)
                 if found:
                     compared[address] = found
-                    self.coverage.about[address]["check"] = asdict(found)
                 if found and found.cause == _LEFT_OUT:
                     left_out.append(f"{self.coverage.name_of(address)}: {line}")
                     self.coverage.forget(address)
                 else:
                     say(f"{self.coverage.name_of(address)}: {line}")
-        self.coverage.save()
         # Answers about those that differ say so from now on.
         record_compared(self.data_dir, self.coverage.chain, compared)
         if left_out:

@@ -7,7 +7,7 @@ from what was stored. After a reorganisation the next step replaces what it orph
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,10 +90,19 @@ def fetch(
     failed: NbextError | None = None
     ending = ending or threading.Event()
     with open_coverage(data_dir, chain) as coverage:
+        served = storage.current_generation(data_dir)
+        entries = served.manifest["files"] if served else ()
+        coverage.only_those_in({each["path"]: each.get("replaced_from") for each in entries})
+        differing = {
+            address
+            for each in (served.chains if served else ())
+            if each.chain_id == chain.id
+            for address in each.differing
+        }
         standards = addresses_of(request.contracts, chain, coverage.symbols())
         node = Node(urls, rps=request.rps)
         safe = Output(lambda line: output.say(node.redact(line)), output.progress)
-        work = _Fetch(node, coverage, request, standards, data_dir, safe, ending)
+        work = _Fetch(node, coverage, request, standards, differing, data_dir, safe, ending)
         threading.Thread(
             target=_end_in_time, args=(ending, node), name="nbext-fetch-end", daemon=True
         ).start()
@@ -169,12 +178,16 @@ def _check_same(node: Node, number: int, tries: int) -> None:
 
 @dataclass
 class _Fetch:
-    """One run of `fetch`; ``standards`` are those of contracts that the package knows."""
+    """One run of `fetch`; ``standards`` are those of contracts that the package knows.
+
+    ``differing`` are those that said of holders other balances than the data had.
+    """
 
     node: Node
     coverage: Coverage
     request: Request
     standards: Mapping[str, str | None]
+    differing: Container[str]
     data_dir: Path
     output: Output
     ending: threading.Event
@@ -195,11 +208,11 @@ class _Fetch:
 
     def run(self) -> None:
         """Read what is missing; then go on as the chain does, where asked to."""
-        self._forget_what_was_removed()
+        self._say_what_is_lost()
         # Of contracts that a killed run has read too: their parts are ingested with those of this one.
         addresses = sorted({**self.coverage.in_parts(), **self.topics})
         # Of one that was destroyed the logs are there.
-        fetched = self.coverage.about if self.request.from_block == "deployment" else addresses
+        fetched = self.coverage.said if self.request.from_block == "deployment" else addresses
         self.cards = read_metadata(self.node, addresses, self.standards, fetched)
         for card in self.cards:
             if card.unknown:
@@ -276,14 +289,9 @@ class _Fetch:
         stored = "What was complete is ingested" if self.ingested else "Nothing new was complete"
         return f"{stored}; the same command continues from there."
 
-    def _forget_what_was_removed(self) -> None:
-        served = storage.current_generation(self.data_dir)
-        entries = served.manifest["files"] if served else ()
-        lost = self.coverage.only_those_in(
-            {entry["path"]: entry.get("replaced_from") for entry in entries}
-        )
-        if lost:
-            names = ", ".join(map(self.coverage.name_of, lost))
+    def _say_what_is_lost(self) -> None:
+        if self.coverage.lost:
+            names = ", ".join(map(self.coverage.name_of, sorted(self.coverage.lost)))
             self.output.say(f"Files of {names} are no longer in the data, and are read again.")
 
     def _last(self) -> int:
@@ -329,11 +337,10 @@ class _Fetch:
                     f"--from-block {first:,} is after the last block to read, {last:,}.",
                 )
             return first
-        about = self.coverage.about.setdefault(address, {})
-        before = about.get("deployed")
+        before = self.coverage.deployed.get(address)
         # Where balances differed, what was found may be wrong; of ERC1155 none that is known has to: the node may have
         # hidden the first states and logs alike. Another one has code there.
-        known = None if (about.get("check") or {}).get("cause") else before
+        known = None if address in self.differing else before
         found = deployment(self.node, address, self.topics[address], last, known)
         if found is None:
             found = before
@@ -350,8 +357,8 @@ class _Fetch:
                 "read. Write --to-block latest, or fetch it later."
             )
             return found
-        about["deployed"] = found
-        return int(found)
+        self.coverage.deployed[address] = found
+        return found
 
     def _read(self, last: int) -> None:
         """Read and ingest what is missing up to a block, in steps."""
@@ -394,8 +401,8 @@ class _Fetch:
 
     def _ingest(self) -> None:
         """Ingest the parts, and count them as covered."""
-        step = self.coverage.joined(self.cards)
-        if step is None:
+        step, files = self.coverage.joined(self.cards)
+        if not files:
             return
         # Arrow would hold on to what the reading needed.
         pa.default_memory_pool().release_unused()
@@ -403,14 +410,15 @@ class _Fetch:
             address: self.coverage.complete(address, topics)
             for address, topics in {**self.coverage.in_parts(), **self.topics}.items()
         }
+        replace_from, instead = self.coverage.replaced_by(step)
         try:
             report = ingest(
-                step.files,
+                files,
                 self.coverage.chain.name,
                 self.data_dir,
-                replace_from=self.coverage.replacing,
+                replace_from=replace_from,
                 covered=complete,
-                in_place_of=set(self.coverage.replaced) - set(step.files),
+                in_place_of=instead,
                 memory=self.request.memory,
                 progress=lambda step, done: self.output.progress(f"ingest: {step}", done),
             )
@@ -419,11 +427,13 @@ class _Fetch:
             self.coverage.discard_parts()
             raise
         self.coverage.commit(step, self.cards)
-        if not step.covers:
+        if replace_from is not None:
+            self.coverage.replacing = None
+        if step is None:
             return
         self.ingested = True
-        for address in sorted({each for known in step.covers for each in known.contracts}):
-            spans = _in_words(blocks_of(address, step.covers))
+        for address in sorted({each for known in step.read for each in known.contracts}):
+            spans = _in_words(blocks_of(address, step.read))
             self.output.say(f"{self.coverage.name_of(address)}: blocks {spans}.")
         for line in report.removed:
             self.output.say(f"replaced: {line}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -139,8 +138,7 @@ def _numbers(words: Sequence[str], place: int) -> list[int]:
 class ContractMetadata:
     """What a contract says of itself; None where it says nothing, or reverts.
 
-    ``unknown`` are the fields of which the node did not say what the contract says, each with its refusal. ``shown``
-    are the rows of its logs by the standard that they show.
+    ``unknown`` are the fields of which the node did not say what the contract says, each with its refusal.
     """
 
     address: str
@@ -150,7 +148,6 @@ class ContractMetadata:
     decimals: int | None = None
     total_supply: int | None = None
     unknown: dict[str, str] = field(default_factory=dict)
-    shown: Counter[str] = field(default_factory=Counter)
 
 
 @lru_cache

@@ -1,23 +1,24 @@
-"""Which blocks of which contracts are stored, in the files themselves.
+"""Which blocks of which contracts are stored: the files say it, of those that the data has.
 
     DATA/fetched/ethereum/parts/         each range as it was read, whole or absent: the checkpoint is the file
                                          *.answers: what a node answered of ranges that are not whole yet
-    DATA/fetched/ethereum/*.parquet      the parts of a step together, as ingest and other tools read them
-    DATA/fetched/ethereum/coverage.json  what each step's files cover, recent blocks' hashes, how balances compared
+    DATA/fetched/ethereum/*.parquet      the parts of a step together, as ingest and other tools read them; the metadata
+                                         of blocks-* say what was read, and recent blocks' hashes
+    DATA/fetched/ethereum/blocks-*.again beside those of a step that is read again, all of it
 
 A range that was read is a part, in one rename; a process killed at any moment reads again only what was under way. A
-step joins the parts, has them ingested, and only then counts them as covered: killed between, it joins the same parts
-again into the same files, which ingest knows. Files that were taken out of the data cover nothing.
+step joins the parts and has them ingested: it covers what it read once the data has its files, up to the block from
+which on the data says that it was replaced. Killed between, it joins the same parts again into the same files. Files
+that were taken out of the data cover nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +26,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nbext.core import strict_json
 from nbext.core.addresses import checksummed
-from nbext.core.atomic_files import ORDINARY, PART, files_in, sha256_of, whole_file, write_whole
+from nbext.core.atomic_files import ORDINARY, PART, files_in, sha256_of, whole_file
 from nbext.core.chains import Chain
 from nbext.core.locks import exclusive
 from nbext.core.untrusted_text import visible
 from nbext.errors import DiskFull, StorageError
 from nbext.node.contracts import ContractMetadata
-from nbext.node.ranges import BlockRange, LogFilter, Row
+from nbext.node.ranges import Blocks, LogFilter, Row
 from nbext.node.received import SUFFIX, checksum_of
-from nbext.node.rpc import InconsistentAnswer
+from nbext.node.rpc import LAST_BLOCK, InconsistentAnswer
 
 Range = tuple[int, int]
 # Recent blocks whose hashes are stored, to find where a reorganisation began.
 _HASHES = 512
-# Blocks that a step may cover, those of each contract counted, for the next one to be counted with it.
-_SMALL_STEP = 10_000
 # Of its SHA-256, at the end of a part's name.
 _DIGITS = 16
 _NUMBERS = {"place", "log_index", "block", "decimals", "deployed_block_number"}
@@ -73,42 +71,70 @@ _TOKENS = _schema(
     "standard",
     "deployed_block_number",
 )
-# What coverage.json has of a `Coverage`, and of a contract as it describes itself.
-_SAVED = ("steps", "hashes", "about", "replacing", "replaced")
-_CARD = ("standard", "name", "symbol", "decimals")
+_SAID = [name for name in _TOKENS.names if name != "total_supply"]
 
 
 @dataclass
-class IngestStep:
-    """The files of one step, what they cover, and what they covered when they were ingested."""
+class Stored:
+    """What a file covers, as its metadata say: a part, or the blocks of a step, which has files of rows beside it."""
 
-    files: list[str]
-    covers: list[LogFilter]
-    read: list[LogFilter] = field(default_factory=list)
+    path: Path
+    read: list[LogFilter]
+    # Hash and time of blocks: of a step recent ones, to find where a reorganisation began, and those that others are
+    # linked to.
+    blocks: Blocks
+    # How many rows show a standard, by contract and standard.
+    shown: Mapping[str, int]
+    rows: list[str] = field(default_factory=list)
+    # The first block that another step has instead, or is to have; 0 where all of it is read again.
+    end: int = LAST_BLOCK + 1
 
-    def cut(self, block: int) -> set[str]:
-        """Cover nothing from a block on, and return the contracts of which something was."""
-        lost = {
-            contract for each in self.covers if each.last >= block for contract in each.contracts
-        }
-        self.covers = [
-            replace(each, last=min(each.last, block - 1))
-            for each in self.covers
-            if each.first < block
+    @staticmethod
+    def of(path: Path) -> Stored:
+        """Return what a file covers."""
+        known = json.loads(pq.read_schema(path).metadata[b"nbext"])
+        read = [
+            LogFilter(first, last, tuple(contracts), tuple(topics))
+            for first, last, contracts, topics in known["read"]
         ]
-        return lost
+        return Stored(path, read, dict(known["blocks"]), known["shown"], known["rows"])
 
-    def took_in(self, step: IngestStep) -> bool:
-        """Be both steps, where they are small: a chain that is followed has thousands a day.
+    def write(self, table: pa.Table, *, flush: bool) -> None:
+        """Write its file, which is named by its bytes then: as that which is written of the same again."""
+        about = {
+            "read": list(map(astuple, self.read)),
+            "blocks": list(self.blocks.items()),
+            "shown": self.shown,
+            "rows": self.rows,
+        }
+        raw = pa.BufferOutputStream()
+        table = table.replace_schema_metadata({"nbext": json.dumps(about)})
+        pq.write_table(table, raw, compression="zstd")
+        whole = raw.getvalue().to_pybytes()
+        self.path = self.path.with_name(f"{self.path.name}-{checksum_of(whole)[:_DIGITS]}.parquet")
+        with whole_file(self.path, mode=ORDINARY, flush=flush) as path:
+            path.write_bytes(whole)
 
-        Where a file of a step is taken out of the data, all that it covers is read again.
-        """
-        many = sum(each.blocks * len(each.contracts) for each in (*self.read, *step.covers))
-        if many > _SMALL_STEP or self.covers != self.read:
-            return False
-        self.files += step.files
-        self.covers = _merged([*self.covers, *step.covers])
-        return True
+    @property
+    def files(self) -> list[str]:
+        """The paths of its files, as the data has them."""
+        names = (self.path.with_suffix(".parquet").name, *self.rows)
+        return [str(self.path.with_name(name)) for name in names]
+
+    def table(self) -> pa.Table:
+        """Return the rows of a part in order, with the times of their blocks."""
+        rows = pq.read_table(self.path, schema=_PART).replace_schema_metadata()
+        times = pa.array([seconds for _, seconds in self.blocks.values()], pa.int64())
+        places = pc.index_in(rows["block"], pa.array(self.blocks, pa.int64()))
+        return rows.append_column("time", times.take(places))
+
+    def covers(self) -> list[LogFilter]:
+        """Return what counts of what was read."""
+        return [
+            replace(each, last=min(each.last, self.end - 1))
+            for each in self.read
+            if each.first < self.end
+        ]
 
 
 @dataclass
@@ -117,14 +143,14 @@ class Coverage:
 
     folder: Path
     chain: Chain
-    steps: list[IngestStep] = field(default_factory=list)
-    hashes: dict[int, str] = field(default_factory=dict)
-    # By contract: what it said of itself, rows by the standard that they show, its first block, how balances compared.
-    about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    steps: list[Stored] = field(default_factory=list)
+    # By contract: what it said of itself, and its first block.
+    said: dict[str, dict[str, Any]] = field(default_factory=dict)
+    deployed: dict[str, int] = field(default_factory=dict)
+    # Contracts of which files were taken out of the data.
+    lost: set[str] = field(default_factory=set)
     # Set between the moment when a reorganisation is seen and the ingest that replaces what it orphaned.
     replacing: int | None = None
-    # The files of steps that are read again: the ingest of what comes instead takes them out of the data.
-    replaced: list[str] = field(default_factory=list)
     # The last block of which a part that came had another hash than what is stored.
     parted: int | None = None
     _known: dict[int, str] | None = None
@@ -136,16 +162,17 @@ class Coverage:
 
     def covered(self, contract: str, topics: Sequence[str]) -> list[Range]:
         """Return the stored ranges of a contract for these events, in order, none touching another."""
-        parts = (part.wanted for part in self._parts())
-        steps = (each for step in self.steps for each in step.covers)
-        return blocks_of(contract, (*steps, *parts), topics)
+        stored = (*self.steps, *self._parts())
+        return blocks_of(contract, (each for one in stored for each in one.covers()), topics)
+
+    def ingested(self) -> dict[int, str]:
+        """Return the hashes of blocks that were ingested, which the chain must have."""
+        return _hashes(self.steps)
 
     def known(self) -> dict[int, str]:
-        """Return the hashes of blocks that are stored, which the chain must have, and a new part agree with."""
+        """Return the hashes of all blocks that are stored: a new part must agree with them."""
         if self._known is None:
-            self._known = dict(self.hashes)
-            for part in self._parts():
-                self._known |= part.chain()
+            self._known = _hashes((*self.steps, *self._parts()))
         return self._known
 
     def owed(self) -> dict[str, tuple[int, tuple[str, ...]]]:
@@ -153,27 +180,30 @@ class Coverage:
 
         The next run reads that, whichever it was asked for.
         """
-        missing = [
-            (gap, contract, each.topics)
-            for step in self.steps
-            for each in step.read
-            for contract in each.contracts
-            for gap in uncovered(each.first, each.last, self.covered(contract, each.topics))
-        ]
         # The first block of each contract is the last to be taken.
-        return {contract: (first, topics) for (first, _), contract, topics in sorted(missing)[::-1]}
+        missing = sorted(self._missing(self.steps), reverse=True)
+        return {contract: (first, topics) for first, contract, topics in missing}
+
+    def _missing(self, steps: Iterable[Stored]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+        """Yield the first block, contract and events of what steps have read and is not covered."""
+        for each in _merged(each for step in steps for each in step.read):
+            for contract in each.contracts:
+                covered = self.covered(contract, each.topics)
+                for first, _ in uncovered(each.first, each.last, covered):
+                    yield first, contract, each.topics
 
     def in_parts(self) -> dict[str, tuple[str, ...]]:
         """Return the contracts of the parts, which a run that was killed has read, and their events."""
         return {
-            contract: part.wanted.topics
+            contract: wanted.topics
             for part in self._parts()
-            for contract in part.wanted.contracts
+            for wanted in part.read
+            for contract in wanted.contracts
         }
 
     def complete(self, contract: str, topics: Sequence[str]) -> list[Range]:
         """Return the ranges of a contract as `covered`; before its deployment, where that is known, it has no event."""
-        deployed = self.about.get(contract, {}).get("deployed") or 0
+        deployed = self.deployed.get(contract, 0)
         return [
             (0 if first <= deployed else first, last)
             for first, last in self.covered(contract, topics)
@@ -181,24 +211,20 @@ class Coverage:
 
     def symbols(self) -> dict[str, str]:
         """Return the symbols of the contracts that were fetched, by address."""
-        return {
-            address: symbol
-            for address, said in self.about.items()
-            if (symbol := said.get("card", {}).get("symbol"))
-        }
+        return {address: said["symbol"] for address, said in self.said.items() if said["symbol"]}
 
     def name_of(self, contract: str) -> str:
         """Return how people are told of a contract: by its symbol, and its address."""
         symbol = self.symbols().get(contract, "the contract")
         return f"{visible(symbol, 40)} ({checksummed(contract)})"
 
-    def keep(self, window: BlockRange, rows: Sequence[Row]) -> None:
+    def keep(self, wanted: LogFilter, blocks: Blocks, rows: Sequence[Row]) -> None:
         """Store a range as a part: the checkpoint.
 
         InconsistentAnswer: it does not follow the stored block before it, or the stored one after it does not follow.
         """
-        chain, wanted = window.chain(), window.wanted
-        if parted := [n for n, found in chain.items() if self.known().get(n, found) != found]:
+        known = self.known()
+        if parted := [n for n, (found, _) in blocks.items() if known.get(n, found) != found]:
             self.parted = parted[0]
             raise InconsistentAnswer(
                 f"Blocks {wanted.first:,} to {wanted.last:,} are of another branch than the stored ones: block "
@@ -207,16 +233,11 @@ class Coverage:
             )
         columns = zip(*rows, strict=True) if rows else ((),) * len(_PART)
         arrays = [pa.array(column, each.type) for column, each in zip(columns, _PART, strict=True)]
-        about = json.dumps({**asdict(window), "blocks": list(window.blocks.items())})
-        raw = pa.BufferOutputStream()
-        table = pa.table(arrays, schema=_PART).replace_schema_metadata({"nbext": about})
-        pq.write_table(table, raw, compression="zstd")
-        whole = raw.getvalue().to_pybytes()
-        name = f"{wanted.name}-{checksum_of(whole)[:_DIGITS]}.parquet"
+        shown = Counter(f"{contract} {standard}" for contract, *_, standard in rows if standard)
+        part = Stored(self.parts / wanted.name, [wanted], blocks, shown)
         # Not flushed: of a part that a power cut takes, or cuts, the name is not its bytes', and it is read again.
-        with whole_file(self.parts / name, mode=ORDINARY, flush=False) as path:
-            path.write_bytes(whole)
-        self.known().update(chain)
+        part.write(pa.table(arrays, schema=_PART), flush=False)
+        known.update(_hashes([part]))
         self.answers(wanted).unlink(missing_ok=True)
 
     def answers(self, wanted: LogFilter) -> Path:
@@ -246,7 +267,7 @@ class Coverage:
         # A range is read again for more events.
         seen = set()
         for step in self.steps:
-            covers = blocks_of(contract, step.covers)
+            covers = blocks_of(contract, step.covers())
             for path in step.files if covers else ():
                 if not Path(path).name.startswith(files):
                     continue
@@ -262,30 +283,25 @@ class Coverage:
     def forget(self, contract: str) -> None:
         """Cover nothing of a contract: its blocks are read again, and what they gave is taken out of the data then."""
         for step in self.steps:
-            if blocks_of(contract, step.covers):
-                # What contracts say of themselves stays.
-                self.replaced += [
-                    path for path in step.files if not Path(path).name.startswith("tokens-")
-                ]
-                step.files = []
-                step.cut(0)
-        self.about[contract].pop("shown", None)
-        self.save()
+            if blocks_of(contract, step.covers()):
+                step.path, step.end = step.path.replace(step.path.with_suffix(".again")), 0
 
     def drop_from(self, block: int) -> None:
-        """Take everything from a block on out of what is covered: a reorganisation orphaned it."""
+        """Take everything from a block on out of what is covered: a reorganisation orphaned it.
+
+        A process that follows a killed one finds that out again, by the hashes of what was ingested.
+        """
         self.discard_parts(block)
         for step in self.steps:
             # Of parts alone nothing was ingested, and so nothing is replaced.
-            if step.cut(block):
+            if any(each.last >= block for each in step.covers()):
+                step.end = block
                 self.replacing = block if self.replacing is None else min(block, self.replacing)
-        self.hashes = {number: found for number, found in self.hashes.items() if number < block}
         self.parted = None
-        self.save()
 
     def fill_in(self, card: ContractMetadata) -> None:
         """Give a card what a contract said before, where the node does not say it now."""
-        known = self.about.get(card.address, {}).get("card", {})
+        known = self.said.get(card.address, {})
         # Of the standard the logs tell.
         for name in card.unknown.keys() & known.keys() - {"standard"}:
             setattr(card, name, known[name])
@@ -293,168 +309,153 @@ class Coverage:
     def discard_parts(self, block: int = 0) -> None:
         """Delete the parts that reach to a block: they are ingested, or read again."""
         for part in self._parts():
-            if part.wanted.last >= block:
+            if part.read[0].last >= block:
                 part.path.unlink()
         self._known = None
 
-    def only_those_in(self, taken: Mapping[str, int | None]) -> list[str]:
-        """Cover only what the data still has; ``taken`` are its files, and from which block on each was replaced.
-
-        Returns the contracts that lost something.
-        """
-        lost: set[str] = set()
-        for step in self.steps:
-            # A replacement of our own has been counted before.
-            cuts = [block for path in step.files if (block := taken.get(path, 0)) is not None]
-            if cuts:
-                lost.update(step.cut(min(cuts)))
-        self.steps = [step for step in self.steps if step.covers or taken.keys() >= set(step.files)]
-        # Joined by a process that was killed before they were ingested: what they have is joined anew.
-        ours = {name for step in self.steps for name in step.files}
+    def only_those_in(self, taken: Mapping[str, int | None]) -> None:
+        """Cover only what the data has; ``taken`` are its files, and from which block on each was replaced."""
+        removed = []
+        for path in sorted(self.folder.glob("blocks-*")):
+            is_again = path.suffix == ".again"
+            if not _is_intact(path):
+                # What the data has not taken is of no use.
+                if str(path) not in taken and not is_again:
+                    continue
+                raise StorageError(
+                    f"{path} is damaged. Move {self.folder} away: its blocks are read again, and repeated rows skipped."
+                )
+            step = Stored.of(path)
+            if is_again:
+                step.end = 0
+            elif taken.keys() >= set(step.files):
+                ends = [step.end, *(taken[name] for name in step.files)]
+                step.end = min(end for end in ends if end is not None)
+            else:
+                removed.append(step)
+                continue
+            self.steps.append(step)
+        self.lost = {contract for _, contract, _ in self._missing(removed)}
+        # Joined by a process that was killed before they were ingested, or replaced: what they have is joined or read
+        # anew.
         for path in self.folder.glob("*.parquet"):
-            if str(path) not in ours and str(path) not in taken:
+            if str(path) not in taken:
                 path.unlink()
-        return sorted(lost)
+        for step in self.steps:
+            if step.path.suffix == ".again" and not any(self._missing([step])):
+                step.path.unlink()
+        self._read_said(map(Path, taken))
 
-    def joined(self, cards: Sequence[ContractMetadata]) -> IngestStep | None:
-        """Write the parts together as files for ingest, and return them; None where there is nothing to ingest."""
+    def _read_said(self, taken: Iterable[Path]) -> None:
+        """Read what contracts said of themselves, in the order in which the data took the files."""
+        for path in taken:
+            if path.parent == self.folder and path.name.startswith("tokens-") and path.exists():
+                for row in pq.read_table(path, columns=_SAID).to_pylist():
+                    self.said[row["address"]] = row
+                    if row["deployed_block_number"] is not None:
+                        self.deployed[row["address"]] = row["deployed_block_number"]
+
+    def joined(self, cards: Sequence[ContractMetadata]) -> tuple[Stored | None, list[str]]:
+        """Write the parts, and what contracts say of themselves, as files; return the step, and what to ingest.
+
+        There may be contracts to ingest without a step, and nothing at all.
+        """
         parts = self._parts()
-        step = IngestStep([], _merged([part.wanted for part in parts]))
-        shown: dict[str, Counter[str]] = {}
-        for part in parts:
-            counted = part.rows().group_by(["contract", "standard"]).aggregate([([], "count_all")])
-            for one in counted.to_pylist():
-                if one["standard"]:
-                    of = shown.setdefault(one["contract"], Counter())
-                    of[one["standard"]] += one["count_all"]
+        stored = [each for each in (*self.steps, *parts) if each.end]
+        shown = [what.split() for what, _ in _shown(stored).most_common()]
         for card in cards:
             # Of old contracts only the logs tell: most of them, as a token may log one Transfer as a collection does.
-            card.shown = Counter(self.about.get(card.address, {}).get("shown"))
-            card.shown.update(shown.get(card.address))
-            if card.shown and not card.standard:
-                card.standard = card.shown.most_common(1)[0][0]
-        if parts:
-            step.files += self._rows_of(parts)
+            standards = [standard for contract, standard in shown if contract == card.address]
+            card.standard = card.standard or next(iter(standards), None)
+        step = self._joined(parts) if parts else None
         # Of contracts alone there would be data without a row.
-        if parts or any(one.covers for one in self.steps):
-            step.files += self._metadata(cards)
-        return step if step.files else None
+        tokens = self._metadata(cards) if any(each.covers() for each in stored) else []
+        return step, [*(step.files if step else ()), *tokens]
 
-    def _rows_of(self, parts: Sequence[_Part]) -> list[str]:
+    def _joined(self, parts: Sequence[Stored]) -> Stored:
         """Write the rows of parts, and their blocks."""
+        read = _merged(each for part in parts for each in part.read)
         blocks = {number: block for part in parts for number, block in part.blocks.items()}
-        # By its parts, which are named by their bytes: what is joined again after a kill is the same file.
+        numbers = sorted(blocks)
+        recent = {n for each in read for n in (each.first - 1, each.last)}.union(numbers[-_HASHES:])
+        # By its parts, which are named by their bytes: what is joined again after a kill are the same files.
         digest = checksum_of(*(part.path.name.encode() for part in parts))
-        last = max(part.wanted.last for part in parts)
-        place = f"{parts[0].wanted.first}-{last}-{digest[:12]}"
-        of_blocks = pa.Table.from_pylist(
-            [
-                {"number": number, "hash": found, "timestamp": seconds}
-                for number, (found, seconds) in sorted(blocks.items())
-            ]
+        place = f"{parts[0].read[0].first}-{max(each.last for each in read)}"
+        rows = self._rows_of(parts, f"{place}-{digest[:12]}")
+        step = Stored(
+            self.folder / f"blocks-{place}",
+            read,
+            {number: blocks[number] for number in numbers if number in recent},
+            _shown(parts),
+            rows,
         )
-        files = [self._write(f"blocks-{place}", [of_blocks])]
-        for name in _FILES:
+        # The time of the one before the first is not known.
+        timed = [(number, *blocks[number]) for number in numbers if blocks[number][1] is not None]
+        columns = ("number", "hash", "timestamp")
+        step.write(pa.table(dict(zip(columns, zip(*timed, strict=True), strict=True))), flush=True)
+        return step
+
+    def _rows_of(self, parts: Sequence[Stored], place: str) -> list[str]:
+        """Write the rows of parts; return the names of the files."""
+        with contextlib.ExitStack() as stack:
+            writers: dict[str, pq.ParquetWriter] = {}
             # One part at a time: all rows of a step are more than memory should hold.
-            tables = (_exported(part.rows(), name) for part in parts)
-            if first := next((table for table in tables if table.num_rows), None):
-                files.append(self._write(f"{name}-{place}", itertools.chain([first], tables)))
-        return files
+            for part in parts:
+                rows = part.table()
+                for kind in _FILES:
+                    name, table = f"{kind}-{place}.parquet", _exported(rows, kind)
+                    if table.num_rows and name not in writers:
+                        # Also where one is there, of a process that was killed: it may have changed since. Its name
+                        # is in it, as ingest knows files by their bytes: another step may have the same rows.
+                        schema = table.schema.with_metadata({"nbext": name})
+                        path = stack.enter_context(whole_file(self.folder / name, mode=ORDINARY))
+                        writer = pq.ParquetWriter(path, schema, compression="zstd")
+                        writers[name] = stack.enter_context(writer)
+                    if table.num_rows:
+                        writers[name].write_table(table)
+            return list(writers)
 
-    def commit(self, step: IngestStep, cards: Sequence[ContractMetadata]) -> None:
+    def commit(self, step: Stored | None, cards: Sequence[ContractMetadata]) -> None:
         """Count a step as covered: its files are ingested, with what contracts say of themselves."""
-        if not (self.steps and self.steps[-1].took_in(step)):
+        self.said |= {card.address: self._said(card) for card in cards}
+        if step:
             self.steps.append(step)
-        self.steps[-1].read = self.steps[-1].covers
-        found = self.known()
-        # What comes before or after a covered range must be linked to it.
-        ends = {
-            edge
-            for known in self.steps
-            for each in known.covers
-            for edge in (each.first - 1, each.last)
+            self.discard_parts()
+
+    def replaced_by(self, step: Stored | None) -> tuple[int | None, set[str]]:
+        """Return what the ingest of a step takes out of the data: everything from a block on, and which files."""
+        # Of contracts alone nothing comes instead, nor of a step that ends before what was orphaned.
+        if step is None:
+            return None, set()
+        replacing = self.replacing
+        if replacing is not None and all(each.last < replacing for each in step.read):
+            replacing = None
+        files = {name for each in self.steps if not each.end for name in each.files}
+        return replacing, files.difference(step.files)
+
+    def _parts(self) -> list[Stored]:
+        return [Stored.of(path) for path in files_in(self.parts, "[0-9]*.parquet")]
+
+    def _said(self, card: ContractMetadata) -> dict[str, Any]:
+        """Return what is stored of a contract; not the supply, which moves with each mint."""
+        return {
+            **{name: getattr(card, name, None) for name in _SAID},
+            "decimals": card.decimals if card.standard in (None, "ERC20") else None,
+            "deployed_block_number": self.deployed.get(card.address),
         }
-        recent = sorted(found)[-_HASHES:]
-        self.hashes = {n: found[n] for n in sorted(ends.union(recent)) if n in found}
-        for card in cards:
-            known = self.about.setdefault(card.address, {})
-            known["card"], known["shown"] = _said(card), card.shown
-        self.replacing, self.replaced = None, []
-        self.save()
-        self.discard_parts()
-
-    def save(self) -> None:
-        """Write coverage.json, in one step."""
-        known = {name: getattr(self, name) for name in _SAVED}
-        known["steps"] = [asdict(step) for step in self.steps]
-        proved = {**known, "sha256": checksum_of(json.dumps(known).encode())}
-        write_whole(self.folder / "coverage.json", json.dumps(proved))
-
-    def _parts(self) -> list[_Part]:
-        return [_Part.of(path) for path in files_in(self.parts, "[0-9]*.parquet")]
 
     def _metadata(self, cards: Sequence[ContractMetadata]) -> list[str]:
         """Write what contracts say of themselves, where it is other than what was ingested before."""
-        changed = [
-            card for card in cards if self.about.get(card.address, {}).get("card") != _said(card)
+        rows = [
+            {**said, "total_supply": None if card.total_supply is None else str(card.total_supply)}
+            for card in cards
+            if self.said.get(card.address) != (said := self._said(card))
         ]
-        if not changed:
+        if not rows:
             return []
-        tokens = pa.Table.from_pylist(
-            [
-                {
-                    **asdict(card),
-                    "decimals": card.decimals if card.standard in (None, "ERC20") else None,
-                    "total_supply": None if card.total_supply is None else str(card.total_supply),
-                    "deployed_block_number": self.about.get(card.address, {}).get("deployed"),
-                }
-                for card in changed
-            ],
-            _TOKENS,
-        )
-        return [
-            self._write(f"tokens-{checksum_of(repr(tokens.to_pydict()).encode())[:12]}", [tokens])
-        ]
-
-    def _write(self, name: str, tables: Iterable[pa.Table]) -> str:
-        """Write tables of one schema to a file, one after the other."""
-        path = self.folder / f"{name}.parquet"
-        # Also where one is there, of a process that was killed: it may have changed since.
-        with whole_file(path, mode=ORDINARY) as part, contextlib.ExitStack() as stack:
-            writer = None
-            for table in tables:
-                writer = writer or stack.enter_context(
-                    pq.ParquetWriter(part, table.schema, compression="zstd")
-                )
-                writer.write_table(table)
-        return str(path)
-
-
-def _said(card: ContractMetadata) -> dict[str, str | int | None]:
-    # Not the supply, which moves with each mint.
-    return {name: getattr(card, name) for name in _CARD}
-
-
-@dataclass(frozen=True)
-class _Part(BlockRange):
-    path: Path
-
-    @staticmethod
-    def of(path: Path) -> _Part:
-        known = json.loads(pq.read_schema(path).metadata[b"nbext"])
-        wanted, blocks = LogFilter.of(known["wanted"]), dict(known["blocks"])
-        return _Part(wanted, known["parent"], blocks, path)
-
-    @staticmethod
-    def is_intact(path: Path) -> bool:
-        """Return whether a file has the bytes that it was named by."""
-        return path.stem.endswith(sha256_of(path)[:_DIGITS])
-
-    def rows(self) -> pa.Table:
-        """Return its rows in order, with the times of their blocks."""
-        rows = pq.read_table(self.path, schema=_PART).replace_schema_metadata()
-        times = [self.blocks[number][1] for number in rows["block"].to_pylist()]
-        return rows.append_column("time", pa.array(times, pa.int64()))
+        tokens = Stored(self.folder / "tokens", [], {}, {})
+        tokens.write(pa.Table.from_pylist(rows, _TOKENS), flush=True)
+        return tokens.files
 
 
 @contextlib.contextmanager
@@ -472,9 +473,9 @@ def open_coverage(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
                 left.unlink()
             for path in files_in(folder / "parts", "*.parquet"):
                 # Its blocks are read again.
-                if not _Part.is_intact(path):
+                if not _is_intact(path):
                     path.unlink()
-            yield _read(folder, chain)
+            yield Coverage(folder, chain)
 
 
 @contextlib.contextmanager
@@ -494,27 +495,20 @@ def on_disk(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def _read(folder: Path, chain: Chain) -> Coverage:
-    path = folder / "coverage.json"
-    if not path.exists():
-        return Coverage(folder, chain)
-    try:
-        known = strict_json.parse(path.read_text("utf-8"))
-        if known.pop("sha256") == checksum_of(json.dumps(known).encode()):
-            known["steps"] = [
-                IngestStep(
-                    one["files"],
-                    *([LogFilter.of(each) for each in one[name]] for name in ("covers", "read")),
-                )
-                for one in known["steps"]
-            ]
-            known["hashes"] = {int(n): found for n, found in known["hashes"].items()}
-            return Coverage(folder, chain, **known)
-    except (strict_json.NotJson, KeyError, TypeError, ValueError, AttributeError):
-        pass
-    raise StorageError(
-        f"{path} is damaged. Move {folder} away: its blocks are read again, and repeated rows skipped."
-    )
+def _is_intact(path: Path) -> bool:
+    """Return whether a file has the bytes that it was named by."""
+    return path.stem.endswith(sha256_of(path)[:_DIGITS])
+
+
+def _hashes(stored: Iterable[Stored]) -> dict[int, str]:
+    return {n: found for each in stored for n, (found, _) in each.blocks.items() if n < each.end}
+
+
+def _shown(stored: Iterable[Stored]) -> Counter[str]:
+    shown = Counter[str]()
+    for each in stored:
+        shown.update(each.shown)
+    return shown
 
 
 def union(ranges: Sequence[Range]) -> list[Range]:
@@ -545,7 +539,7 @@ def blocks_of(
     )
 
 
-def _merged(filters: Sequence[LogFilter]) -> list[LogFilter]:
+def _merged(filters: Iterable[LogFilter]) -> list[LogFilter]:
     """Return the same as fewer: those of the same contracts and events that touch are one."""
     kinds: dict[tuple[Any, Any], list[Range]] = {}
     for each in filters:

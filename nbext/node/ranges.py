@@ -9,7 +9,7 @@ what a block may hold, is held against what came of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
 from itertools import groupby, pairwise, product
@@ -62,14 +62,6 @@ class LogFilter:
     contracts: tuple[str, ...]
     topics: tuple[str, ...]
 
-    @staticmethod
-    def of(known: Mapping[str, Any]) -> LogFilter:
-        """Return what JSON has of one."""
-        fields: dict[str, Any] = {
-            name: tuple(each) if isinstance(each, list) else each for name, each in known.items()
-        }
-        return LogFilter(**fields)
-
     @property
     def name(self) -> str:
         """What tells it from others in a file's name: its blocks, and what else there is."""
@@ -91,24 +83,9 @@ class LogFilter:
         }
 
 
-@dataclass(frozen=True)
-class BlockRange:
-    """A range that was read whole: hash and time of blocks by their numbers.
-
-    ``parent`` is the hash of the block before the first one. Each block follows the one before; of most that have no
-    log nothing is stored.
-    """
-
-    wanted: LogFilter
-    parent: str
-    blocks: dict[int, tuple[str, int]]
-
-    def chain(self) -> dict[int, str]:
-        """Return the hashes of its blocks that are stored, and of the one before its first, where there is one."""
-        before = {self.wanted.first - 1: self.parent} if self.wanted.first else {}
-        return before | {number: found for number, (found, _) in self.blocks.items()}
-
-
+# Hash and time of blocks by their numbers. Each block of a range follows the one before; of most that have no log
+# nothing is stored. Of the one before the first its hash alone is known.
+Blocks = dict[int, tuple[str, int | None]]
 # What a part stores of a transfer: its fields are those of the part's columns.
 Row = tuple[Any, ...]
 
@@ -128,13 +105,17 @@ class EventLog(NamedTuple):
     time: int | None
 
 
-def read_range(node: Node, wanted: LogFilter, *, near_end: bool) -> tuple[BlockRange, list[Row]]:
-    """Read a range of blocks; return it and the rows of its logs, in their order.
+def read_range(
+    node: Node, wanted: LogFilter, *, near_end: bool, known: Container[int] = ()
+) -> tuple[Blocks, list[Row]]:
+    """Read a range of blocks; return those that are stored, and the rows of its logs, in their order.
 
     Parameters
     ----------
     near_end
         Whether to look into each block that may hold more than came, and to return the hashes of all.
+    known
+        Blocks whose hashes to return, too: those that are stored must be the same.
 
     Raises
     ------
@@ -171,7 +152,7 @@ def read_range(node: Node, wanted: LogFilter, *, near_end: bool) -> tuple[BlockR
         finding = f"{len(logs):,} logs are a suspiciously round number"
         raise Refusal(Meaning.LESS, finding=finding)
     by_block = {number: list(came) for number, came in groupby(logs, attrgetter("block"))}
-    blocks: dict[int, tuple[str, int]] = {}
+    blocks: Blocks = {wanted.first - 1: (begin.parent, None)} if wanted.first else {}
     # Blocks that may hold more than came: of a busy chain's one in eight. And one as a sample, also of a range without
     # logs: some nodes say nothing of those that they no longer have.
     suspects: list[Header] = []
@@ -179,7 +160,7 @@ def read_range(node: Node, wanted: LogFilter, *, near_end: bool) -> tuple[BlockR
     for header in _linked(node, wanted, at_ends):
         number, came = header.number, by_block.get(header.number, [])
         _check_logs(header, came)
-        if near_end or came or number in at_ends:
+        if near_end or came or number in at_ends or number in known:
             blocks[number] = header.hash, header.timestamp
         if number == sample and not is_whole:
             _check_receipts(node, wanted, header, came)
@@ -188,7 +169,7 @@ def read_range(node: Node, wanted: LogFilter, *, near_end: bool) -> tuple[BlockR
     # An answer that was cut lacks the last ones.
     for header in suspects if near_end else {*suspects[:1], *suspects[-1:]}:
         _check_receipts(node, wanted, header, by_block.get(header.number, []))
-    return BlockRange(wanted, begin.parent, blocks), _rows(logs)
+    return blocks, _rows(logs)
 
 
 def _linked(node: Node, wanted: LogFilter, known: Mapping[int, Header]) -> Iterator[Header]:

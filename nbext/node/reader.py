@@ -127,17 +127,22 @@ class RangeReader:
         NodeError
             None of the stored blocks are this chain's: too deep a reorganisation, or another chain.
         """
-        hashes, parted = self.coverage.known(), self.coverage.parted
-        # What is stored beyond a block that is not the same may be of the chain all the same: it is not linked to it.
-        numbers = sorted(number for number in hashes if parted is None or number <= parted)
-        if not numbers or has_block(self.node, numbers[-1], hashes[numbers[-1]]):
+        known, parted = self.coverage.known(), self.coverage.parted
+        ingested = self.coverage.ingested()
+        # A process that was killed after a reorganisation has left parts of the new branch, beside what was ingested.
+        for hashes in (ingested, known) if ingested != known else (known,):
+            # What is stored beyond a block that is not the same may be of the chain all the same: it is not linked.
+            numbers = sorted(number for number in hashes if parted is None or number <= parted)
+            if numbers and not has_block(self.node, numbers[-1], hashes[numbers[-1]]):
+                break
+        else:
             return None
         # The chain agrees up to some number: the first that it does not have is sought.
         low = bisect_left(
             numbers[:-1], True, key=lambda number: not has_block(self.node, number, hashes[number])
         )
         # Of parts alone nothing was ingested: they are dropped.
-        if low == 0 and len(numbers) > 1 and self.coverage.hashes:
+        if low == 0 and len(numbers) > 1 and ingested:
             raise NodeError(
                 f"None of the {len(numbers):,} stored blocks from {numbers[0]:,} on are the node's. It is a node of "
                 "another chain, or its chain was reorganised further back. Fetch into a new folder with --data."
@@ -214,18 +219,19 @@ class RangeReader:
             raise
         except Exception:
             # Another answer may do better, and another node has one.
-            received.forget()
+            received.path.unlink(missing_ok=True)
             raise
 
     def _keep(self, wanted: LogFilter, received: Received) -> None:
         started = time.monotonic()
         with self.node.recording(received):
-            window, rows = read_range(self.node, wanted, near_end=wanted.first > self._last - NEAR)
-        if received.is_old and not has_block(self.node, wanted.last, window.blocks[wanted.last][0]):
+            near, known = wanted.first > self._last - NEAR, self.coverage.known()
+            blocks, rows = read_range(self.node, wanted, near_end=near, known=known)
+        if received.is_old and not has_block(self.node, wanted.last, blocks[wanted.last][0]):
             raise InconsistentAnswer(f"Block {wanted.last:,} has changed since it was read.")
         with self._lock:
             if not self._ended or self._error is not None:
-                self.coverage.keep(window, rows)
+                self.coverage.keep(wanted, blocks, rows)
                 self.rows += len(rows)
                 self._done += wanted.blocks
         self.span.answered(wanted.blocks, len(rows), time.monotonic() - started)

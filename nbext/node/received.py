@@ -41,11 +41,6 @@ class Received:
         with os.fdopen(os.open(self.path, flags, PRIVATE), "ab") as file:
             file.writelines((record, _seal(record)))
 
-    def forget(self) -> None:
-        """Delete the file: the range is stored, or its answers cannot be used."""
-        self._known, self.is_old = {}, False
-        self.path.unlink(missing_ok=True)
-
 
 def checksum_of(*pieces: bytes) -> str:
     """Return the SHA-256 of bytes, as hex: what proves a file of a fetch, or a record in one."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from nbext.core.chains import chain_of
+from nbext.engine import storage
 from nbext.fetch import Output, Request
 from nbext.fetch.run import fetch
 from nbext.node.contracts import TRANSFERS
@@ -49,6 +53,19 @@ def said(server, data, **request):
         Output(lines.append),
     )
     return lines
+
+
+@contextmanager
+def opened(data: Path) -> Iterator[Coverage]:
+    """Lend what a data folder has of a chain, as a fetch finds it."""
+    served = storage.current_generation(data)
+    with open_coverage(data, chain_of("ethereum")) as coverage:
+        coverage.only_those_in(
+            {one["path"]: one.get("replaced_from") for one in served.manifest["files"]}
+            if served
+            else {}
+        )
+        yield coverage
 
 
 def read_all(reader: RangeReader, chain: Chain) -> list[dict]:
@@ -106,7 +123,9 @@ def blocks_in(coverage: Coverage) -> dict[int, tuple[str, int]]:
         number: (found, time)
         for path in coverage.parts.glob("*.parquet")
         for number, (found, time) in json.loads(pq.read_schema(path).metadata[b"nbext"])["blocks"]
+        # Of the block before the first one the hash alone is known.
+        if time is not None
     }
 
 
-__all__ = ["blocks_in", "expected_rows", "read_all", "rows_in", "said", "told"]
+__all__ = ["blocks_in", "expected_rows", "opened", "read_all", "rows_in", "said", "told"]

@@ -7,7 +7,6 @@ log is all that nbext reads.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import random
 import signal
@@ -162,13 +161,13 @@ def check(data, contracts):
         assert len(found[contract]) > 30
     assert owners == contracts.owners()
     folder = data / "fetched" / "ethereum"
-    known = json.loads((folder / "coverage.json").read_text("utf-8"))
+    manifest = storage.current_generation(data).manifest
     # Nothing is left over of processes that were killed, and nothing there twice.
-    assert sorted(map(str, folder.glob("*.parquet"))) == sorted(
-        {name for step in known["steps"] for name in step["files"]}
-    )
+    assert sorted(
+        str(path) for path in folder.iterdir() if path.name not in ("parts", ".lock")
+    ) == (sorted(one["path"] for one in manifest["files"]))
     assert list((folder / "parts").iterdir()) == []
-    assert storage.current_generation(data).manifest["tables"]["transfers"] == rows(contracts.chain)
+    assert manifest["tables"]["transfers"] == rows(contracts.chain)
 
 
 def rows(chain):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -20,7 +19,6 @@ from keyring.errors import KeyringLocked
 
 from nbext import cli
 from nbext.core.addresses import checksummed
-from nbext.core.chains import chain_of
 from nbext.engine import storage
 from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError, NodeError, StorageError, ValidationError
@@ -29,7 +27,6 @@ from nbext.fetch.command import urls_of
 from nbext.fetch.run import fetch
 from nbext.language.language import parse, resolve
 from nbext.node.contracts import TRANSFERS, head_of
-from nbext.node.coverage import open_coverage
 from nbext.node.limits import RangeSize
 from nbext.node.reader import RangeReader
 from nbext.node.rpc import Node
@@ -38,7 +35,7 @@ from tests import slow
 from tests.engine.ingest import large
 from tests.full_disk import fill
 from tests.keyrings import Ring
-from tests.node.conftest import said
+from tests.node.conftest import opened, said
 from tests.node.faults import COIN, ITEMS, KEY, ZERO, Chain, FaultNode, word
 from tests.node.refusals import FINAL, PASSING, RANGES, Refused
 
@@ -120,30 +117,27 @@ def test_a_reorganised_end_is_replaced_and_a_file_that_was_removed_is_read_again
 
 
 @pytest.mark.slow
-def test_a_chain_that_is_followed_is_one_step_until_a_part_of_it_is_replaced_or_taken_out(tmp_path):
+def test_of_a_chain_that_is_followed_the_blocks_of_a_file_that_is_taken_out_are_read_again(
+    tmp_path,
+):
     def steps():
-        known = json.loads((tmp_path / "fetched" / "ethereum" / "coverage.json").read_text())
-        return [
-            (
-                [(each["contracts"], each["first"], each["last"]) for each in one["covers"]],
-                len(one["files"]),
+        with opened(tmp_path) as coverage:
+            return sorted(
+                (each.first, each.last) for one in coverage.steps for each in one.covers()
             )
-            for one in known["steps"]
-        ]
 
     with FaultNode(Chain(90)) as server:
         for head in (60, 70, 80):
             server.chain.blocks = head
             said(server, tmp_path, contracts=(COIN,), check=0)
-        # Metadata, blocks and transfers; then the latter two.
-        assert steps() == [([([COIN], 1, 80)], 7)]
+        assert steps() == [(1, 60), (61, 70), (71, 80)]
         server.chain = Chain(90, fork=75, branch="b")
         lines = said(server, tmp_path, contracts=(COIN,))
         assert (
             lines[0] == "The chain was reorganised: blocks from 75 on are read again and replaced."
         )
         assert lines[-1].endswith(": 20 of 20 balances equal the chain's at block 90.")
-        assert steps() == [([([COIN], 1, 74)], 7), ([([COIN], 75, 90)], 2)]
+        assert steps() == [(1, 60), (61, 70), (71, 74), (75, 90)]
         (blocks,) = (tmp_path / "fetched" / "ethereum").glob("blocks-61-70-*.parquet")
         assert cli.main(["remove", str(blocks), "--data", str(tmp_path), "--quiet"]) == 0
         server.requests.clear()
@@ -152,7 +146,8 @@ def test_a_chain_that_is_followed_is_one_step_until_a_part_of_it_is_replaced_or_
             f"Files of COIN ({checksummed(COIN)}) are no longer in the data, and are read again."
         )
         assert lines[-1].endswith(": 20 of 20 balances equal the chain's at block 90.")
-        assert steps() == [([([COIN], 1, 90)], 4)]
+        assert [asked for asked in server.logs_asked() if asked != (0, 0)] == [(61, 70)]
+        assert steps() == [(1, 60), (61, 70), (71, 74), (75, 90)]
 
 
 def test_what_a_killed_process_left_aside_is_removed_and_what_the_data_has_stays(tmp_path):
@@ -468,15 +463,18 @@ def test_a_digit_that_changed_in_what_is_covered_or_in_a_part_never_is_a_hole(tm
     folder = tmp_path / "fetched" / "ethereum"
     with FaultNode(CHAIN) as server:
         said(server, tmp_path, check=0, to_block="60")
-        path = folder / "coverage.json"
-        whole = path.read_text()
+        (path,) = folder.glob("blocks-1-60-*.parquet")
+        whole = path.read_bytes()
         # To block 80, of which 20 were never read.
-        path.write_text(whole.replace('"last": 60', '"last": 80'))
-        assert path.read_text() != whole
-        with pytest.raises(StorageError, match=r"coverage\.json is damaged"):
+        path.write_bytes(whole.replace(b'"read": [[1, 60,', b'"read": [[1, 80,'))
+        assert path.read_bytes() != whole
+        with pytest.raises(StorageError) as caught:
             said(server, tmp_path, check=0)
-        path.write_text(whole)
-        with open_coverage(tmp_path, chain_of("ethereum")) as coverage:
+        assert str(caught.value) == (
+            f"{path} is damaged. Move {folder} away: its blocks are read again, and repeated rows skipped."
+        )
+        path.write_bytes(whole)
+        with opened(tmp_path) as coverage:
             node = Node([Secret(server.url)])
             topics = dict.fromkeys((COIN, ITEMS), TRANSFERS)
             reader = RangeReader(node, coverage, topics, span=RangeSize(size=5))
@@ -492,13 +490,14 @@ def test_a_digit_that_changed_in_what_is_covered_or_in_a_part_never_is_a_hole(tm
     assert served == CHAIN.rows()
 
 
-@pytest.mark.parametrize("file", ["coverage.json", "parts"])
+@pytest.mark.parametrize("file", ["blocks", "parts"])
 def test_a_file_that_cannot_be_read_just_now_is_not_called_damaged(tmp_path, file):
     with FaultNode(CHAIN) as server:
         said(server, tmp_path, check=0)
-        path = tmp_path / "fetched" / "ethereum" / file
+        folder = tmp_path / "fetched" / "ethereum"
+        (path,) = folder.glob("blocks-*.parquet")
         if file == "parts":
-            path /= f"{1:012d}-{1:012d}-0.parquet"
+            path = folder / "parts" / f"{1:012d}-{1:012d}-0.parquet"
         path.unlink(missing_ok=True)
         path.mkdir()
         with pytest.raises(StorageError) as caught:
@@ -964,9 +963,8 @@ def test_a_deployment_that_a_node_failed_to_tell_is_not_stored(tmp_path):
         )
 
     def deployed():
-        return json.loads((tmp_path / "fetched" / "ethereum" / "coverage.json").read_text())[
-            "about"
-        ][COIN].get("deployed")
+        with opened(tmp_path) as coverage:
+            return coverage.deployed.get(COIN)
 
     with FaultNode(CHAIN, refuse=refusing(PASSING[6])) as server:
         with pytest.raises(NodeError, match=r"^No answer after 6 attempts\. The node failed"):

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from base64 import b64encode
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
@@ -26,15 +26,19 @@ from nbext.engine.open import open_dataset
 from nbext.errors import NbextError, NodeError
 from nbext.fetch import Output, Request
 from nbext.fetch.run import fetch
+from nbext.node.contracts import TRANSFERS
+from nbext.node.reader import RangeReader
+from nbext.node.rpc import Node
 from nbext.settings import Secret
 from tests import slow
 from tests.full_disk import fill
-from tests.node.conftest import said
+from tests.node.conftest import opened, said
 from tests.node.faults import COIN, ITEMS, KEY, ZERO, Chain, FaultNode, word
-from tests.node.refusals import FINAL, Refused
+from tests.node.refusals import FINAL, RANGES, Refused
 
 pytestmark = pytest.mark.slow
 CHAIN = Chain(90)
+FIVE = next(refused for refused in RANGES if refused.who == "QuickNode, five")
 UNKNOWN = Refused("nobody", 200, -32000, "the moon is in the seventh house", FINAL[0].meaning)
 
 
@@ -356,8 +360,8 @@ def test_one_log_of_another_standard_does_not_make_a_contract_one_of_it(
     )
     with FaultNode(chain, refuse=silent) as server:
         said(server, tmp_path, contracts=(contract,), check=0)
-    tokens = tmp_path / "fetched" / "ethereum" / "coverage.json"
-    assert json.loads(tokens.read_text())["about"][contract]["card"]["standard"] == standard
+    with opened(tmp_path) as coverage:
+        assert coverage.said[contract]["standard"] == standard
 
 
 def test_receipts_that_are_refused_once_are_asked_for_again(tmp_path):
@@ -738,3 +742,111 @@ def test_topics_in_capitals_are_the_same(tmp_path):
     with FaultNode(CHAIN, lie=lie) as server:
         said(server, tmp_path, check=0)
         assert stored(tmp_path) == CHAIN.rows()
+
+
+def by_five(method, params):
+    """Refuse logs of more than five blocks."""
+    if method != "eth_getLogs":
+        return None
+    first, last = (int(params[0][end], 16) for end in ("fromBlock", "toBlock"))
+    return FIVE if first and last - first >= 5 else None
+
+
+def test_what_is_read_again_for_more_events_and_has_none_is_read_once(tmp_path):
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, contracts=(COIN,), check=0)
+        for _ in range(2):
+            server.requests.clear()
+            lines = said(server, tmp_path, contracts=(COIN,), check=0, deposits=True)
+    assert lines == [f"Nothing new: COIN ({checksummed(COIN)}) to block 90."]
+    assert [asked for asked in server.logs_asked() if asked != (0, 0)] == []
+
+
+def test_a_reorganisation_while_another_contract_is_read_is_found_in_blocks_that_are_stored(
+    tmp_path,
+):
+    """Between the last stored block and the chain's last one: that one is of the new branch, and linked to no other."""
+    before, after = Chain(400), Chain(400, fork=250, branch="b")
+    for chain in (before, after):
+        # No block that has something of either is stored of both.
+        for number in range(200, 380):
+            logs = chain.logs.get(number, ())
+            chain.logs[number] = [log for log in logs if log["address"] == COIN]
+
+    def reorganise(method, params):
+        if method == "eth_getLogs" and params[0]["toBlock"] != "0x0":
+            server.chain = after
+
+    with FaultNode(before) as server:
+        said(server, tmp_path, contracts=(COIN,), to_block="300", check=0)
+        server.refuse = reorganise
+        lines = said(server, tmp_path, contracts=(ITEMS,), check=0)
+        assert "The chain was reorganised: blocks from 250 on are read again and replaced." in lines
+        assert is_chains(tmp_path, server, after)
+
+
+def test_of_a_reorganisation_a_step_that_ends_before_it_replaces_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbext.node.reader.STEP_ROWS", 10)
+    after = Chain(90, fork=80, branch="b")
+    with FaultNode(CHAIN, refuse=by_five) as server:
+        said(server, tmp_path, contracts=(ITEMS,), check=0)
+        server.chain, before, lines, many = after, stored(tmp_path), [], []
+
+        def say(line):
+            lines.append(line)
+            many.append(stored(tmp_path))
+
+        request = Request((COIN, ITEMS), to_block="latest", check=0, in_flight=1)
+        fetch([Secret(server.url)], request, tmp_path, Output(say))
+        assert lines[0].startswith("The chain was reorganised: blocks from 80 on")
+        last = int(lines[1].removeprefix(f"COIN ({checksummed(COIN)}): blocks 1 to ")[:-1])
+        assert last < 80
+        coin = [log for n, logs in after.logs.items() if n <= last for log in logs]
+        assert many[1] == before + sum(log["address"] == COIN for log in coin)
+        assert is_chains(tmp_path, server, after)
+
+
+def test_of_a_reorganisation_during_which_a_fetch_was_killed_the_next_one_replaces_what_it_orphaned(
+    tmp_path,
+):
+    """What the killed one read is of the new branch, and beyond what was ingested of the old one."""
+    before, after = Chain(90), Chain(120, fork=80, branch="b")
+    with FaultNode(before) as server:
+        said(server, tmp_path, contracts=(COIN,), check=0)
+        server.chain = after
+        with opened(tmp_path) as coverage, closing(Node([Secret(server.url)])) as node:
+            coverage.drop_from(80)
+            reader = RangeReader(node, coverage, {ITEMS: TRANSFERS})
+            assert reader.read(reader.plan({ITEMS: 1}, 120), 120)
+        assert is_chains(tmp_path, server, after)
+
+
+def test_what_a_node_left_out_stays_until_the_whole_comes_instead(tmp_path):
+    """Also where another name is read of the contract, and then nothing more."""
+
+    def silent(method, params, true):
+        if method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]:
+            return [log for log in true if int(log["blockNumber"], 16) > 20]
+        return true
+
+    def renamed(method, params, true):
+        symbol = "0x" + word(32) + word(5) + b"COIN2".hex().ljust(64, "0")
+        return symbol if method == "eth_call" and params[0]["data"] == "0x95d89b41" else true
+
+    def without(*methods):
+        return lambda method, params: FINAL[6] if method in methods else None
+
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, contracts=(ITEMS,), check=0)
+        server.lie, server.refuse = silent, without("eth_getBlockReceipts")
+        with pytest.raises(NodeError, match="The node left logs out"):
+            said(server, tmp_path, contracts=(COIN,), from_block="0")
+        before = stored(tmp_path)
+        server.lie, server.refuse = renamed, without("eth_getLogs")
+        with pytest.raises(NodeError):
+            said(server, tmp_path, contracts=(COIN,), from_block="0")
+        assert stored(tmp_path) == before
+        assert is_chains(tmp_path, server, CHAIN, from_block="0")
+        # Nothing is left of what was replaced.
+        said(server, tmp_path, check=0)
+    assert list((tmp_path / "fetched" / "ethereum").glob("*.again")) == []

@@ -27,15 +27,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbext import cli
-from nbext.core.chains import chain_of
 from nbext.engine import storage
 from nbext.engine.open import open_dataset
 from nbext.fetch.balances import _drawn
 from nbext.node import rpc
 from nbext.node.contracts import TRANSFERS
-from nbext.node.coverage import open_coverage
 from nbext.node.limits import RangeSize
 from tests.full_disk import fill, mounted
+from tests.node.conftest import opened
 from tests.node.refusals import FINAL, PASSING, RANGES
 from tests.node.test_chain import LONGEST, STIR, Contracts, fixture_of_local
 from tests.node.test_chain import pytestmark as needs_a_chain
@@ -272,7 +271,7 @@ def answers(data, branch):
 
 def left(data, branch):
     """Whether blocks of a contract are not covered."""
-    with open_coverage(data, chain_of("ethereum")) as coverage:
+    with opened(data) as coverage:
         return any(
             not ranges or ranges[-1][1] < branch.chain.head
             for ranges in (coverage.covered(each, TRANSFERS) for each in branch.contracts)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nbext.errors import NodeError, QueryCancelled
 from nbext.node.contracts import CONSECUTIVE_TRANSFER, DEPOSIT, TRANSFER, TRANSFERS
-from nbext.node.coverage import _Part, uncovered, union
+from nbext.node.coverage import _is_intact, uncovered, union
 from nbext.node.limits import RangeSize
 from tests import slow
 from tests.node.conftest import blocks_in, expected_rows, read_all, rows_in, told
@@ -561,7 +561,8 @@ def test_where_the_chain_parts_from_what_is_stored_is_found(reader_of):
         server.chain = Chain(seed=2, fork=0, branch="c")
         # Of parts alone nothing was ingested: all of them are read again.
         assert reader.fork() == min(reader.coverage.known())
-        reader.coverage.hashes = dict(reader.coverage.known())
+        step = reader.coverage.joined([])[0]
+        reader.coverage.commit(step, [])
         with pytest.raises(
             NodeError, match="another chain, or its chain was reorganised further back"
         ):
@@ -591,7 +592,7 @@ def test_blocks_that_a_killed_run_read_for_fewer_events_are_read_again_for_more(
         rest.topics = {COIN: more}
         rest.read(rest.plan({COIN: 50}, 60), CHAIN.blocks)
         coverage = rest.coverage
-        step = coverage.joined([])
+        step, _ = coverage.joined([])
         coverage.commit(step, [])
         assert coverage.covered(COIN, TRANSFERS) == [(0, 80)]
         assert coverage.covered(COIN, more) == [(50, 60)]
@@ -679,12 +680,12 @@ def test_a_part_whose_bytes_have_changed_is_not_taken_for_what_was_read(tmp_path
         read_all(reader_of(server), SMALL)
     for path in sorted((tmp_path / "fetched" / "ethereum" / "parts").glob("*.parquet")):
         whole = path.read_bytes()
-        assert _Part.is_intact(path)
+        assert _is_intact(path)
         for at in range(0, len(whole), 97):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-            assert not _Part.is_intact(path)
+            assert not _is_intact(path)
         path.write_bytes(whole[:-10])
-        assert not _Part.is_intact(path)
+        assert not _is_intact(path)
         path.write_bytes(whole)
 
 
