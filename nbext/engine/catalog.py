@@ -342,10 +342,10 @@ class Clock:
         # A block without a time may lie before or after the asked one: half of the answers would be wrong.
         if not rows or (after and after[0]["timestamp"] is None):
             return None
-        if not known:
-            return int(after[0]["block"]) - 1
-        self._learnt(chain_id, timestamp, known[0])
-        return int(known[0]["block"])
+        before = {"block": rows[0]["block"] - 1, "timestamp": None, "hash": None}
+        last = known[0] if known else before
+        self._learnt(chain_id, timestamp, last)
+        return int(last["block"])
 
     def moment(self, chain_id: int, block: int) -> Moment:
         """Return the block's time in seconds since 1970, and its hash; None where the data has none."""

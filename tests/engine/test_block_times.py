@@ -159,17 +159,19 @@ def test_many_times_are_looked_up_at_once_and_are_what_each_alone_is(clock, chai
     assert [clock.block_at(chain_id, time) for time in times] == alone
     assert [clock.moment(chain_id, block) for block in alone if block is not None] == moments
     if chain_id == 1:
-        # All but the one before the data begins; a block has its own time, whichever of equal ones was asked for.
-        assert clock._blocks.keys() == {(1, time) for time in times[1:]}
+        # The one before the data begins, too, once it was asked; a block has its own time, whichever of equal ones was
+        # asked for.
+        assert clock._blocks.keys() == {(1, time) for time in times}
         read = []
         monkeypatch.setattr(clock, "_read", lambda *asked: read.append(asked))
-        assert [clock.block_at(1, time) for time in times[1:]] == alone[1:]
-        clock.learn(1, times[1:])
+        assert [clock.block_at(1, time) for time in times] == alone
+        clock.learn(1, times)
         assert read == []
 
 
 def test_what_the_clock_has_learnt_is_bounded(clock, monkeypatch):
     monkeypatch.setattr("nbext.engine.catalog._MOST_LEARNT", 4)
+    monkeypatch.setattr(clock, "_blocks", {})
     clock.learn(1, range(1200, 1210))
     clock.learn(1, range(1300, 1305))
     assert sorted(time for _, time in clock._blocks) == [1300, 1301, 1302, 1303, 1304]

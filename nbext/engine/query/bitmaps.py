@@ -290,7 +290,10 @@ class Throughout:
     def kept(self, bits: BlockBits) -> Throughout:
         """Return the wallets at those of these blocks at which they are already in the set."""
         both = self.bits & bits
-        return Throughout(self.wallets[both != _NONE], both[both != _NONE])
+        there = both != _NONE
+        if there.all():
+            return Throughout(self.wallets, both)
+        return Throughout(self.wallets[there], both[there])
 
 
 def merged(parts: Iterable[Throughout]) -> Throughout:

@@ -186,12 +186,17 @@ def in_exact_order(
 
 def _divided(numbers: pa.Array, divisor: int) -> pa.Array:
     """Return exact numbers divided by one, each as the float that is nearest to the quotient; by 0, missing."""
-    # Reading a text rounds once. Dividing floats rounds the amount first and the quotient after it.
     places = len(str(divisor)) - 1
     if divisor == 10**places:
-        texts = pc.binary_join_element_wise(numbers.cast(pa.string()), f"e-{places}", "")
-        return texts.cast(pa.float64())
+        return in_units(numbers, pa.scalar(places))
     return quotients(numbers, repeat(divisor, len(numbers)))
+
+
+def in_units(numbers: pa.Array, decimals: pa.Array | pa.Scalar) -> pa.Array:
+    """Return exact numbers in units of so many decimals, as `_divided` divides them; missing where these are."""
+    # Reading a text rounds once. Dividing floats rounds the amount first and the quotient after it.
+    texts = numbers.cast(pa.string()), decimals.cast(pa.string())
+    return pc.binary_join_element_wise(*texts, "e-").cast(pa.float64())
 
 
 def quotients(numbers: pa.Array, divisors: Iterable[int | None]) -> pa.Array:

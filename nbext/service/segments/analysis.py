@@ -33,7 +33,7 @@ from nbext.core.wire import (
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.holdings import holdings_of, profile_of_holders
 from nbext.engine.query.answers import Dataset
-from nbext.engine.query.rows import amount_type, quotients
+from nbext.engine.query.rows import amount_type, in_units, quotients
 from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
 from nbext.language import language
@@ -328,15 +328,14 @@ def _arrow_of(
     """Return holdings with the columns of `HELD_FIELDS`; a row has the place of its contract."""
     amounts, place = found["amount"].combine_chunks(), found["contract"]
     counted = pc.is_in(contracts["standard"], pa.array(NFT_STANDARDS))
-    decimals = pc.if_else(counted, 0, contracts["decimals"]).to_pylist()
-    divisors = {
-        "amount": [None if one is None else 10**one for one in decimals],
-        "share": [supplies.get(one) for one in contracts["contract"].to_pylist()],
-    }
+    decimals = pc.if_else(counted, 0, contracts["decimals"]).take(place)
+    supply = [supplies.get(one) for one in contracts["contract"].to_pylist()]
     columns = {
-        name: quotients(amounts, [each[one] for one in place.to_pylist()])
-        for name, each in divisors.items()
-    } | {"address": found["address"], "amount_raw": amounts.cast(amount_type(size_of(amounts)))}
+        "amount": in_units(amounts, decimals),
+        "share": quotients(amounts, [supply[one] for one in place.to_pylist()]),
+        "address": found["address"],
+        "amount_raw": amounts.cast(amount_type(size_of(amounts))),
+    }
     known = contracts.take(place)
     columns |= {**_named(known), "verified": known["verified"]}
     # Each text goes out once.
@@ -355,11 +354,12 @@ def _arrow_of(
     return made
 
 
-def _named(contracts: pa.Table) -> dict[str, pa.ChunkedArray]:
+def _named(contracts: pa.Table) -> dict[str, Any]:
     """Return the columns that say what contracts are, under the names of answers."""
-    chains = [chain_of(one).name for one in contracts["chain_id"].to_pylist()]
+    chains = contracts["chain_id"].combine_chunks().dictionary_encode()
+    names = pa.array([chain_of(one).name for one in chains.dictionary.to_pylist()], pa.string())
     return {
-        "chain": pa.chunked_array([chains], pa.string()),
+        "chain": names.take(chains.indices),
         "contract": contracts["address"],
         "symbol": contracts["symbol"],
         "name": contracts["name"],
@@ -412,9 +412,9 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
     seen = _seen_on(chain_of(one.chain_id) for one in plan.whole.seen)
     base = planner.plan(asked["base"] or {"filters": {**seen, **scope}, "limit": 0})
     parts = _parts(planner, plan, scope)
-    questions = [language.compile(one) for one in (plan, base, *parts)]
-    both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
-    counts = planner.count(questions, [[0], [1], *both])
+    # Of a part the condition alone: whom a side leaves out, it leaves out with every part.
+    questions = [language.compile(one) for one in (plan, base)]
+    questions += [Question(one.leaves[0].wallets) for one in parts]
     least = asked["least"]
     number, found = profile_of_holders(
         dataset,
@@ -425,6 +425,8 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
         most=MOST_CONTRACTS,
         cancel=planner.cancel,
     )
+    both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
+    counts = planner.count(questions, [[0], [1], *both])
     return {
         "wallets": counts[0],
         "base": counts[1],
