@@ -139,7 +139,8 @@ def exact_array() -> Any:
         # Python gets integers: Decimals compute with 28 digits, and round what has more without a word. NumPy gets
         # Decimals all the same: Spark makes integers of more than 64 bits null, and refuses these.
         def __iter__(self) -> Iterator[Any]:
-            return map(_as_integer, super().__iter__())
+            for piece in self._pa_array.iterchunks():
+                yield from (pd.NA if one is None else int(one) for one in piece.to_pylist())
 
         def __getitem__(self, item: Any) -> Any:
             return _as_integer(super().__getitem__(item))

