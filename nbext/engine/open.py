@@ -152,17 +152,13 @@ def _duckdb(data_dir: Path, engine: str) -> Dataset:
         raise ConfigError(f"engine: {quoted(engine)} is not a URL: {error}.") from None
     if url.netloc or url.path not in ("", "/"):
         raise ConfigError("engine: duckdb:// has no path. Set the data folder with data_dir.")
-    options: dict[str, str] = {}
-    allowed = {"memory": MEMORY_SIZE, "threads": _THREADS}
-    for name, value in parse_qsl(url.query, keep_blank_values=True):
+    options, allowed = _options(url.query), {"memory": MEMORY_SIZE, "threads": _THREADS}
+    for name, value in options.items():
         if name not in allowed:
             raise ConfigError(
                 f"engine: duckdb:// has no option {name!r}.{did_you_mean(name, allowed)} "
                 f"Allowed: {', '.join(allowed)}."
             )
-        if name in options:
-            raise ConfigError(f"engine: {name} is given twice.")
-        options[name] = value
         if not allowed[name].match(value):
             raise ConfigError(
                 f"engine: {name}={quoted(value, 40)} is not valid. Write memory=4GB or threads=8."
@@ -218,7 +214,7 @@ def master_and_options(engine: str) -> tuple[str, dict[str, str]]:
             f"engine: {quoted(master.partition(';')[0])} is not the address of a Spark master. Write "
             "spark://HOST:PORT or sc://HOST:PORT."
         )
-    conf = dict(parse_qsl(query, keep_blank_values=True))
+    conf = _options(query)
     for name in conf:
         if not name.startswith("spark."):
             raise ConfigError(
@@ -226,6 +222,15 @@ def master_and_options(engine: str) -> tuple[str, dict[str, str]]:
                 "spark.executor.memory=2g."
             )
     return master, conf
+
+
+def _options(query: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name in options:
+            raise ConfigError(f"engine: {quoted(name, 40)} is given twice.")
+        options[name] = value
+    return options
 
 
 def add_spark_conf(parser: argparse.ArgumentParser) -> None:

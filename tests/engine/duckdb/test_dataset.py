@@ -435,7 +435,7 @@ def test_the_data_says_whose_it_is(dataset):
         ("duckdb://?threads=1٤", "Write memory=4GB"),
         ("duckdb://?memory=٤GB", "Write memory=4GB"),
         ("duckdb://?memory=0GB", "Write memory=4GB"),
-        ("duckdb://?memory=1GB&memory=2GB", "memory is given twice"),
+        ("duckdb://?memory=1GB&memory=2GB", "'memory' is given twice"),
     ],
 )
 def test_an_engine_url_that_cannot_be_used_says_what_can(tmp_path, engine, message):

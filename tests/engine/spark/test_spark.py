@@ -246,6 +246,10 @@ def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
             "spark.executor.memory=2g.",
         ),
         (
+            "local[2]?spark.ui.enabled=true&spark.ui.enabled=false",
+            "engine: 'spark.ui.enabled' is given twice.",
+        ),
+        (
             "local[two]",
             "engine: 'local[two]' is not the URL of an engine. Allowed: duckdb://, "
             "and Spark's masters: spark://HOST:PORT, local[N], yarn, k8s://https://HOST:PORT, sc://HOST:PORT.",
