@@ -169,7 +169,7 @@ class Answers:
     """What is done for one question, or for several that are asked together."""
 
     def __init__(self, data: Dataset, engine: Engine, cancel: Cancel) -> None:
-        self._data, self._engine, self._cancel, self._bits = data, engine, cancel, Bits()
+        self._data, self._engine, self._cancel = data, engine, cancel
 
     def wallets(self, question: Question, *others: Tree) -> Wallets:
         """Return a question's wallets, in no order; ``others`` are sets that are combined after it."""
@@ -198,11 +198,11 @@ class Answers:
         """
         several = chained.from_iterable(places for places in together if len(places) > 1)
         joined = {~place if place < 0 else place for place in several}
-        alone = dict[int, int]()
+        alone, bits = dict[int, int](), Bits()
 
         def add(place: int, wallets: Wallets) -> None:
-            self._bits.add(place, wallets)
-            if self._bits.nbytes > _COUNTED_AT_ONCE:
+            bits.add(place, wallets)
+            if bits.nbytes > _COUNTED_AT_ONCE:
                 raise ResourceLimit(
                     "The segments to compare need too much memory at once. Compare fewer of them."
                 )
@@ -228,7 +228,7 @@ class Answers:
         counts = []
         for places in together:
             self._cancel.check()
-            counts.append(alone[places[0]] if len(places) == 1 else self._bits.common(places))
+            counts.append(alone[places[0]] if len(places) == 1 else bits.common(places))
         return counts
 
     def totals(self, questions: Sequence[Question]) -> list[tuple[int, int]]:

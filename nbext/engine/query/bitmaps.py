@@ -290,10 +290,7 @@ class Throughout:
     def kept(self, bits: BlockBits) -> Throughout:
         """Return the wallets at those of these blocks at which they are already in the set."""
         both = self.bits & bits
-        there = both != _NONE
-        if there.all():
-            return Throughout(self.wallets, both)
-        return Throughout(self.wallets[there], both[there])
+        return Throughout(self.wallets[both != _NONE], both[both != _NONE])
 
 
 def merged(parts: Iterable[Throughout]) -> Throughout:

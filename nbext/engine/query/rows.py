@@ -201,9 +201,6 @@ def in_units(numbers: pa.Array, decimals: pa.Array | pa.Scalar) -> pa.Array:
 
 def quotients(numbers: pa.Array, divisors: Iterable[int | None]) -> pa.Array:
     """Return exact numbers divided by one each, as `_divided` divides them; by None or 0, missing."""
-    divisors = list(divisors)
-    if not any(divisors):
-        return pa.nulls(len(divisors), pa.float64())
     # So does Python, with whole numbers of any size: a million take a second.
     each = zip(numbers.to_pylist(), divisors, strict=True)
     return pa.array(

@@ -330,9 +330,12 @@ def _arrow_of(
     counted = pc.is_in(contracts["standard"], pa.array(NFT_STANDARDS))
     decimals = pc.if_else(counted, 0, contracts["decimals"]).take(place)
     supply = [supplies.get(one) for one in contracts["contract"].to_pylist()]
+    unknown = pa.nulls(len(place), pa.float64())
     columns = {
         "amount": in_units(amounts, decimals),
-        "share": quotients(amounts, [supply[one] for one in place.to_pylist()]),
+        "share": quotients(amounts, [supply[one] for one in place.to_pylist()])
+        if supplies
+        else unknown,
         "address": found["address"],
         "amount_raw": amounts.cast(amount_type(size_of(amounts))),
     }
