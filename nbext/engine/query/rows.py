@@ -188,11 +188,11 @@ def _divided(numbers: pa.Array, divisor: int) -> pa.Array:
     """Return exact numbers divided by one, each as the float that is nearest to the quotient; by 0, missing."""
     places = len(str(divisor)) - 1
     if divisor == 10**places:
-        return in_units(numbers, pa.scalar(places))
+        return unit_amounts(numbers, pa.scalar(places))
     return quotients(numbers, repeat(divisor, len(numbers)))
 
 
-def in_units(numbers: pa.Array, decimals: pa.Array | pa.Scalar) -> pa.Array:
+def unit_amounts(numbers: pa.Array, decimals: pa.Array | pa.Scalar) -> pa.Array:
     """Return exact numbers in units of so many decimals, as `_divided` divides them; missing where these are."""
     # Reading a text rounds once. Dividing floats rounds the amount first and the quotient after it.
     texts = numbers.cast(pa.string()), decimals.cast(pa.string())

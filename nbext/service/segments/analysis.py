@@ -33,7 +33,7 @@ from nbext.core.wire import (
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.holdings import holdings_of, profile_of_holders
 from nbext.engine.query.answers import Dataset
-from nbext.engine.query.rows import amount_type, in_units, quotients
+from nbext.engine.query.rows import amount_type, quotients, unit_amounts
 from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
 from nbext.language import language
@@ -332,7 +332,7 @@ def _arrow_of(
     supply = [supplies.get(one) for one in contracts["contract"].to_pylist()]
     unknown = pa.nulls(len(place), pa.float64())
     columns = {
-        "amount": in_units(amounts, decimals),
+        "amount": unit_amounts(amounts, decimals),
         "share": quotients(amounts, [supply[one] for one in place.to_pylist()])
         if supplies
         else unknown,
