@@ -226,8 +226,11 @@ class Client:
         POST /v1/segment/execute, then GET /v1/segment/{id}, and its export.
         """
         # A file that cannot be written is refused before anything is asked for.
-        target = target_of(to, overwrite=overwrite, raw=raw)
+        target = None if to is None else target_of(to, overwrite=overwrite, raw=raw)
         body, named = self._asked(filters, operator, file_type, limit)
+        if body["limit"] == 0 and target:
+            detail = "A limit of 0 only counts: there are no rows to write to a file."
+            raise ValidationError.of("/limit", "exclusive", detail)
         if body["limit"] == 0 and not self._service.is_ours():
             validate.limit_of(0)
         run = SegmentRun(self._service, "execute_deadline", body["fileType"], progress)
@@ -288,7 +291,7 @@ class Client:
         ------
         GET /v1/segment/{id}/json, page by page
         """
-        target = target_of(to, overwrite=overwrite, raw=raw)
+        target = None if to is None else target_of(to, overwrite=overwrite, raw=raw)
         return self._export("json", segment_id, target, progress)
 
     @public
@@ -337,7 +340,7 @@ class Client:
         ------
         GET /v1/segment/{id}/csv
         """
-        target = target_of(to, overwrite=overwrite, raw=raw)
+        target = None if to is None else target_of(to, overwrite=overwrite, raw=raw)
         return self._export("csv", segment_id, target, progress)
 
     @public

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,6 +18,7 @@ from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.rules import FILES
 from nbext.core.times import in_iso
 from nbext.core.uint256 import as_texts
+from nbext.core.untrusted_text import visible
 from nbext.errors import StorageError, ValidationError
 
 if TYPE_CHECKING:
@@ -46,42 +48,15 @@ class Target:
         """The file's ending, which says what is in it."""
         return self.path.suffix.lower()
 
-    def check(self) -> None:
-        """Refuse another ending, a folder, and a file that is there."""
-        path = self.path
-        if self.kind not in FILES:
-            detail = f"{path.name!r} must end in one of: {', '.join(FILES)}."
-            raise ValidationError.of("to", "ending", detail)
-        with self._named():
-            if path.is_dir():
-                raise ValidationError.of("to", "folder", f"{path} is a folder. Give a file.")
-            if not path.parent.is_dir():
-                detail = f"The folder {path.parent} does not exist."
-                raise ValidationError.of("to", "folder", detail)
-            if not self.overwrite and os.path.lexists(path):
-                raise FileExistsError
-
     @contextlib.contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """Open a file beside the target that takes its place, complete and on the disk, when all went well."""
         with (
-            self._named(),
+            _named(self.path),
             whole_file(self.path, mode=ORDINARY, overwrite=self.overwrite) as part,
             part.open("wb") as file,
         ):
             yield file
-
-    @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        """Name the file in errors of the file system."""
-        try:
-            yield
-        except FileExistsError:
-            detail = f"{self.path} exists. Use overwrite=True (--overwrite) to replace it."
-            raise ValidationError.of("to", "exists", detail) from None
-        except OSError as error:
-            why = error.strerror or error
-            raise StorageError(f"{self.path} cannot be written: {why}.") from None
 
     def save(self, table: pd.DataFrame) -> int:
         """Write a table that is in memory, as an export of its rows has it; return the size of the file."""
@@ -138,13 +113,54 @@ class Target:
             return self.write(schema, _batches(waiting, schema), file)
 
 
-def target_of(to: str | os.PathLike[str] | None, *, overwrite: bool, raw: bool) -> Target | None:
-    """Return the file to write, where there is one; refuse another ending, a folder, and a file that is there."""
-    if to is None:
-        return None
+def target_of(
+    to: str | os.PathLike[str],
+    *,
+    overwrite: bool,
+    raw: bool = False,
+    endings: Sequence[str] = FILES,
+    option: str = "to",
+) -> Target:
+    """Return the file to write; a ValidationError where it cannot be, which names it by the caller's ``option``."""
     target = Target(Path(to).expanduser(), overwrite, raw)
-    target.check()
+    with _named(target.path, option):
+        if why := _why_not(target, endings):
+            raise ValidationError.of(option, "file", f"{visible(target.path)}: {why}")
     return target
+
+
+def _why_not(target: Target, endings: Sequence[str]) -> str:
+    path = target.path
+    if target.kind not in endings:
+        return f"unknown file format. Allowed: {', '.join(endings)}."
+    if not path.parent.is_dir():
+        return f"there is no folder {visible(path.parent)}."
+    try:
+        # Not `is_dir`, which in newer versions of Python says nothing of a name that is too long.
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return ""
+    # A link could lead the result out of the folder that the user sees.
+    if stat.S_ISDIR(mode) or stat.S_ISLNK(mode):
+        return f"it is a {'folder' if stat.S_ISDIR(mode) else 'link'}. Give a file name."
+    if not target.overwrite:
+        raise FileExistsError
+    return ""
+
+
+@contextlib.contextmanager
+def _named(path: Path, option: str = "to") -> Iterator[None]:
+    """Name the file in errors of the file system."""
+    try:
+        yield
+    except FileExistsError:
+        detail = (
+            f"{visible(path)}: the file exists. Add --overwrite (overwrite=True) to replace it."
+        )
+        raise ValidationError.of(option, "exists", detail) from None
+    except OSError as error:
+        why = error.strerror or error
+        raise StorageError(f"{visible(path)} cannot be written: {why}.") from None
 
 
 def copy(source: Any, file: IO[bytes]) -> int:

@@ -487,12 +487,20 @@ def test_a_file_that_cannot_be_is_refused_before_any_request(ours, client, tmp_p
     assert (tmp_path / "rows.csv").read_text() == "mine"
 
 
-def test_a_file_is_replaced_on_request_and_a_link_is_not_followed(ours, client, tmp_path):
-    (tmp_path / "other.csv").write_text("mine")
-    (tmp_path / "link.csv").symlink_to(tmp_path / "other.csv")
-    client.export_csv("abc", to=tmp_path / "link.csv", overwrite=True)
-    assert (tmp_path / "other.csv").read_text() == "mine"
-    assert not (tmp_path / "link.csv").is_symlink()
+def test_a_file_is_replaced_on_request_and_a_link_is_neither_replaced_nor_followed(
+    ours, client, tmp_path
+):
+    other, link = tmp_path / "other.csv", tmp_path / "link.csv"
+    other.write_text("mine")
+    link.symlink_to(other)
+    with pytest.raises(ValidationError, match="is a link"):
+        client.export_csv("abc", to=link, overwrite=True)
+    assert ours.requests == []
+    # Also where it is made while the rows come.
+    writer.Target(link, overwrite=True).save(pd.DataFrame({"a": [1]}))
+    assert (other.read_text(), link.is_symlink()) == ("mine", False)
+    client.export_csv("abc", to=other, overwrite=True)
+    assert other.read_text() != "mine"
 
 
 def test_the_services_name_for_a_file_is_never_used(ours, client, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.client.frames import frame, to_arrow
-from nbext.client.writer import Target
+from nbext.client.writer import Target, target_of
 from nbext.core.strict_json import read_answer
 from nbext.errors import StorageError, ValidationError
 
@@ -60,6 +61,33 @@ def test_texts_come_back_from_every_kind_of_file(tmp_path_factory, texts):
         "x.json",
         "x.parquet",
     ]
+
+
+def test_a_folder_a_link_an_existing_file_and_a_long_name_are_refused_whoever_asks(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("there.csv").write_text("old")
+    Path("link.csv").symlink_to("there.csv")
+    Path("folder.csv").mkdir()
+    exists = "the file exists. Add --overwrite (overwrite=True) to replace it."
+    for overwrite in (False, True):
+        for name, why in {
+            "there.csv": "" if overwrite else exists,
+            "link.csv": "it is a link. Give a file name.",
+            "folder.csv": "it is a folder. Give a file name.",
+            "none/x.csv": "there is no folder none.",
+            "x.xlsx": "unknown file format. Allowed: .csv, .json, .parquet, .arrow.",
+            "x": "unknown file format. Allowed: .csv, .json, .parquet, .arrow.",
+        }.items():
+            said = ""
+            try:
+                target_of(name, overwrite=overwrite, option="--to")
+            except ValidationError as error:
+                said = str(error)
+            assert said == (f"--to: {name}: {why}" if why else "")
+        with pytest.raises(StorageError, match=r"^x+… \(304 characters\) cannot be written: "):
+            target_of("x" * 300 + ".csv", overwrite=overwrite)
 
 
 def test_what_cannot_be_written_leaves_what_was_there(tmp_path):

@@ -148,7 +148,9 @@ def page(
     Raises
     ------
     UsageError
-        It is not a DataFrame, or the file cannot be written.
+        It is not a DataFrame.
+    ValidationError, StorageError
+        The file cannot be written.
     """
     from nbext.notebook.forms.explorer.page import write_page
 

@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +22,11 @@ from nbext.settings import Settings
 if TYPE_CHECKING:
     import pandas as pd
 
+    from nbext.client.writer import Target
     from nbext.notebook.session import Session
 
 # IPython uses these names itself: a result under one of them would break the shell.
 _TAKEN = {"In", "Out", "exit", "quit", "get_ipython", "ip", "display"}
-# What file systems take.
-_LONGEST_NAME = 255
 _FILES = " or ".join((", ".join(FILES[:-1]), FILES[-1]))
 OUT = Option(("--out", "-o"), "store the result in this variable", "text", "NAME")
 RESULT = (
@@ -79,7 +77,7 @@ def prepare(args: Args, settings: Settings) -> None:
         args.options["out"] = checked_name(args["out"], args.names)
     written = [name for name in ("to", "page") if args[name] is not None]
     for name in written:
-        checked_file(args[name], overwrite=bool(args["overwrite"]), option=f"--{name}")
+        _target(args, name)
     if "--to" in args.grammar.flags and not written and (args["overwrite"] or args["raw"]):
         raise args.error(f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE.")
     wanted = (args["as"] or settings["frame"]) if "--as" in args.grammar.flags else ""
@@ -101,10 +99,7 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         about.attach(frame)
     print_notes(frame, args)
     if args["to"] is not None:
-        from nbext.client.writer import Target
-
-        named = _target(args)
-        Target(named.pop("to"), **named).save(frame)
+        _target(args, "to").save(frame)
         print(f"{args['to']}: {size_in_words(frame)}")
     if args["page"] is not None:
         forms().page(frame, args["page"], overwrite=bool(args["overwrite"]))
@@ -129,15 +124,20 @@ def file_of(args: Args) -> dict[str, Any]:
     # Straight to the file: there may be more rows than fit into memory.
     if args["to"] is None or args["out"] is not None or args["card"] or args["page"]:
         return {}
-    return _target(args)
+    return {"to": args["to"], **_ways(args)}
 
 
-def _target(args: Args) -> dict[str, Any]:
-    return {
-        "to": Path(args["to"]).expanduser(),
-        "overwrite": bool(args["overwrite"]),
-        "raw": bool(args["raw"]),
-    }
+def _target(args: Args, name: str) -> Target:
+    """Return the file that an option names, if it may be written."""
+    # Not above: %load_ext would load the client.
+    from nbext.client.writer import target_of
+
+    endings = FILES if name == "to" else (".html",)
+    return target_of(args[name], **_ways(args), endings=endings, option=f"--{name}")
+
+
+def _ways(args: Args) -> dict[str, bool]:
+    return {name: bool(args[name]) for name in ("overwrite", "raw")}
 
 
 def print_file(written: pd.DataFrame, args: Args) -> None:
@@ -207,26 +207,3 @@ def cut_in_words(about: Provenance, args: Args) -> str | None:
         return about.cut("; --limit 0 counts, --all fetches")
     by = visible(args["by"] or "amount")
     return about.cut(f", those with the largest {by}; a larger --top returns more")
-
-
-def checked_file(to: str, *, overwrite: bool, option: str = "--to") -> Path:
-    """Return the path of a file to be written, whose format is known and which may be written."""
-    path, formats = Path(to).expanduser(), FILES if option == "--to" else (".html",)
-    if path.suffix.lower() not in formats:
-        raise UsageError(
-            f"{option} {visible(to)}: unknown file format. Use {_FILES if option == '--to' else '.html'}."
-        )
-    if len(path.name.encode()) > _LONGEST_NAME:
-        raise UsageError(
-            f"{option} {visible(to)}: the file's name is longer than {_LONGEST_NAME} bytes."
-        )
-    # A link could lead the result out of the folder that the user sees.
-    if path.is_dir() or path.is_symlink():
-        raise UsageError(
-            f"{option} {visible(to)} is a {'link' if path.is_symlink() else 'folder'}. Give a file name."
-        )
-    if not path.parent.is_dir():
-        raise UsageError(f"{option} {visible(to)}: there is no folder {visible(path.parent)}.")
-    if path.exists() and not overwrite:
-        raise UsageError(f"{option} {visible(to)}: the file exists. Add --overwrite to replace it.")
-    return path

@@ -265,8 +265,6 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
         return show(session.connected(), query)
     if args["bg"]:
         return background.start_segment(session, query, args)
-    if query.limit == 0 and args["to"] is not None:
-        raise UsageError("--to has no rows to write: a limit of 0 only counts.")
     client = session.connected()
     if args["top"] is not None and not client.is_ours:
         raise UsageError(

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.analysis.charts import drawn_width
 from nbext.analysis.segments import Result
-from nbext.core.atomic_files import write_whole
+from nbext.client.writer import target_of
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html
 from nbext.errors import NbextError
 from nbext.notebook.forms.explorer.columns import columns_of
 from nbext.notebook.forms.markup import code_html, facts_html, facts_of
-from nbext.notebook.results.deliver import checked_file
 from nbext.notebook.results.numbers import size_in_words
 from nbext.notebook.views.view import STYLE, view_file
 
@@ -39,24 +38,25 @@ def write_page(
     table: pd.DataFrame, path: str, *, title: str | None = None, overwrite: bool = False
 ) -> None:
     """Write the page of a table into a file, whole or not at all; its title is by default the file's name."""
-    target = checked_file(path, overwrite=overwrite, option="--page")
+    target = target_of(path, overwrite=overwrite, endings=(".html",), option="path")
     columns = [one.described() | one.values() for one in columns_of(table, "page")]
     held = {"columns": columns, "total": len(table)}
     data = _packed(json.dumps(held, ensure_ascii=False).encode())
     script, style = _script(), STYLE
     policy = _POLICY.format(script=_digest(script), style=_digest(style))
-    words = html(title or target.stem)
+    words = html(title or target.path.stem)
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f'<meta name="viewport" content="width=device-width"><title>{words}</title><style>{style}</style></head>'
         f'<body><main class="nbext-box nbext-form nbext-page"><h1>{words}</h1>{"".join(_about(table))}'
         f'<div id="nbext-table" role="status">Unpacking {html(size_in_words(table))} ...</div></main>'
-        f'<script type="application/octet-stream" id="nbext-data" data-name="{html(target.stem, None)}.csv">'
+        f'<script type="application/octet-stream" id="nbext-data" data-name="{html(target.path.stem, None)}.csv">'
         f"{data}</script>"
         f'<script type="module">{script}</script></body></html>\n'
     )
-    write_whole(target, text)
+    with target.opened() as file:
+        file.write(text.encode())
 
 
 def _packed(data: bytes) -> str:
