@@ -69,6 +69,34 @@ def find_contract(
     return found[0] if found else None
 
 
+def unknown_contract(
+    catalog: Catalog, chains: Iterable[int], chain: Chain, text: str, *, nft: bool
+) -> str:
+    """Return that the data has no contract of an address or a symbol on a chain, and what to write instead."""
+    is_address, hint = looks_like_address(text), ""
+    key, other = ("nft", "a token") if nft else ("token", "an NFT collection")
+    # The commonest reason is a forgotten chain, so it is looked for on all of them.
+    elsewhere = [
+        chain_name(one)
+        for one in chains
+        if (catalog.contract(one, text) if is_address else catalog.by_symbol(one, text, nft=nft))
+    ]
+    if elsewhere:
+        names = ", ".join(elsewhere)
+        hint = f' It has one on {names}: name that chain, as in "chain": "{elsewhere[0]}".'
+    elif not is_address and catalog.by_symbol(chain.id, text, nft=not nft):
+        right = "token" if nft else "nft"
+        hint = f' It is {other}: write "{right}" in filters, %{right} as a magic.'
+    elif not is_address:
+        hint = did_you_mean(text, catalog.symbols(chain.id, nft=nft))
+    if not hint and " " in text:
+        example = f'%{key} search "{visible(text, 80)}"'
+        hint = f" It looks like a name: search for it, as in {example}, and write its symbol or its address."
+    what = f"{'collection' if nft else 'token'} with the symbol {shown(text)}"
+    what = f"contract {checksummed(text)}" if is_address else what
+    return f"The data has no {what} on {chain.name}.{hint}"
+
+
 def contract_name(contract: Contract) -> str:
     """Return a contract's symbol, made visible and short: it is a stranger's text; or its address."""
     return visible(contract.symbol or contract.address, 80)

@@ -20,7 +20,7 @@ from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
 from nbext.engine.query.amounts import NO_BLOCKS, AmountRange, Block, Blocks, Range
-from nbext.errors import AmbiguousSymbol, did_you_mean
+from nbext.errors import AmbiguousSymbol
 from nbext.language.describe import (
     ErrorReport,
     chain_name,
@@ -28,13 +28,13 @@ from nbext.language.describe import (
     decimals_of,
     find_contract,
     unit_of,
+    unknown_contract,
 )
 from nbext.language.fields import Bounds, Time, TimeRange, time_hint
 from nbext.language.model import (
     Parsed,
     ParsedCondition,
     ParsedGroup,
-    ParsedNot,
     ParsedQuery,
     SegmentNode,
 )
@@ -215,38 +215,11 @@ class Context(ABC):
 
     def _report_unknown(self, text: str, chain: Chain, pointer: str, *, nft: bool) -> None:
         """Report an address or a symbol that the data does not have on a chain, and where it is instead."""
-        catalog, address = self.dataset.catalog, looks_like_address(text)
-        code = "unknown-contract" if address else "unknown-symbol"
+        code = "unknown-contract" if looks_like_address(text) else "unknown-symbol"
         # All symbols of the chain are compared for a suggestion: it is made for errors that are shown.
-        if self.report.full:
-            self.report.add(pointer, code, "")
-            return
-        # The commonest reason is a forgotten chain, so it is looked for on all of them.
-        elsewhere = [
-            chain_id
-            for chain_id in self.extents
-            if (
-                catalog.contract(chain_id, text)
-                if address
-                else catalog.by_symbol(chain_id, text, nft=nft)
-            )
-        ]
-        hint = ""
-        if elsewhere:
-            names = ", ".join(map(chain_name, elsewhere))
-            hint = f' It has one on {names}: add "chain": "{chain_name(elsewhere[0])}".'
-        if address:
-            detail = f"The data has no contract {checksummed(text)} on {chain.name}.{hint}"
-            self.report.add(pointer, code, detail)
-            return
-        hint = hint or did_you_mean(text, catalog.symbols(chain.id, nft=nft))
-        if not hint and catalog.by_symbol(chain.id, text, nft=not nft):
-            other, key = ("a token", "token") if nft else ("a collection", "nft")
-            hint = f" There is {other} with that symbol: use {key!r} for it."
-        if not hint and " " in text:
-            hint = " It looks like a name: search for it, and write its symbol or its address."
-        what = "collection" if nft else "token"
-        detail = f"The data has no {what} with the symbol {shown(text)} on {chain.name}.{hint}"
+        detail = ""
+        if not self.report.full:
+            detail = unknown_contract(self.dataset.catalog, self.extents, chain, text, nft=nft)
         self.report.add(pointer, code, detail)
 
     # Amounts and counts
@@ -550,9 +523,7 @@ class Context(ABC):
 
 
 def _chains(node: Parsed) -> Iterator[Chain | None]:
-    if isinstance(node, ParsedNot):
-        yield from _chains(node.child)
-    elif isinstance(node, ParsedGroup):
+    if isinstance(node, ParsedGroup):
         for child in node.children:
             yield from _chains(child)
     elif "chain" in node.kinds:

@@ -22,8 +22,7 @@ from nbext.core.wire import (
 )
 from nbext.engine.dataset import ChainExtent, Contract
 from nbext.engine.query.answers import Dataset
-from nbext.errors import did_you_mean
-from nbext.language.describe import find_contract
+from nbext.language.describe import find_contract, unknown_contract
 from nbext.language.lookup import notes_on
 from nbext.service.http.problems import Problem
 
@@ -34,10 +33,10 @@ STANDARDS_OF = {
     "token": (ERC20,),
 }
 
-# Whether NFTs are asked for -> the standards of what is none of these, and what and where it is.
+# Whether NFTs are asked for -> the standards of what is none of these, and what it is and how it is asked for.
 _ELSEWHERE = {
-    False: (NFT_STANDARDS, "an NFT collection. Read it under /v1/nfts"),
-    True: ((ERC20,), "an ERC20 token. Read it under /v1/tokens"),
+    False: (NFT_STANDARDS, "an NFT collection. Use: %nft"),
+    True: ((ERC20,), "a token. Use: %token"),
 }
 
 
@@ -54,19 +53,22 @@ def contract(dataset: Dataset, chain: Chain, given: str, *, nft: bool) -> dict[s
     _check_chain(dataset, chain)
     catalog = dataset.catalog
     # A symbol may be any text, so that only what begins like an address is one.
-    is_address = given.lower().startswith("0x")
-    text = normalised(given) if is_address else given
+    text = normalised(given) if given.lower().startswith("0x") else given
     found = find_contract(catalog, chain, text, "address", nft=nft)
-    if found is None and is_address:
-        raise Problem("not-found", f"The data has no contract {text} on {chain.name}.")
     if found is None:
-        near = did_you_mean(text, catalog.symbols(chain.id, nft=nft))
-        raise Problem("not-found", f"The data has no symbol {quoted(text)} on {chain.name}.{near}")
+        chains = [extent.chain_id for extent in dataset.about.chains]
+        raise Problem("not-found", unknown_contract(catalog, chains, chain, text, nft=nft))
     others, place = _ELSEWHERE[nft]
     if found.standard in others:
-        raise Problem("not-found", f"{found.address} on {chain.name} is {place}.")
+        detail = f"{found.address} on {chain.name} is {place} {chain.name} {found.address}"
+        raise Problem("not-found", detail)
     extent = _extent(dataset, chain)
     warnings = notes_on(found, chain, extent) if extent else []
+    if found.burned > 0:
+        # The same words for all: of many contracts they are printed once.
+        warnings.append(
+            f"{'ownerCount' if nft else 'holders'} counts the burn address 0x...dEaD, too; segments leave it out."
+        )
     fields = NFT_FIELDS if nft else TOKEN_FIELDS
     return {**_picked(_base(dataset, chain, found), fields), "warnings": warnings}
 

@@ -94,7 +94,7 @@ def test_who_asks_in_python_is_warned_of_what_a_magic_prints(embedded):
             __file__,
         ),
         (
-            "2 of 3 rows failed: NOSUCH: The data has no symbol 'NOSUCH' on ethereum.",
+            "2 of 3 rows failed: NOSUCH: The data has no token with the symbol 'NOSUCH' on ethereum.",
             __file__,
         ),
     ]
@@ -103,6 +103,26 @@ def test_who_asks_in_python_is_warned_of_what_a_magic_prints(embedded):
         assert len(embedded.execute_segment(everyone, limit="all")) == 1002
         assert len(embedded.execute_segment(everyone, limit=None)) == 1002
         assert len(embedded.execute_segment(everyone, limit=0)) == 0
+
+
+def test_the_burn_address_is_named_wherever_a_number_has_it_or_leaves_it_out(embedded):
+    said = '{}: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
+    owners = embedded.nfts("ethereum", ["BAYC", "MAYC"])
+    assert owners.attrs["nbext"]["warnings"] == [
+        "ownerCount counts the burn address 0x...dEaD, too; segments leave it out."
+    ]
+    for name, number in zip(owners["symbol"], owners["ownerCount"], strict=True):
+        about = embedded.execute_segment({"nft": {"nft": name}}, limit=0).attrs["nbext"]
+        assert (about["matched"], about["warnings"]) == (number - 1, [said.format(name)])
+    # Together they are of nobody that is burned, and one of them alone is.
+    both = {"nft": {"nft": "BAYC"}, "token": {"token": "UNI"}}
+    assert embedded.execute_segment(both, limit=0).attrs["nbext"]["warnings"] == []
+    steps = nbext.funnel(both, client=embedded)
+    alone = dict(zip(steps["condition"], steps["alone"], strict=True))
+    assert alone["own BAYC on ethereum"] == owners["ownerCount"][0] - 1
+    assert steps.attrs["nbext"]["warnings"] == [said.format("BAYC")]
+    chosen = nbext.funnel({**both, "exclude": ["burn"]}, client=embedded)
+    assert chosen.attrs["nbext"]["warnings"] == []
 
 
 def test_a_segment_is_the_same_rows_by_every_way(embedded, tmp_path):

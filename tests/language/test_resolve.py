@@ -78,29 +78,29 @@ UNKNOWN = [
         token("BAYC"),
         "/token/token",
         "unknown-symbol",
-        "The data has no token with the symbol 'BAYC' on ethereum. There is a collection with that symbol: "
-        "use 'nft' for it.",
+        "The data has no token with the symbol 'BAYC' on ethereum. It is an NFT collection: "
+        'write "nft" in filters, %nft as a magic.',
     ),
     (
         {"nft": {"nft": "uni"}},
         "/nft/nft",
         "unknown-symbol",
-        "The data has no collection with the symbol 'uni' on ethereum. There is a token with that symbol: "
-        "use 'token' for it.",
+        "The data has no collection with the symbol 'uni' on ethereum. It is a token: "
+        'write "token" in filters, %token as a magic.',
     ),
     (
         {"nft": {"nft": "QUEST"}},
         "/nft/nft",
         "unknown-symbol",
         "The data has no collection with the symbol 'QUEST' on ethereum. It has one on optimism: "
-        'add "chain": "optimism".',
+        'name that chain, as in "chain": "optimism".',
     ),
     (
         {"nft": {"nft": "Bored Ape"}},
         "/nft/nft",
         "unknown-symbol",
         "The data has no collection with the symbol 'Bored Ape' on ethereum. It looks like a name: search for it, "
-        "and write its symbol or its address.",
+        'as in %nft search "Bored Ape", and write its symbol or its address.',
     ),
     (
         token(address(0xFF)),
@@ -113,7 +113,7 @@ UNKNOWN = [
         "/nft/nft",
         "unknown-contract",
         f"The data has no contract {C2} on ethereum. It has one on optimism: "
-        'add "chain": "optimism".',
+        'name that chain, as in "chain": "optimism".',
     ),
     (
         token(address(0xC1)),

@@ -97,6 +97,7 @@ NOTES: dict[str, str | tuple[str, str]] = {
     "language/lookup.py:warn": "burn",
     "language/lookup.py:warn_of_every_wallet": "zero",
     "language/lookup.py:warn_of_gaps": ("the data has no row of", "language/test_resolve.py"),
+    "service/metadata.py:contract": ("too; segments leave it out", "client/test_embedded.py"),
     "service/segments/analysis.py:wallet_holdings": (
         "no holdings in this data",
         "analysis/test_wallet.py",

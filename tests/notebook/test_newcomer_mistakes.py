@@ -304,7 +304,17 @@ ethereum USDC""",
     ),
     "a collection asked for as a token": (
         "%token ethereum BAYC",
-        "NotFound: The service answered 404: The data has no symbol 'BAYC' on ethereum. It is an NFT collection. Use: %nft ethereum BAYC",
+        """NotFound: The service answered 404: The data has no token with the symbol 'BAYC' on ethereum. It is an NFT collection: write "nft" in filters, %nft as a magic.""",
+    ),
+    "symbols as a list, without a chain": (
+        "%token UNI, USDC --strict",
+        """UsageError: %token: the chain is missing. Write: %token ethereum UNI, USDC
+    %token UNI, USDC --strict
+           ^""",
+    ),
+    "a list that begins with its chain": (
+        "%token ethereum, UNX, USDC --strict",
+        "NotFound: The service answered 404: The data has no token with the symbol 'UNX' on ethereum. Did you mean 'UNI'?",
     ),
     "a name of the naming service": (
         "%nft ethereum vitalik.eth",
@@ -318,7 +328,7 @@ ethereum USDC""",
     ),
     "a file of another kind": (
         "%token ethereum USDC --to usdc.xlsx",
-        "UsageError: --to usdc.xlsx: unknown file format. Use .csv, .json, .parquet or .arrow.",
+        "ValidationError: --to: usdc.xlsx: unknown file format. Allowed: .csv, .json, .parquet, .arrow.",
     ),
     "a key in a cell": (
         "%nbext login s3cret",
@@ -504,7 +514,7 @@ SELECT address FROM holders""",
     "a collection where a token belongs": (
         """%%segment_query
 {"token": {"token": "BAYC"}}""",
-        """InvalidSegment: /filters/token/token: The data has no token with the symbol 'BAYC' on ethereum. There is a collection with that symbol: use 'nft' for it.
+        """InvalidSegment: /filters/token/token: The data has no token with the symbol 'BAYC' on ethereum. It is an NFT collection: write "nft" in filters, %nft as a magic.
   line 2, column 12:
     {"token": {"token": "BAYC"}}
                ^""",
@@ -512,7 +522,7 @@ SELECT address FROM holders""",
     "a token where a collection belongs": (
         """%%segment_query
 {"nft": {"nft": "USDC"}}""",
-        """InvalidSegment: /filters/nft/nft: The data has no collection with the symbol 'USDC' on ethereum. There is a token with that symbol: use 'token' for it.
+        """InvalidSegment: /filters/nft/nft: The data has no collection with the symbol 'USDC' on ethereum. It is a token: write "token" in filters, %token as a magic.
   line 2, column 10:
     {"nft": {"nft": "USDC"}}
              ^""",
@@ -591,7 +601,7 @@ SELECT address FROM holders""",
     ),
     "a file in a folder that does not exist": (
         "%token ethereum USDC --to nowhere/usdc.csv",
-        "UsageError: --to nowhere/usdc.csv: there is no folder nowhere.",
+        "ValidationError: --to: nowhere/usdc.csv: there is no folder nowhere.",
     ),
     "raw without a file": (
         "%token ethereum USDC --raw",
@@ -603,11 +613,11 @@ SELECT address FROM holders""",
     ),
     "a symbol that is not there": (
         "%token ethereum USCD",
-        "NotFound: The service answered 404: The data has no symbol 'USCD' on ethereum. Did you mean 'USDC'?",
+        "NotFound: The service answered 404: The data has no token with the symbol 'USCD' on ethereum. Did you mean 'USDC'?",
     ),
     "a variable without braces on the line": (
         "%token ethereum wallets",
-        "NotFound: The service answered 404: The data has no symbol 'wallets' on ethereum. For the addresses in your variable, use braces: %token ethereum {{wallets}}",
+        "NotFound: The service answered 404: The data has no token with the symbol 'wallets' on ethereum. For the addresses in your variable, use braces: %token ethereum {{wallets}}",
     ),
     "an empty list of addresses": (
         "%token ethereum {{[]}}",
@@ -617,7 +627,7 @@ SELECT address FROM holders""",
     ),
     "a token asked for as a collection": (
         "%nft ethereum USDC",
-        "NotFound: The service answered 404: The data has no symbol 'USDC' on ethereum. It is a token. Use: %token ethereum USDC",
+        """NotFound: The service answered 404: The data has no collection with the symbol 'USDC' on ethereum. It is a token: write "token" in filters, %token as a magic.""",
     ),
     "a search without a term": (
         "%nft search",
@@ -905,7 +915,7 @@ SELECT address FROM holders""",
     ),
     "a collection by its name": (
         '''%nft ethereum "Bored Ape Yacht Club"''',
-        '''NotFound: The service answered 404: The data has no symbol 'Bored Ape Yacht Club' on ethereum. Search by name: %nft search "Bored Ape Yacht Club"''',
+        """NotFound: The service answered 404: The data has no collection with the symbol 'Bored Ape Yacht Club' on ethereum. It looks like a name: search for it, as in %nft search "Bored Ape Yacht Club", and write its symbol or its address.""",
     ),
     "a saved segment that does not exist": (
         """%%segment_query

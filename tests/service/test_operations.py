@@ -9,6 +9,7 @@ import re
 import pyarrow as pa
 import pytest
 
+from nbext.core.addresses import checksummed
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.service.accounts.keys import Key
 from nbext.service.middleware import MOST_KEYS, Metrics
@@ -239,15 +240,35 @@ def test_metadata_that_the_caller_has_is_not_sent_again(service, named):
     [
         (
             f"/v1/tokens/ethereum/{BAYC}",
-            f"{BAYC} on ethereum is an NFT collection. Read it under /v1/nfts.",
+            f"{BAYC} on ethereum is an NFT collection. Use: %nft ethereum {BAYC}",
         ),
         (
             f"/v1/nfts/ethereum/{USDC}",
-            f"{USDC} on ethereum is an ERC20 token. Read it under /v1/tokens.",
+            f"{USDC} on ethereum is a token. Use: %token ethereum {USDC}",
+        ),
+        (
+            "/v1/tokens/ethereum/bayc",
+            "The data has no token with the symbol 'bayc' on ethereum. It is an NFT collection: "
+            'write "nft" in filters, %nft as a magic.',
+        ),
+        (
+            "/v1/nfts/ethereum/usd coin",
+            "The data has no collection with the symbol 'usd coin' on ethereum. It looks like a name: search for it, "
+            'as in %nft search "usd coin", and write its symbol or its address.',
+        ),
+        (
+            "/v1/tokens/polygon/UNI",
+            "The data has no token with the symbol 'UNI' on polygon. It has one on ethereum, arbitrum: "
+            'name that chain, as in "chain": "ethereum".',
+        ),
+        (
+            f"/v1/tokens/base/{USDC}",
+            f"The data has no contract {checksummed(USDC)} on base. It has one on ethereum: "
+            'name that chain, as in "chain": "ethereum".',
         ),
         (
             "/v1/tokens/ethereum/USDX",
-            "The data has no symbol 'USDX' on ethereum. Did you mean 'USDT'?",
+            "The data has no token with the symbol 'USDX' on ethereum. Did you mean 'USDT'?",
         ),
         (
             f"/v1/tokens/ethereum/0x{'1' * 40}",

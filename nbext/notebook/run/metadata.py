@@ -8,14 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
-from nbext.core.chains import chain_of
+from nbext.core.chains import chain_names
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import SEARCH_TYPES
-from nbext.errors import NbextError, NotFound, UsageError, ValidationError
+from nbext.errors import NotFound, UsageError
 from nbext.notebook.line import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import RESULT, deliver, put
-from nbext.notebook.schema import Kind, help_line
+from nbext.notebook.schema import Kind, help_line, name_of_chain
 
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
@@ -136,7 +136,7 @@ def _read(session: Session, args: Args) -> Any:
             frame = look_up(chain, addresses, strict=strict, refresh=refresh)
     except NotFound as error:
         if is_one:
-            error.args = (f"{error}{_hint(session, args, chain, addresses[0])}",)
+            error.args = (f"{error}{_hint(args, chain, addresses[0])}",)
         raise
     if args["card"]:
         put(session, args, frame)
@@ -147,28 +147,16 @@ def _read(session: Session, args: Args) -> Any:
     return deliver(session, frame, args)
 
 
-def _hint(session: Session, args: Args, chain: str, name: str) -> str:
-    """Return what to write instead of a symbol that the service does not know."""
+def _hint(args: Args, chain: str, name: str) -> str:
+    """Return what to write instead of a symbol that the service does not know, where a variable has that name."""
     # A bare word is a symbol: UNI = [...] must not change what `%token ethereum UNI` means.
     value = args.names.get(name)
     is_column = hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1
     is_address = isinstance(value, str) and looks_like_address(value)
-    if is_column or is_address or isinstance(value, list | tuple | set):
-        magic = args.grammar.magic
-        return f" For the addresses in your variable, use braces: {magic} {chain} {{{{{name}}}}}"
-    # One more question, only after an error, and only to a service that is known to answer it.
-    client = session.connected()
-    if not client.is_ours:
+    if not (is_column or is_address or isinstance(value, list | tuple | set)):
         return ""
-    kind, other, look_up = "a token", TOKEN, client.tokens
-    if args.grammar is TOKEN:
-        kind, other, look_up = "an NFT collection", NFT, client.nfts
-    try:
-        look_up(chain, [name], strict=True)
-    except NbextError:
-        # Our service looks symbols up, and a text with a space is a name.
-        return f' Search by name: %nft search "{name}"' if " " in name else ""
-    return f" It is {kind}. Use: {other.magic} {chain} {name}"
+    magic = args.grammar.magic
+    return f" For the addresses in your variable, use braces: {magic} {chain} {{{{{name}}}}}"
 
 
 def chain_and_addresses(args: Args, usual: str) -> tuple[str, list[str]]:
@@ -180,7 +168,8 @@ def chain_and_addresses(args: Args, usual: str) -> tuple[str, list[str]]:
         if word.kind == "json":
             raise args.error(f"write a Python value as {{{word.text}}}, not as {word.text}.", word)
     first, *rest = args.words
-    is_chain = _is_chain(first.text)
+    # Commas between words are a habit from lists.
+    is_chain = _is_chain(first.text.rstrip(","))
     # Chain and address are swapped so often that the mended line is worth building.
     if looks_like_address(first.text) or (rest and _is_chain(rest[0].text) and not is_chain):
         chain = rest[0].text if rest else visible(usual)
@@ -193,10 +182,10 @@ def chain_and_addresses(args: Args, usual: str) -> tuple[str, list[str]]:
         raise args.error(f"unknown chain {first.text!r}. Did you mean: {mended}", first)
     if not rest and is_chain:
         raise args.error(f"an address or a symbol is missing after the chain. {example}", first)
-    if not rest:
-        mended = f"{grammar.magic} {visible(usual)} {first.text}"
+    if not rest or (first.kind == "word" and "," in first.text and not is_chain):
+        mended = f"{grammar.magic} {visible(usual)} {' '.join(word.text for word in args.words)}"
         raise args.error(f"the chain is missing. Write: {mended}", first)
-    chain = str(value_of(first, args))
+    chain = str(value_of(first, args)).rstrip(",")
     # One list, whatever mixture of symbols, addresses and expressions was written: the order asked is kept.
     return chain, [one for word in rest for one in addresses_named(args, word)]
 
@@ -211,7 +200,6 @@ def addresses_named(args: Args, word: Word) -> list[str]:
             raise args.error(f"{found}. An address is a string of 0x and 40 hex digits.", word)
     if not items:
         raise args.error(f"{word.text} is empty. Give at least one address.", word)
-    # Commas between addresses are a habit from lists.
     return [
         one
         for item in items
@@ -221,8 +209,4 @@ def addresses_named(args: Args, word: Word) -> list[str]:
 
 
 def _is_chain(text: str) -> bool:
-    try:
-        chain_of(text)
-    except ValidationError:
-        return False
-    return True
+    return name_of_chain(text) in chain_names()

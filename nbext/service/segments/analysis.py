@@ -236,10 +236,13 @@ def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
     steps = language.funnel_steps(plan, planner.count)
     few = min(plan.limit, _SAMPLE)
     rows = dataset.ask(language.compile(plan), limit=few, cancel=cancel).rows if few else None
+    heading = _heading(plan)
+    if "exclude" not in asked["filters"]:
+        heading["warnings"] = language.funnel_notes(plan)
     return {
-        **_heading(plan),
+        **heading,
         "chains": [chain_of(one.chain_id).name for one in plan.whole.seen],
-        "steps": [vars(step) for step in steps],
+        "steps": steps,
         "sample": rows["address"].to_pylist() if rows is not None else [],
     }
 
