@@ -51,7 +51,6 @@ from nbext.language.model import (
     Parsed,
     ParsedCondition,
     ParsedGroup,
-    ParsedNot,
     ParsedQuery,
     Plan,
     PlanNode,
@@ -64,7 +63,7 @@ from nbext.language.parse import parse
 
 if TYPE_CHECKING:
     from nbext.core.chains import Chain
-    from nbext.core.wire import Column
+    from nbext.core.wire import Column, FunnelCondition
     from nbext.engine.dataset import Contract
     from nbext.engine.query.answers import Dataset
 
@@ -219,7 +218,7 @@ def count_none(plan: Plan, count: Count) -> list[list[int]]:
     if len(nodes) < 2:
         return []
     steps = funnel_steps(replace(plan, whole=replace(plan.whole, node=AllOf(nodes))), count)
-    return [[step.alone, step.remaining] for step in steps]
+    return [[step["alone"], step["remaining"]] for step in steps]
 
 
 def why_none(plan: Plan, counted: Sequence[Sequence[int]]) -> list[str]:
@@ -244,21 +243,11 @@ def _explained(plan: Plan) -> tuple[PlanNode, ...]:
     return node.children[:MAX_EXPLAINED] if isinstance(node, AllOf) else ()
 
 
-@dataclass(frozen=True)
-class FunnelStep:
-    """A condition that must hold: how many wallets match it alone, and it and those before it together.
+def funnel_steps(plan: Plan, count: Count) -> list[FunnelCondition]:
+    """Return the conditions that must all hold, in order, counted; ``count`` is `Answers.counts`.
 
-    ``filters`` is the condition as a map of a request, with nothing left to look up.
+    ``filters`` of each is a map of a request, with nothing left to look up.
     """
-
-    words: str
-    filters: dict[str, Any]
-    alone: int
-    remaining: int
-
-
-def funnel_steps(plan: Plan, count: Count) -> list[FunnelStep]:
-    """Return the conditions that must all hold, in order, counted; ``count`` is `Answers.counts`."""
     whole = plan.whole
     nodes = whole.node.children if isinstance(whole.node, AllOf) else (whole.node,)
     places = range(len(nodes))
@@ -267,9 +256,28 @@ def funnel_steps(plan: Plan, count: Count) -> list[FunnelStep]:
         questions, [*([place] for place in places), *(range(place + 1) for place in places)]
     )
     return [
-        FunnelStep(node.words(), _member(node), alone, remaining)
+        {
+            "words": node.words(),
+            "filters": _member(node),
+            "alone": alone,
+            "remaining": remaining,
+        }
         for node, alone, remaining in zip(nodes, counts, counts[len(nodes) :], strict=False)
     ]
+
+
+def funnel_notes(plan: Plan) -> list[str]:
+    """Return a plan's notes, and which of its conditions the burn address would match alone."""
+    node = plan.whole.node
+    alone = _burn_notes(AnyOf(node.children)) if isinstance(node, AllOf) else []
+    return list(dict.fromkeys([*plan.warnings, *alone]))
+
+
+def _burn_notes(node: PlanNode) -> list[str]:
+    # Counts of holders elsewhere have the burn address among them, and then differ by one.
+    names = first_three(list(dict.fromkeys(node.burned())))
+    left_out = f'{names}: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
+    return [left_out] if names else []
 
 
 def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin is not wanted here
@@ -413,23 +421,19 @@ class _Resolver(Context):
             [SeenWallets(chain.id, self.at(chain, "/filters/chain")) for chain in self.chains()]
         )
         excluded: set[str] = set()
-        held = node.burned()
-        # Counts of holders elsewhere have the burn address among them, and then differ by one.
-        if scope.exclude is None and not self.within and held:
-            names = first_three(list(dict.fromkeys(held)))
-            self.warnings.append(
-                f'{names}: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
-            )
+        if scope.exclude is None and not self.within:
+            self.warnings += _burn_notes(node)
         for name in (BURN,) if scope.exclude is None else scope.exclude:
             excluded.update(BURN_ADDRESSES if name == BURN else (name,))
         return SegmentNode(node, seen, tuple(sorted(excluded)))
 
     def node(self, asked: Parsed, *, positive: bool) -> PlanNode:
         """Resolve a condition or a group. A positive token or nft gives the rows a column."""
-        if isinstance(asked, ParsedNot):
-            return NoneOf(self.node(asked.child, positive=not positive))
         if isinstance(asked, ParsedGroup):
+            positive ^= asked.name == "not"
             children = tuple([self.node(child, positive=positive) for child in asked.children])
+            if asked.name == "not":
+                return NoneOf(*children)
             return AllOf(children) if asked.name == "all" else AnyOf(children)
         self.counted.append(asked)
         if len(self.counted) > MAX_CONDITIONS:

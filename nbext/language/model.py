@@ -43,21 +43,13 @@ class ParsedCondition:
 
 @dataclass(frozen=True)
 class ParsedGroup:
-    """Conditions joined by ``all`` or ``any``."""
+    """Conditions joined by ``all`` or ``any``; or the one that does ``not`` hold."""
 
-    name: Literal["all", "any"]
-    children: tuple[ParsedCondition | ParsedGroup | ParsedNot, ...]
-
-
-@dataclass(frozen=True)
-class ParsedNot:
-    """Conditions that do not hold."""
-
-    name: ClassVar = "not"
-    child: ParsedCondition | ParsedGroup | ParsedNot
+    name: Literal["all", "any", "not"]
+    children: tuple[ParsedCondition | ParsedGroup, ...]
 
 
-Parsed = ParsedCondition | ParsedGroup | ParsedNot
+Parsed = ParsedCondition | ParsedGroup
 
 
 @dataclass(frozen=True)

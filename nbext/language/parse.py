@@ -20,7 +20,6 @@ from nbext.language.model import (
     Parsed,
     ParsedCondition,
     ParsedGroup,
-    ParsedNot,
     ParsedQuery,
     QueryScope,
 )
@@ -140,7 +139,7 @@ class _Parser:
     def group(self, key: str, value: Any, pointer: str, depth: int) -> Iterator[Parsed]:
         """Read ``all``, ``any`` (a list of maps) or ``not`` (a map, or a list of them)."""
         if key == "not" and isinstance(value, Mapping):
-            yield ParsedNot(self.conjunction(value, pointer, depth))
+            yield ParsedGroup("not", (self.conjunction(value, pointer, depth),))
             return
         if not isinstance(value, list | tuple):
             also = ", or one such object" * (key == "not")
@@ -162,7 +161,7 @@ class _Parser:
             self.conjunction(one, below(pointer, index), depth) for index, one in enumerate(value)
         )
         if key == "not":
-            yield from (ParsedNot(member) for member in members)
+            yield from (ParsedGroup("not", (member,)) for member in members)
         # An empty group is reported above; joined it would be a segment that every wallet is in.
         elif members:
             yield _join("all" if key == "all" else "any", members)

@@ -192,10 +192,12 @@ def check_in_common(
         if key in ("asOf", "chain", "exclude")
     }
     for place, step in enumerate(steps):
-        so_far = {"all": [one.filters for one in steps[: place + 1]], **scope}
-        assert step.remaining >= len(oracle.wallets({"filters": so_far}) & oracle.wallets(request))
-    assert steps[-1].remaining == len(oracle.wallets(request))
-    assert steps[0].alone == steps[0].remaining
+        so_far = {"all": [one["filters"] for one in steps[: place + 1]], **scope}
+        assert step["remaining"] >= len(
+            oracle.wallets({"filters": so_far}) & oracle.wallets(request)
+        )
+    assert steps[-1]["remaining"] == len(oracle.wallets(request))
+    assert steps[0]["alone"] == steps[0]["remaining"]
 
 
 def settled(request: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
