@@ -143,7 +143,11 @@ def overlap(
 
 
 def _named(segments: Iterable[Any] | Mapping[str, Any]) -> tuple[list[str], list[Any]]:
-    if isinstance(segments, str) or hasattr(segments, "columns"):
+    if (
+        isinstance(segments, str)
+        or not isinstance(segments, Iterable)
+        or hasattr(segments, "columns")
+    ):
         raise ValidationError.of(
             "/segments", "type", "Give a list of segments, or a dict of them by name."
         )

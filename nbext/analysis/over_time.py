@@ -183,6 +183,9 @@ def _hours_since(asked: Segment, since: str) -> tuple[int, int, str]:
         wanted = _hours(datetime.fromisoformat(since), end)
     except (TypeError, ValueError):
         wanted = hours_of(since, "/since")
+    if wanted < 0:
+        late = f"{quoted(since)} is after the end of the data: {chain} ends at {extent['lastTimestamp']}."
+        raise ValidationError.of("/since", "range", late)
     most = _hours(datetime.fromisoformat(begin), end)
     note = f"The data of {chain} begins at {begin}, and {quoted(since)} reaches back further: this is all of it."
     return wanted, most, note

@@ -10,7 +10,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -224,6 +224,8 @@ def _column(value: Any) -> AddressColumn:
     rows: Any = value.to_arrow() if hasattr(value, "to_arrow") else value
     if isinstance(rows, pa.Array | pa.ChunkedArray):
         return AddressColumn(_as_texts(rows), lambda row: f"row {row}")
+    if not isinstance(rows, Iterable):
+        raise NotAddresses(f"Expected addresses, got {type(rows).__name__}.")
     items = (
         np.atleast_1d(rows)
         if isinstance(rows, np.ndarray)

@@ -100,16 +100,18 @@ def is_symbol(given: object) -> bool:
 
 def search_term_of(given: object, *, all_allowed: bool) -> str:
     """Return the text to search for; an empty one, for all there is, where the service takes that."""
-    text = given if isinstance(given, str) else ""
-    if all_allowed and given is not None and not text.strip():
+    if not isinstance(given, str):
+        kind = type(given).__name__
+        raise ValidationError.of("/searchTerm", "type", f"A term is a text, not {kind}.")
+    if all_allowed and not given.strip():
         return ""
-    if not text.strip() or len(text) > MAX_SEARCH_TERM:
-        detail = f"The term has {len(text):,} characters. Allowed: 1 to {MAX_SEARCH_TERM}."
-        if not text.strip():
+    if not given.strip() or len(given) > MAX_SEARCH_TERM:
+        detail = f"The term has {len(given):,} characters. Allowed: 1 to {MAX_SEARCH_TERM}."
+        if not given.strip():
             detail = "The term is empty. This service needs a name or a symbol; only nbext's own lists everything."
         raise ValidationError.of("/searchTerm", "length", detail)
-    if any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
+    if any(unicodedata.category(c) in ("Cc", "Cs") for c in given):
         raise ValidationError.of(
             "/searchTerm", "characters", "The term has a control character or half a character."
         )
-    return text
+    return given

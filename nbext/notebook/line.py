@@ -285,32 +285,26 @@ def value_of(word: Word, args: Args) -> Any:
     """Return the JSON value of a word's expression; the text of any other word, with its expressions' values."""
     if word.kind == "python":
         return evaluated(word.text, args.line, word.column, args.names)
-    return _interpolated(word, args) if word.kind == "word" else word.text
+    return _text(word, args) if word.kind == "word" else word.text
 
 
-def _text(word: Word, args: Args, source: str | None = None) -> str:
-    """Return a word with the values of its expressions, or the value of one expression: no list or object."""
-    if source is None and word.kind != "python":
-        return _interpolated(word, args)
-    value = evaluated(source or word.text, args.line, word.column, args.names)
-    if isinstance(value, list | dict):
-        kind = "a list" if isinstance(value, list) else "an object"
-        raise args.error(f"{{{{{source or word.text}}}}} is {kind}, where one value belongs.", word)
-    return str(value)
-
-
-def _interpolated(word: Word, args: Args) -> str:
-    """Return a word in which each ``{{expression}}`` is its value: ``out_{{token}}.parquet``."""
+def _text(word: Word, args: Args) -> str:
+    """Return a word in which each ``{{expression}}`` is its value, no list or object: ``out_{{token}}.parquet``."""
+    text = f"{{{{{word.text}}}}}" if word.kind == "python" else word.text
     pieces, end = [], 0
-    while (start := word.text.find("{{", end)) >= 0:
-        close = end_of_expression(word.text, start)
+    while (start := text.find("{{", end)) >= 0:
+        close = end_of_expression(text, start)
         if close is None:
-            message = f"{{{{ in {word.text!r} does not begin a Python expression that ends in }}}}."
-            raise args.error(message)
-        source = word.text[start + 2 : close - 2].strip()
-        pieces += [word.text[end:start], _text(word, args, source)]
+            message = f"{{{{ in {text!r} does not begin a Python expression that ends in }}}}."
+            raise args.error(message, word)
+        source = text[start + 2 : close - 2].strip()
+        value = evaluated(source, args.line, word.column, args.names)
+        if isinstance(value, list | dict):
+            kind = "a list" if isinstance(value, list) else "an object"
+            raise args.error(f"{{{{{source}}}}} is {kind}, where one value belongs.", word)
+        pieces += [text[end:start], str(value)]
         end = close
-    return "".join([*pieces, word.text[end:]])
+    return "".join([*pieces, text[end:]])
 
 
 def split_line(line: str, magic: str) -> list[Word]:

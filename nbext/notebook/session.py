@@ -428,7 +428,9 @@ class Session:
         key, source = None, "made for this session"
         if url:
             # Checked first: nobody is asked for a key that could not be sent.
-            check_address(url, insecure=self.settings["insecure"])
+            from nbext.http.base_url import Origin
+
+            Origin.of(url, insecure=self.settings["insecure"])
             if url in self._typed_keys:
                 key, source = self._typed_keys[url], "prompt"
             else:
@@ -437,13 +439,6 @@ class Session:
                     self._typed_keys[url] = key
         self.key_source = source
         return key
-
-
-def check_address(url: str, *, insecure: bool) -> None:
-    """Refuse an invalid URL, or one to which no key may be sent, before a key is asked for."""
-    from nbext.http.base_url import Origin
-
-    Origin.of(url, insecure=insecure)
 
 
 def save_query(folder: Path, name: str, query: SegmentQuery) -> None:

@@ -160,6 +160,7 @@ def test_the_table_says_of_a_column_of_wallets_what_a_file_can_hold(client, tmp_
     ("given", "message"),
     [
         ([], "/segments: There is no segment to compare."),
+        (None, "/segments: Give a list of segments, or a dict of them by name."),
         ("BAYC", "/segments: Give a list of segments, or a dict of them by name."),
         (
             ["BAYC", 5],

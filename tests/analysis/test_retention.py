@@ -92,6 +92,7 @@ def test_the_triangle_is_a_heatmap_with_the_sizes_beside_the_cohorts(client):
             "/segment/asOf: retention sets asOf itself. Leave it out.",
         ),
         ("USDC", {"by": "year"}, "/by: 'year' is not allowed. Allowed: day, week, month, quarter."),
+        ("USDC", {"since": "2030-01-01"}, "/since: '2030-01-01' is after the end of the data: "),
         ("USDC", {"cohort": "new"}, "/cohort: 'new' is not allowed. Allowed: held, seen."),
     ],
 )

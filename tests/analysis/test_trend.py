@@ -157,6 +157,10 @@ def test_amounts_of_what_the_segment_does_not_name_are_an_error(client, name, me
             '"12h", "30d" or "1y", or a date such as 2025-01-31.',
         ),
         ({"since": 5}, "/since: '5' is not a span."),
+        (
+            {"since": "2030-01-01"},
+            "/since: '2030-01-01' is after the end of the data: ethereum ends at 20",
+        ),
     ],
 )
 def test_a_span_that_cannot_be_asked_for_is_named(client, options, message):

@@ -119,6 +119,8 @@ def test_thousands_of_wallets_are_one_column_and_hold_what_each_of_them_holds(cl
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
+        (None, {}, "/wallets: Expected addresses, got NoneType."),
+        (5, {}, "/wallets: Expected addresses, got int."),
         ([], {}, "/wallets: wallets is a list of 1 to 1,000 addresses."),
         (pd.Series(["0x1"]), {}, "/wallets: 1 of 1 values of wallets is not an address."),
         ([WALLETS[2], "ls_" + "x" * 24], {}, "/wallets: 1 of 2 values of wallets is not an"),

@@ -212,14 +212,14 @@ class SearchForm(Form):
             known = Provenance.of(found)
             total = known.matched if isinstance(known.matched, int) else None
             return records(found), total, known.notes()
-        parts, notes = [], []
-        for kind, label in (("nft", "collections"), ("token", "tokens")):
-            rows, total, said = self._fetch(replace(asked, kind=kind), PAGE // 2)
-            notes += said
+        each = [self._fetch(replace(asked, kind=kind), PAGE // 2) for kind in ("nft", "token")]
+        parts, notes = [rows for rows, _, _ in each], list[str]()
+        for label, (rows, total, said) in zip(("collections", "tokens"), each, strict=True):
+            # That there is none of one kind is no news beside the other kind's.
+            notes += said if total != 0 or not any(parts) else []
             if rows and total != len(rows):
                 of = "" if total is None else f" of {total:,}"
                 notes.append(f"The first {len(rows)}{of} {label} are here. Narrow What for all.")
-            parts.append(rows)
         # The best of both first.
         mixed = [one for pair in itertools.zip_longest(*parts) for one in pair if one is not None]
         return mixed, len(mixed), notes

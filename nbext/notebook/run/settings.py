@@ -10,7 +10,6 @@ from nbext.errors import ConfigError, UsageError, did_you_mean
 from nbext.notebook.line import KEY_REFUSED, Args, Command
 from nbext.notebook.results.deliver import OUT, own_table, put
 from nbext.notebook.schema import help_line
-from nbext.notebook.session import check_address
 from nbext.settings import SETTINGS, setting_named
 
 if TYPE_CHECKING:
@@ -86,7 +85,9 @@ def _change(session: Session, place: str, value: Any) -> None:
     read = setting.read(value, "argument")
     # Checked here, because the next call would fail far from the line that is wrong.
     if name == "base_url" and read:
-        check_address(read, insecure=session.settings["insecure"])
+        from nbext.http.base_url import Origin
+
+        Origin.of(read, insecure=session.settings["insecure"])
     elif name == "remote":
         from nbext.client.service import check_remote
 

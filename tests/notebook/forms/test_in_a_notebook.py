@@ -283,6 +283,15 @@ def test_a_search_finds_tokens_and_collections_and_what_is_picked_is_built_on(sh
         "Looked at the names and symbols of tokens and collections on ethereum: none contains 'no such thing'."
     )
     assert (form.results, form.card, form.below.members) == ([], None, ())
+    assert form.message.count("No hit for 'no such thing' of the type") == 2
+    # Of one kind alone: that the other has none is not said beside it.
+    for term, kind in (("usdc", "ERC20"), ("bayc", "ERC721")):
+        form.term.type(term)
+        form.term.enter()
+        assert form.background.join(30)
+        assert {one["tokenType"] for one in form.results} == {kind}
+        number = len(form.results)
+        assert form.message == f"1 to {number} of {number}"
 
 
 @pytest.mark.parametrize("term", ['a"b', "a\\", "it's", 'x" --chain polygon #'])
