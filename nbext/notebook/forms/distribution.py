@@ -51,7 +51,9 @@ def ranges(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
         none = [{"name": "0", "min": "0", "max": "0", "count": zeros}] * bool(zeros)
         first, last = math.floor(math.log10(above.min())), math.floor(math.log10(most)) + 1
         steps = (1, 2, 5) if last - first <= 4 else (1,)
-        written = [f"{step}e{power}" for power in range(first, last) for step in steps]
+        # A head has room for so many.
+        powers = range(first, last, -(-(last - first) // MOST))
+        written = [f"{step}e{power}" for power in powers for step in steps]
         written.append(f"1e{last}")
     else:
         above, power = values, math.floor(math.log10(width))

@@ -94,10 +94,8 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         session.vocabulary.learn_rows(frame)
     session.suspicious.learn(frame)
     # Without provenance too: its names are a stranger's all the same, and are displayed so.
-    about = Provenance.of(frame)
-    if not about:
+    if not (about := print_notes(frame, args)):
         about.attach(frame)
-    print_notes(frame, args)
     if args["to"] is not None:
         _target(args, "to").save(frame)
         print(f"{args['to']}: {size_in_words(frame)}")

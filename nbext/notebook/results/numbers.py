@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -63,7 +64,7 @@ def short_text(value: float) -> str:
     for unit, letter in _SHORT:
         if unit <= abs(value) < 1e15:
             return f"{value / unit:.6g}{letter}"
-    if value and (abs(value) < 1e-3 or abs(value) >= 1e15):
+    if 0 < abs(value) < 1e-3 or 1e15 <= abs(value) < math.inf:
         return _exponential(Decimal(str(value)))
     return f"{value:.6g}"
 

@@ -117,8 +117,7 @@ class NotebookView:
 
     def close(self) -> None:
         """Replace the bar by nothing."""
-        if self._handle is not None:
-            self._publish({})
+        self._publish({})
 
     def _publish(self, data: dict[str, str]) -> None:
         from IPython.display import DisplayHandle

@@ -15,7 +15,9 @@ function csv(source) {
   const kinds = source.columns.map(({ kind }) => kind === "number");
   const parts = [`${source.columns.map(({ name }) => csvCell(name, false)).join(",")}\r\n`];
   for (const row of source.places)
-    parts.push(`${kinds.map((isNumber, at) => csvCell(source.text(row, at) ?? "", isNumber)).join(",")}\r\n`);
+    parts.push(
+      `${kinds.map((isNumber, at) => csvCell(source.values[at][row] ?? "", isNumber)).join(",")}\r\n`,
+    );
   return parts;
 }
 

@@ -2,9 +2,10 @@
 // A table that is here whole: sorted and filtered as Python does it for one that is in the kernel, exactly.
 import { instant, plainNumber, scaled, sixDigits, unitsText } from "./numbers.js";
 
-/** @typedef {{ name: string, kind: "number" | "text" | "address" | "time" | "flag", unit?: string, share?: boolean, id?: boolean, decimals?: number }} Column */
+/** @typedef {{ name: string, kind: "number" | "text" | "address" | "time" | "flag", unit?: string, share?: boolean, id?: boolean, decimals?: number | null }} Column  exact numbers have decimals */
 /** @typedef {{ min?: string, max?: string, text?: string }} Bounds  a max that begins with < is left out; a text after = is whole */
 /** @typedef {{ order: [number, "ascending" | "descending"][], filters: Record<string, Bounds>, search: string }} Asked */
+/** @typedef {bigint | number | string | null} Key  an exact number in the smallest unit, a float, seconds since 1970, or a text */
 /** @typedef {{ count: number, errors: Record<string, string> }} Found */
 /** @typedef {{ bars: import("./histogram.js").Bar[], missing: number, distinct?: number, min?: string, max?: string, sum?: string }} Summary  of the rows that match, but for its bars */
 /** @typedef {{ columns: Column[], total: number, ask(asked: Asked): Promise<Found>, rows(from: number, to: number): Promise<(string | null)[][]>, summary(at: number): Promise<Summary> }} Source */
@@ -26,45 +27,29 @@ export class ArraySource {
     this.values = columns.map(({ texts = "", digits }) => {
       if (digits)
         return Array.from({ length: total }, (_, row) => `0x${digits.slice(40 * row, 40 * row + 40)}`);
-      return total ? texts.split(BETWEEN) : [];
+      return total ? texts.split(BETWEEN).map((text) => (text === MISSING ? null : text)) : [];
     });
-    /** @type {Map<number, Float64Array>} */
+    /** @type {Map<number, Key[]>} */
     this.known = new Map();
-    /** @type {Map<number, (bigint | null)[]>} */
-    this.whole = new Map();
     /** @type {Map<number, (row: number) => boolean>} */
     this.tests = new Map();
     this.places = this.matching();
   }
 
-  /** The exact text of a cell, null where it is missing. @param {number} row @param {number} at @returns {string | null} */
-  text(row, at) {
-    const value = this.values[at][row];
-    return value === MISSING ? null : value;
-  }
-
-  /** Floats of a column to draw and to sort by; those that are alike are compared by their digits. @param {number} at */
-  numbers(at) {
+  /** What a column's values are compared and added up by, null where one is missing. @param {number} at */
+  keys(at) {
     let made = this.known.get(at);
     if (!made) {
-      const read =
-        this.columns[at].kind === "time"
-          ? instant
-          : (/** @type {string} */ value) => Number(value.replace("inf", "Infinity")); // as Python writes it
-      made = Float64Array.from(this.values[at], (value) => (value === MISSING ? Number.NaN : read(value)));
+      const { kind, decimals } = this.columns[at];
+      const read = (/** @type {string} */ value) => {
+        if (kind === "time") return instant(value);
+        if (kind !== "number") return value;
+        if (typeof decimals === "number") return scaled(value, decimals).floor;
+        return Number(value.replace("inf", "Infinity")); // as Python writes it
+      };
+      made = this.values[at].map((value) => (value === null ? null : read(value)));
       this.known.set(at, made);
     }
-    return made;
-  }
-
-  /** Exact numbers of a column, in the smallest unit; null for those that are floats. @param {number} at */
-  integers(at) {
-    const { decimals = 0 } = this.columns[at];
-    const digits = new RegExp(`^-?\\d+${decimals ? `(\\.\\d{1,${decimals}})?` : ""}$`);
-    const made =
-      this.whole.get(at) ??
-      this.values[at].map((value) => (digits.test(value) ? scaled(value, decimals).floor : null));
-    this.whole.set(at, made);
     return made;
   }
 
@@ -83,7 +68,9 @@ export class ArraySource {
       .map((_, at) => at)
       .filter((at) => ["text", "address"].includes(this.columns[at].kind));
     if (small)
-      this.tests.set(SEARCH, (row) => texts.some((at) => this.values[at][row].toLowerCase().includes(small)));
+      this.tests.set(SEARCH, (row) =>
+        texts.some((at) => this.values[at][row]?.toLowerCase().includes(small) ?? false),
+      );
     this.places = this.matching();
     const compare = order.map(([at, way]) => this.comparison(at, way === "ascending" ? 1 : -1));
     if (compare.length) {
@@ -109,16 +96,15 @@ export class ArraySource {
 
   /** @param {number} at @param {Bounds} bounds @returns {string | ((row: number) => boolean)} what is wrong, or whether a row fits */
   test(at, { min = "", max = "", text = "" }) {
-    const { kind, decimals = 0 } = this.columns[at];
+    const { kind, decimals } = this.columns[at];
     const values = this.values[at];
     if (kind !== "number" && kind !== "time") {
       if (text.startsWith("=")) return (row) => values[row] === text.slice(1);
       const small = text.toLowerCase();
-      return (row) => values[row] !== MISSING && values[row].toLowerCase().includes(small);
+      return (row) => values[row]?.toLowerCase().includes(small) ?? false;
     }
+    const keys = /** @type {(bigint | number | null)[]} */ (this.keys(at));
     const below = max.trim().startsWith("<");
-    const exact =
-      kind === "number" && this.integers(at).every((one, row) => one !== null || values[row] === MISSING);
     const read = (/** @type {string} */ typed, /** @type {boolean} */ isMost) => {
       if (kind === "time") {
         const isDay = /^\d{4}-\d\d-\d\d$/.test(typed);
@@ -126,86 +112,72 @@ export class ArraySource {
       }
       const plain = plainNumber(typed);
       if (plain === null) return Number.NaN;
-      return exact ? scaled(plain, decimals)[isMost && !below ? "floor" : "ceiling"] : Number(plain);
+      if (typeof decimals !== "number") return Number(plain);
+      return scaled(plain, decimals)[isMost && !below ? "floor" : "ceiling"];
     };
     const [low, high] = [min && read(min, false), max && read(max.replace(/^\s*<\s*/, ""), true)];
     if (Number.isNaN(low) || Number.isNaN(high))
       return kind === "time"
         ? "Write 2025-01-31 or 2025-01-31T12:00:00Z."
         : "That is not a number. Write digits, such as 1000 or 0.5.";
-    const numbers = exact ? this.integers(at) : this.numbers(at);
     return (row) => {
-      const one = numbers[row];
-      const isKnown = one !== null && !Number.isNaN(one);
-      return isKnown && (low === "" || one >= low) && (high === "" || (below ? one < high : one <= high));
+      const one = keys[row];
+      return (
+        one !== null && (low === "" || one >= low) && (high === "" || (below ? one < high : one <= high))
+      );
     };
   }
 
   /** @param {number} at @param {number} way @returns {(a: number, b: number) => number} missing values are last, either way */
   comparison(at, way) {
-    const values = this.values[at];
-    const missing = (/** @type {number} */ a, /** @type {number} */ b) =>
-      Number(values[a] === MISSING) - Number(values[b] === MISSING);
-    if (this.columns[at].kind === "number" || this.columns[at].kind === "time") {
-      const numbers = this.numbers(at);
-      const integers = this.integers(at);
-      return (a, b) => {
-        const apart = numbers[a] - numbers[b];
-        if (apart) return way * apart;
-        const [one, other] = [integers[a], integers[b]];
-        if (one !== null && other !== null && one !== other) return one < other ? -way : way;
-        return missing(a, b);
-      };
-    }
-    return (a, b) => missing(a, b) || (values[a] < values[b] ? -way : values[a] > values[b] ? way : 0);
+    const keys = this.keys(at);
+    return (a, b) => {
+      const one = keys[a];
+      const other = keys[b];
+      if (one === null || other === null) return Number(one === null) - Number(other === null);
+      return one < other ? -way : one > other ? way : 0;
+    };
   }
 
   /** @param {number} from @param {number} to @returns {Promise<(string | null)[][]>} */
   async rows(from, to) {
-    return Array.from(this.places.subarray(from, to), (row) =>
-      this.columns.map((_, at) => this.text(row, at)),
-    );
+    return Array.from(this.places.subarray(from, to), (row) => this.values.map((values) => values[row]));
   }
 
   /** Bars are of those rows, too, that the column's own filter alone leaves out. @param {number} at @returns {Promise<Summary>} */
   async summary(at) {
-    const { kind, decimals = 0 } = this.columns[at];
-    const values = this.values[at];
-    const rows = this.places.filter((row) => values[row] !== MISSING);
+    const { kind, decimals } = this.columns[at];
+    const [keys, values] = [this.keys(at), this.values[at]];
+    const rows = this.places.filter((row) => keys[row] !== null);
     const made = { bars: this.bars(at), missing: this.places.length - rows.length };
-    if (kind !== "number" && kind !== "time")
-      return { ...made, distinct: new Set(Array.from(rows, (row) => values[row])).size };
+    const known = Array.from(rows, (row) => /** @type {any} */ (keys[row]));
+    if (kind !== "number" && kind !== "time") return { ...made, distinct: new Set(known).size };
     if (!rows.length) return made;
     const compare = this.comparison(at, 1);
     const [least, most] = rows.reduce(
       ([low, high], row) => [compare(row, low) < 0 ? row : low, compare(row, high) > 0 ? row : high],
       [rows[0], rows[0]],
     );
-    const ends = { min: this.text(least, at) ?? "", max: this.text(most, at) ?? "" };
+    const ends = { min: values[least] ?? "", max: values[most] ?? "" };
     if (kind === "time") return { ...made, ...ends };
-    const integers = this.integers(at);
-    const exact = rows.every((row) => integers[row] !== null);
-    if (exact) {
-      const sum = rows.reduce((sum, row) => sum + /** @type {bigint} */ (integers[row]), 0n);
-      return { ...made, ...ends, sum: unitsText(String(sum), decimals) };
-    }
-    const sum = rows.reduce((sum, row) => sum + this.numbers(at)[row], 0);
+    const sum = known.reduce((sum, one) => sum + one);
+    if (typeof sum === "bigint") return { ...made, ...ends, sum: unitsText(String(sum), decimals ?? 0) };
     return { ...made, ...ends, sum: Number.isFinite(sum) ? `about ${sum}` : sixDigits(sum) };
   }
 
   /** @param {number} at @returns {import("./histogram.js").Bar[]} */
   bars(at) {
-    const { kind } = this.columns[at];
-    const values = this.values[at];
+    const { kind, decimals } = this.columns[at];
+    const keys = this.keys(at);
     const all = this.tests.has(at) ? this.matching(at) : this.places;
-    const rows = all.filter((row) => values[row] !== MISSING);
+    const known = Array.from(all, (row) => keys[row]).filter((one) => one !== null);
     /** @type {import("./histogram.js").Bar[]} */
     let bars = [];
     if (kind === "number" || kind === "time") {
-      const finite = Array.from(rows, (row) => this.numbers(at)[row]).filter(Number.isFinite);
-      bars = filled(this.bins[at], finite, kind === "time" ? instant : Number);
-    } else if (kind !== "address") bars = names(Array.from(rows, (row) => values[row]));
-    const missing = all.length - rows.length;
+      const drawn = known.map((one) => Number(one) / 10 ** (decimals ?? 0)).filter(Number.isFinite);
+      bars = filled(this.bins[at], drawn, kind === "time" ? instant : Number);
+    } else if (kind !== "address") bars = names(known.map(String));
+    const missing = all.length - known.length;
     return missing ? [...bars, { name: "missing", count: missing }] : bars;
   }
 }

@@ -98,7 +98,7 @@ export class Table {
       this.canvas,
     );
     // Of three rows there is no empty box below: so much are the headings, the edges and a scroll bar.
-    this.grid.style.maxHeight = `${source.total * HEIGHT + 94}px`;
+    this.grid.style.maxHeight = `${Math.max(1, source.total) * HEIGHT + 94}px`;
     this.el = h(
       "div",
       { class: "nbt" },
@@ -238,6 +238,7 @@ export class Table {
       delete head.summary;
     }
     this.body.style.height = `${this.height}px`;
+    this.body.classList.toggle("nbt-empty", !found);
     this.first = -1;
     this.draw();
     this.mark(false);

@@ -24,6 +24,9 @@ def empty(*edges):
 EMPTY = [*empty("0.5", "1", "1.5", "2", "2.5"), *empty("3", "3.5", "4", "4.5", "5")]
 MILLIONS = empty("-1.5M", "-1M", "-500k", "0", "500k", "1M", "1.5M", "2M")
 WIDE = empty(*(f"1e-{power}" for power in range(17, 8, -1)))
+HUGE = empty(
+    *(f"{edge}e+307" for edge in (2, 4, 6, 8)), *("1e+308", "1.2e+308", "1.4e+308", "1.6e+308")
+)
 TWOS = empty("2", "5", "10", "20", "50", "100", "200", "500", "1k", "2k")
 
 
@@ -44,10 +47,17 @@ TWOS = empty("2", "5", "10", "20", "50", "100", "200", "500", "1k", "2k")
         # Nearly all are small beside the largest: of the largest bin alone nothing would be seen.
         ([0, *[3e-18] * 9, 4e-9], [("0", 1), ("1e-18 to 1e-17", 9), *WIDE, ("1e-9 to 1e-8", 1)]),
         ([*[1.5] * 9, 4000], [("1 to 2", 9), *TWOS, ("2k to 5k", 1)]),
+        # Past the largest float an edge is no number.
+        ([0.0, 1.7e308], [("0 to 2e+307", 1), *HUGE, ("1.6e+308 to inf", 1)]),
     ],
 )
 def test_amounts_fall_into_bins_with_short_names(amounts, bins):
     assert named(amounts) == bins
+
+
+def test_amounts_of_many_decades_have_no_more_bins_than_a_head_has_room_for():
+    bins = named([*[1.5] * 30, 1e77, 1e300])
+    assert (bins[0], bins[-1], len(bins)) == (("1 to 10T", 30), ("1e+299 to 1e+301", 1), 24)
 
 
 @given(AMOUNTS)

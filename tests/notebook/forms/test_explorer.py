@@ -148,6 +148,27 @@ def test_the_segment_of_filters_has_the_wallets_of_the_filtered_rows(shell):
         assert said == (note if "address" in filters else ""), filters
 
 
+def test_the_segment_of_amounts_whose_exact_column_was_left_out_or_made_floats_has_the_same_wallets(
+    shell,
+):
+    table = shell.value(f"%segment {EITHER} --operator OR --all")
+    cut = table.drop(columns="UNI_balance_raw")
+    floats = table.drop(columns="UNI_balance").astype({"UNI_balance_raw": float})
+    raw = str(5 * 10**17)
+    for made, filters in (
+        (nbext.explore(cut), {"UNI_balance": {"min": "0.5", "max": "< 500"}}),
+        (nbext.explore(floats), {"UNI_balance_raw": {"min": raw, "max": f"< 500{'0' * 18}"}}),
+    ):
+        asked(made, **filters)
+        mine = sorted(table["address"].iloc[made.rows.to_pylist()])
+        assert 0 < len(mine) < len(table)
+        found = shell.value(made.segment()[0].replace("\n", " --all\n", 1))
+        assert found["address"].tolist() == mine
+    # Those are as they are shown: no token's unit stands beside them.
+    described = {one["name"]: (one["unit"], one["decimals"]) for one in made.table.shown["columns"]}
+    assert described["UNI_balance_raw"] == ("", None)
+
+
 def test_a_filter_that_no_amount_passes_is_no_segment_of_those_that_have_none(shell):
     made = nbext.explore(shell.value(f"%segment {EITHER} --operator OR --all"))
     cell, _ = asked(made, UNI_balance={"min": "-5", "max": "-1"}).segment()
@@ -384,6 +405,23 @@ def test_times_of_whole_days_alone_are_written_as_days():
     assert column(made, 3)[0] == time
     assert [made.summary(place)["min"] for place in (0, 3)] == [day[0], time]
     assert column(asked(made, day={"min": "2025-01-02"})) == ["2025-03-31"]
+
+
+def test_times_of_years_past_those_that_python_has_are_texts():
+    times = np.array(["2025-01-01", "12000-05-06", "NaT"], dtype="datetime64[s]")
+    made = nbext.explore(pd.DataFrame({"until": times, "n": range(3)}))
+    assert made.columns[0].kind == "text"
+    assert column(made) == ["2025-01-01 00:00:00", "12000-05-06 00:00:00", None]
+    assert column(asked(made, until={"text": "12000"}), 1) == ["1"]
+
+
+def test_a_bar_of_the_largest_floats_finds_those_that_it_counts():
+    made = nbext.explore(pd.DataFrame({"f": [1.7e308, -1.7e308, 5.0]}))
+    bars = summary(made)["bars"]
+    assert (bars[0]["count"], bars[-1]["count"], bars[-1]["name"]) == (1, 1, "1.5e+308 to inf")
+    for bar in bars:
+        found = asked(made, f={side: bar[side] for side in ("min", "max")})
+        assert (len(found.rows), found.errors) == (bar["count"], {})
 
 
 def test_days_beyond_which_there_are_none_are_the_ends_of_their_bins(tmp_path):

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import subprocess
+from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -39,6 +40,7 @@ def some_table(draw):
             "whole": pd.array(column(lambda: draw.choice([0, -5, draw.randrange(10**6)])), "Int64"),
             "mean": pd.array(column(lambda: draw.choice([0.1, draw.gauss(0, 9)])), "Float64"),
             "delta": pd.Series(column(lambda: draw.randrange(-(10**30), 10**30)), dtype="object"),
+            "price": column(lambda: draw.randrange(-2, 10**20) + Decimal(draw.randrange(99)) / 100),
             "name": column(lambda: draw.choice(["a", "A", "=b", "aa", "ß", "é", "x,y", "b"])),
             "flag": pd.array(column(lambda: draw.random() < 0.5), "boolean"),
             "time": pd.to_datetime(

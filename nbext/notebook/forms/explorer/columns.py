@@ -60,24 +60,37 @@ class TableColumn:
     @property
     def decimals(self) -> int:
         """How many of a number's digits are a fraction of the token; 0 of a column without a token's unit."""
-        return int(self.about["decimals"]) if self._has_unit else 0
+        return int(self.about["decimals"]) if self.has_unit else 0
 
     @property
-    def _has_unit(self) -> bool:
-        return self.kind == "number" and is_repeated(self.about)
+    def has_unit(self) -> bool:
+        """Whether its numbers are exact, in the smallest unit of a token; those made floats are as they are shown."""
+        return self.kind == "number" and not self._is_float and is_repeated(self.about)
+
+    @property
+    def _is_float(self) -> bool:
+        return bool(pa.types.is_floating(self.key.type))
+
+    @property
+    def _places(self) -> int:
+        """How many digits after the point a bound can have: of floats in a token's unit those of the token."""
+        if self._is_float:
+            return int(self.about.get("decimals") or 0) if self.about.get("unit") == "token" else 0
+        return self.decimals + getattr(self.key.type, "scale", 0)
 
     def described(self) -> dict[str, Any]:
         """Return what the page shows in the heading and makes filters of."""
-        unit = text_of(self.about.get("symbol")) if self._has_unit else ""
+        unit = text_of(self.about.get("symbol")) if self.has_unit else ""
         is_share = self.about.get("unit") == "share" or bool(IS_SHARE.search(self.name))
         return {
             "name": visible(self.name),
             "kind": self.kind,
             "unit": visible(unit, 40),
             # Whole numbers under such a name count shares.
-            "share": pa.types.is_floating(self.key.type) and is_share,
+            "share": self._is_float and is_share,
             "id": bool(IS_ID.search(self.name)),
-            "decimals": self.decimals,
+            # Without these a page adds floats up.
+            "decimals": None if self._is_float else self._places,
         }
 
     @cached_property
@@ -104,10 +117,9 @@ class TableColumn:
         """
         text = asked.get("text", "")
         if self.kind in ("text", "address", "flag"):
-            texts = self.key.cast(pa.string())
             if text.startswith("="):
-                return pc.equal(texts, text[1:])
-            return pc.match_substring(texts, text, ignore_case=True)
+                return pc.equal(self.key, text[1:])
+            return pc.match_substring(self.key, text, ignore_case=True)
         masks = [
             self._compared(asked[side], side) for side in ("min", "max") if asked.get(side)
         ] or [pc.is_valid(self.key)]
@@ -116,36 +128,32 @@ class TableColumn:
     def _compared(self, text: str, side: str) -> Any:
         compare = pc.greater_equal if side == "min" else pc.less_equal
         if self.kind == "time":
-            edge: Any = pa.scalar(day_or_instant(text, side, self.name), self.key.type)
-        elif pa.types.is_floating(self.key.type):
+            edge: Any = day_or_instant(text, side, self.name)
+        elif self._is_float:
             compare = pc.less if text.startswith("<") else compare
-            edge = pa.scalar(float(number(text.lstrip(_BELOW[side]), self.name)), self.key.type)
+            edge = float(number(text.lstrip(_BELOW[side]), self.name))
         elif pa.types.is_string(self.key.type):
             whole = min(self._edge(text, side), 10**_DIGITS - 1)
             # Of a bound below 0 a text that is less than any digits.
             edge = str(whole).rjust(_DIGITS, "0") if whole >= 0 else ""
         else:
             whole = min(max(self._edge(text, side), 1 - 10**_WIDE), 10**_WIDE - 1)
-            edge = pa.scalar(_EXACT.scaleb(Decimal(whole), -self._scale), self.key.type)
-        return compare(self.key, edge)
-
-    @property
-    def _scale(self) -> Any:
-        return getattr(self.key.type, "scale", 0)
+            edge = _EXACT.scaleb(Decimal(whole), -self.key.type.scale)
+        return compare(self.key, pa.scalar(edge, self.key.type))
 
     def _edge(self, text: str, side: str) -> int:
         """Return the nearest of the numbers that the column can hold within a bound: comparing with it is exact."""
         is_below = text.startswith("<")
         rounding = ROUND_CEILING if side == "min" or is_below else ROUND_FLOOR
         bound = number(text.lstrip(_BELOW[side]), self.name)
-        edge = _EXACT.scaleb(bound, self.decimals + self._scale)
+        edge = _EXACT.scaleb(bound, self._places)
         return int(edge.to_integral_value(rounding, _EXACT)) - is_below
 
     def amount(self, text: str, side: str) -> str:
         """Return a bound as a condition takes it: plain digits, in the token's unit where the column has one."""
         whole = self._edge(text, side)
         # Of no lower bound below zero: no amount is. An upper one, with which no row matches, is refused as it is.
-        return unit_digits(max(whole, 0) if side == "min" else whole, self.decimals + self._scale)
+        return unit_digits(max(whole, 0) if side == "min" else whole, self._places)
 
     def text(self, value: Any) -> str | None:
         """Return a value of the key as the page shows it; None where it is missing."""
@@ -153,8 +161,6 @@ class TableColumn:
             return None
         if self.kind == "time":
             return f"{value:{self._written}}"
-        if self.kind == "flag":
-            return str(value).lower()
         if self.kind != "number":
             return visible(value)
         return repr(value) if isinstance(value, float) else unit_digits(value, self.decimals)
@@ -200,11 +206,9 @@ class TableColumn:
 
     def _sum(self, known: Any) -> str:
         values = _floats(known)
-        if pa.types.is_floating(known.type):
-            try:
-                total = math.fsum(values)
-            except (ValueError, OverflowError):  # endless numbers, or those that add up to one
-                total = sum(values.tolist())
+        if self._is_float:
+            with np.errstate(all="ignore"):  # endless numbers, or those that add up to one
+                total = float(values.sum())
             return f"about {total!r}" if math.isfinite(total) else str(total)
         # An approximate sum decides whether Arrow's exact one has room; Python's numbers always have.
         if not pa.types.is_string(known.type) and np.abs(values).sum() < _ROOM:
@@ -219,9 +223,9 @@ class TableColumn:
         largest = pc.select_k_unstable(found.field("counts"), _MOST_VALUES, [("", "descending")])
         return [
             {
-                "name": visible(self.text(one["values"]), 60),
+                "name": visible(one["values"], 60),
                 "count": one["counts"],
-                "text": f"={str(one['values']).lower() if self.kind == 'flag' else one['values']}",
+                "text": f"={one['values']}",
             }
             for one in found.take(largest).to_pylist()
         ]
@@ -262,11 +266,12 @@ def columns_of(frame: pd.DataFrame, caller: str) -> list[TableColumn]:
         _column(name, index.get_level_values(level).to_series(), {})
         for level, name in enumerate(label_names(frame))
     ]
-    exact = {name for name in names if is_repeated(stated.get(name))}
     shown = {
-        f"{name}_raw": name
+        exact: name
         for name in names
-        if f"{name}_raw" in exact and stated.get(name, {}).get("unit") == "token"
+        if (exact := f"{name}_raw") in names
+        and is_repeated(stated.get(exact))
+        and stated.get(name, {}).get("unit") == "token"
     }
     columns = [
         _column(shown.get(name, name), frame.iloc[:, place], stated.get(name, {}))
@@ -282,9 +287,13 @@ def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Tabl
         values = values.astype(object)
     try:
         key = pa.array(values, from_pandas=True)
+        if pa.types.is_timestamp(key.type):
+            pc.min_max(key).as_py()
     except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
-        # Objects of several types, numbers past 64 bits, half of a pair of characters: their texts.
-        given = [None if is_missing(one) else one for one in values.to_numpy().tolist()]
+        # Objects of several types, numbers past 64 bits, half of a pair of characters, years past 9999: their texts.
+        given = [
+            None if is_missing(one) else one for one in values.astype(object).to_numpy().tolist()
+        ]
         key = _texts(given)
         if inferred([one for one in given if one is not None]) == "whole":
             about = {**about, "type": "uint256"}
@@ -312,7 +321,7 @@ def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:
     if types.is_integer(key.type) or (types.is_decimal(key.type) and key.type.scale >= 0):
         return "number", key.cast(pa.decimal256(_WIDE, getattr(key.type, "scale", 0)))
     if types.is_boolean(key.type):
-        return "flag", key
+        return "flag", key.cast(pa.string())
     if types.is_timestamp(key.type) or types.is_date(key.type):
         # A time of another zone would be written as if it were of UTC.
         zone = getattr(key.type, "tz", None) and "UTC"
@@ -333,7 +342,7 @@ def number(text: str, name: str) -> Decimal:
     """Return the number that a filter's bound says; `UsageError` where it is none."""
     try:
         bound = _EXACT.create_decimal(ungrouped(text.strip()))
-        if bound.is_finite() and len(text) <= 100 and abs(bound.adjusted()) < 100:
+        if bound.is_finite() and len(text) <= 100 and abs(bound.adjusted()) < 400:
             return bound
     except InvalidOperation:
         pass

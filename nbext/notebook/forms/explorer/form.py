@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +20,7 @@ from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
 from nbext.notebook.forms.explorer.page import write_page
 from nbext.notebook.forms.form import Form, Steps, has_cells
-from nbext.notebook.forms.markup import code_html, facts_html, is_repeated
+from nbext.notebook.forms.markup import code_html, facts_html
 from nbext.notebook.forms.variable import Variable, variables
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
 from nbext.notebook.results.tables import as_text, rows_html
@@ -61,7 +59,7 @@ def _condition(column: TableColumn, bounds: Mapping[str, str]) -> dict[str, Any]
     if about.get("unit") is None:
         count = {"min": 0, **_within(column, bounds, int)}
         return {"nft": {"nft": about["address"], **chain, "count": count}}
-    unit = {} if is_repeated(about) else {"unit": "raw"}
+    unit = {"unit": "raw"} if about["unit"] == "raw" and not column.has_unit else {}
     balance = {"min": "0", **_within(column, bounds, str)}
     return {"token": {"token": about["address"], **chain, "balance": balance, **unit}}
 
@@ -95,7 +93,7 @@ class Explorer(Form):
         self.known, self._given = Provenance.of(frame), frame.copy(deep=False)
         # Which rows each filter takes, by the places of the columns.
         self._masks: dict[int, Any] = {}
-        self.rows = self._places = pa.array(np.arange(len(frame)))
+        self.rows = self._places = pa.array(range(len(frame)))
         self.order: list[tuple[int, Any]] = []
         # Of the filters those that can be read.
         self.asked: dict[int, dict[str, str]] = {}
@@ -285,20 +283,19 @@ class Explorer(Form):
 class LiveChart(Form):
     """A chart of an analysis; what is pressed in it is read and opens in an explorer below."""
 
-    hint = "Press a cell, bar or point: its wallets open below, and their segment as a cell."
-
     def __init__(self, chart: Chart) -> None:
         super().__init__(None)
         self.chart, self.title = chart, chart.spec["title"]
         self.below = Box()
-        # The form has the title.
-        untitled = replace(chart, spec={**chart.spec, "title": ""}).picture("svg").decode()
+        # What it is of stands below the title, where long lines go on in the next one.
+        self.hint = " · ".join(chart.spec["params"][0]["value"])
         # What each mark says; nothing where there is none to press.
         self.marks = [
             f"{row['name']}, {row['shown']}" if row["shown"] else ""
             for row in chart.spec["data"]["values"]
         ]
-        drawn = ViewPart("chart", self.press, title=self.title, marks=self.marks, svg=untitled)
+        svg = chart.picture("svg").decode()
+        drawn = ViewPart("chart", self.press, title=self.title, marks=self.marks, svg=svg)
         self.assemble(drawn, self.status, self.below, wide=True)
 
     def press(self, asked: Asked) -> None:
