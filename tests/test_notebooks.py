@@ -78,6 +78,17 @@ def test_a_page_leaves_out_the_cells_that_only_check_and_wraps_long_lines():
     assert "<style>.highlight pre" in page
 
 
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.name)
+def test_a_page_says_in_words_what_each_of_its_pictures_shows(path):
+    settings = PyFileConfigLoader("html_page.py", path=str(FOLDER)).load_config()
+    page, _ = HTMLExporter(config=settings).from_filename(str(path))
+    words = re.findall(r'<img alt="([^"]*)"', page)
+    assert len(words) == page.count('src="data:image/png;base64,') > 0
+    # nbconvert's words for a picture that has none are three dozen letters.
+    assert min(map(len, words)) > 60
+    assert not any("No description" in one for one in words)
+
+
 def test_a_page_runs_the_hidden_cells_before_it_leaves_them_out():
     settings = PyFileConfigLoader("html_page.py", path=str(FOLDER)).load_config()
     settings.ExecutePreprocessor.enabled = True

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# That of the page, also after a change of theme; black in a PNG.
-INK = "currentColor"
 MIME = "application/vnd.vegalite.v5+json"
 # How each chart looks.
 _LOOKS = Path(__file__).with_name("charts.json").read_text("utf-8")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 MOST_NUMBERED, MOST_IN_HEATMAP, MOST_BARS, MOST_SAID = 14, 30, 30, 30
+# Letters that have room below a cell.
+MOST_LEVEL = 7
 # The bars of a condition.
 STEPS = ("alone", "removed", "remaining")
 # Eight bytes that begin every PNG, and the chunk of its size and colours.
@@ -140,9 +140,7 @@ class Chart:
             raise ValidationError.of("/path", "choice", detail)
         Path(path).write_bytes(self.picture(kind))
 
-    def _repr_mimebundle_(
-        self, include: Any = None, exclude: Any = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         data: dict[str, Any] = {MIME: self.spec, "text/plain": self.text}
         try:
             data["image/png"] = self.picture()
@@ -277,7 +275,7 @@ def _room(most: float) -> dict[str, Any]:
     marks = max(1, min(5, int(most)))
     return {
         "scale": {"domainMax": 1.3 * (most or 1)},
-        "axis": {"format": ",~r", "tickCount": marks},
+        "axis": _look("axis") | {"tickCount": marks},
     }
 
 
@@ -300,28 +298,20 @@ def heatmap(
     )
     square = square and len(rows) > 1
     joint = " and " if square else ", "
-    cells: list[dict[str, Any]] = [
-        {"row": row, "column": column, "name": f"{row}{joint}{column}"}
-        | (
-            {"value": value, "shown": form.format(value), "ink": INK}
-            if math.isfinite(value)
-            else {"shown": ""}
-        )
-        for row, line in zip(rows, table.to_numpy(dtype=float).tolist(), strict=True)
-        for column, value in zip(columns, line, strict=True)
-    ]
-    shaded = [
-        one for one in cells if "value" in one and not (square and one["row"] == one["column"])
-    ]
+    cells: list[dict[str, Any]] = []
+    for row, line in zip(rows, table.to_numpy(dtype=float).tolist(), strict=True):
+        for column, value in zip(columns, line, strict=True):
+            cell = {"row": row, "column": column, "name": f"{row}{joint}{column}", "shown": ""}
+            if math.isfinite(value):
+                cell |= {"value": value, "shown": form.format(value)}
+                if not (square and row == column):
+                    cell["shade"] = value
+            cells.append(cell)
+    shaded = [one for one in cells if "shade" in one]
     known = [one["value"] for one in shaded if one["value"] > 0 or not square]
     low, most = min(known, default=0.0), max(known, default=1.0)
     wide = square and most > 50 * low > 0
     low = low if wide or not square else 0.0
-    for one in shaded:
-        # Nothing at all has no logarithm: it is as dark as the least.
-        one["shade"] = max(one["value"], low)
-        first, here, last = (math.log(end) if wide else end for end in (low, one["shade"], most))
-        one["ink"] = "black" if here - first > 0.55 * (last - first) else "white"
     numbered = max(len(rows), len(columns)) <= MOST_NUMBERED
     width, height = (44, 26) if numbered else (20, 20)
     panel = {**_look("heatmap"), "width": {"step": width}, "height": {"step": height}}
@@ -332,6 +322,8 @@ def heatmap(
     if not numbered:
         color["legend"] = {"format": ".0%" if "%" in form else ",~r"}
         del panel["layer"][1]
+    elif max(map(len, columns), default=0) <= MOST_LEVEL:
+        panel["encoding"]["x"]["axis"]["labelAngle"] = 0
     if square:
         shaded.sort(key=lambda one: -one["value"])
         if table.equals(table.T):
@@ -442,8 +434,12 @@ def _bars(
         first, last = (math.floor(math.log10(end)) for end in (least, most))
         low = min(least, begin) if begin else 10.0**first / 2
         ticks = [10.0**power for power in range(first, last + 1, 1 + (last - first) // 4)]
-        x["title"], x["axis"] = f"{unit} (logarithmic)", {"format": ",~r", "values": ticks}
-        x["scale"] = {"type": "log", "domain": [low, most * max(most / low, 10) ** 0.3]}
+        x["title"], x["axis"] = f"{unit} (logarithmic)", _look("axis") | {"values": ticks}
+        x["scale"] = {
+            "type": "log",
+            "nice": False,
+            "domain": [low, most * max(most / low, 10) ** 0.3],
+        }
     for row in rows:
         # Nothing at all has no logarithm, and its number stands where the bars begin.
         row |= {"begin": begin or low, "end": max(row["value"], low)}

@@ -310,7 +310,12 @@ def test_the_shades_of_cohorts_are_those_of_their_values_and_what_has_not_come_i
     )
     chart = charts.heatmap(table, "Title", "UNI", Provenance(), form="{:.0%}", square=False)
     scale = chart.spec["vconcat"][0]["vconcat"][0]["layer"][0]["encoding"]["color"]["scale"]
-    assert scale == {"type": "linear", "scheme": "cividis", "domain": [0.98, 1.0]}
+    assert scale == {
+        "type": "linear",
+        "scheme": "cividis",
+        "clamp": True,
+        "domain": [0.98, 1.0],
+    }
     assert [(name, shown) for name, _, shown in chart.values] == [
         ("May, month 0", "100%"),
         ("May, month 1", "98%"),

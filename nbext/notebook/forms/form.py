@@ -138,7 +138,9 @@ class Form(Box):
         view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
         return {
             VIEW: view,
-            "text/html": "<small>(run the cell for the live view)</small>",
+            # On a page of nbconvert's no cell can be run.
+            "text/html": "<style>body.jp-Notebook .nbext-unrun { display: none }</style>"
+            '<small class="nbext-unrun">(run the cell for the live view)</small>',
             "text/plain": f"{visible(self.title)} (run the cell for the live view)",
         }
 

@@ -60,6 +60,8 @@ _STYLE = (
     ".nbext-rows td.a span{user-select:all}.nbext-rows td.a i{font-size:0}"
     '.nbext-rows td.a i::after{content:"\\2026";font-size:var(--jp-ui-font-size1,13px)}'
     "table.nbext-whole td{white-space:normal;max-width:none}"
+    # On paper nothing can be scrolled.
+    "@media print{.nbext-result table.nbext-rows :is(td,th){font-size:10px;white-space:normal}}"
 )
 
 

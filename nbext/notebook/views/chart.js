@@ -31,6 +31,8 @@ function picture(svg) {
     new DOMParser().parseFromString(svg, "image/svg+xml").documentElement,
     true,
   );
+  // The form has them, above the chart.
+  for (const one of drawn.querySelectorAll(".role-title")) one.remove();
   for (const one of drawn.querySelectorAll("*")) {
     if (!SHAPES.includes(one.tagName)) one.remove();
     for (const { name } of [...one.attributes])
@@ -41,13 +43,17 @@ function picture(svg) {
   return drawn;
 }
 
+// How much smaller a chart gets where there is less room, before it is scrolled: its letters have ten pixels.
+const SMALLEST = 0.65;
+
 /** Python measures names in a font of its own, and that of the page may be wider. @param {SVGGraphicsElement} svg */
 function fit(svg) {
   const { x, y, width, height } = svg.getBBox();
   if (!width) return;
   put(svg, "viewBox", `${x - 2} ${y - 2} ${width + 4} ${height + 4}`);
   put(svg, "width", width + 4);
-  put(svg, "height", height + 4);
+  put(svg, "height", null);
+  svg.style.minWidth = `${SMALLEST * width}px`;
 }
 
 export class Chart {
@@ -64,7 +70,8 @@ export class Chart {
       });
     }
     stopAt(this.marks.length ? this.marks : [drawn]);
-    this.note = h("div", { class: "nbext-note", "aria-hidden": "true" }, "\u00a0");
+    const hint = "Press a cell, bar or point: its wallets open below, and their segment as a cell.";
+    this.note = h("div", { class: "nbext-note" }, hint);
     this.el = h(
       "div",
       { class: "nbext-chart" },

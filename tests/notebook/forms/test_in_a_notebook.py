@@ -350,7 +350,10 @@ def test_a_chart_is_live_beside_its_picture_and_what_is_pressed_opens_with_the_c
     shown = kernel.run(f"import nbext\n{chart}")
     live, picture = [content["data"] for content in shown.of("display_data")]
     assert next(iter(live)) == "application/vnd.jupyter.widget-view+json"
-    assert live["text/html"] == "<small>(run the cell for the live view)</small>"
+    assert live["text/html"] == (
+        "<style>body.jp-Notebook .nbext-unrun { display: none }</style>"
+        '<small class="nbext-unrun">(run the cell for the live view)</small>'
+    )
     assert list(picture) == ["application/vnd.vegalite.v5+json", "text/plain", "image/png"]
     pressed = kernel.run(
         f"live = {chart}.live()\nlive.press({{'at': 1}})\nassert live.background.join(60)\n"
