@@ -7,6 +7,7 @@ import ipaddress
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -239,11 +240,17 @@ class Caller:
     def note(self, action: str, target: str | None) -> None:
         """Note in the audit log what the caller did, and with which segment or list."""
         if self.container.database.policy.audit_days:
-            client, sent_from = None, self.request.client
-            # A proxy may forward what a stranger wrote into X-Forwarded-For.
-            with contextlib.suppress(ValueError):
-                client = str(ipaddress.ip_address(sent_from.host)) if sent_from else None
+            sent_from = self.request.client
+            client = sent_from and _address_in(sent_from.host)
             self.container.audit.note(action, key_id=self.key.id, target=target, client=client)
+
+
+@lru_cache(maxsize=1000)
+def _address_in(host: str) -> str | None:
+    # A proxy may forward what a stranger wrote into X-Forwarded-For.
+    with contextlib.suppress(ValueError):
+        return str(ipaddress.ip_address(host))
+    return None
 
 
 def _allowed(scope: str) -> Any:

@@ -90,7 +90,7 @@ class Observe:
         log: Log,
         metrics: Metrics,
         fingerprint: Callable[[], str],
-        root_path: str = "",
+        root_path: str,
     ) -> None:
         self._app, self._log, self._metrics, self._root_path = app, log, metrics, root_path
         self._security, self._fingerprint = security, fingerprint

@@ -23,8 +23,6 @@ from nbext.service.middleware import METRICS_TYPE
 router = APIRouter()
 # Probes of load balancers ask by HEAD, too.
 _for_probes = partial(router.api_route, methods=["GET", "HEAD"])
-# What of the service a caller may want beside the operations.
-_LINKS = {"schema": wire.SCHEMA, "openapi": wire.OPENAPI, "lists": wire.LISTS}
 
 
 @route(router.get, wire.ABOUT)
@@ -51,7 +49,12 @@ def read_about(caller: Reader) -> Response:
                 for extent in data.chains
             ],
         },
-        "links": {name: caller.link(path) for name, path in _LINKS.items()},
+        # What of the service a caller may want beside the operations.
+        "links": {
+            "schema": caller.link(wire.SCHEMA),
+            "openapi": caller.link(wire.OPENAPI),
+            "lists": caller.link(wire.LISTS),
+        },
     }
     return json_answer(answer)
 
