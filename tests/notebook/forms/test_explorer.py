@@ -309,7 +309,10 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
         ],
     }
     assert column(asked(made, flag={"text": "true"}), 5) == ["1", "4"]
-    assert nbext.explore(pd.DataFrame({"x": []})).in_words() == "0 rows"
+    for nothing in (pd.DataFrame({"x": []}), pd.DataFrame()):
+        empty = nbext.explore(nothing)
+        assert (empty.in_words(), len(empty.frame)) == ("0 rows", 0)
+        assert empty.text().startswith("Table: 0 rows")
     with pytest.raises(UsageError, match=r"explore needs a DataFrame, not list\."):
         nbext.explore([1])
 

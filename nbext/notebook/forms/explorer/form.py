@@ -93,7 +93,7 @@ class Explorer(Form):
         self.known, self._given = Provenance.of(frame), frame.copy(deep=False)
         # Which rows each filter takes, by the places of the columns.
         self._masks: dict[int, Any] = {}
-        self.rows = self._places = pa.array(range(len(frame)))
+        self.rows = self._places = pa.array(range(len(frame)), pa.int64())
         self.order: list[tuple[int, Any]] = []
         # Of the filters those that can be read.
         self.asked: dict[int, dict[str, str]] = {}
@@ -135,8 +135,7 @@ class Explorer(Form):
     @property
     def frame(self) -> pd.DataFrame:
         """The rows that match, in the order that is shown, with all columns of the table."""
-        rows: pd.DataFrame = self._given.iloc[self.rows.to_numpy()]
-        return rows
+        return self._given.take(self.rows.to_numpy())
 
     def do(self, asked: Asked) -> None:
         """Answer what the page asks: which rows match and in which order, some of them, a column's summary."""
@@ -257,7 +256,7 @@ class Explorer(Form):
         return self.in_words() + f"; the first {ROWS} are shown" * (len(self.rows) > ROWS)
 
     def _first(self) -> pd.DataFrame:
-        few: pd.DataFrame = self._given.iloc[self.rows.slice(0, ROWS).to_numpy()]
+        few = self._given.take(self.rows.slice(0, ROWS).to_numpy())
         return few if label_names(few) else few.reset_index(drop=True)
 
     def printed(self) -> str:
