@@ -90,7 +90,7 @@ def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_r
     assert json.loads(form.locator(".nbl-json").input_value()) == WANTED
     assert (hand.clicks, hand.keys) == (8, 12)
     lines = ["TokenUNI · balance >= 1,000 · held for 180 days", "NFTBAYC", "NFTAZUKI", "NFTMAYC"]
-    expect(form.locator(".nbl-summary")).to_have_text(lines)
+    expect(form.locator(".nbl-top .nbl-summary")).to_have_text(lines)
     expect(form.locator(".nbl-join")).to_have_text(["AND", "AND", "OR"])
     counts = [one.split("\n")[-1] for one in form.locator(".nbl-head .nbl-count").all_inner_texts()]
     assert counts[1].startswith("\N{MINUS SIGN}")
@@ -131,7 +131,7 @@ def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_r
     rows = (notebook.server.root / "out.csv").read_text().splitlines()
     assert len(rows) == int(matched) + 1
     card.get_by_role("button", name="Edit").click()
-    card.locator(".nbl-summary").nth(3).wait_for()
+    card.locator(".nbl-top .nbl-summary").nth(3).wait_for()
     expect(card.locator(".nbl-json")).to_have_value(re.compile(r"MAYC"))
     assert json.loads(card.locator(".nbl-json").input_value()) == WANTED
 
@@ -140,18 +140,18 @@ NAMES = ["USDC", "UNI", "WBTC"]
 THREE = f"import nbext\nnbext.segment_form({json.dumps({'token': [{'token': name} for name in NAMES]})})"
 
 
-SYMBOLS = "[...document.querySelectorAll('.nbl-words')].map(one => one.innerText)"
+SYMBOLS = "[...document.querySelectorAll('.nbl-top .nbl-words')].map(one => one.innerText)"
 
 
 def check_symbols(form, names):
-    expect(form.locator(".nbl-words")).to_have_text(names)
+    expect(form.locator(".nbl-top .nbl-words")).to_have_text(names)
 
 
 def test_a_double_click_on_remove_removes_one_condition_and_enter_brings_it_back(open_notebook):
     notebook = open_notebook(THREE)
     page, form = notebook.page, notebook.page.locator(".nbext-form").first
     notebook.run_cell(0)
-    form.locator(".nbl-summary").nth(2).wait_for()
+    form.locator(".nbl-top .nbl-summary").nth(2).wait_for()
     form.get_by_role("button", name="Remove").nth(1).dblclick()
     form.get_by_text("Removed: Token UNI").wait_for()
     page.wait_for_timeout(500)
@@ -170,7 +170,7 @@ def test_lines_are_moved_removed_and_brought_back_by_keys_and_the_json_follows_a
     notebook = open_notebook(THREE)
     page, form = notebook.page, notebook.page.locator(".nbext-form").first
     notebook.run_cell(0)
-    form.locator(".nbl-summary").nth(2).wait_for()
+    form.locator(".nbl-top .nbl-summary").nth(2).wait_for()
     text, error = form.locator(".nbl-json"), form.locator(".nbl-json + .nbext-error")
 
     def becomes(names):
@@ -180,7 +180,7 @@ def test_lines_are_moved_removed_and_brought_back_by_keys_and_the_json_follows_a
         )
         page.wait_for_function(f"names => ({SYMBOLS}).join() === names", arg=",".join(names))
 
-    form.locator(".nbl-summary").first.focus()
+    form.locator(".nbl-top .nbl-summary").first.focus()
     page.keyboard.press("Alt+ArrowDown")
     becomes(["UNI", "USDC", "WBTC"])
     focused_on(page, "TokenUSDC")
@@ -200,7 +200,7 @@ def test_lines_are_moved_removed_and_brought_back_by_keys_and_the_json_follows_a
     becomes(["UNI", "AAVE"])
     expect(error).to_have_text("")
     # What is wrong stands at its field, and Run moves the focus there.
-    form.locator(".nbl-summary").nth(1).click()
+    form.locator(".nbl-top .nbl-summary").nth(1).click()
     form.get_by_label("Token *").fill("AAAVE")
     form.locator(".nbl-fields .nbext-error").get_by_text(
         "The data has no token", exact=False
@@ -236,7 +236,7 @@ def test_in_notebook_7_a_cell_is_inserted_at_once_too(open_notebook):
     notebook = open_notebook(THREE, "print('last')", application="notebooks")
     form = notebook.page.locator(".nbext-form").first
     notebook.run_cell(0)
-    form.locator(".nbl-summary").nth(2).wait_for()
+    form.locator(".nbl-top .nbl-summary").nth(2).wait_for()
     assert notebook.page.evaluate("() => window.jupyterapp.name") == "Jupyter Notebook"
     form.get_by_role("button", name="Insert cell").click()
     notebook.wait_for_cells(3)
@@ -286,13 +286,48 @@ def test_a_count_that_takes_long_says_for_how_long_and_is_cancelled_and_asked_fo
     focused_on(page, "Options")
 
 
+def test_the_options_of_all_conditions_are_a_line_whose_fields_offer_the_columns_of_the_rows(
+    open_notebook,
+):
+    notebook = open_notebook('import nbext\nnbext.segment_form({"token": {"token": "UNI"}})')
+    page, form = notebook.page, notebook.page.locator(".nbext-form").first
+    notebook.run_cell(0)
+    options = form.get_by_role("button", name="Options")
+    options.click()
+    focused_on(page, "As of")
+    form.get_by_label("+ more").select_option("Order by")
+    focused_on(page, "Order by")
+    page.keyboard.type("uni")
+    form.get_by_role("option", name="UNI_balance, largest first").click()
+    form.get_by_label("+ more").select_option("Columns")
+    for typed, name in (("first", "firstSeen"), (", tra", "transfers")):
+        page.keyboard.type(typed)
+        form.get_by_role("option", name=name).first.click()
+    notebook.screenshot("builder-options")
+    page.keyboard.press("Escape")
+    form.get_by_label("Order by").wait_for(state="detached")
+    focused_on(page, "Optionsorder by -UNI_balance · columns firstSeen, transfers")
+    expect(form.locator(".nbl-json")).to_have_value(re.compile("transfers"))
+    assert json.loads(form.locator(".nbl-json").input_value()) == {
+        "token": {"token": "UNI"},
+        "orderBy": "-UNI_balance",
+        "columns": ["firstSeen", "transfers"],
+    }
+    # There they are always: no key removes or moves them.
+    for key in ("Delete", "Alt+ArrowDown"):
+        page.keyboard.press(key)
+    page.keyboard.press("ArrowDown")
+    focused_on(page, "TokenUNI")
+    expect(form.locator(".nbext-bad")).to_have_count(0)
+
+
 def test_two_views_of_one_builder_show_the_same_lines_and_open_them_together(open_notebook):
     notebook = open_notebook(THREE.replace("\nnbext", "\nform = nbext") + "\nform", "form")
     page = notebook.page
     first, second = (page.locator(".nbext-form").nth(index) for index in range(2))
     notebook.run_cell(0)
     notebook.run_cell(1)
-    second.locator(".nbl-summary").nth(2).wait_for()
+    second.locator(".nbl-top .nbl-summary").nth(2).wait_for()
     first.get_by_role("button", name="Remove").first.click()
     second.get_by_text("Removed: Token USDC").wait_for()
     for form in (first, second):

@@ -21,7 +21,7 @@ print(len(ipywidgets.widgets.widget._instances) - before, "widgets")
 @pytest.mark.parametrize("count", [40, 200])
 def test_every_line_of_a_large_query_arrives_in_the_page_and_costs_no_widget(open_notebook, count):
     notebook = open_notebook(OPEN.format(count=count))
-    lines = notebook.page.locator(".nbl-summary")
+    lines = notebook.page.locator(".nbl-top .nbl-summary")
     began = time.monotonic()
     notebook.run_cell(0)
     lines.nth(count - 1).wait_for(state="attached")

@@ -14,6 +14,9 @@ from nbext.notebook.views.view import MAX_MESSAGE
 if TYPE_CHECKING:
     import pandas as pd
 
+# Words, never colour alone.
+MARKS = (("verified", "good", "✓ verified"), ("possibleSpam", "bad", "⚠ possible spam"))
+
 
 def lines_text(text: str) -> str:
     """Return a text of several lines in which nothing hides, and keep its line breaks."""
@@ -117,6 +120,23 @@ def frame_html(frame: pd.DataFrame) -> str:
 def is_repeated(column: Mapping[str, Any] | None) -> bool:
     """Return whether a column repeats exactly, in the smallest unit, what another says in the token's."""
     return bool(column and column.get("unit") == "raw" and column.get("decimals") is not None)
+
+
+def marks_of(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the marks of a result: the kind of each, and its words."""
+    return [
+        (kind, words)
+        for key, kind, words in MARKS
+        if not is_missing(result.get(key)) and result[key]
+    ]
+
+
+def marks_html(result: Mapping[str, Any]) -> str:
+    """Return the marks of a result."""
+    return " ".join(
+        f'<span class="nbext-mark nbext-mark-{kind}">{words}</span>'
+        for kind, words in marks_of(result)
+    )
 
 
 def text_of(value: object) -> str:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Variable(InputField):
     """The field that names the notebook's variable for a result. What else it holds is replaced when asked twice."""
 
-    def __init__(self, name: str, *, width: str) -> None:
-        super().__init__("Variable", name, width=width)
+    def __init__(self, name: str) -> None:
+        super().__init__("Variable", name)
         self.changed(lambda: self._say(""))
         self.hide(get_ipython() is None)
         self._warned: tuple[str, Any] | None = None

@@ -2,7 +2,7 @@
 // What the loader calls: draws a widget's parts, and once they are drawn hides the snapshot beside them.
 import { Chart } from "./chart.js";
 import { h } from "./dom.js";
-import { Bar, Button, Field, Form, focusHeld, Group, Html, Status } from "./form.js";
+import { Button, Field, Form, focusHeld, Group, Html, Status } from "./form.js";
 import { Lines } from "./lines.js";
 import { Link } from "./link.js";
 import { LinkedTable } from "./table.js";
@@ -18,7 +18,6 @@ const KINDS = {
   status: Status,
   field: Field,
   button: Button,
-  bar: Bar,
   lines: Lines,
   table: LinkedTable,
   chart: Chart,

@@ -82,7 +82,7 @@ export class Beside {
     };
     this.clock.run(act === "stop");
     // A button that is hidden loses the focus to the page's body.
-    if (held && stop.hidden) this.page.options.focus();
+    if (held && stop.hidden) this.page.options.focus(true);
   }
 
   end() {

@@ -6,7 +6,7 @@ import { active, Clock, fill, h, press, put, stopAt, text, unique, usable } from
 /** @typedef {import("./link.js").Link} Link */
 /** @typedef {import("./link.js").Message} Message */
 /** @typedef {(shown: Message) => import("./link.js").Part} Make */
-/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Input */
+/** @typedef {HTMLInputElement | HTMLSelectElement} Input */
 
 const FOCUSABLE = "input, select, textarea, button";
 
@@ -143,19 +143,6 @@ export class Button {
   }
 }
 
-export class Bar {
-  /** @param {Link} _ @param {number} __ @param {Message} shown */
-  constructor(_, __, shown) {
-    this.el = h("progress", { class: "nbext-progress", max: 1, "aria-label": shown.label });
-    this.update(shown);
-  }
-
-  /** @param {Message} changes */
-  update(changes) {
-    if ("value" in changes) this.el.value = changes.value;
-  }
-}
-
 /**
  * An input, or one for each bound, with its label, and below it help or what is wrong with it. A condition's in
  * `line.js` sends elsewhere what is typed.
@@ -166,7 +153,6 @@ export class Field {
     this.link = link;
     this.id = id;
     this.spec = spec;
-    this.offered = "";
     this.check = typeof spec.value === "boolean";
     this.below = h("div", { id: unique("nbext-below"), title: spec.help });
     const keys = spec.shape === "pair" ? spec.keys : [""];
@@ -205,41 +191,31 @@ export class Field {
     const { spec, below } = this;
     const common = { "aria-describedby": below.id, "aria-required": spec.required ? "true" : null };
     if (this.check) return h("input", { ...common, type: "checkbox", oninput: () => this.sent() });
-    if (spec.choices.length || spec.shape === "order") {
-      const multiple = spec.shape === "several";
-      const select = h("select", { ...common, multiple, onchange: () => this.sent() });
-      this.offer(spec.choices, select);
-      if (multiple) select.size = Math.min(4, spec.choices.length);
-      return select;
-    }
-    const typing = {
+    // What a list may hold is typed.
+    if (spec.choices.length && spec.shape !== "list")
+      return h(
+        "select",
+        { ...common, onchange: () => this.sent() },
+        ...spec.choices.map((/** @type {[string, string]} */ [value, said]) => h("option", { value }, said)),
+      );
+    const placeholder = (key ? spec.examples[key] : spec.examples) || null;
+    return h("input", {
       ...common,
+      type: "text",
       autocomplete: "off",
       spellcheck: "false",
+      placeholder,
+      title: placeholder,
       oninput: () => this.link.later(below.id, () => this.sent()),
       onblur: () => this.link.flush(),
-    };
-    if (spec.shape === "json") return h("textarea", { ...typing, rows: 5 });
-    const placeholder = (key ? spec.examples[key] : spec.examples) || null;
-    const onkeydown = (/** @type {KeyboardEvent} */ event) => this.key(event);
-    return h("input", { ...typing, type: "text", placeholder, title: placeholder, onkeydown });
-  }
-
-  /** @param {[string, string][]} choices @param {Element} [select] */
-  offer(choices, select = this.input) {
-    // The same ones stay: a list that is open would close.
-    const said = JSON.stringify(choices);
-    if (this.offered === said) return;
-    this.offered = said;
-    select.replaceChildren(...choices.map(([value, said]) => h("option", { value }, said)));
+      onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+    });
   }
 
   get value() {
     const { input, inputs } = this;
     if (this.spec.shape === "pair")
       return Object.fromEntries(Object.entries(inputs).map(([key, one]) => [key, one.value]));
-    if (this.spec.shape === "several")
-      return [.../** @type {HTMLSelectElement} */ (input).selectedOptions].map((one) => one.value);
     return this.check ? /** @type {HTMLInputElement} */ (input).checked : input.value;
   }
 

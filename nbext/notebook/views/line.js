@@ -1,13 +1,13 @@
 // @ts-check
-// One condition: its words, and where it is edited a sentence of its fields. What is empty and not asked for first is
-// folded behind "+ more".
+// A part of a query, and a line of it: one condition, or the options of all. A line shows words, and where it is edited
+// a sentence of its fields. What is empty and not asked for first is folded behind "+ more".
 import { active, h, press, put, text } from "./dom.js";
 import { Field as FormField } from "./form.js";
 import { Picker } from "./picker.js";
 
 /** @typedef {import("./lines.js").Lines} Lines */
 /** @typedef {{ field: string, key: string, detail: string }} Wrong */
-/** @typedef {{ id: number, not: boolean, errors: Wrong[], key: string, label: string, fields: Record<string, any> | null, words: string, json: string, short: string }} Node */
+/** @typedef {{ id: number, not: boolean, errors: Wrong[], key: string, label: string, fields: Record<string, any> | null, words: string }} Node */
 /** @typedef {{ name: string, label: string, help: string, shape: string, required: boolean, keys: string[], picks: string, choices: [string, string][], examples: any }} Spec */
 
 const PRESETS = [
@@ -23,18 +23,37 @@ const SIGNS = [
   ["both", "between"],
 ];
 
-export class Line {
-  /** @param {Lines} page @param {Node} node */
-  constructor(page, node) {
-    const { id } = node;
+/** What lines and groups have alike. */
+export class Part {
+  /** @param {Lines} page @param {number} id */
+  constructor(page, id) {
     this.page = page;
     this.id = id;
+    this.around = 0;
+    this.not = press("NOT", () => page.send("negate", { id }), { class: "nbext-button nbl-not" });
+    this.counted = h("span", { class: "nbl-count" });
+    this.errors = h("div", { class: "nbext-error", role: "alert" });
+    // How the group around it joins it with what is before it.
+    this.join = press("", () => page.send("join", { id: this.around }), { class: "nbext-button nbl-join" });
+    this.between = h("div", { class: "nbl-between" }, this.join);
+  }
+
+  /** Says what is wrong with it, but for what its fields say. @param {any} node @param {(string | undefined)[]} [held] */
+  mark(node, held = []) {
+    put(this.not, "aria-pressed", String(node.not));
+    const rest = node.errors.filter((/** @type {Wrong} */ one) => !held.includes(one.field));
+    text(this.errors, rest.map((/** @type {Wrong} */ one) => one.detail).join(" "));
+  }
+}
+
+export class Line extends Part {
+  /** @param {Lines} page @param {Node} node */
+  constructor(page, { id }) {
+    super(page, id);
     /** @type {Field[]} */
     this.fields = [];
     /** @type {HTMLElement | null} */
     this.editor = null;
-    this.asFields = false;
-    this.not = press("NOT", () => page.send("negate", { id }), { class: "nbext-button nbl-not" });
     this.kind = h("span", { class: "nbl-kind" });
     this.words = h("span", { class: "nbl-words" });
     this.summary = h(
@@ -43,21 +62,21 @@ export class Line {
       this.kind,
       this.words,
     );
-    this.counted = h("span", { class: "nbl-count" });
     this.remove = press("\u00d7", () => page.send("remove", { id }), {
       class: "nbext-button nbl-remove",
       title: "Remove",
     });
-    this.errors = h("div", { class: "nbext-error", role: "alert" });
-    this.head = h(
+    // The options of all conditions are always there.
+    this.isOwn = id > 0;
+    const head = h(
       "div",
       { class: "nbl-head", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
-      this.not,
+      this.isOwn && this.not,
       this.summary,
-      this.counted,
-      this.remove,
+      this.isOwn && this.counted,
+      this.isOwn && this.remove,
     );
-    this.el = h("div", { class: "nbl-row" }, this.head, this.errors);
+    this.el = h("div", { class: "nbl-row" }, head, this.errors);
   }
 
   toggle() {
@@ -69,62 +88,57 @@ export class Line {
   /** @param {KeyboardEvent} event */
   key(event) {
     const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    if (by && event.altKey) this.page.send("move", { id: this.id, by });
-    else if (event.key === "Delete") this.page.send("remove", { id: this.id });
-    else if (by) {
+    if (by && !event.altKey) {
       const all = [...this.page.el.querySelectorAll(".nbl-summary")];
       /** @type {HTMLElement | undefined} */ (all[all.indexOf(this.summary) + by])?.focus();
-    } else return;
+    } else if (by && this.isOwn) this.page.send("move", { id: this.id, by });
+    else if (event.key === "Delete" && this.isOwn) this.page.send("remove", { id: this.id });
+    else return;
     event.preventDefault();
   }
 
   /** @param {any} node */
   update(node) {
-    put(this.not, "aria-pressed", String(node.not));
+    const about = `${node.label} ${node.words}`;
     text(this.kind, node.label);
-    text(this.words, node.words || (node.fields ? "…" : node.short));
-    this.summary.title = `${node.label} ${node.words || node.short}`;
-    put(this.not, "aria-label", `NOT ${node.label} ${node.words}`);
-    put(this.remove, "aria-label", `Remove ${node.label} ${node.words}`);
+    text(this.words, node.words || (this.isOwn ? "…" : ""));
+    this.summary.title = about;
+    put(this.not, "aria-label", `NOT ${about}`);
+    put(this.remove, "aria-label", `Remove ${about}`);
     this.el.classList.toggle("nbl-wrong", node.errors.length > 0);
     const open = this.page.shown.opened.includes(this.id);
     put(this.summary, "aria-expanded", String(open));
-    if (open && (!this.editor || this.asFields !== Boolean(node.fields))) this.build(node);
-    if (!open && this.editor) {
-      this.editor.remove();
+    // JSON that was typed may have made it one that no field shows, or no longer.
+    if (!open || this.fields.length > 0 !== Boolean(node.fields)) {
+      this.editor?.remove();
       this.editor = null;
       this.fields = [];
     }
+    if (open && !this.editor) this.build(node);
     for (const field of this.fields) {
-      field.chain = node.fields?.chain;
-      field.draw(node.fields ? node.fields[field.spec.name] : node.json, node.errors);
+      field.chain = node.fields.chain;
+      field.draw(node.fields[field.spec.name], node.errors);
     }
-    const held = new Set(this.fields.map((one) => one.spec.name));
-    text(
-      this.errors,
-      node.errors
-        .filter((/** @type {Wrong} */ one) => !held.has(one.field))
-        .map((/** @type {Wrong} */ one) => one.detail)
-        .join(" "),
+    this.mark(
+      node,
+      this.fields.map((one) => one.spec.name),
     );
   }
 
   /** @param {Node} node */
   build(node) {
     const { page, id } = this;
-    this.editor?.remove();
-    this.asFields = Boolean(node.fields);
-    const about = page.shown.spec.conditions[node.key];
-    /** @type {Spec[]} */
-    const specs = node.fields
-      ? about.fields
-      : [{ name: "", label: "As JSON", shape: "json", help: "", keys: [], choices: [], examples: "" }];
-    this.fields = specs.map((spec) => new Field(page, id, spec));
+    const { conditions, scope } = page.shown.spec;
+    const about = this.isOwn ? conditions[node.key] : scope;
+    this.fields = node.fields
+      ? about.fields.map((/** @type {Spec} */ spec) => new Field(page, id, spec))
+      : [];
+    const help = node.fields ? about.help : "No form fits this condition: change it in the JSON of all.";
     this.editor = h(
       "fieldset",
       { class: "nbl-editor", onkeydown: (/** @type {KeyboardEvent} */ event) => this.typed(event) },
       h("legend", { class: "nbext-unseen" }, node.label),
-      about?.help ? h("div", { class: "nbext-help" }, about.help) : null,
+      help && h("div", { class: "nbext-help" }, help),
       h(
         "div",
         { class: "nbl-fields" },
@@ -135,9 +149,9 @@ export class Line {
         "div",
         { class: "nbext-actions" },
         press("Done", () => this.close()),
-        page.act(id, "Or \u2026", "either"),
-        page.act(id, "Group", "wrap"),
-        ...page.moves(id),
+        ...(this.isOwn
+          ? [page.act(id, "Or \u2026", "either"), page.act(id, "Group", "wrap"), ...page.moves(id)]
+          : []),
       ),
     );
     this.el.append(this.editor);
@@ -207,7 +221,7 @@ function folded(fields, held) {
   return [more];
 }
 
-/** A field of a condition; of number 0, one of the whole segment. */
+/** A field of a line. */
 export class Field extends FormField {
   /** @param {Lines} page @param {number} id @param {Spec} spec */
   constructor(page, id, spec) {
@@ -215,7 +229,7 @@ export class Field extends FormField {
     this.page = page;
     /** @type {string | undefined} */
     this.chain = undefined;
-    this.el.className = `nbl-field nbl-is-${spec.shape}`;
+    this.el.className = "nbl-field";
     this.bounds =
       spec.keys.includes("min") && spec.keys.includes("max")
         ? h(
@@ -226,7 +240,7 @@ export class Field extends FormField {
         : null;
     if (this.bounds) this.pair.prepend(this.bounds);
     if (spec.picks === "time") this.times();
-    if (["token", "collection", "segment", "list"].includes(spec.picks)) this.picks();
+    else if (spec.picks || (spec.shape === "list" && spec.choices.length)) this.picks();
     this.bind("min");
   }
 
@@ -234,9 +248,7 @@ export class Field extends FormField {
   key() {}
 
   sent() {
-    const { id, spec, value } = this;
-    if (spec.shape === "json") this.page.send("json", { id, value });
-    else this.page.send("set", { id, field: spec.name, value });
+    this.page.send("set", { id: this.id, field: this.spec.name, value: this.value });
   }
 
   /** @param {string} key @param {string} value */
@@ -288,14 +300,17 @@ export class Field extends FormField {
     const input = /** @type {HTMLInputElement} */ (this.input);
     // Of a list that is typed, the last word is searched, and a pick takes its place.
     const last = () => (spec.shape === "list" ? (input.value.split(/[,\s]+/).pop() ?? "") : input.value);
+    /** @type {import("./picker.js").Item[]} */
+    const own = spec.choices.map((/** @type {[string, string]} */ [value, label]) => ({ value, label }));
     const box = new Picker(
       input,
-      (done) => page.search([spec.picks], last(), this.chain, done),
+      (done) => {
+        if (own.length) done({ found: own.filter((one) => one.label.includes(last())) });
+        else page.search([spec.picks], last(), this.chain, done);
+      },
       (one) => {
         if (one.value.startsWith("$")) page.send("list", { id, value: one.value.slice(1) });
-        else if (spec.shape === "list")
-          this.put("", input.value.slice(0, input.value.length - last().length) + one.value);
-        else this.put("", one.value);
+        else this.put("", input.value.slice(0, input.value.length - last().length) + one.value);
       },
       () => page.pressed,
     );
@@ -305,24 +320,18 @@ export class Field extends FormField {
   /** @param {any} shown @param {Wrong[]} errors */
   draw(shown, errors) {
     for (const [key, input] of Object.entries(this.inputs)) {
-      const value = this.spec.shape === "pair" ? (shown?.[key] ?? "") : (shown ?? "");
-      if (this.spec.shape === "several") {
-        for (const option of /** @type {HTMLSelectElement} */ (input).options)
-          option.selected = value.includes(option.value);
-      } else if (active(input) !== input || input.localName === "select") {
-        const known =
-          input.localName !== "select" ||
-          [.../** @type {HTMLSelectElement} */ (input).options].some((one) => one.value === value);
-        if (!known) input.append(h("option", { value }, value));
-        if (input.value !== value) input.value = value;
-      }
+      const value = (key ? shown?.[key] : shown) ?? "";
+      const select = input instanceof HTMLSelectElement;
+      if (!select && active(input) === input) continue;
+      if (select && ![...input.options].some((one) => one.value === value))
+        input.append(h("option", { value }, value));
+      if (input.value !== value) input.value = value;
     }
     const { min, max } = this.inputs;
     if (this.bounds && max.value)
       this.bind(min.value ? "both" : this.bounds.value === "both" ? "both" : "max");
-    if (shown !== undefined) this.el.hidden = false;
     const wrong = errors.filter((one) => one.field === this.spec.name);
-    if (wrong.length) this.el.hidden = false;
+    if (shown !== undefined || wrong.length) this.el.hidden = false;
     this.el.classList.toggle("nbl-wrong", wrong.length > 0);
     this.say(wrong.map((one) => one.detail).join(" "), (key) =>
       wrong.some((one) => !one.key || one.key === key || !this.inputs[one.key]),

@@ -1,8 +1,8 @@
 // @ts-check
 // Draws a segment's conditions, one below the other. Python holds the query: what is done here is sent as a message.
 import { Beside } from "./beside.js";
-import { active, fill, h, press, put, text } from "./dom.js";
-import { Field, Line } from "./line.js";
+import { active, fill, h, press, text } from "./dom.js";
+import { Line, Part } from "./line.js";
 import { Picker } from "./picker.js";
 
 /** @typedef {import("./link.js").Message} Message */
@@ -21,43 +21,30 @@ export class Lines {
     this.listening = new AbortController();
     this.pressed = false;
     this.entered = false;
-    this.unfolded = false;
-    /** @type {HTMLElement | null} */
-    this.gone = null;
-    /** @type {any} */
-    this.goneFor = null;
     this.undo = press("Undo", () => this.send("undo"));
     this.redo = press("Redo", () => this.send("redo"));
-    this.options = press("Options", () => {
-      this.unfolded = !this.unfolded;
-      this.draw();
-    });
-    this.scopeFields = shown.spec.scope.map(
-      (/** @type {import("./line.js").Spec} */ spec) => new Field(this, 0, spec),
-    );
-    this.scope = h(
-      "fieldset",
-      { class: "nbl-editor" },
-      h("legend", { class: "nbext-unseen" }, "Options of the whole segment"),
-      h("div", { class: "nbl-fields" }, ...this.scopeFields.map((/** @type {Field} */ one) => one.el)),
-    );
+    this.words = h("span", { role: "status" });
+    // Undo is at the left, where a line has its NOT: the second click of a double click on Remove falls beside it.
+    const undo = press("Undo", () => this.send("undo"));
+    this.gone = h("div", { class: "nbl-head nbl-removed" }, undo, this.words);
     this.list = h("div");
     this.beside = new Beside(this, shown.members.map(make));
     this.el = h(
       "div",
       { class: "nbl", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
-      h(
-        "div",
-        { class: "nbl-main" },
-        h("div", { class: "nbext-actions" }, this.undo, this.redo, this.options),
-        this.scope,
-        this.list,
-      ),
+      h("div", { class: "nbl-main" }, h("div", { class: "nbext-actions" }, this.undo, this.redo), this.list),
       this.beside.el,
     );
-    this.top = /** @type {Group} */ (this.part(shown.tree.root, new Set()));
     this.listen();
     this.update(shown);
+  }
+
+  get top() {
+    return /** @type {Group} */ (this.parts.get(this.shown.tree.root.id));
+  }
+
+  get options() {
+    return /** @type {Line} */ (this.parts.get(this.shown.tree.scope.id));
   }
 
   /** @param {string} op @param {Message} [more] */
@@ -136,7 +123,7 @@ export class Lines {
   /** @param {number | string} goto @param {string} field @param {boolean} keep */
   go(goto, field, keep) {
     const part = this.parts.get(Number(goto));
-    if (goto === "removed") this.gone?.querySelector("button")?.focus();
+    if (goto === "removed") this.gone.querySelector("button")?.focus();
     else if (part) {
       if (part instanceof Line && !keep && !this.shown.opened.includes(goto)) this.open([Number(goto)]);
       this.entered = true;
@@ -162,37 +149,28 @@ export class Lines {
   }
 
   draw() {
-    const { tree, opened } = this.shown;
+    const { tree } = this.shown;
     this.undo.disabled = !tree.undo;
     this.redo.disabled = !tree.redo;
-    const shown =
-      this.unfolded ||
-      opened.includes(0) ||
-      Object.keys(tree.scope).length > 0 ||
-      tree.scopeErrors.length > 0;
-    this.scope.hidden = !shown;
-    put(this.options, "aria-expanded", String(shown));
-    for (const field of this.scopeFields) {
-      if (field.spec.shape === "order") field.offer(tree.orders);
-      field.draw(tree.scope[field.spec.name], tree.scopeErrors);
-    }
+    this.words.title = tree.removed?.words ?? "";
+    text(this.words, `Removed: ${this.words.title}`);
     /** @type {Set<number>} */
     const seen = new Set();
-    this.top = /** @type {Group} */ (this.part(tree.root, seen));
-    this.top.update(tree.root, seen);
-    fill(this.list, [this.top.el]);
+    fill(
+      this.list,
+      [tree.scope, tree.root].map((node) => this.part(node, seen).el),
+    );
     for (const id of this.parts.keys()) if (!seen.has(id)) this.parts.delete(id);
     this.beside.draw(tree);
     this.lineCounts();
   }
 
-  /** @param {any} node @param {Set<number>} seen @returns {Line | Group} */
+  /** The part of a node as it is now. @param {any} node @param {Set<number>} seen @returns {Line | Group} */
   part(node, seen) {
     seen.add(node.id);
-    const part =
-      this.parts.get(node.id) ??
-      (node.members ? new Group(this, node.id, node.id === this.shown.tree.root.id) : new Line(this, node));
+    const part = this.parts.get(node.id) ?? new (node.members ? Group : Line)(this, node);
     this.parts.set(node.id, part);
+    part.update(node, seen);
     return part;
   }
 
@@ -206,17 +184,13 @@ export class Lines {
   }
 }
 
-class Group {
-  /** @param {Lines} page @param {number} id @param {boolean} top */
-  constructor(page, id, top) {
-    this.page = page;
-    this.id = id;
+class Group extends Part {
+  /** @param {Lines} page @param {any} node */
+  constructor(page, { id }) {
+    super(page, id);
+    const top = id === page.shown.tree.root.id;
     this.top = top;
-    /** @type {Map<number, HTMLElement>} */
-    this.joins = new Map();
     this.legend = h("legend", { class: top ? "nbext-label" : "nbl-legend" });
-    this.not = press("NOT", () => page.send("negate", { id }), { class: "nbext-button nbl-not" });
-    this.counted = h("span", { class: "nbl-count" });
     const head = h(
       "div",
       { class: "nbext-actions" },
@@ -226,7 +200,6 @@ class Group {
       page.act(id, "Remove", "remove"),
       this.counted,
     );
-    this.errors = h("div", { class: "nbext-error", role: "alert" });
     this.members = h("div");
     this.add = new Adder(page, id, top);
     this.el = h(
@@ -243,51 +216,19 @@ class Group {
   /** @param {any} node @param {Set<number>} seen */
   update(node, seen) {
     text(this.legend, this.top ? "Conditions" : `${node.not ? "NOT: " : ""}${node.label}`);
-    put(this.not, "aria-pressed", String(node.not));
-    text(this.errors, node.errors.map((/** @type {any} */ one) => one.detail).join(" "));
-    const { removed } = this.page.shown.tree;
-    /** @type {HTMLElement[]} */
-    const rows = [];
-    node.members.forEach((/** @type {any} */ member, /** @type {number} */ at) => {
-      if (removed?.parent === this.id && removed.place === at) rows.push(this.gone(removed));
-      if (at) rows.push(this.join(node, member.id));
-      const part = this.page.part(member, seen);
-      part.update(member, seen);
-      rows.push(part.el);
+    this.mark(node);
+    const { page, id } = this;
+    const other = JOINS[node.join === "all" ? "any" : "all"];
+    const rows = node.members.map((/** @type {any} */ member, /** @type {number} */ at) => {
+      const part = page.part(member, seen);
+      part.around = id;
+      text(part.join, JOINS[node.join]);
+      part.join.title = `Change to ${other} between all of these`;
+      return at ? [part.between, part.el] : [part.el];
     });
-    if (removed?.parent === this.id && removed.place >= node.members.length) rows.push(this.gone(removed));
-    fill(this.members, rows);
-  }
-
-  /** @param {any} node @param {number} id */
-  join(node, id) {
-    const made =
-      this.joins.get(id) ??
-      h(
-        "div",
-        { class: "nbl-between" },
-        press("", () => this.page.send("join", { id: this.id }), { class: "nbext-button nbl-join" }),
-      );
-    this.joins.set(id, made);
-    const button = /** @type {HTMLElement} */ (made.firstElementChild);
-    text(button, JOINS[node.join]);
-    button.title = `Change to ${JOINS[node.join === "all" ? "any" : "all"]} between all of these`;
-    return made;
-  }
-
-  /** Undo is at the left, where a line has its NOT: the second click of a double click on Remove falls beside it. @param {any} removed */
-  gone(removed) {
-    const { page } = this;
-    if (page.goneFor !== removed || !page.gone) {
-      page.goneFor = removed;
-      page.gone = h(
-        "div",
-        { class: "nbl-head nbl-removed" },
-        press("Undo", () => page.send("undo")),
-        h("span", { role: "status", title: removed.words }, `Removed: ${removed.words}`),
-      );
-    }
-    return page.gone;
+    const { removed } = page.shown.tree;
+    if (removed?.parent === id) rows.splice(removed.place, 0, [page.gone]);
+    fill(this.members, rows.flat());
   }
 
   /** @param {boolean} [keep] */
@@ -335,15 +276,12 @@ class Adder {
         if (!term) done({ found: own });
         else
           page.search([...kinds, "saved"], term, null, ({ found, error }) =>
-            done({ found: [...found, ...own], ...(error ? { error } : {}) }),
+            done({ found: [...found, ...own], error }),
           );
       },
-      (one) => {
+      ({ key, kind, value }) => {
         this.input.value = "";
-        page.send("add", {
-          into,
-          ...(one.kind ? { key: "", kind: one.kind, value: one.value } : { key: one.key }),
-        });
+        page.send("add", { into, key, kind, value });
       },
       () => page.pressed,
     );

@@ -2,7 +2,7 @@
 // A text input with what fits below it: arrows choose, Enter picks, Escape closes.
 import { active, h, put, unique } from "./dom.js";
 
-/** @typedef {{ kind?: string, key?: string, value: string, label: string, name?: string, verified?: boolean, spam?: boolean, holders?: string }} Item */
+/** @typedef {{ kind?: string, key?: string, value: string, label: string, name?: string, marks?: [string, string][], holders?: string }} Item */
 /** @typedef {(found: { found: Item[], error?: string }) => void} Done */
 
 const TYPING = 150; // ms without a key before what is typed is looked for
@@ -84,8 +84,9 @@ export class Picker {
         },
         h("span", { class: "nbl-symbol" }, one.label),
         h("span", { class: "nbl-name" }, one.name || ""),
-        one.verified ? h("span", { class: "nbext-mark nbext-mark-good" }, "verified") : null,
-        one.spam ? h("span", { class: "nbext-mark nbext-mark-bad" }, "spam?") : null,
+        ...(one.marks ?? []).map(([kind, words]) =>
+          h("span", { class: `nbext-mark nbext-mark-${kind}` }, words),
+        ),
         one.kind === "token" || one.kind === "collection" ? h("span", { class: "nbl-of" }, one.kind) : null,
         one.holders ? h("span", { class: "nbl-holders" }, one.holders) : null,
       ),

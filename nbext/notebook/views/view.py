@@ -210,7 +210,7 @@ class InputField(ViewPart):
         value: Any = "",
         *,
         choices: Iterable[tuple[str, str]] = (),
-        width: str = "180px",
+        width: str = "190px",
         **more: Any,
     ) -> None:
         given = {"label": label, "value": value, "choices": list(choices), "width": width}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nbext.errors import NbextError, UsageError
 from nbext.language.json_schema import json_schema
 from nbext.notebook.forms.builder import fields, filters
-from nbext.notebook.forms.builder.tree import Edits, FilterPart, Tree
+from nbext.notebook.forms.builder.tree import Edits, FilterGroup, FilterPart, Tree
 
 GRAMMAR = fields.grammar_of(json_schema())
 LEAVES = ("s1", "s2", "s3")
@@ -34,11 +34,8 @@ def queries(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
     return {key: draw(keys[key]) for key in sorted(chosen)}
 
 
-SCOPE = {spec.name for spec in GRAMMAR.scope}
-
-
 def opened(given: dict[str, Any], operator: str = "AND") -> Tree:
-    return filters.read(given, operator, SCOPE)
+    return filters.read(given, operator, GRAMMAR.scope.names)
 
 
 def written(given: dict[str, Any], operator: str) -> dict[str, Any]:
@@ -84,7 +81,7 @@ def test_every_part_knows_the_pointer_of_its_value(given, operator):
         for step in pointer.strip("/").split("/"):
             value = value[int(step)] if isinstance(value, list) else value[step]
         part = tree.find(wanted)
-        if not part.is_group and not part.negated:
+        if not isinstance(part, FilterGroup) and not part.negated:
             assert value == part.value
 
 
@@ -152,68 +149,107 @@ def test_two_groups_of_one_name_stand_in_a_list():
     one, two = (
         {"any": [{"segment": {"id": name}}, {"segment": {"id": "s3"}}]} for name in LEAVES[:2]
     )
-    members = (*opened(one).root.members, *opened(two).root.members)
-    assert filters.written(Tree(FilterPart("any", members)))[0] == {"any": [one, two]}
-    assert filters.written(Tree(FilterPart("all", members)))[0] == {"all": [one, two]}
+    members = [*opened(one).root.members, *opened(two).root.members]
+    assert filters.written(Tree(FilterGroup("any", members)))[0] == {"any": [one, two]}
+    assert filters.written(Tree(FilterGroup("all", members)))[0] == {"all": [one, two]}
 
 
 def names(tree: Tree) -> Any:
-    def of(part: Any) -> Any:
-        text = [*map(of, part.members)] if part.is_group else part.value
+    def of(part: FilterPart) -> Any:
+        text = [*map(of, part.members)] if isinstance(part, FilterGroup) else part.value
         return ["not", text] if part.negated else text
 
     return of(tree.root)
 
 
-A, B, C = (FilterPart("segment", name) for name in "abc")
+def parts() -> list[FilterPart]:
+    return [FilterPart("segment", name) for name in "abc"]
 
 
 def test_a_line_moves_past_lines_into_groups_and_out_of_them():
-    group = FilterPart("any", (B, C))
-    tree = Tree(FilterPart("all", (A, group)))
+    a, b, c = parts()
+    tree = Tree(FilterGroup("all", [a, FilterGroup("any", [b, c])]))
     seen = []
     for _ in range(4):
         seen.append(names(tree))
-        tree = tree.moved(A.id, 1)
+        tree.move(a.id, 1)
     assert seen == [["a", ["b", "c"]], [["a", "b", "c"]], [["b", "a", "c"]], [["b", "c", "a"]]]
     assert names(tree) == [["b", "c"], "a"]
-    assert tree.moved(A.id, 1) is tree
-    for _ in range(4):
-        tree = tree.moved(A.id, -1)
-    assert names(tree) == ["a", ["b", "c"]]
-    assert tree.moved(A.id, -1) is tree
+    tree.move(a.id, 1)
+    assert names(tree) == [["b", "c"], "a"]
+    for wanted in (
+        [["b", "c", "a"]],
+        [["b", "a", "c"]],
+        [["a", "b", "c"]],
+        *[["a", ["b", "c"]]] * 2,
+    ):
+        tree.move(a.id, -1)
+        assert names(tree) == wanted
 
 
-def test_lines_are_wrapped_and_copied():
-    tree = Tree(FilterPart("all", (A, B)))
-    wrapped = tree.wrapped(B.id, C)
-    group = wrapped.root.members[1]
-    assert (names(wrapped), group.key) == (["a", ["b", "c"]], "any")
+def test_a_group_moves_past_lines_and_a_line_past_another_up_and_down():
+    a, b, c = parts()
+    group = FilterGroup("any", [b])
+    tree = Tree(FilterGroup("all", [a, group, c]))
+    tree.move(group.id, -1)
+    assert names(tree) == [["b"], "a", "c"]
+    tree.move(c.id, -1)
+    assert names(tree) == [["b"], "c", "a"]
+    tree.move(c.id, 1)
+    assert names(tree) == [["b"], "a", "c"]
+
+
+def test_lines_are_added_after_a_line_or_into_a_group_and_copied():
+    a, b, c = parts()
+    group = FilterGroup("any", [b])
+    tree = Tree(FilterGroup("all", [a, group]))
+    tree.add(c, a.id)
+    assert names(tree) == ["a", "c", ["b"]]
     twin = group.copied()
     assert twin == group
     assert {part.id for part in twin.walk()}.isdisjoint(part.id for part in group.walk())
-    with pytest.raises(UsageError, match="gone already"):
-        tree.find(C.id)
+    tree.add(twin, group.id)
+    assert names(tree) == ["a", "c", ["b", ["b"]]]
+    for gone in (tree.find, tree.around):
+        with pytest.raises(UsageError, match="gone already"):
+            gone(parts()[0].id)
 
 
 def test_undo_and_redo_go_through_every_step_and_what_is_typed_into_one_field_is_one():
-    first, second, third = (Tree(FilterPart("all", lines)) for lines in ((A,), (A, B), (A, B, C)))
-    edits = Edits(first)
-    edits.to(Tree(FilterPart("all", (A,))))
-    assert (edits.now, edits.past) == (first, [])
-    edits.to(second, of="field")
-    edits.to(third, of="field")
-    edits.undo()
-    assert edits.now is first
-    edits.undo()
-    edits.redo()
-    assert edits.now is third
-    edits.redo()
-    assert (edits.now, edits.past, edits.future) == (third, [first], [])
-    edits.undo()
-    edits.to(second)
-    edits.redo()
-    assert (edits.now, edits.past, edits.future) == (second, [first], [])
+    a, b, c = parts()
+    edits = Edits(Tree(FilterGroup("all", [a])))
+
+    def added(part: FilterPart, of: object = None) -> bool:
+        edits.now.add(part)
+        return edits.settle(of)
+
+    def gone_to(by: int) -> Any:
+        edits.go(by)
+        return names(edits.now)
+
+    assert (edits.settle(), len(edits.steps)) == (False, 1)
+    assert (added(b, "field"), added(c, "field"), len(edits.steps)) == (True, True, 2)
+    assert [gone_to(by) for by in (-1, -1, 1, 1)] == [["a"], ["a"], [*"abc"], [*"abc"]]
+    # What comes back is the same parts.
+    assert [part.id for part in edits.now.root.members] == [a.id, b.id, c.id]
+    assert gone_to(-1) == ["a"]
+    assert added(b)
+    assert [gone_to(by) for by in (1, -1, 1)] == [["a", "b"], ["a"], ["a", "b"]]
+    # After undo the same field begins a step of its own.
+    assert added(c, "field")
+    assert [gone_to(by) for by in (-1, 1)] == [["a", "b"], [*"abc"]]
+    assert added(parts()[0], "field")
+    assert gone_to(-1) == [*"abc"]
+
+
+def test_undo_goes_back_500_steps_and_no_further():
+    edits = Edits(Tree(FilterGroup("all", [])))
+    for number in range(600):
+        edits.now.add(FilterPart("segment", number))
+        edits.settle()
+    for _ in range(600):
+        edits.go(-1)
+    assert len(edits.now.root.members) == 100
 
 
 @pytest.mark.parametrize(
@@ -249,11 +285,13 @@ def test_a_condition_is_one_line_of_words(condition, value, words):
 
 def test_a_field_offers_what_its_schema_says_that_it_takes():
     offers = {
-        f"{name}.{one.name}": one.picks
-        for name, spec in GRAMMAR.conditions.items()
+        f"{spec.name}.{one.name}": one.picks
+        for spec in (GRAMMAR.scope, *GRAMMAR.conditions.values())
         for one in spec.fields
     }
     assert {name: kind for name, kind in offers.items() if kind} == {
+        ".asOf": "time",
+        ".orderBy": "column",
         "token.token": "token",
         "token.heldSince": "time",
         "nft.nft": "collection",

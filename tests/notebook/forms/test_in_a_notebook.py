@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 
 import nbext
 from nbext.errors import UsageError
-from nbext.notebook.forms.builder.editing import hits
+from nbext.notebook.forms.builder.hits import hits
 from nbext.notebook.forms.card import ContractCard
 from tests.notebook.forms.test_forms import soon
 from tests.notebook.kernels import running_kernel
@@ -252,7 +252,7 @@ def test_a_card_saves_its_wallets_says_where_and_replaces_a_file_only_when_that_
 def test_the_file_that_a_card_proposes_is_in_this_folder_whatever_a_contract_is_called(shell):
     found = shell.value("%token ethereum USDC")
     found["symbol"] = "../../etc/<b>x\u202e"
-    card = ContractCard(nbext.connect(), found, is_nft=False)
+    card = ContractCard(nbext.connect(), found)
     assert card.export.file.value == "etcbx-holders.csv"
 
 
@@ -473,15 +473,24 @@ def test_the_builder_offers_the_columns_that_the_filters_give_the_rows(shell):
     asked = {"token": {"token": "UNI"}, "columns": ["firstSeen"], "orderBy": "-UNI_balance"}
     form = nbext.segment_form(asked)
     assert form.filters() == asked
-    assert dict(form.lines.shown["tree"]["orders"]) == {
-        "": "(address)",
+    sent: list[Any] = []
+    form.lines.tell = sent.append
+
+    def offered(term):
+        form.do({"op": "search", "term": term, "kinds": ["column"], "number": 1, "from": 1})
+        assert form.searches.join(10)
+        return {one["value"]: one["label"] for one in sent[-1]["found"]}
+
+    assert offered("") == {
         "-address": "address, largest first",
         "-UNI_balance": "UNI_balance, largest first",
         "UNI_balance": "UNI_balance, smallest first",
         "-firstSeen": "firstSeen, largest first",
         "firstSeen": "firstSeen, smallest first",
     }
-    form.do({"op": "set", "id": 0, "field": "columns", "value": ["firstSeen", "transfers"]})
+    assert list(offered("-uni")) == ["-UNI_balance"]
+    assert list(offered("small")) == ["UNI_balance", "firstSeen"]
+    form.do({"op": "set", "id": 0, "field": "columns", "value": "firstSeen, transfers"})
     form.do({"op": "set", "id": 0, "field": "orderBy", "value": "-transfers"})
     assert form.filters() == {
         **asked,
@@ -489,8 +498,10 @@ def test_the_builder_offers_the_columns_that_the_filters_give_the_rows(shell):
         "orderBy": "-transfers",
     }
     # What is chosen stays, although the rows no longer have it: the service says so beside the field.
-    form.do({"op": "set", "id": 0, "field": "columns", "value": []})
-    assert ["-transfers", "-transfers"] in map(list, form.lines.shown["tree"]["orders"])
+    form.do({"op": "set", "id": 0, "field": "columns", "value": ""})
+    assert "-transfers" not in offered("")
+    scope = form.lines.shown["tree"]["scope"]
+    assert (scope["fields"], scope["words"]) == ({"orderBy": "-transfers"}, "order by -transfers")
     assert form.filters() == {"token": {"token": "UNI"}, "orderBy": "-transfers"}
     form.background.drop()
 
@@ -630,13 +641,12 @@ def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_noth
     form.do(
         {
             "op": "json",
-            "id": 0,
             "value": '{"operator": "OR", "filters": {"nft": [{"nft": "A"}, {"nft": "B"}]}}',
         }
     )
     assert (form.filters(), form.operator) == ({"nft": [{"nft": "A"}, {"nft": "B"}]}, "OR")
     for value in ('{"nft": ', '{"limt": 8, "filters": {"nft": {"nft": "A"}}}'):
-        form.do({"op": "json", "id": 0, "value": value})
+        form.do({"op": "json", "value": value})
         assert form.lines.shown["tree"]["jsonError"].startswith("Not used: ")
     assert form.filters() == {"nft": [{"nft": "A"}, {"nft": "B"}]}
     form.do({"op": "undo"})
@@ -646,7 +656,7 @@ def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_noth
         "",
     )
     # Of a whole request, its limit too.
-    form.do({"op": "json", "id": 0, "value": '{"limit": 7, "filters": {"nft": {"nft": "A"}}}'})
+    form.do({"op": "json", "value": '{"limit": 7, "filters": {"nft": {"nft": "A"}}}'})
     assert (form.filters(), form.limit.value) == ({"nft": {"nft": "A"}}, "7")
     form.background.drop()
 

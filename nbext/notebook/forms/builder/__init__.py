@@ -1,7 +1,7 @@
 """The segment builder: a tree of conditions in Python, which a page of ours draws as lines and changes by messages.
 
-form        the form: how many wallets match each line, and remain after it; running; the cell
-editing     the query that the page edits: what it shows, what it asks for; what fields offer to pick
+form        the form: what the page edits and is shown; the counts of each line and what remains; running; the cell
+hits        what fields offer to pick: contracts, segments, lists, saved queries
 tree        conditions and groups, how they are edited, undo and redo
 filters     a tree as a segment's filters and back, and the cell that runs them
 fields      what a builder offers, from the service's schema: a condition's fields, their texts, a line in words

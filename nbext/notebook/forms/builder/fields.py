@@ -11,15 +11,15 @@ from nbext.core.rules import MAX_LIMIT
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError
-from nbext.notebook.forms.builder.tree import Tree
+from nbext.notebook.forms.builder.tree import SCOPE, FilterGroup, FilterPart, Tree
 from nbext.notebook.schema import Schema, keys, meaning, row_columns, variants
 
 # The value of an empty input: its field is left out of the query.
 NOTHING = object()
-# The key whose value is a column of the rows.
-ORDER = "orderBy"
+# The key whose value is a column of the rows, and what is offered beside it.
+ORDER, COLUMN = "orderBy", "column"
 JOIN_WORDS = {"all": "All of these", "any": "Any of these"}
-Shape = Literal["choice", "flag", "pair", "list", "several", "order", "text"]
+Shape = Literal["choice", "flag", "pair", "list", "text"]
 # The input for a type that a field may have; any other is typed as text.
 _SHAPES: dict[Any, Shape] = {"boolean": "flag", "object": "pair", "array": "list"}
 _ACRONYMS = {"nft": "NFT", "id": "ID", "ids": "IDs"}
@@ -46,9 +46,9 @@ class Unfit(ValueError):
 class FieldSpec:
     """One field as the page draws it, and every schema that its value may follow.
 
-    ``picks`` is what is offered beside it: token, collection, time, segment, list, or nothing. ``choices`` are pairs of
-    a value and what is shown. ``accepts``: what one typed text may be; of a list, what a member may be; of a pair, what
-    either bound may be.
+    ``picks`` is what is offered beside it: token, collection, time, segment, list, column, or nothing. ``choices`` are
+    pairs of a value and what is shown, of a list those of a member. ``accepts``: what one typed text may be; of a list,
+    what a member may be; of a pair, what either bound may be.
     """
 
     name: str
@@ -77,29 +77,24 @@ class ConditionSpec:
     help: str
     fields: tuple[FieldSpec, ...]
 
+    @property
+    def names(self) -> set[str]:
+        """The names of its fields."""
+        return {one.name for one in self.fields}
+
 
 @dataclass(frozen=True)
 class FilterGrammar:
     """The conditions, the groups in words, and the keys that belong at the top of filters only."""
 
-    conditions: Mapping[str, ConditionSpec]
-    groups: Mapping[str, str]
-    scope: tuple[FieldSpec, ...]
+    conditions: dict[str, ConditionSpec]
+    groups: dict[str, str]
+    scope: ConditionSpec
     most: int
 
-    def described(self) -> dict[str, Any]:
-        """Return what the page makes inputs of."""
-        conditions = {
-            name: {"label": one.label, "help": one.help, "fields": _described(one.fields)}
-            for name, one in self.conditions.items()
-        }
-        scope = _described(self.scope)
-        return {"conditions": conditions, "groups": self.groups, "scope": scope}
-
-
-def _described(specs: Sequence[FieldSpec]) -> list[dict[str, Any]]:
-    # The schemas are for what comes back from the page.
-    return [{key: one for key, one in vars(spec).items() if key != "accepts"} for spec in specs]
+    def spec_of(self, part: FilterPart) -> ConditionSpec | None:
+        """Return what is known of a part that is no group."""
+        return self.scope if part.id == SCOPE else self.conditions.get(part.key)
 
 
 def grammar_of(schema: Schema | None, chains: Sequence[str] = ()) -> FilterGrammar:
@@ -129,7 +124,8 @@ def grammar_of(schema: Schema | None, chains: Sequence[str] = ()) -> FilterGramm
     )
     most = keys(root, ()).get("limit", {}).get("maximum", MAX_LIMIT)
     held = {name: words for name, words in groups.items() if name in filters}
-    return FilterGrammar(conditions, held, scope, most)
+    options = ConditionSpec("", "Options", "Options of the whole segment", scope)
+    return FilterGrammar(conditions, held, options, most)
 
 
 def _condition(root: Schema, name: str, chains: Sequence[str]) -> ConditionSpec:
@@ -152,10 +148,9 @@ def _field(
     shape = "choice" if listed else _SHAPES.get(typed.get("type"), "text")
     bounds = (typed.get("properties") or {}) if shape == "pair" else {}
     inner = typed.get("items") if shape == "list" else next(iter(bounds.values()), None)
-    if shape == "list" and isinstance(inner, Mapping) and inner.get("enum"):
-        shape, listed = "several", inner["enum"]
-    # Its choices are the columns that the filters give the rows: the form offers them as they change.
-    shape = "order" if name == ORDER and shape == "text" else shape
+    accepts = accepts if inner is None else tuple(variants(root, inner))
+    if shape == "list":
+        listed = next((one["enum"] for one in accepts if one.get("enum")), ())
     choices = [(str(one), visible(one, _CUT)) for one in listed]
     if shape == "flag":
         choices = [("", "(either)"), ("true", "yes"), ("false", "no")]
@@ -166,7 +161,6 @@ def _field(
     elif shape == "choice":
         default = schema.get("default")
         choices.insert(0, ("", f"({visible(default, _CUT)})" if default else "(any)"))
-    accepts = accepts if inner is None else tuple(variants(root, inner))
     examples = schema.get("examples") or ()
     return FieldSpec(
         name,
@@ -175,7 +169,8 @@ def _field(
         shape,
         required,
         tuple(bounds),
-        _offered(accepts),
+        # The columns that the filters give the rows.
+        COLUMN if name == ORDER else _offered(accepts),
         choices,
         {key: _example(examples, key) for key in bounds} or _example(examples),
         accepts,
@@ -220,66 +215,54 @@ def _example(examples: Sequence[Any], key: str | None = None) -> str:
 def encoded(text: str, accepts: Sequence[Schema]) -> Any:
     """Return a typed text as the JSON value that a schema wants; what fits none stays text, for the service to refuse.
 
-    >>> encoded("90d", [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}])
-    '90d'
-    >>> encoded("19000000", [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}])
-    19000000
+    It may be written as a line shows it: ``1,000``, ``3 months``.
+
+    >>> times = [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}]
+    >>> encoded("3 months", times), encoded("19,000,000", times)
+    ('90d', 19000000)
     """
+    if spelt := _SPELT.fullmatch(text):
+        count, unit = int(spelt[1]), spelt[2].lower()
+        days = _IN_DAYS.get(unit)
+        plain = f"{count * days}d" if days else f"{count}{unit[0]}"
+        # Only where the field takes a duration: elsewhere it is what was typed.
+        return plain if any(re.search(one.get("pattern", "$."), plain) for one in accepts) else text
+    # A name may be any text.
+    if not any("x-contract" in one for one in accepts):
+        text = ungrouped(text)
     # Text first: readers of JSON round long numbers, and digits that fit a pattern are exact as text.
     for schema in accepts:
         if schema.get("type") == "string" and re.search(schema.get("pattern", ""), text):
             return text
     number = whole_of(text)
-    if number is None or all(schema.get("type") != "integer" for schema in accepts):
-        return text
-    return number
+    takes_numbers = any(schema.get("type") == "integer" for schema in accepts)
+    return number if takes_numbers and number is not None else text
 
 
 def typed(spec: FieldSpec, given: Any) -> Any:
     """Return the JSON value of what was typed or chosen, or NOTHING."""
     if spec.shape == "pair":
-        texts = {key: str(text).strip() for key, text in given.items() if key in spec.keys}
-        return {
-            key: _as_shown(text, spec.accepts) for key, text in texts.items() if text
-        } or NOTHING
-    if spec.shape == "several":
-        return list(given) or NOTHING
+        bounds = {key: str(text).strip() for key, text in given.items() if key in spec.keys}
+        return {key: encoded(text, spec.accepts) for key, text in bounds.items() if text} or NOTHING
     text = str(given).strip()
     if spec.shape == "flag":
         return {"true": True, "false": False}.get(text, NOTHING)
     if spec.shape == "list":
         # Addresses are pasted from sheets and chats: commas, blanks and line breaks all separate them.
         return [encoded(one, spec.accepts) for one in re.split(r"[,\s]+", text) if one] or NOTHING
-    if text and spec.shape not in ("choice", "order"):
-        return _as_shown(text, spec.accepts)
-    return text or NOTHING
-
-
-def _as_shown(text: str, accepts: Sequence[Schema]) -> Any:
-    """Return the value of a text that may be written as a line shows it: ``1,000``, ``3 months``."""
-    if spelt := _SPELT.fullmatch(text):
-        number, unit = int(spelt[1]), spelt[2].lower()
-        days = _IN_DAYS.get(unit)
-        plain = f"{number * days}d" if days else f"{number}{unit[0]}"
-        # Only where the field takes a duration: elsewhere it is what was typed.
-        return plain if any(re.search(one.get("pattern", "$."), plain) for one in accepts) else text
-    # A name may be any text.
-    is_name = any("x-contract" in one for one in accepts)
-    return encoded(text if is_name else ungrouped(text), accepts)
+    return (text if spec.shape == "choice" else encoded(text, spec.accepts)) if text else NOTHING
 
 
 def texts(spec: FieldSpec, value: Any) -> Any:
-    """Return a value as its input shows it: a text, one for each bound, or a list; raise Unfit where none can."""
+    """Return a value as its input shows it: a text, or one for each bound; raise Unfit where none can."""
     match spec.shape:
         case "pair" if isinstance(value, Mapping) and set(value) <= set(spec.keys):
             return {key: _text(one) for key, one in value.items()}
-        case "several" if isinstance(value, list) and set(map(str, value)) <= set(spec.listed):
-            return value
         case "flag" if isinstance(value, bool):
             return str(value).lower()
         case "list" if isinstance(value, list | str):
             return ", ".join(map(_text, value if isinstance(value, list) else [value]))
-        case "order" | "text":
+        case "text":
             return _text(value)
         # A chain has more names than a schema lists.
         case "choice" if value in spec.listed or any(
@@ -345,28 +328,26 @@ def _number(value: Any) -> str:
 def missing(tree: Tree, grammar: FilterGrammar) -> Iterator[tuple[int, str, str]]:
     """Yield what is still to be filled in: the part, its field, and the field's label."""
     for part in tree.root.walk():
-        if part.is_group and not part.members:
-            inside = "" if part is tree.root else f" in {JOIN_WORDS[part.key]!r}"
-            yield part.id, "", f"a condition{inside}"
+        if isinstance(part, FilterGroup):
+            if not part.members:
+                inside = "" if part is tree.root else f" in {JOIN_WORDS[part.key]!r}"
+                yield part.id, "", f"a condition{inside}"
         elif (spec := grammar.conditions.get(part.key)) and isinstance(part.value, Mapping):
             for one in spec.fields:
                 if one.required and one.name not in part.value:
                     yield part.id, one.name, one.label
 
 
-def orders(filters: str, grammar: FilterGrammar, chosen: Any) -> list[tuple[str, str]]:
-    """Return what the rows of some filters can be ordered by, and what is chosen."""
-    facts = next((spec.listed for spec in grammar.scope if spec.name == "columns"), ())
+def orders(filters: str, grammar: FilterGrammar) -> list[tuple[str, str]]:
+    """Return what the rows of some filters can be ordered by, and what is shown of each."""
+    facts = next((spec.listed for spec in grammar.scope.fields if spec.name == "columns"), ())
     ways = [
         (sign + name, f"{name}, {way} first")
         for name in row_columns(filters, facts)
         for way, sign in (("largest", "-"), ("smallest", ""))
     ]
-    known = [("", "(address)"), *(way for way in ways if way[0] != "address")]
-    if chosen is not None and chosen not in dict(known):
-        # What is chosen stays, although the rows no longer have it: the service says so beside the field.
-        known.append((str(chosen), visible(chosen, _CUT)))
-    return known
+    # By address they are without an order.
+    return [way for way in ways if way[0] != "address"]
 
 
 def _text(value: Any) -> str:

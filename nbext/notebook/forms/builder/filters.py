@@ -16,7 +16,7 @@ from nbext.core.untrusted_text import visible
 from nbext.core.wire import EXECUTE_KEYS
 from nbext.errors import UsageError
 from nbext.notebook.cell.body import laid_out
-from nbext.notebook.forms.builder.tree import OTHER, FilterPart, Tree
+from nbext.notebook.forms.builder.tree import OTHER, SCOPE, FilterGroup, FilterPart, Tree
 
 # A line of JSON is at most so long: a notebook's cell is about that wide.
 WIDTH = 80
@@ -26,7 +26,7 @@ JOINS = {"AND": "all", "OR": "any"}
 def written(tree: Tree) -> tuple[dict[str, Any], dict[str, int]]:
     """Return a tree's filters, and whose value is at which JSON pointer, in the order of the filters."""
     places: dict[str, int] = {}
-    return {**tree.scope, **_joined(tree.root, "/filters", places)}, places
+    return {**tree.scope.value, **_joined(tree.root, "/filters", places)}, places
 
 
 def alone(part: FilterPart, scope: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,11 +38,11 @@ def read(filters: Mapping[str, Any], operator: str, scope: Collection[str]) -> T
     """Return filters as a tree; what is of no known form is a line with its JSON."""
     parts = {key: value for key, value in filters.items() if key not in scope}
     rest = {key: value for key, value in filters.items() if key in scope}
-    members = tuple(_split(parts))
-    return Tree(FilterPart(JOINS[operator], members), rest)
+    root = FilterGroup(JOINS[operator], list(_split(parts)))
+    return Tree(root, FilterPart("", rest, id=SCOPE))
 
 
-def _joined(root: FilterPart, pointer: str, places: dict[str, int]) -> dict[str, Any]:
+def _joined(root: FilterGroup, pointer: str, places: dict[str, int]) -> dict[str, Any]:
     """Return a group as one object, and place each of its parts.
 
     Conditions of one name make a list. An object cannot hold two groups of one name: then all parts go into a list
@@ -84,7 +84,9 @@ def _value(part: FilterPart, pointer: str, places: dict[str, int]) -> Any:
     places[pointer] = part.id
     if part.negated:
         return _one(replace(part, negated=False), pointer, places)
-    return _listed(part.members, pointer, places) if part.is_group else part.value
+    if isinstance(part, FilterGroup):
+        return _listed(part.members, pointer, places)
+    return part.value
 
 
 def _split(filters: Mapping[str, Any]) -> Iterator[FilterPart]:
@@ -99,9 +101,9 @@ def _part(key: str, value: Any) -> FilterPart:
         if key == "not":
             inner = _member(value)
             # NOT of a NOT: the outer one is that of a group of one.
-            return replace(FilterPart("all", (inner,)) if inner.negated else inner, negated=True)
+            return replace(FilterGroup("all", [inner]) if inner.negated else inner, negated=True)
         if key in OTHER and isinstance(value, list) and value:
-            return FilterPart(key, tuple(map(_member, value)))
+            return FilterGroup(key, list(map(_member, value)))
     except ValueError:
         # Wrong in a way that the service explains better than a form could.
         pass
@@ -112,8 +114,8 @@ def _member(member: Any) -> FilterPart:
     """Return an object as one part: of several keys, the group ``all`` of them."""
     if not isinstance(member, Mapping) or not member:
         raise ValueError("a condition is an object")
-    parts = tuple(_split(member))
-    return parts[0] if len(parts) == 1 else FilterPart("all", parts)
+    parts = list(_split(member))
+    return parts[0] if len(parts) == 1 else FilterGroup("all", parts)
 
 
 def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:

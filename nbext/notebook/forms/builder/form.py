@@ -1,26 +1,31 @@
-"""The segment builder: a query put together line by line, counted as it grows, run or written out."""
+"""The segment builder: a query that a page edits by messages, counted as it grows, run or written out."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nbext.analysis.segments import SCOPE
+from IPython.core.getipython import get_ipython
+
+from nbext.analysis.segments import Segment
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
 from nbext.core.wire import MAX_COMPARED
 from nbext.errors import NbextError, UsageError, ValidationError
+from nbext.notebook import session
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.forms.builder import fields, filters
-from nbext.notebook.forms.builder.editing import Editing
-from nbext.notebook.forms.builder.tree import FilterPart, Tree
-from nbext.notebook.forms.form import Background, Steps
+from nbext.notebook.forms.builder.hits import SAVED, hits
+from nbext.notebook.forms.builder.tree import OTHER, SCOPE, Edits, FilterGroup, FilterPart, Tree
+from nbext.notebook.forms.form import Background, Form, Steps, has_cells
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html
 from nbext.notebook.forms.variable import Variable, add_to_history, variables
 from nbext.notebook.run.background import BackgroundSegment
-from nbext.notebook.views.view import Asked, Button, Markup, ViewPart, row
+from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,39 +37,81 @@ PAUSE = 0.6
 # Wallets that are named beside the counts.
 FEW = 3
 EXAMPLE = '%%segment_query segment\n{"token": {"token": "UNI"}}'
+_MOST_TERM = 256
+Goto = dict[str, Any] | None
 
 
-class SegmentForm(Editing):
-    """Build a segment line by line; see its count; run it, or take the cell that does."""
+class SegmentForm(Form):
+    """Build a segment line by line; see its count; run it, or take the cell that does.
+
+    A message of the page whose ``op`` is NAME goes to ``do_NAME``, which returns where the focus goes in the view that
+    sent it, or nothing.
+    """
 
     title = "Segment builder"
     hint = "One line for each condition. The counts follow what you change."
 
     def __init__(self, client: Any, query: Any = None) -> None:
-        super().__init__(client, query)
-        # Apart from counts, which must not replace a run.
-        self.runs = Background(self.failed, self.lock)
+        super().__init__(client)
+        data = (client.about() if client.is_ours else {}).get("data")
+        chains = data.get("chains") if isinstance(data, Mapping) else None
+        held = [str(one.get("chain")) for one in chains or () if isinstance(one, Mapping)]
+        self.grammar = fields.grammar_of(client.schema(), held)
+        # Apart from counts, which neither a search nor a run must replace.
+        self.searches, self.runs = (Background(self.failed, self.lock) for _ in range(2))
+        # What is wrong with each part, by its id: field, bound, what the service says of it; and with the JSON.
+        self.errors: dict[int, list[dict[str, str]]] = {}
+        self.json_error = ""
+        tree, limit = (Tree(FilterGroup("all", [])), None) if query is None else self.read(query)
+        self.edits = Edits(tree)
+        # What the last edit removed: where, and in words.
+        self.removed: dict[str, Any] | None = None
         self.frame: pd.DataFrame | None = None
         self.matched: int | None = None
         self._counted: tuple[Any, str] | None = None
         self._ran: tuple[Any, str] | None = None
         self._run: BackgroundSegment | None = None
-        self.name = Variable("segment", width="160px")
+        self.limit = InputField(
+            "Rows, at most", str(limit or client.settings["limit"]), width="110px"
+        )
+        self.name = Variable("segment")
         for field in (self.name, self.limit):
             field.changed(self.publish).entered(self.do_run)
         self.run = Button("Run", self.do_run, classes="nbext-main nbext-run")
         self.stop = Button("Cancel", self.cancel, classes="nbext-cancel")
-        self.bar = ViewPart("bar", label="Progress", value=0.0)
-        self.inserted, self.result = Markup(), Markup()
+        self.bar, self.inserted, self.result = Markup(), Markup(), Markup()
         self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
         self.funnel, self.sample = Markup(), Markup(classes="nbext-note")
+        may = {"cells": has_cells(), "magics": get_ipython() is not None}
+        spec = {**asdict(self.grammar), **may}
+        self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
         self.lines.members = (self.funnel, self.sample)
-        self.bar.hide(True)
         self.stop.hide(True)
         actions = row(self.name, self.limit, self.run, self.stop, classes="nbext-panel")
         below = (self.bar, self.status, self.inserted, self.stale, self.result)
         self.assemble(self.lines, actions, *below, wide=True)
         self.changed()
+
+    # What is read of the tree
+
+    def read(self, query: Any) -> tuple[Tree, int | None]:
+        """Return filters, a request body or a segment's table as a tree, and its limit."""
+        given, operator, limit = filters.parsed(query)
+        return filters.read(given, operator, self.grammar.scope.names), limit
+
+    @property
+    def operator(self) -> str:
+        """AND or OR, between the lines."""
+        return "AND" if self.edits.now.root.key == "all" else "OR"
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters as they are now."""
+        return filters.written(self.edits.now)[0]
+
+    def missing(self) -> str:
+        """Return which required fields are empty, as one sentence, or an empty text."""
+        labels = [label for _, _, label in fields.missing(self.edits.now, self.grammar)]
+        return f"Still to fill in: {', '.join(dict.fromkeys(labels))}." if labels else ""
 
     def cell(self) -> str:
         """Return the cell that runs this query."""
@@ -84,15 +131,277 @@ class SegmentForm(Editing):
 
     def publish(self) -> None:
         """Show the page what there is, and the inserted cell too."""
+        now, given = self.edits.now, self.filters()
+        body = given if self.operator == "AND" else {"operator": self.operator, "filters": given}
+        cell = self.cell()
+        tree = {
+            "root": self.node(now.root),
+            "scope": self.node(now.scope),
+            "json": filters.json_text(body),
+            "cell": cell,
+            "undo": self.edits.at > 0,
+            "redo": self.edits.step is not self.edits.steps[-1],
+            "removed": self.removed,
+            "jsonError": self.json_error,
+        }
         if self.inserted.value:
-            self.inserted.value = code_html(self.cell())
-        super().publish()
+            self.inserted.value = code_html(cell)
+        self.lines.show(tree=tree)
+
+    def node(self, part: FilterPart) -> dict[str, Any]:
+        """Return what the page shows of a part."""
+        shown = {"id": part.id, "not": part.negated, "errors": self.errors.get(part.id, [])}
+        if isinstance(part, FilterGroup):
+            shown |= {"join": part.key, "label": fields.JOIN_WORDS[part.key]}
+            return {**shown, "members": [*map(self.node, part.members)]}
+        spec = self.grammar.spec_of(part)
+        inputs = fields.inputs_of(spec.fields, part.value) if spec else None
+        return {
+            **shown,
+            "key": part.key,
+            "label": spec.label if spec else visible(part.key, 60),
+            "fields": inputs,
+            # What no input can show is shown as it is written.
+            "words": visible(filters.json_text(part.value), 80)
+            if spec is None or inputs is None
+            else fields.in_words(spec, part.value),
+        }
+
+    def mark(self, error: ValidationError) -> None:
+        """Show each error beside the field that it is about; what is about none, in the form."""
+        # Pointers are those of the last writing, which is the query that the service answered.
+        places = filters.written(self.edits.now)[1]
+        for pointer, detail in ((one["pointer"], one["detail"]) for one in error.errors):
+            # The innermost of the parts around the pointer; with the slash, /any/1 is not taken for a part of /any/10.
+            around = [place for place in places if f"{pointer}/".startswith(f"{place}/")]
+            near = max(around, key=len, default="/filters")
+            wanted = places.get(near, SCOPE)
+            name, key = (*pointer.removeprefix(near).strip("/").split("/"), "")[:2]
+            if wanted == SCOPE and name not in self.grammar.scope.names:
+                self.say(f"{pointer}: {detail}", "bad")
+                continue
+            self.errors.setdefault(wanted, []).append(
+                {"field": name, "key": key, "detail": visible(detail, 500)}
+            )
+
+    # Edits
+
+    def do(self, asked: Asked) -> None:
+        """Do what a message of the page asks for; say which part the view that sent it goes to."""
+        with self.lock:
+            goto = getattr(self, f"do_{asked['op']}")(asked) or {}
+            # Typing the same field, or the JSON, goes on with one step of undo.
+            of = asked.get("id"), asked.get("field")
+            self._settle(of if asked["op"] in ("set", "json") else None, goto.get("removed"))
+            if goto:
+                self.lines.tell({"to": asked.get("from"), "op": "goto", **goto})
+
+    def _settle(self, of: object = None, removed: dict[str, Any] | None = None) -> None:
+        if self.edits.settle(of):
+            self.removed = removed
+            self.changed()
+
+    def _go(self, by: int) -> None:
+        before = self.edits.step
+        self.edits.go(by)
+        if self.edits.step is not before:
+            self.removed = None
+            self.changed()
+
+    def _part(self, asked: Asked) -> FilterPart:
+        return self.edits.now.find(int(asked["id"]))
+
+    def _around(self, asked: Asked) -> tuple[FilterGroup, int, FilterPart]:
+        """Return the group that a part is in, its place there, and the part."""
+        group, place = self.edits.now.around(int(asked["id"]))
+        return group, place, group.members[place]
+
+    def add(self, key: str, value: Any = None, into: int | None = None) -> FilterPart:
+        """Add a condition or a group at the end of a group, or after a line; open it."""
+        part = FilterPart(key, {} if value is None else value)
+        if key in (*OTHER, "not"):
+            part = FilterGroup("any" if key == "any" else "all", [], negated=key == "not")
+        with self.lock:
+            self.edits.now.add(part, into)
+            self.lines.show(opened=[part.id])
+            self._settle()
+        return part
+
+    def do_add(self, asked: Asked) -> Goto:
+        """Add a condition or a group; the condition of a contract that was picked; or a saved query."""
+        key, value, kind = str(asked.get("key")), {}, asked.get("kind")
+        if kind == SAVED:
+            return self._add_saved(str(asked["value"]), asked.get("into"))
+        if kind:
+            # The condition is the one that asks for such a contract first of all.
+            key, name = next(
+                (spec.name, one.name)
+                for spec in self.grammar.conditions.values()
+                for one in spec.fields
+                if one.required and one.picks == kind
+            )
+            value = {name: asked["value"]}
+        return {"goto": self.add(key, value, asked.get("into")).id}
+
+    def _add_saved(self, name: str, into: int | None) -> Goto:
+        """Add a saved query as a group; to a form without conditions as it is."""
+        here, now = session.current_session(), self.edits.now
+        if here is None:
+            raise UsageError("Saved queries need `%load_ext nbext`.")
+        tree, _ = self.read(session.saved_query(here.data_dir, name))
+        if tree.scope != now.scope and (now.root.members or now.scope.value):
+            settings = tree.scope.value.items()
+            own = ", ".join(visible(f"{key}: {value}", 60) for key, value in settings) or "none"
+            raise UsageError(
+                f"{name} was saved with other settings for all conditions ({own}): its wallets would not be "
+                f"those that it found. `%nbext build {name}` opens it alone."
+            )
+        members = tree.root.members
+        if not now.root.members:
+            self.edits.now = tree
+            return {"goto": members[0].id, "keep": True} if members else None
+        part = members[0] if len(members) == 1 else tree.root
+        now.add(part, into)
+        return {"goto": part.id, "keep": True}
+
+    def do_negate(self, asked: Asked) -> None:
+        """Deny a part, or no longer."""
+        part = self._part(asked)
+        part.negated = not part.negated
+
+    def do_join(self, asked: Asked) -> None:
+        """Have a group join its parts the other way."""
+        group = self._part(asked)
+        group.key = OTHER[group.key]
+
+    def do_move(self, asked: Asked) -> Goto:
+        """Move a part up or down."""
+        self.edits.now.move(int(asked["id"]), 1 if asked["by"] > 0 else -1)
+        return {"goto": asked["id"], "keep": True}
+
+    def do_duplicate(self, asked: Asked) -> Goto:
+        """Add a copy of a part beside it."""
+        group, place, part = self._around(asked)
+        twin = part.copied()
+        group.members.insert(place + 1, twin)
+        return {"goto": twin.id}
+
+    def do_wrap(self, asked: Asked) -> Goto:
+        """Put a part into a group of its own, which joins as its surroundings do not."""
+        group, place, part = self._around(asked)
+        group.members[place] = FilterGroup(OTHER[group.key], [part])
+        return {"goto": part.id, "keep": True}
+
+    def do_unwrap(self, asked: Asked) -> Goto:
+        """Put a group's parts in its place."""
+        around, place, group = self._around(asked)
+        if group.negated:
+            raise UsageError(
+                "NOT applies to the whole group. Switch it off before you take the group apart."
+            )
+        members = group.members if isinstance(group, FilterGroup) else [group]
+        around.members[place : place + 1] = members
+        return {"goto": members[0].id if members else "add"}
+
+    def do_either(self, asked: Asked) -> Goto:
+        """Add an empty condition like this one, in a group of both where their surroundings join otherwise."""
+        group, place, part = self._around(asked)
+        other = FilterPart(part.key, {})
+        either = [part, other]
+        group.members[place : place + 1] = (
+            either if group.key == "any" else [FilterGroup("any", either)]
+        )
+        self.lines.show(opened=[other.id])
+        return {"goto": other.id}
+
+    def do_remove(self, asked: Asked) -> Goto:
+        """Remove a part, and say where it was."""
+        group, place, part = self._around(asked)
+        shown = self.node(part)
+        words = f"{shown['label']} {shown.get('words', '')}".strip()
+        del group.members[place]
+        return {
+            "goto": "removed",
+            "removed": {"parent": group.id, "place": place, "words": words},
+        }
+
+    def do_undo(self, _: Asked) -> Goto:
+        """Go back one step; what was removed by it gets the focus."""
+        removed, before = self.removed, {part.id for part in self.edits.now.walk()}
+        self._go(-1)
+        back = [part.id for part in self.edits.now.walk() if part.id not in before]
+        return {"goto": back[0], "keep": True} if removed and back else None
+
+    def do_redo(self, _: Asked) -> None:
+        """Take back one undo."""
+        self._go(1)
+
+    def do_set(self, asked: Asked) -> None:
+        """Give a field of a line what was typed or chosen."""
+        part = self._part(asked)
+        spec = self.grammar.spec_of(part)
+        one = next(one for one in (spec.fields if spec else ()) if one.name == asked["field"])
+        held = {name: value for name, value in part.value.items() if name != one.name}
+        value = fields.typed(one, asked["value"])
+        part.value = held if value is fields.NOTHING else {**held, one.name: value}
+
+    def do_list(self, asked: Asked) -> None:
+        """Put a variable's wallets into a line, once the service has them."""
+        at, value = int(asked["id"]), variables()[str(asked["value"])]
+
+        def store() -> Steps:
+            # Few are written out, many are stored with the service once.
+            stored = yield lambda: self.client.execute_segment({"wallet": {"in": value}}, limit=0)
+            found = (Provenance.of(stored).filters or {})["wallet"]
+            part = self.edits.now.find(at)
+            part.value = {k: v for k, v in part.value.items() if k not in ("in", "list")} | found
+            self._settle()
+
+        # Not in the place of a search, which the next one would take.
+        Background(self.failed, self.lock).schedule(store)
+
+    def do_json(self, asked: Asked) -> None:
+        """Take the query as JSON."""
+        try:
+            tree, limit = self.read(str(asked["value"]))
+        except NbextError as error:
+            # While JSON is being typed it is mostly broken; the last whole value stays the query.
+            self.json_error = f"Not used: {visible(error, 200)}"
+        else:
+            self.json_error = ""
+            self.limit.type(str(limit) if limit else self.limit.value)
+            # The lines of one that is the same stay open.
+            if tree != self.edits.now:
+                self.edits.now = tree
+        self.publish()
+
+    def do_search(self, asked: Asked) -> None:
+        """Look for what was typed; the answer goes to the view that asked, under the number of its question."""
+        term, kinds = str(asked["term"])[:_MOST_TERM], [str(one) for one in asked["kinds"]]
+        chain = asked.get("chain") or self.edits.now.scope.value.get("chain")
+        orders = fields.orders(json.dumps(self.filters(), default=str), self.grammar)
+
+        def search() -> Steps:
+            try:
+                found = yield lambda: [
+                    one for kind in kinds for one in hits(self.client, kind, term, chain, orders)
+                ]
+                self.lines.answer(asked, found=found)
+            except NbextError as error:
+                self.lines.answer(asked, found=[], error=visible(error, 200))
+
+        self.searches.schedule(search)
+
+    def do_open(self, asked: Asked) -> None:
+        """Have these lines open in all views."""
+        self.lines.show(opened=asked["ids"], by=asked.get("from"))
 
     # Counting
 
     def changed(self) -> None:
         """Show what changed, and count it once nothing changes for a moment."""
         self.errors.clear()
+        self.json_error = ""
         question = (self.filters(), self.operator)
         changed = question != self._counted
         if self._run is None:
@@ -107,7 +416,7 @@ class SegmentForm(Editing):
             self._recount(question)
 
     def _recount(self, question: tuple[Any, str]) -> None:
-        self._counted, tree = question, self.edits.now
+        self._counted, tree = question, self.edits.step
         # The old count is marked at once: beside the new conditions it is wrong.
         self._show_count("Counting …", keep=True, act="stop")
 
@@ -144,7 +453,7 @@ class SegmentForm(Editing):
                     f"{step['alone']:,}" if taken is None else f"\N{MINUS SIGN}{taken:,}"
                 )
         # The other parts each by itself.
-        scope = {key: tree.scope[key] for key in SCOPE[:3] if key in tree.scope}
+        scope = Segment(*question, client=self.client).scope()
         _, *inside = tree.root.walk()
         others = [part for part in inside if str(part.id) not in lines][:MAX_COMPARED]
         if others:
@@ -201,7 +510,7 @@ class SegmentForm(Editing):
 
     def _to_first_error(self) -> None:
         """Move the focus to the first field that is wrong, or empty and required."""
-        parts = self.edits.now.root.walk()
+        parts = self.edits.now.walk()
         wrong = [(part.id, one["field"]) for part in parts for one in self.errors.get(part.id, ())]
         wrong += [(part, name) for part, name, _ in fields.missing(self.edits.now, self.grammar)]
         for part, name in wrong[:1]:
@@ -245,9 +554,9 @@ class SegmentForm(Editing):
         # One that was cancelled goes on until it has an id.
         if run is not self._run:
             return
-        # Without a known total the bar only shows that time passes.
-        done, total = progress.done, progress.total
-        self.bar.value = done / total if total else 1 - 1 / (1 + progress.seconds / 4)
+        # Without a known total the bar only shows that something goes on.
+        share = f' value="{progress.done / progress.total:.3f}"' if progress.total else ""
+        self.bar.value = f'<progress aria-label="Progress"{share}></progress>'
         said = visible(progress.status) or progress.phase
         self.say(f"{said} …", running=True)
 
@@ -279,8 +588,7 @@ class SegmentForm(Editing):
         # First the button that comes: what is switched off hands the focus on to it.
         self.stop.hide(False)
         self.run.show(disabled=run is not None)
-        self.bar.value = 0.0
-        self.bar.hide(run is None)
+        self.bar.value = ""
         self.stop.hide(run is None)
         if run is not None:
             self.result.value, self.frame = "", None
@@ -326,7 +634,7 @@ def _steps(tree: Tree) -> Iterator[FilterPart]:
     inside: set[int] = set()
     # What is denied has two pointers, its own and that of its NOT.
     for part in map(by_id.__getitem__, dict.fromkeys(filters.written(tree)[1].values())):
-        if part.is_group:
+        if isinstance(part, FilterGroup):
             if not part.negated and (part.key == "all" or len(part.members) < 2):
                 continue
             inside |= {one.id for one in part.members for one in one.walk()}

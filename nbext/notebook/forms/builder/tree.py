@@ -1,24 +1,27 @@
-"""A segment's conditions as a tree of parts, which edits replace and never change; undo and redo."""
+"""A segment's conditions as a tree of parts, and the steps that its edits go through: undo and redo."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 
 from nbext.errors import UsageError
 
 # How a group joins its parts, and the other way.
 OTHER = {"all": "any", "any": "all"}
-# Steps that undo goes back: each is a tree that shares what did not change with the next one.
+# Steps that undo goes back.
 MOST_STEPS = 500
+# The number of the part that holds the keys at the top of filters.
+SCOPE = 0
 _ids = itertools.count(1)
 
 
-@dataclass(frozen=True)
+@dataclass
 class FilterPart:
-    """A condition with its JSON value, or a group, ``all`` or ``any``, whose value is a tuple of parts.
+    """A condition with its JSON value, which an edit replaces whole; a copy with the same id is the same part.
 
     What is no condition of the grammar is a part too, as it is.
     """
@@ -28,119 +31,113 @@ class FilterPart:
     negated: bool = False
     id: int = field(default_factory=lambda: next(_ids), compare=False)
 
-    @property
-    def members(self) -> tuple[FilterPart, ...]:
-        """The parts of a group; none of a condition."""
-        return self.value if self.is_group else ()
-
-    @property
-    def is_group(self) -> bool:
-        """Whether it is a group: JSON has no tuples."""
-        return isinstance(self.value, tuple)
-
     def walk(self) -> Iterator[FilterPart]:
         """Yield the part and all inside it, in order."""
+        yield self
+
+    def copied(self) -> FilterPart:
+        """Return the part as another one: every id in it is new."""
+        twin = deepcopy(self)
+        for part in twin.walk():
+            part.id = next(_ids)
+        return twin
+
+
+class FilterGroup(FilterPart):
+    """A group, ``all`` or ``any``, whose value is the list of its parts."""
+
+    @property
+    def members(self) -> list[FilterPart]:
+        """Its parts."""
+        members: list[FilterPart] = self.value
+        return members
+
+    def walk(self) -> Iterator[FilterPart]:
+        """Yield the group and all inside it, in order."""
         yield self
         for member in self.members:
             yield from member.walk()
 
-    def copied(self) -> FilterPart:
-        """Return the part as another one: every id in it is new."""
-        value = tuple(one.copied() for one in self.members) if self.is_group else self.value
-        return FilterPart(self.key, value, self.negated)
 
-    def _with(self, wanted: int, parts: tuple[FilterPart, ...]) -> tuple[FilterPart, ...]:
-        if self.id == wanted:
-            return parts
-        if not self.is_group:
-            return (self,)
-        inside = tuple(one for member in self.members for one in member._with(wanted, parts))
-        return (replace(self, value=inside),)
-
-
-@dataclass(frozen=True)
+@dataclass
 class Tree:
     """A query's conditions, and the keys that belong at the top of filters only."""
 
-    root: FilterPart
-    scope: Mapping[str, Any] = field(default_factory=dict)
+    root: FilterGroup
+    scope: FilterPart = field(default_factory=lambda: FilterPart("", {}, id=SCOPE))
+
+    def walk(self) -> Iterator[FilterPart]:
+        """Yield every part, in order."""
+        yield self.scope
+        yield from self.root.walk()
 
     def find(self, wanted: int) -> FilterPart:
         """Return the part of an id; `UsageError` where it is gone, as in a view that is behind."""
-        for part in self.root.walk():
+        for part in self.walk():
             if part.id == wanted:
                 return part
         raise UsageError("This condition is gone already.")
 
-    def around(self, wanted: int) -> tuple[FilterPart, int]:
+    def around(self, wanted: int) -> tuple[FilterGroup, int]:
         """Return the group that a part is in, and its place there."""
-        for group in self.root.walk():
-            for place, member in enumerate(group.members):
-                if member.id == wanted:
-                    return group, place
+        for group in self.walk():
+            if isinstance(group, FilterGroup):
+                for place, member in enumerate(group.members):
+                    if member.id == wanted:
+                        return group, place
         raise UsageError("This condition is gone already.")
 
-    def instead(self, wanted: int, *parts: FilterPart) -> Tree:
-        """Return the tree with other parts, or none, in place of one; of the root, with one."""
-        self.find(wanted)
-        (root,) = self.root._with(wanted, parts)
-        return replace(self, root=root)
-
-    def added(self, part: FilterPart, into: int | None) -> Tree:
-        """Return the tree with a part at the end of a group, by default of the outermost, or after a line."""
+    def add(self, part: FilterPart, into: int | None = None) -> None:
+        """Add a part at the end of a group, by default of the outermost, or after a line."""
         at = self.root if into is None else self.find(into)
-        if at.is_group:
-            return self.instead(at.id, replace(at, value=(*at.members, part)))
-        return self.instead(at.id, at, part)
+        if isinstance(at, FilterGroup):
+            at.members.append(part)
+        else:
+            group, place = self.around(at.id)
+            group.members.insert(place + 1, part)
 
-    def moved(self, wanted: int, by: int) -> Tree:
-        """Return the tree with a part one place up (-1) or down (1): past a line, into a group, or out of its own."""
-        part, (parent, place) = self.find(wanted), self.around(wanted)
-        leaves = not 0 <= place + by < len(parent.members)
-        if leaves and parent is self.root:
-            return self
-        without = self.instead(wanted)
-        past = without.find((parent if leaves else parent.members[place + by]).id)
-        if leaves or not past.is_group:
-            return without.instead(past.id, *((part, past) if by < 0 else (past, part)))
-        inner = (*past.members, part) if by < 0 else (part, *past.members)
-        return without.instead(past.id, replace(past, value=inner))
-
-    def wrapped(self, wanted: int, *also: FilterPart) -> Tree:
-        """Return the tree with a part in a group of its own, which joins as its surroundings do not."""
-        join = OTHER[self.around(wanted)[0].key]
-        return self.instead(wanted, FilterPart(join, (self.find(wanted), *also)))
+    def move(self, wanted: int, by: int) -> None:
+        """Move a part one place up (-1) or down (1): past a line, into a group, or out of its own."""
+        group, place = self.around(wanted)
+        to = place + by
+        if 0 <= to < len(group.members):
+            part = group.members.pop(place)
+            # It moved up to where the other one was, or the other one moved up to where it was.
+            past = group.members[min(place, to)]
+            if isinstance(past, FilterGroup):
+                past.members.insert(0 if by > 0 else len(past.members), part)
+            else:
+                group.members.insert(to, part)
+        elif group is not self.root:
+            outer, at = self.around(group.id)
+            outer.members.insert(at + (by > 0), group.members.pop(place))
 
 
 class Edits:
-    """A tree, those before it, and those that were undone."""
+    """A tree that is edited in place, and its steps: as it was before, and what was undone."""
 
     def __init__(self, tree: Tree) -> None:
         self.now = tree
-        self.past: list[Tree] = []
-        self.future: list[Tree] = []
-        # What the last edit removed: where, and in words.
-        self.removed: dict[str, Any] | None = None
+        self.steps = [deepcopy(tree)]
+        self.at = 0
         self._of: object = None
 
-    def to(self, tree: Tree, of: object = None) -> None:
-        """Go to another tree; typing ``of`` the same field goes on with one step."""
-        if tree == self.now:
-            return
-        if of is None or of != self._of:
-            self.past = [*self.past[1 - MOST_STEPS :], self.now]
-        self.now, self.future, self._of, self.removed = tree, [], of, None
+    @property
+    def step(self) -> Tree:
+        """The tree as it was when it last changed, which no edit changes any more."""
+        return self.steps[self.at]
 
-    def undo(self) -> None:
-        """Go back one step, where there is one."""
-        self._step(self.past, self.future)
+    def settle(self, of: object = None) -> bool:
+        """Make a step of what changed; return whether anything did. Typing ``of`` the same field goes on with one."""
+        if self.now == self.step:
+            return False
+        goes_on = of is not None and of == self._of
+        self.steps[self.at + (not goes_on) :] = [deepcopy(self.now)]
+        del self.steps[: -MOST_STEPS - 1]
+        self.at, self._of = len(self.steps) - 1, of
+        return True
 
-    def redo(self) -> None:
-        """Take back one undo, where there is one."""
-        self._step(self.future, self.past)
-
-    def _step(self, source: list[Tree], target: list[Tree]) -> None:
-        self.removed = None
-        if source:
-            target.append(self.now)
-            self.now, self._of = source.pop(), None
+    def go(self, by: int) -> None:
+        """Undo a step (-1) or take that back (1), where there is one."""
+        self.at = min(max(self.at + by, 0), len(self.steps) - 1)
+        self.now, self._of = deepcopy(self.step), None

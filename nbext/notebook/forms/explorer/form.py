@@ -117,7 +117,7 @@ class Explorer(Form):
             columns=[column.described() for column in self.columns],
             total=len(frame),
         )
-        self.variable, self.code = Variable("rows", width="140px"), Markup()
+        self.variable, self.code = Variable("rows"), Markup()
         store = Button("Store as variable", self.store)
         share = Button("Share", self.share, tip="Write the rows that match as a page: NAME.html")
         segment = Button("As a segment", self.to_segment)
