@@ -138,14 +138,14 @@ def filled(form, name):
         nonlocal count
         for one in specs:
             value = {{key: name for key in one.keys}} if one.shape == "pair" else name
-            if one.shape in ("flag", "several"):
+            if one.shape == "flag":
                 continue
             count += len(one.keys) if one.shape == "pair" else one.shape == "text"
             form.do({{"op": "set", "id": wanted, "field": one.name, "value": value}})
     for part in list(form.edits.now.root.walk()):
         if spec := form.grammar.conditions.get(getattr(part, "key", "")):
             put(part.id, spec.fields)
-    put(0, form.grammar.scope)
+    put(0, form.grammar.scope.fields)
     return count + typed_into(form, name)
 def typed_into(form, name):
     "Put the name into each text of a form, choose the last of each list; return how many texts there are."
@@ -219,7 +219,7 @@ asked.edits[0].open()
 settled(asked.edits[0].builder)
 display(asked)
 found = client.nfts("ethereum", "0x" + "0" * 39 + "1")
-contract = ContractCard(client, found, is_nft=True)
+contract = ContractCard(client, found)
 count += typed_into(contract, name)
 contract.export.parts[1].press()
 settled(contract)

@@ -27,6 +27,7 @@ from nbext.notebook.forms.markup import (
     funnel_html,
     is_repeated,
     lines_html,
+    marks_html,
     number_text,
     records,
     text_of,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 # Longer filters are cut on their line, with their length; the builder shows them whole.
 _CUT = 240
 PLAIN = re.compile(r"[\w:.-]+ [\w:.-]+")
-# Words, never colour alone.
-MARKS = (("verified", "good", "✓ verified"), ("possibleSpam", "bad", "⚠ possible spam"))
 FACTS = (
     ("Name", "name"),
     ("Symbol", "symbol"),
@@ -248,16 +247,15 @@ def section(title: str, body: str) -> str:
 
 
 class ContractCard(Form):
-    """The card of the one contract of a table of metadata; of a collection, ``is_nft``."""
+    """The card of the one contract of a table of metadata."""
 
-    def __init__(
-        self, client: Any, frame: pd.DataFrame, *, is_nft: bool, images: bool | None = None
-    ) -> None:
+    def __init__(self, client: Any, frame: pd.DataFrame, images: bool | None = None) -> None:
         if len(frame) != 1:
             raise UsageError(f"A card shows one contract; this table has {len(frame):,} rows.")
         super().__init__(client)
         self.frame, self.images = frame, client.settings["images"] if images is None else images
-        self.contract, self.is_nft = records(frame)[0], is_nft
+        self.contract = records(frame)[0]
+        self.is_nft = is_nft = Provenance.of(frame).operation == "nfts"
         self.title = "Collection" if is_nft else "Token"
         name, symbol = (text_of(self.contract.get(key)) for key in ("name", "symbol"))
         self.hint = visible(f"{name or 'No name'} ({symbol})" if symbol else name or "No name")
@@ -279,7 +277,7 @@ class ContractCard(Form):
         self.export = Export(self, f"{symbol or name or 'contract'}-holders", write)
         self.edit = Edit(client, self.filters(), "Build on its holders", "Build from this")
         self.line = Markup()
-        self.variable = Variable("collection" if is_nft else "token", width="160px")
+        self.variable = Variable("collection" if is_nft else "token")
         self.variable.entered(self.take)
         self.use = Button("Use", self.take, classes="nbext-main nbext-use")
         metadata = row(self.variable, self.use, self.edit, classes="nbext-panel")
@@ -336,23 +334,6 @@ def contract_facts(metadata: Mapping[str, Any]) -> list[tuple[str, object]]:
         exact = f" ({supply} in the smallest unit)" if decimals else ""
         known["totalSupply"] = units_text(str(supply), decimals) + exact
     return [(label, number_text(known[key])) for label, key in FACTS if key in known]
-
-
-def marks_of(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the marks of a result: the kind of each, and its words."""
-    return [
-        (kind, words)
-        for key, kind, words in MARKS
-        if not is_missing(result.get(key)) and result[key]
-    ]
-
-
-def marks_html(result: Mapping[str, Any]) -> str:
-    """Return the marks of a result."""
-    return " ".join(
-        f'<span class="nbext-mark nbext-mark-{kind}">{words}</span>'
-        for kind, words in marks_of(result)
-    )
 
 
 def image_html(url: object, allowed: bool) -> str:

@@ -109,41 +109,39 @@ def counted(
     ``column`` is described as an answer does: address and chain of a token, or without decimals of a collection. Bins
     fall from edge to edge, without the empty ones at both ends.
     """
-    base, edges = Segment(filters, operator, client=client), edges_of(column)
-    asked: list[tuple[dict[str, Any], str]] = [(dict(filters), operator)]
-    is_nft = column.get("decimals") is None
+    base, decimals = Segment(filters, operator, client=client), column.get("decimals")
+    is_nft, least = decimals is None, f"1e-{decimals}"
+    # The amounts at which wallets are counted; the first is the least that is more than none.
+    edges = COUNTS if is_nft else (least, *(one for one in AMOUNTS if float(one) > float(least)))
     kind, bounded = ("nft", "count") if is_nft else ("token", "balance")
     contract = {kind: column["address"]}
     if column.get("chain"):
         contract["chain"] = column["chain"]
+    asked: list[tuple[dict[str, Any], str]] = [(dict(filters), operator)]
     for edge in edges:
         # The filter language takes no exponent.
-        least: Any = int(edge) if is_nft else f"{Decimal(edge):f}"
-        has = {kind: {**contract, bounded: {"min": least}}}
+        low: Any = int(edge) if is_nft else f"{Decimal(edge):f}"
+        has = {kind: {**contract, bounded: {"min": low}}}
         asked.append(({"all": [base.member(), has], **base.scope()}, "AND"))
     answer = client.counts(asked, [[place] for place in range(len(asked))])
     whole, *at_least = answer["counts"]
+    ends = [*map(float, edges), math.inf]
     found: Bins = []
-    for (low, high), (more, less) in zip(
-        itertools.pairwise(map(float, edges)), itertools.pairwise(at_least), strict=True
+    for (start, end), (more, less) in zip(
+        itertools.pairwise(ends), itertools.pairwise([*at_least, 0]), strict=True
     ):
-        alone = is_nft and high == low + 1
-        first = "less than" if not found and not alone and low < 1 else f"{short_text(low)} to"
-        name = short_text(low) if alone else f"{first} {short_text(high - is_nft)}"
+        if is_nft and end == start + 1:
+            name = short_text(start)
+        elif end == math.inf:
+            name = f"{short_text(start)} or more"
+        elif not found and start < 1:
+            name = f"less than {short_text(end)}"
+        else:
+            name = f"{short_text(start)} to {short_text(end - is_nft)}"
         found.append({"name": name, "count": more - less})
-    found.append({"name": f"{short_text(float(edges[-1]))} or more", "count": at_least[-1]})
     none = [{"name": "0", "count": whole - at_least[0]}] if whole > at_least[0] else []
     notes = (answer.get("segments") or [{}])[0].get("warnings") or []
     return [*none, *_trimmed(found)], list(map(str, notes))
-
-
-def edges_of(column: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the amounts at which wallets are counted; the first is the least that is more than none."""
-    decimals = column.get("decimals")
-    if decimals is None:
-        return COUNTS
-    least = f"1e-{decimals}"
-    return (least, *(edge for edge in AMOUNTS if float(edge) > float(least)))
 
 
 def bars_html(bins: Bins, head: str, unit: str = "wallets") -> str:

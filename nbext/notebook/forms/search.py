@@ -14,10 +14,12 @@ from nbext.core.chains import DEFAULT_CHAIN, chain_names
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
-from nbext.notebook.forms.card import ContractCard, marks_html, marks_of
+from nbext.notebook.forms.card import ContractCard
 from nbext.notebook.forms.form import Form, Steps, what_is_wrong
 from nbext.notebook.forms.markup import (
     cells_html,
+    marks_html,
+    marks_of,
     number_text,
     records,
     text_of,
@@ -77,9 +79,9 @@ class SearchForm(Form):
     ) -> None:
         super().__init__(client)
         self.images = images
-        # Two, as the fields change while an answer is under way: the last one asked or about to be, and the one whose
-        # results are shown.
-        self.question: SearchQuestion | None = None
+        # Two, as the fields change while an answer is under way: the one that waits for its answer or is about to be
+        # asked, and the one whose results are shown.
+        self.asked: SearchQuestion | None = None
         self.answered: SearchQuestion | None = None
         self.results: list[dict[str, Any]] = []
         self.total: int | None = None
@@ -90,11 +92,10 @@ class SearchForm(Form):
         self.term = InputField("Name or symbol", term, examples="for example: apes", width="320px")
         first = name_of_chain(chain or DEFAULT_CHAIN.name)
         names = [(one, visible(one, 40)) for one in dict.fromkeys([*chain_names(), first])]
-        self.chain = InputField("Chain", first, choices=names, width="160px")
-        self.kind = InputField("What", kind, choices=KINDS.items(), width="190px")
+        self.chain = InputField("Chain", first, choices=names)
+        self.kind = InputField("What", kind, choices=KINDS.items())
         self.go = Button("Search", self.search, classes="nbext-main nbext-search")
         self.stop = Button("Cancel", self.cancel, classes="nbext-cancel nbext-late")
-        self.stop.hide(True)
         self.term.entered(self.search)
         for field in (self.term, self.chain, self.kind):
             field.changed(lambda: self.search(PAUSE))
@@ -155,8 +156,8 @@ class SearchForm(Form):
             self._ask(replace(self.answered, offset=min(max(0, offset), MAX_OFFSET)), after=0.0)
 
     def _ask(self, question: SearchQuestion, *, after: float) -> None:
-        if question != self.question:
-            self.question = question
+        if question != (self.asked or self.answered):
+            self.asked = question
             self.background.schedule(partial(self._run, question), after=after)
         elif after == 0.0:
             # Enter after typing: the same question, only sooner, unless it is already answered or under way.
@@ -171,11 +172,14 @@ class SearchForm(Form):
         self.say("Cancelled.")
 
     def _forget(self) -> None:
-        self.question = self.answered
         self.background.drop()
         if self.card is None:
             # It was still being read.
             self.picked = None
+        self._ended()
+
+    def _ended(self) -> None:
+        self.asked = None
         self.stop.hide(True)
         self._draw()
 
@@ -185,16 +189,9 @@ class SearchForm(Form):
         try:
             found, total, notes = yield partial(self._fetch, question)
         except Exception:
-            # Enter on the same term tries again, and so does turning to the same page; without this either would count
-            # as asked already.
-            shown = self.answered
-            self.question = (
-                shown if shown and replace(question, offset=shown.offset) == shown else None
-            )
-            self.stop.hide(True)
-            self._draw()
+            # Enter on the same term tries again, and so does turning to the same page.
+            self._ended()
             raise
-        self.stop.hide(True)
         self.answered, self.picked = question, None
         self.results, self.total, self.notes = found, total, notes
         if question.offset == 0:
@@ -234,11 +231,10 @@ class SearchForm(Form):
         self._open(None)
 
         def made() -> ContractCard:
-            is_nft = not is_token(result)
-            look_up = self.client.nfts if is_nft else self.client.tokens
+            look_up = self.client.tokens if is_token(result) else self.client.nfts
             chain, address = result.get("chain") or self.chain.value, result.get("address") or ""
             frame = look_up(str(chain), str(address))
-            return ContractCard(self.client, frame, is_nft=is_nft, images=self.images)
+            return ContractCard(self.client, frame, self.images)
 
         def load() -> Steps:
             self._open((yield made))
@@ -272,7 +268,7 @@ class SearchForm(Form):
     @property
     def is_older(self) -> bool:
         """Whether the results that are shown are of an earlier question than the last one."""
-        return self.question != self.answered
+        return self.asked is not None
 
     def _draw(self) -> None:
         self.table.value = self._table_html()
@@ -303,7 +299,7 @@ class SearchForm(Form):
         return cells_html(f'{heads}<th scope="col" class="nbext-number">{number}</th>', rows)
 
     def _show(self) -> None:
-        self._draw()
+        self._ended()
         self._open(None)
         self._tell()
         self.renew()
@@ -334,7 +330,7 @@ class SearchForm(Form):
 
     def state(self) -> str:
         """Return the last question, and what is said of its results."""
-        shown = self.answered or self.question
+        shown = self.answered or self.asked
         if shown is None:
             return super().state()
         return f"'{visible(shown.term)}' in {KINDS[shown.kind]} on {shown.chain}: {self.message}"
@@ -342,7 +338,7 @@ class SearchForm(Form):
     def printed(self) -> str:
         """Return the results as a table."""
         rows = [result_cells(result) for result in self.results]
-        return as_text(own_table(rows, list(HEADS))) if self.question else ""
+        return as_text(own_table(rows, list(HEADS))) if self.answered else ""
 
     def magic(self) -> str:
         """Return the magics that search for what the fields say."""

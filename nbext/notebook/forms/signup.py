@@ -30,8 +30,7 @@ class SignUpForm(Form):
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
-        self._sending = False
-        # The address of the last request: the field may hold another one by the time that the answer quotes it.
+        # The address that is being sent: the field may hold another one by the time that the answer quotes it.
         self._sent = ""
         self.email = InputField(
             "E-mail address",
@@ -51,7 +50,7 @@ class SignUpForm(Form):
         """Send the address, once, if it is valid and consent is given."""
         address = self.email.value.strip()
         # A second click, or Enter and a click, finds the first under way or the field already cleared.
-        if self._sending or not address:
+        if self._sent or not address:
             return
         self._check()
         if self.email.error:
@@ -59,7 +58,7 @@ class SignUpForm(Form):
         if not self.consent.value:
             self.say("Please agree that the address is stored. Nothing was sent.", "bad")
             return
-        self._sending, self._sent = True, address
+        self._sent = address
         self._allow()
         self.say("Sending …")
 
@@ -80,7 +79,7 @@ class SignUpForm(Form):
         self._ended()
 
     def _ended(self) -> None:
-        self._sending = False
+        self._sent = ""
         self._allow()
         self.renew()
 
@@ -96,7 +95,7 @@ class SignUpForm(Form):
     def _edited(self) -> None:
         self.email.error = ""
         self._allow()
-        if self.email.value and not self._sending:
+        if self.email.value and not self._sent:
             self.say("")
             self.background.schedule(self._check, after=PAUSE)
 
@@ -105,7 +104,7 @@ class SignUpForm(Form):
             self.email.error = what_is_wrong(email_of, address)
 
     def _allow(self) -> None:
-        ready = self.consent.value and bool(self.email.value.strip()) and not self._sending
+        ready = self.consent.value and bool(self.email.value.strip()) and not self._sent
         self.go.show(disabled=not ready)
 
     def magic(self) -> str:

@@ -120,7 +120,7 @@ def read_or_search(session: Session, args: Args) -> Any:
 
 def _read(session: Session, args: Args) -> Any:
     chain, addresses = chain_and_addresses(args, args["chain"] or session.settings["chain"])
-    is_one, is_nft = len(addresses) == 1, args.grammar is NFT
+    is_one = len(addresses) == 1
     if given := args.given("chain", "type", "limit", "offset"):
         raise args.error(
             f"{given[0]} is for a search: {args.grammar.magic} search TERM {given[0]} ..."
@@ -128,7 +128,7 @@ def _read(session: Session, args: Args) -> Any:
     if args["card"] and not is_one:
         raise args.error(f"--card shows one contract, and {len(addresses):,} are asked for.")
     client = session.connected()
-    look_up = client.nfts if is_nft else client.tokens
+    look_up = client.nfts if args.grammar is NFT else client.tokens
     # Of many, those that are found are an answer; of one alone, a row of nulls would hide the mistake.
     strict, refresh = bool(args["strict"]) or is_one, bool(args["refresh"])
     try:
@@ -143,7 +143,7 @@ def _read(session: Session, args: Args) -> Any:
         # Not above: ipywidgets would make %load_ext slow.
         from nbext.notebook.forms.card import ContractCard
 
-        return ContractCard(client, frame, is_nft=is_nft)
+        return ContractCard(client, frame)
     return deliver(session, frame, args)
 
 

@@ -321,7 +321,7 @@ def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be
         form.do(late)
     form.page.type("2")
     enter(form.page)
-    assert (form.picked, form.question.term) == (None, "slow")
+    assert (form.picked, form.asked.term) == (None, "slow")
     soon(lambda: not form.stop.shown["hidden"])
     assert (form.message, form.status.shown["running"]) == ("Searching ethereum …", True)
     form.term.type("latest")
@@ -558,7 +558,7 @@ def test_a_card_gives_no_line_to_be_copied_that_a_stranger_could_write_more_into
     address = f"0x{1:040x}"
     found = client.nfts("ethereum", address)
     found["chain"], found["address"] = chain, address
-    card = ContractCard(client, found, is_nft=True)
+    card = ContractCard(client, found)
     card.take()
     assert "collection is set." in card.line.value
     assert (f">collection = %nft ethereum {address}</pre>" in card.line.value) == given
