@@ -1,21 +1,16 @@
-"""The notebook's variable for a result, its other variables, and its history."""
+"""The notebook's variable for a result, and its other variables."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.core.getipython import get_ipython
 
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
-from nbext.notebook import session
-from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.results.deliver import checked_name
 from nbext.notebook.views.view import InputField
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Variable(InputField):
@@ -68,9 +63,3 @@ def variables() -> dict[str, Any]:
     """Return the notebook's variables; none where there is no IPython."""
     names: dict[str, Any] = getattr(get_ipython(), "user_ns", {})
     return names
-
-
-def add_to_history(query: SegmentQuery, frame: pd.DataFrame) -> None:
-    """Add a query that ran to the notebook's history, where nbext is loaded in it."""
-    if here := session.current_session():
-        here.history.add(query, frame)

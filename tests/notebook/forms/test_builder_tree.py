@@ -131,6 +131,13 @@ def test_amounts_and_durations_are_taken_as_a_line_shows_them_and_names_as_they_
         {"token": {"token": "UNI", "novel": 1}},
         {"token": {"token": ["UNI"]}},
         {"token": {"token": "UNI", "balance": {"min": 1.5}}},
+        {"token": {"token": "UNI", "balance": "1000"}},
+        {"token": {"token": {"min": "1"}}},
+        {"token": {"token": " UNI"}},
+        {"token": {"token": True}},
+        {"nft": {"nft": "BAYC", "heldSince": None}},
+        {"nft": {"nft": "BAYC", "tokenIds": [["1"]]}},
+        {"collections": {"of": ["Bored Apes", "MAYC"]}},
         {"wallet": {"contract": "yes"}},
         {"novel": {"x": [1, {"y": None}]}},
         {"token": "UNI"},
@@ -143,6 +150,21 @@ def test_what_no_input_fits_is_kept_as_the_json_that_it_is(strange):
     assert line.key not in GRAMMAR.conditions or not fields.inputs_of(
         GRAMMAR.conditions[line.key].fields, line.value
     )
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "inputs"),
+    [
+        ("token", {"token": "UNI", "chain": 8453}, {"token": "UNI", "chain": "8453"}),
+        ("nft", {"nft": "A", "count": {"min": 2}}, {"nft": "A", "count": {"min": "2"}}),
+        ("nft", {"nft": "A", "tokenIds": [2**255, "1"]}, {"nft": "A", "tokenIds": f"{2**255}, 1"}),
+        ("wallet", {"in": "sg_x"}, {"in": "sg_x"}),
+        ("wallet", {"in": []}, {"in": ""}),
+        ("wallet", {"contract": False}, {"contract": "false"}),
+    ],
+)
+def test_what_inputs_show_is_what_they_would_be_read_as(condition, value, inputs):
+    assert fields.inputs_of(GRAMMAR.conditions[condition].fields, value) == inputs
 
 
 def test_two_groups_of_one_name_stand_in_a_list():

@@ -129,8 +129,9 @@ def test_an_error_is_escaped_once_where_html_is_made_of_it_and_nowhere_else(clie
     soon(lambda: form.errors)
     with form.lock:  # until all of the answer is shown
         pass
-    assert form.errors == {line.id: [{"field": "token", "key": "", "detail": visible(said)}]}
-    assert form.lines.shown["tree"]["root"]["members"][0]["errors"] == form.errors[line.id]
+    wrong = [{"part": line.id, "field": "token", "key": "", "detail": visible(said)}]
+    first, second = form.lines.shown["tree"]["root"]["members"]
+    assert (form.errors, first["errors"], second["errors"]) == (wrong, wrong, [])
     unknown = f"/filters/{hostile.names[0]}: {hostile.names[4]}"
     assert form.message == unknown
     assert (form.status.shown["text"], form.status.shown["state"]) == (unknown, "bad")
@@ -249,7 +250,7 @@ def test_a_refused_query_is_marked_beside_the_field_and_the_mark_goes_when_it_is
     line = form.edits.now.root.members[0]
     soon(lambda: "h0stile02" in str(form.errors))
     form.do({"op": "set", "id": line.id, "field": "token", "value": "fine"})
-    assert form.errors == {}
+    assert form.errors == []
     soon(lambda: form.matched == service.COUNT)
 
 

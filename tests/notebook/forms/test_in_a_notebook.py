@@ -98,6 +98,21 @@ def test_a_variable_that_holds_something_else_is_replaced_only_when_that_is_aske
     assert len(ran(shell, form, "whales", 4)) == 4
 
 
+def test_run_goes_to_the_first_option_that_the_service_refuses(shell):
+    form = nbext.segment_form({"token": {"token": "UNI"}, "asOf": "2024-02-31"})
+    assert form.background.join(30)
+    sent: list[Any] = []
+    form.lines.tell = sent.append
+    form.run.press()
+    assert form.runs.join(30)
+    assert form.message == "The service refused this query; the marks above show why."
+    (wrong,) = form.lines.shown["tree"]["scope"]["errors"]
+    assert wrong["field"] == "asOf"
+    assert "February 2024 has 29 days" in wrong["detail"]
+    assert form.lines.shown["opened"] == [0]
+    assert sent[-1] == {"op": "goto", "goto": 0, "field": "asOf"}
+
+
 def test_what_was_removed_comes_back_where_it_was(shell):
     form = shell.value("%nbext build")
     names = ["USDC", "UNI", "WBTC"]
@@ -764,7 +779,7 @@ def test_segments_and_lists_are_picked_by_name_and_a_variables_wallets_are_store
     soon(lambda: "list" in form.filters()["wallet"])
     assert re.fullmatch(r"ls_[\w-]{24}", form.filters()["wallet"]["list"])
     assert form.background.join(30)
-    assert form.errors == {}
+    assert form.errors == []
 
 
 def test_wallets_that_are_picked_come_although_something_else_is_looked_for_meanwhile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,10 +37,6 @@ _SPELT = re.compile(r"(\d{1,4}) ?(hour|day|week|month|year)s?( ago)?", re.IGNORE
 _IN_DAYS = {"month": 30, "year": 365}
 _NAMED, _CUT = 3, 60
 _MAX_HELP = 400
-
-
-class Unfit(ValueError):
-    """An input cannot show this value."""
 
 
 @dataclass(frozen=True)
@@ -253,34 +250,41 @@ def typed(spec: FieldSpec, given: Any) -> Any:
     return (text if spec.shape == "choice" else encoded(text, spec.accepts)) if text else NOTHING
 
 
-def texts(spec: FieldSpec, value: Any) -> Any:
-    """Return a value as its input shows it: a text, or one for each bound; raise Unfit where none can."""
-    match spec.shape:
-        case "pair" if isinstance(value, Mapping) and set(value) <= set(spec.keys):
-            return {key: _text(one) for key, one in value.items()}
-        case "flag" if isinstance(value, bool):
-            return str(value).lower()
-        case "list" if isinstance(value, list | str):
-            return ", ".join(map(_text, value if isinstance(value, list) else [value]))
-        case "text":
-            return _text(value)
-        # A chain has more names than a schema lists.
-        case "choice" if value in spec.listed or any(
-            "type" in schema and "enum" not in schema for schema in spec.accepts
-        ):
-            return _text(value)
-    raise Unfit(spec.name)
-
-
 def inputs_of(specs: Sequence[FieldSpec], value: Any) -> dict[str, Any] | None:
-    """Return the texts of a condition's inputs by field; None where it has a part that no input can show."""
+    """Return the texts of a condition's inputs by field; None where typing one of them would mean something else."""
     known = {spec.name: spec for spec in specs}
     if not isinstance(value, Mapping) or not set(value) <= set(known):
         return None
-    try:
-        return {name: texts(known[name], one) for name, one in value.items()}
-    except Unfit:
-        return None
+    shown = {name: _shown(one) for name, one in value.items()}
+    fits = all(_means(known[name], text, value[name]) for name, text in shown.items())
+    return shown if fits else None
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as an input shows it: a text, or one for each bound."""
+    if isinstance(value, Mapping):
+        return {key: _shown(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _means(spec: FieldSpec, shown: Any, value: Any) -> bool:
+    """Return whether what is shown would be read as the value. A float's text may differ from what the query holds."""
+    if isinstance(shown, str) == (spec.shape == "pair"):
+        return False
+    again = typed(spec, shown)
+    if spec.shape == "list":
+        # One alone means a list of one; and none is not the same as no field.
+        value, again = (
+            value if isinstance(value, list) else [value],
+            [] if again is NOTHING else again,
+        )
+    # Of whole numbers it is the digits that count.
+    one, other = (
+        json.loads(json.dumps(each, default=str), parse_int=str) for each in (value, again)
+    )
+    return bool(one == other)
 
 
 def in_words(spec: ConditionSpec, value: Mapping[str, Any]) -> str:
@@ -348,10 +352,3 @@ def orders(filters: str, grammar: FilterGrammar) -> list[tuple[str, str]]:
     ]
     # By address they are without an order.
     return [way for way in ways if way[0] != "address"]
-
-
-def _text(value: Any) -> str:
-    # A float is refused: its text may differ from what the query holds.
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise Unfit(str(value)[:40])
-    return str(value)

@@ -23,7 +23,7 @@ from nbext.notebook.forms.builder.hits import SAVED, hits
 from nbext.notebook.forms.builder.tree import OTHER, SCOPE, Edits, FilterGroup, FilterPart, Tree
 from nbext.notebook.forms.form import Background, Form, Steps, has_cells
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html
-from nbext.notebook.forms.variable import Variable, add_to_history, variables
+from nbext.notebook.forms.variable import Variable, variables
 from nbext.notebook.run.background import BackgroundSegment
 from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
 
@@ -59,8 +59,8 @@ class SegmentForm(Form):
         self.grammar = fields.grammar_of(client.schema(), held)
         # Apart from counts, which neither a search nor a run must replace.
         self.searches, self.runs = (Background(self.failed, self.lock) for _ in range(2))
-        # What is wrong with each part, by its id: field, bound, what the service says of it; and with the JSON.
-        self.errors: dict[int, list[dict[str, str]]] = {}
+        # What the service says is wrong: of which part, its field and bound; and what is wrong with the JSON.
+        self.errors: list[dict[str, Any]] = []
         self.json_error = ""
         tree, limit = (Tree(FilterGroup("all", [])), None) if query is None else self.read(query)
         self.edits = Edits(tree)
@@ -68,7 +68,6 @@ class SegmentForm(Form):
         self.removed: dict[str, Any] | None = None
         self.frame: pd.DataFrame | None = None
         self.matched: int | None = None
-        self._counted: tuple[Any, str] | None = None
         self._ran: tuple[Any, str] | None = None
         self._run: BackgroundSegment | None = None
         self.limit = InputField(
@@ -150,7 +149,8 @@ class SegmentForm(Form):
 
     def node(self, part: FilterPart) -> dict[str, Any]:
         """Return what the page shows of a part."""
-        shown = {"id": part.id, "not": part.negated, "errors": self.errors.get(part.id, [])}
+        wrong = [one for one in self.errors if one["part"] == part.id]
+        shown = {"id": part.id, "not": part.negated, "errors": wrong}
         if isinstance(part, FilterGroup):
             shown |= {"join": part.key, "label": fields.JOIN_WORDS[part.key]}
             return {**shown, "members": [*map(self.node, part.members)]}
@@ -169,6 +169,8 @@ class SegmentForm(Form):
 
     def mark(self, error: ValidationError) -> None:
         """Show each error beside the field that it is about; what is about none, in the form."""
+        # Not beside those of before: a count and a run that are refused say the same.
+        self.errors.clear()
         # Pointers are those of the last writing, which is the query that the service answered.
         places = filters.written(self.edits.now)[1]
         for pointer, detail in ((one["pointer"], one["detail"]) for one in error.errors):
@@ -180,9 +182,8 @@ class SegmentForm(Form):
             if wanted == SCOPE and name not in self.grammar.scope.names:
                 self.say(f"{pointer}: {detail}", "bad")
                 continue
-            self.errors.setdefault(wanted, []).append(
-                {"field": name, "key": key, "detail": visible(detail, 500)}
-            )
+            about = {"part": wanted, "field": name, "key": key}
+            self.errors.append({**about, "detail": visible(detail, 500)})
 
     # Edits
 
@@ -402,47 +403,45 @@ class SegmentForm(Form):
         """Show what changed, and count it once nothing changes for a moment."""
         self.errors.clear()
         self.json_error = ""
-        question = (self.filters(), self.operator)
-        changed = question != self._counted
         if self._run is None:
             self.say("")
-        self.stale.hide(self.frame is None or question == self._ran)
+        self.stale.hide(self.frame is None or (self.filters(), self.operator) == self._ran)
         self.publish()
         if missing := self.missing():
             self.background.drop()
-            self._counted = None
             self._show_count(missing)
-        elif changed:
-            self._recount(question)
+        else:
+            self._recount()
 
-    def _recount(self, question: tuple[Any, str]) -> None:
-        self._counted, tree = question, self.edits.step
+    def _recount(self) -> None:
+        question, tree = (self.filters(), self.operator), self.edits.step
         # The old count is marked at once: beside the new conditions it is wrong.
         self._show_count("Counting …", keep=True, act="stop")
 
         def count() -> Steps:
             try:
-                found = yield lambda: self._counts(tree, question)
+                matched, lines, funnel, sample = yield lambda: self._counts(tree, question)
             except NbextError as error:
                 self.do_stop()
                 self.failed(error)
                 return
-            self.matched = found["matched"]
-            self.funnel.value, self.sample.value = found["funnel"], found["sample"]
-            told = {"matched": self.matched, "lines": found["lines"]}
+            self.matched, self.funnel.value, self.sample.value = matched, funnel, sample
+            told = {"matched": matched, "lines": lines}
             self.lines.show(counted={**told, "stale": False, "text": ""})
             self.renew()
 
         self.background.schedule(count, after=PAUSE)
 
-    def _counts(self, tree: Tree, question: tuple[Any, str]) -> dict[str, Any]:
-        """Return what is shown of a tree's counts: matched, lines by their ids, the funnel, some wallets.
+    def _counts(
+        self, tree: Tree, question: tuple[Any, str]
+    ) -> tuple[int | None, dict[str, str], str, str]:
+        """Return what is shown of a tree's counts: how many match, of each line by its id, the funnel, some wallets.
 
         A stranger's service is asked for the whole alone.
         """
         if not self.client.is_ours:
             known = Provenance.of(self.client.execute_segment(*question, limit=0))
-            return {"matched": known.matched, "lines": {}, "funnel": _notes(known), "sample": ""}
+            return known.matched, {}, _notes(known), ""
         found = self.client.funnel(*question, sample=FEW)
         steps, parts, lines = found["steps"], list(_steps(tree)), {}
         # Where the service joins the conditions in a way that is not foreseen here, none of its steps is a line.
@@ -463,23 +462,18 @@ class SegmentForm(Form):
                 lines[str(part.id)] = f"{'not ' * part.negated}{count:,}"
         wallets = " ".join(f"<code>{html(one, 42)}</code>" for one in found.get("sample") or ())
         funnel = funnel_html(steps) if len(steps) > 1 else ""
-        return {
-            "matched": steps[-1]["remaining"],
-            "lines": lines,
-            "funnel": funnel + _notes(Provenance(warnings=found["warnings"])),
-            "sample": wallets and f"Such as {wallets}",
-        }
+        notes = _notes(Provenance(warnings=found["warnings"]))
+        return steps[-1]["remaining"], lines, funnel + notes, wallets and f"Such as {wallets}"
 
     def do_stop(self, _: Asked | None = None) -> None:
         """Stop waiting for a count; it can be asked for again."""
         self.background.drop()
-        self._counted = None
         self._show_count("Not counted.", act="count")
 
     def do_count(self, _: Asked) -> None:
         """Count what is there now, at once."""
         if not self.missing():
-            self._recount((self.filters(), self.operator))
+            self._recount()
             self.background.hurry()
 
     def _show_count(self, text: str, *, keep: bool = False, act: str = "") -> None:
@@ -510,8 +504,7 @@ class SegmentForm(Form):
 
     def _to_first_error(self) -> None:
         """Move the focus to the first field that is wrong, or empty and required."""
-        parts = self.edits.now.walk()
-        wrong = [(part.id, one["field"]) for part in parts for one in self.errors.get(part.id, ())]
+        wrong = [(one["part"], one["field"]) for one in self.errors]
         wrong += [(part, name) for part, name, _ in fields.missing(self.edits.now, self.grammar)]
         for part, name in wrong[:1]:
             self.lines.show(opened=[part])
@@ -574,7 +567,8 @@ class SegmentForm(Form):
             return
         self._busy(None)
         variables()[name] = frame
-        add_to_history(query, frame)
+        if here := session.current_session():
+            here.history.add(query, frame)
         self.frame, self._ran = frame, (query.filters, query.operator)
         returned, matched = len(frame), Provenance.of(frame).matched
         of = f" of {matched:,}" if isinstance(matched, int) and matched != returned else ""
@@ -630,10 +624,9 @@ def _notes(known: Provenance) -> str:
 
 def _steps(tree: Tree) -> Iterator[FilterPart]:
     """Yield the parts that must all hold, in the order of the filters; the service takes groups of these apart."""
-    by_id = {part.id: part for part in tree.root.walk()}
     inside: set[int] = set()
     # What is denied has two pointers, its own and that of its NOT.
-    for part in map(by_id.__getitem__, dict.fromkeys(filters.written(tree)[1].values())):
+    for part in map(tree.find, dict.fromkeys(filters.written(tree)[1].values())):
         if isinstance(part, FilterGroup):
             if not part.negated and (part.key == "all" or len(part.members) < 2):
                 continue
