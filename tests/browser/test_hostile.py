@@ -291,7 +291,7 @@ PLACES = (
     "input[placeholder]",
     "button[title]",
     ".nbext-step",
-    ".nbext-asked code",
+    ".nbext-asked td",
 )
 
 

@@ -154,15 +154,13 @@ class HistoryCard(Form):
         super().__init__(client)
         many = "query" if len(queries) == 1 else "queries"
         self.hint = f"{len(queries):,} {many}, the last one first"
-        self.facts = [
-            (shown["number"], visible(shown["filters"], _CUT)) for shown, _ in reversed(queries)
-        ]
         self.edits: list[Edit] = []
         lines = []
-        for shown, asked in reversed(queries):
-            edit = Edit(client, asked, f"Open query {shown['number']} in the builder")
-            asked_for = Markup(_asked_html(shown), classes="nbext-asked")
+        self.facts = [(shown["number"], _in_words(shown)) for shown, _ in reversed(queries)]
+        for fact, (_, asked) in zip(self.facts, reversed(queries), strict=True):
+            edit = Edit(client, asked, f"Open query {fact[0]} in the builder")
             self.edits.append(edit)
+            asked_for = Markup(facts_html([fact]), classes="nbext-asked")
             lines.append(Box(row(asked_for, edit), edit.below, classes="nbext-section"))
         self.assemble(*lines, self.status)
 
@@ -171,15 +169,12 @@ class HistoryCard(Form):
         return f"%nbext history {self.facts[0][0]}" if self.facts else ""
 
 
-def _asked_html(shown: Mapping[str, Any]) -> str:
-    """Return a query as HTML: its number, its filters, and how many wallets matched where that is known."""
-    words = [f"<b>{html(shown['number'])}</b>", f"<code>{html(shown['filters'], _CUT)}</code>"]
-    if shown["operator"] != "AND":
-        words.insert(1, f"<b>{html(shown['operator'])}</b>")
-    if matched := number_text(shown["matched"]):
-        words.append(f'<span class="nbext-note">{html(matched)} matched</span>')
-    said = " ".join(words)
-    return f"<p>{said}</p>"
+def _in_words(shown: Mapping[str, Any]) -> str:
+    """Return a query as a line: its filters, and how many wallets matched where that is known."""
+    either = f"{visible(shown['operator'])} " * (shown["operator"] != "AND")
+    matched = number_text(shown["matched"])
+    said = f" · {visible(matched)} matched" * bool(matched)
+    return f"{either}{visible(shown['filters'], _CUT)}{said}"
 
 
 class Export:

@@ -242,11 +242,11 @@ class Adder {
   /** @param {Lines} page @param {number} into @param {boolean} top */
   constructor(page, into, top) {
     const { conditions, groups } = page.shown.spec;
-    /** @type {any[]} */
-    const asked = Object.values(conditions).flatMap((/** @type {any} */ { fields }) => fields);
-    const kinds = ["token", "collection"].filter((kind) =>
-      asked.some(({ required, picks }) => required && picks === kind),
-    );
+    /** @type {Record<string, [string, string]>} the condition that asks for such a contract first of all, and its field */
+    const asks = {};
+    for (const { name, fields } of Object.values(conditions))
+      for (const one of fields)
+        if (one.required && ["token", "collection"].includes(one.picks)) asks[one.picks] ??= [name, one.name];
     /** @type {[string, any][]} */
     const offers = Object.entries({ ...conditions, ...groups });
     const entries = offers.map(([key, one]) => ({
@@ -275,13 +275,14 @@ class Adder {
         const own = entries.filter((one) => one.label.toLowerCase().includes(term.toLowerCase()));
         if (!term) done({ found: own });
         else
-          page.search([...kinds, "saved"], term, null, ({ found, error }) =>
+          page.search([...Object.keys(asks), "saved"], term, null, ({ found, error }) =>
             done({ found: [...found, ...own], error }),
           );
       },
-      ({ key, kind, value }) => {
+      ({ key, kind = "", value }) => {
         this.input.value = "";
-        page.send("add", { into, key, kind, value });
+        const [condition, field] = asks[kind] ?? [key ?? kind];
+        page.send("add", { into, key: condition, value: key ? {} : field ? { [field]: value } : value });
       },
       () => page.pressed,
     );

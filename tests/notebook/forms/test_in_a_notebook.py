@@ -603,18 +603,18 @@ def test_a_saved_query_is_found_by_name_and_added_as_a_group_or_refused_where_it
     assert form.searches.join(10)
     found = {"kind": "saved", "value": "either", "label": "either", "name": "a saved query"}
     assert sent[-1]["found"] == [found]
-    form.do({"op": "add", "key": "", "kind": "saved", "value": "either"})
+    form.do({"op": "add", "key": "saved", "value": "either"})
     assert form.filters() == EITHER
-    form.do({"op": "add", "key": "", "kind": "saved", "value": "either"})
+    form.do({"op": "add", "key": "saved", "value": "either"})
     assert form.filters() == {**EITHER, "all": _listed(EITHER)}
     with pytest.raises(
         UsageError,
         match=r"there was saved with other settings .* \(chain: ethereum\): .*build there`",
     ):
-        form.do({"op": "add", "key": "", "kind": "saved", "value": "there"})
+        form.do({"op": "add", "key": "saved", "value": "there"})
     form.do({"op": "undo"})
     form.do({"op": "undo"})
-    form.do({"op": "add", "key": "", "kind": "saved", "value": "there"})
+    form.do({"op": "add", "key": "saved", "value": "there"})
     assert form.filters() == {"token": {"token": "UNI"}, "chain": "ethereum"}
     form.background.drop()
 
@@ -734,13 +734,18 @@ def test_the_card_of_the_history_has_every_query_and_opens_each_below_its_own_li
     asked = shell.ip.user_ns["asked"]
     assert list(asked["number"]) == list(range(1, before + 3))
     assert [number for number, _ in card.facts] == list(range(before + 2, 0, -1))
-    assert card.text().splitlines()[1:3] == [
-        f'{before + 2}: {{"token": {{"token": "UNI"}}}}',
-        f"{before + 1}: {json.dumps(SEGMENT)}",
+    matched = [
+        shell.value(f"%segment {json.dumps(one)} --count")
+        for one in ({"token": {"token": "UNI"}}, SEGMENT)
     ]
-    assert "<b>OR</b>" in card.still_html()
-    matched = shell.value('%segment {"token": {"token": "UNI"}} --count')
-    assert f"{matched:,} matched" in card.still_html()
+    lines = [
+        f'{before + 2}: OR {{"token": {{"token": "UNI"}}}} · {matched[0]:,} matched',
+        f"{before + 1}: {json.dumps(SEGMENT)} · {matched[1]:,} matched",
+    ]
+    assert card.text().splitlines()[1:3] == lines
+    for number, words in (line.split(": ", 1) for line in lines):
+        row = f'<tr><th scope="row">{number}</th><td>{html.escape(words)}</td></tr>'
+        assert row in card.still_html()
     for edit, line, filters in zip(
         card.edits, card.members, ({"token": {"token": "UNI"}}, SEGMENT), strict=False
     ):

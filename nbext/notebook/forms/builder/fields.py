@@ -24,12 +24,8 @@ Shape = Literal["choice", "flag", "pair", "list", "text"]
 # The input for a type that a field may have; any other is typed as text.
 _SHAPES: dict[Any, Shape] = {"boolean": "flag", "object": "pair", "array": "list"}
 _ACRONYMS = {"nft": "NFT", "id": "ID", "ids": "IDs"}
-# A text that shows what a field takes, and what is then offered beside it; the first that fits.
-_SAMPLES = (
-    ("time", "90d", "ls_" + "x" * 24),
-    ("segment", "sg_x", ""),
-    ("list", "ls_" + "x" * 24, "sg_x"),
-)
+# What is offered beside a field that takes such a text; the first that fits.
+_SAMPLES = (("segment", "sg_x"), ("list", "ls_" + "x" * 24), ("time", "90d"))
 _DURATION = re.compile(r"(\d{1,6})([hdw])\Z")
 _UNITS = {"h": "hour", "d": "day", "w": "week"}
 # As a line shows a duration, and as people write one.
@@ -191,11 +187,8 @@ def _offered(accepts: Sequence[Schema]) -> str:
     if contract in ("token", "collection"):
         return str(contract)
     patterns = [one["pattern"] for one in accepts if isinstance(one.get("pattern"), str)]
-
-    def takes(text: str) -> bool:
-        return any(re.search(pattern, text) for pattern in patterns)
-
-    return next((kind for kind, yes, no in _SAMPLES if takes(yes) and not (no and takes(no))), "")
+    fits = (kind for kind, text in _SAMPLES if any(re.search(one, text) for one in patterns))
+    return next(fits, "")
 
 
 def _example(examples: Sequence[Any], key: str | None = None) -> str:

@@ -229,20 +229,11 @@ class SegmentForm(Form):
         return part
 
     def do_add(self, asked: Asked) -> Goto:
-        """Add a condition or a group; the condition of a contract that was picked; or a saved query."""
-        key, value, kind = str(asked.get("key")), {}, asked.get("kind")
-        if kind == SAVED:
-            return self._add_saved(str(asked["value"]), asked.get("into"))
-        if kind:
-            # The condition is the one that asks for such a contract first of all.
-            key, name = next(
-                (spec.name, one.name)
-                for spec in self.grammar.conditions.values()
-                for one in spec.fields
-                if one.required and one.picks == kind
-            )
-            value = {name: asked["value"]}
-        return {"goto": self.add(key, value, asked.get("into")).id}
+        """Add a condition with its value, a group, or a saved query."""
+        key, value, into = str(asked["key"]), asked.get("value"), asked.get("into")
+        if key == SAVED:
+            return self._add_saved(str(value), into)
+        return {"goto": self.add(key, value, into).id}
 
     def _add_saved(self, name: str, into: int | None) -> Goto:
         """Add a saved query as a group; to a form without conditions as it is."""
