@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { document, Model } from "./page.js";
 
 const { fill, h } = await import("../../nbext/notebook/views/dom.js");
-const { Button, Field, focusHeld } = await import("../../nbext/notebook/views/form.js");
+const { Button, Field, focusHeld, Status } = await import("../../nbext/notebook/views/form.js");
 const { Link } = await import("../../nbext/notebook/views/link.js");
 
 const HOSTILE = `<img src=x onerror="window.pwned = 1">`;
@@ -79,4 +79,38 @@ test("a button that is switched off hands the focus to what is next to it", () =
     link.heard({ op: "show", part: 1, changes: { hidden: true } });
   });
   assert.equal(document.activeElement, run.el);
+});
+
+test("what runs for two seconds can be cancelled, and where Cancel is hidden again the focus goes on", (t) => {
+  const { setInterval } = window;
+  let [now, tick] = [0, () => {}];
+  window.setInterval = (act) => {
+    tick = act;
+  };
+  t.mock.method(performance, "now", () => now);
+  const model = new Model();
+  const link = new Link(model, () => {});
+  const status = new Status(link, 7, { text: "Asking", state: "info", running: true });
+  const [said, seconds, stop] = status.el.children;
+  const box = h("div", null, h("button"), status.el);
+  document.body.replaceChildren(box);
+  const shown = () => [said.textContent, seconds.textContent, stop.hidden];
+  assert.deepEqual(shown(), ["Asking", "", true]);
+  for (const [passed, words] of [
+    [1, ["Asking", "1 s", true]],
+    [2, ["Asking", "2 s", false]],
+  ]) {
+    now = 1000 * passed;
+    tick();
+    assert.deepEqual(shown(), words);
+  }
+  stop.focus();
+  stop.click();
+  assert.deepEqual(model.said(), [{ op: "cancel", part: 7 }]);
+  focusHeld(box, () => status.update({ text: "Cancelled.", running: false }));
+  assert.deepEqual(shown(), ["Cancelled.", "", true]);
+  assert.equal(document.activeElement, box.firstChild);
+  status.update({ running: true });
+  assert.deepEqual(shown(), ["Cancelled.", "", true]);
+  window.setInterval = setInterval;
 });

@@ -55,7 +55,8 @@ class Form(Box):
         self.background = Background(self.failed, self.lock)
         self._shown = False
         self.message = ""
-        self.status = ViewPart("status", text="", state="info", running=False)
+        words = {"text": "", "state": "info", "running": False}
+        self.status = ViewPart("status", lambda _: self.cancel(), **words)
 
     @cached_property
     def widget(self) -> View:
@@ -73,10 +74,15 @@ class Form(Box):
     def say(self, text: str, kind: str = "info", *, running: bool = False) -> None:
         """Show lines of status: ``info``, ``good`` or ``bad``; screen readers announce them.
 
-        Of what is ``running`` the page shows for how long already.
+        Of what is ``running`` the page shows for how long already, and what takes two seconds can be cancelled.
         """
         self.message = text
         self.status.show(text=lines_text(text), state=kind, running=running)
+
+    def cancel(self) -> None:
+        """Stop waiting for what runs."""
+        self.background.drop()
+        self.say("Cancelled.")
 
     def failed(self, error: Exception) -> None:
         """Show an error inside the form: the one place where all that its callbacks and requests raise ends up."""

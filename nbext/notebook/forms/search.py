@@ -95,7 +95,6 @@ class SearchForm(Form):
         self.chain = InputField("Chain", first, choices=names)
         self.kind = InputField("What", kind, choices=KINDS.items())
         self.go = Button("Search", self.search, classes="nbext-main nbext-search")
-        self.stop = Button("Cancel", self.cancel, classes="nbext-cancel nbext-late")
         self.term.entered(self.search)
         for field in (self.term, self.chain, self.kind):
             field.changed(lambda: self.search(PAUSE))
@@ -111,9 +110,8 @@ class SearchForm(Form):
         # Of what is picked; it is shown below.
         self.card: ContractCard | None = None
         self.below = Box()
-        fields = (self.term, self.chain, self.kind, self.go, self.stop)
-        below = (self.table, self.pager, self.below)
-        self.assemble(row(*fields), self.status, *below)
+        fields = row(self.term, self.chain, self.kind, self.go)
+        self.assemble(fields, self.status, self.table, self.pager, self.below)
         self._show()
         if term:
             self.search()
@@ -166,8 +164,6 @@ class SearchForm(Form):
 
     def cancel(self) -> None:
         """Stop waiting for the answer; the results that are shown stay."""
-        # Before the button that has the focus is hidden: else the focus is nowhere.
-        self.term.focus()
         self._forget()
         self.say("Cancelled.")
 
@@ -180,12 +176,10 @@ class SearchForm(Form):
 
     def _ended(self) -> None:
         self.asked = None
-        self.stop.hide(True)
         self._draw()
 
     def _run(self, question: SearchQuestion) -> Steps:
         self.say(f"Searching {question.chain} …", running=True)
-        self.stop.hide(False)
         try:
             found, total, notes = yield partial(self._fetch, question)
         except Exception:

@@ -100,15 +100,21 @@ export class Html {
   }
 }
 
-/** A line of status; of what is running, for how long already, which is not announced. */
+/** A line of status; of what is running, for how long already, which is not announced, and after two seconds Cancel. */
 export class Status {
-  /** @param {Link} _ @param {number} __ @param {Message} shown */
-  constructor(_, __, shown) {
+  /** @param {Link} link @param {number} id @param {Message} shown */
+  constructor(link, id, shown) {
     this.said = h("div");
-    this.seconds = h("span", { class: "nbext-note" });
-    this.el = h("div", { class: "nbext-status" }, this.said, this.seconds);
+    const seconds = h("span", { class: "nbext-note" });
+    const stop = press("Cancel", () => link.send(id, "cancel"));
+    // As in a row of buttons the focus goes on where Cancel is hidden.
+    this.el = h("div", { class: "nbext-row nbext-status" }, this.said, seconds, stop);
     this.shown = { running: false };
-    this.clock = new Clock((seconds) => text(this.seconds, seconds ? `${seconds} s` : ""));
+    this.clock = new Clock((passed) => {
+      text(seconds, passed ? `${passed} s` : "");
+      stop.hidden = passed < 2;
+    });
+    this.clock.run(false);
     this.update(shown);
   }
 

@@ -77,7 +77,6 @@ class SegmentForm(Form):
         for field in (self.name, self.limit):
             field.changed(self.publish).entered(self.do_run)
         self.run = Button("Run", self.do_run, classes="nbext-main nbext-run")
-        self.stop = Button("Cancel", self.cancel, classes="nbext-cancel")
         self.bar, self.inserted, self.result = Markup(), Markup(), Markup()
         self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
         self.funnel, self.sample = Markup(), Markup(classes="nbext-note")
@@ -85,8 +84,7 @@ class SegmentForm(Form):
         spec = {**asdict(self.grammar), **may}
         self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
         self.lines.members = (self.funnel, self.sample)
-        self.stop.hide(True)
-        actions = row(self.name, self.limit, self.run, self.stop, classes="nbext-panel")
+        actions = row(self.name, self.limit, self.run, classes="nbext-panel")
         below = (self.bar, self.status, self.inserted, self.stale, self.result)
         self.assemble(self.lines, actions, *below, wide=True)
         self.changed()
@@ -523,7 +521,7 @@ class SegmentForm(Form):
 
     def do_run(self, _: Asked | None = None) -> None:
         """Run the query, once; its table goes into the variable."""
-        # A double click arrives twice, although the first click disables the button.
+        # A double click arrives twice.
         if self._run is not None:
             return
         limit = self._complete()
@@ -570,11 +568,7 @@ class SegmentForm(Form):
 
     def _busy(self, run: BackgroundSegment | None) -> None:
         self._run = run
-        # First the button that comes: what is switched off hands the focus on to it.
-        self.stop.hide(False)
-        self.run.show(disabled=run is not None)
         self.bar.value = ""
-        self.stop.hide(run is None)
         if run is not None:
             self.result.value, self.frame = "", None
             self.stale.hide(True)
