@@ -176,7 +176,7 @@ SETTINGS = (
         "chain",
         "ethereum",
         str,
-        "Chain of a search that names none. A segment, %token and %nft name their own.",
+        "Chain of a search or a symbol in an analysis that names none. A segment, %token and %nft name their own.",
     ),
     Setting(
         "as_of",

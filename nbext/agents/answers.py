@@ -70,8 +70,8 @@ def error_answer(error: NbextError, asked: Mapping[str, Any]) -> ToolAnswer:
 
 
 def _field_error(pointer: str, detail: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    # The client's own paths into filters begin with $.
-    pointer = re.sub(r"^\$", "/filters", pointer)
+    # To an analysis they are those of its segment.
+    pointer = re.sub("^/segment/", "/filters/", pointer)
     found: dict[str, Any] = {"pointer": pointer, "detail": detail, "got": _at(asked, pointer)}
     if near := re.search(r"Did you mean '([^']+)'", detail):
         found["near"] = near[1]

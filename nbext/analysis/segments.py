@@ -12,6 +12,7 @@ import pandas as pd
 
 from nbext.analysis.charts import Chart, told_apart
 from nbext.client.validate import one_of
+from nbext.core.chains import DEFAULT_CHAIN
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import quoted
@@ -154,20 +155,21 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
 
 
 def _held(name: str, client: Client, pointer: str) -> dict[str, Any]:
-    """Return the filters for the holders of a collection or a token."""
-    found = []
+    """Return the filters for the holders of a collection or a token, on the chain of the settings."""
+    found, chain = [], client.settings["chain"]
+    scope = {} if chain == DEFAULT_CHAIN.name else {"chain": chain}
     for key, read in (("nft", client.nfts), ("token", client.tokens)):
         try:
-            read(client.settings["chain"], name, strict=True)
+            read(chain, name, strict=True)
         except NotFound:
             continue
-        found.append({key: {key: name}})
+        found.append({key: {key: name}, **scope})
     if len(found) == 1:
         return found[0]
     either = (
         f'{quoted(name)} is a token and a collection. Write {{"token": ...}} or {{"nft": ...}}.'
     )
-    nothing = f"There is no token and no collection {quoted(name)} on {client.settings['chain']}."
+    nothing = f"There is no token and no collection {quoted(name)} on {chain}."
     raise ValidationError.of(pointer, "unknown-symbol", either if found else nothing)
 
 

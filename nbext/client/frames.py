@@ -273,7 +273,9 @@ def exact_whole(parts: Sequence[pa.Array]) -> pa.ChunkedArray:
 def wide_columns(stated: Mapping[str, str], found: Any) -> list[str]:
     """Return a note for each exact column that is wider than 38 digits, by its types: as stated, and as found."""
     notes = []
-    for name in (name for name, kind in stated.items() if kind == "uint256" and name in found):
+    for name, kind in stated.items():
+        if kind != "uint256" or name not in found:
+            continue
         found_type = str(found[name]).removesuffix("[pyarrow]")
         if found_type.startswith("decimal256"):
             notes.append(

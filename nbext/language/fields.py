@@ -75,7 +75,7 @@ class Field:
     Attributes
     ----------
     kind
-        Its type: a name of `FIELD_TYPES`.
+        Its type: a name of `FIELD_TYPES`; ``group`` of a key that joins conditions, which the parser reads itself.
     unit
         What a number counts, where it counts something.
     choices

@@ -121,7 +121,7 @@ def _map(title: str, description: str, more: dict[str, Any]) -> dict[str, Any]:
         members[group.name] = {
             "title": group.name,
             "description": group.help,
-            **(maps if group.takes == "list" else {"anyOf": [{"$ref": "#/$defs/map"}, maps]}),
+            **({"anyOf": [{"$ref": "#/$defs/map"}, maps]} if group.name == "not" else maps),
             "examples": list(group.examples),
         }
     return {

@@ -236,6 +236,11 @@ ERRORS = [
         {"filters": UNI, "since": "the flood"},
         [("/since", "the flood", None)],
     ),
+    (
+        "changes",
+        {"filters": {**UNI, "asOf": "30d"}, "since": "30d"},
+        [("/filters/asOf", "30d", None)],
+    ),
 ]
 
 

@@ -125,6 +125,18 @@ def test_the_burn_address_is_named_wherever_a_number_has_it_or_leaves_it_out(emb
     assert chosen.attrs["nbext"]["warnings"] == []
 
 
+def test_a_symbol_in_an_analysis_is_of_the_chain_that_is_set(embedded):
+    there = {**embedded.settings.arguments, "chain": "arbitrum"}
+    client = connect(settings=Settings(arguments=there, environ={}))
+    token = {"token": {"token": "UNI"}, "chain": "arbitrum"}
+    number = embedded.execute_segment(token, limit=0).attrs["nbext"]["matched"]
+    assert nbext.overlap({"UNI": "UNI"}, client=client).loc["UNI", "UNI"] == number
+    assert nbext.overlap({"UNI": "UNI"}, client=embedded).loc["UNI", "UNI"] == 1002
+    assert len(nbext.trend("UNI", every="1w", since="4w", client=client)) == 5
+    with pytest.raises(ValidationError, match="no collection 'BAYC' on arbitrum"):
+        nbext.overlap(["BAYC"], client=client)
+
+
 def test_a_segment_is_the_same_rows_by_every_way(embedded, tmp_path):
     table = embedded.execute_segment(UNI, limit=50)
     told = table.attrs["nbext"]

@@ -15,9 +15,6 @@ other keys that may be written beside conditions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.language.conditions.activity import ActivityCondition
 from nbext.language.conditions.collections import CollectionsCondition
@@ -41,16 +38,6 @@ _ALL: tuple[type[Condition], ...] = (
 )
 # By name, in the order in which messages, pages and forms list them.
 CONDITIONS: dict[str, type[Condition]] = {condition.name: condition for condition in _ALL}
-
-
-@dataclass(frozen=True)
-class GroupKey:
-    """One way to join conditions. ``takes`` is ``list`` (of maps), or ``map`` (one map, or a list of them)."""
-
-    name: str
-    help: str
-    takes: str
-    examples: tuple[Any, ...]
 
 
 OPERATOR = Field(
@@ -112,23 +99,23 @@ SCOPE = (
 )
 
 GROUPS = (
-    GroupKey(
+    Field(
         "all",
+        "group",
         "Every one of these holds.",
-        "list",
-        ([{"token": {"token": "USDC"}}, {"nft": {"nft": "BAYC"}}],),
+        examples=([{"token": {"token": "USDC"}}, {"nft": {"nft": "BAYC"}}],),
     ),
-    GroupKey(
+    Field(
         "any",
+        "group",
         "At least one of these holds.",
-        "list",
-        ([{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "AZUKI"}}],),
+        examples=([{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "AZUKI"}}],),
     ),
-    GroupKey(
+    Field(
         "not",
+        "group",
         "This does not hold. A list is several keys: each of its members does not hold (beside AND).",
-        "map",
-        ({"nft": {"nft": "BAYC"}},),
+        examples=({"nft": {"nft": "BAYC"}},),
     ),
 )
 GROUP = {group.name: group for group in GROUPS}
