@@ -54,8 +54,6 @@ _LOOKED_AT = 10_000
 
 # Of these a file may write whole numbers as 5.000, as BigQuery does. 5e3 is a spreadsheet's, which has lost digits.
 _WHOLE = ("value", "token_id", "count")
-# At the end of a time, and not of a date.
-_OFFSET = r":\d\d.*[+-]\d\d(:?\d\d)?$"
 
 
 @dataclass
@@ -158,12 +156,13 @@ class FileTable:
         text = f"lower({self.text('block_hash')})"
         return f"CASE WHEN regexp_full_match({text}, '0x[0-9a-f]{{64}}') THEN {text} END"
 
-    def seconds(self, column: str = "timestamp") -> str:
-        """Return the SQL of a time as seconds since 1970, whatever it is written as."""
+    def seconds(self) -> str:
+        """Return the SQL of a row's time as seconds since 1970, whatever it is written as."""
+        column = "timestamp"
         if column not in self.columns:
             return "NULL::BIGINT"
         kind, sql = self.types[column], name(self.columns[column])
-        if kind.startswith("TIMESTAMP") or kind == "DATE":
+        if kind.startswith(("TIMESTAMP", "DATE")):
             return f"floor(epoch({sql}))::BIGINT"
         if kind in _WHOLE_TYPES or kind.startswith(("FLOAT", "DOUBLE", "DECIMAL")):
             return f"TRY_CAST(floor({sql}) AS BIGINT)"
@@ -174,15 +173,10 @@ class FileTable:
             )
         if self.date_format:
             return f"floor(epoch(try_strptime({sql}, {sql_literal(self.date_format)})))::BIGINT"
-        # BigQuery writes `2021-06-09 10:00:00 UTC`. Cast to TIMESTAMP, a text would lose its offset from UTC.
-        text = f"replace({sql}, ' UTC', '')"
-        cast = (
-            f"CASE WHEN regexp_matches({text}, '{_OFFSET}') THEN epoch(TRY_CAST({text} AS TIMESTAMPTZ)) "
-            f"ELSE epoch(TRY_CAST({text} AS TIMESTAMP)) END"
-        )
-        fraction = f"CASE WHEN regexp_full_match({sql}, '[0-9]+[.][0-9]+') THEN {sql} END"
-        part = f"TRY_CAST(floor(TRY_CAST({fraction} AS DOUBLE)) AS BIGINT)"
-        return f"coalesce({self.whole(column)}, {part}, floor({cast})::BIGINT)"
+        part = f"TRY_CAST(regexp_extract({sql}, '^([0-9]+)[.][0-9]+$', 1) AS BIGINT)"
+        # A cast to TIMESTAMP would drop an offset, and EST or PM, without a word.
+        moment = f"floor(epoch(TRY_CAST({sql} AS TIMESTAMPTZ)))::BIGINT"
+        return f"coalesce({self.whole(column)}, {part}, {moment})"
 
 
 @contextmanager

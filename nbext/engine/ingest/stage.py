@@ -174,6 +174,9 @@ class Stage:
             },
         )
         self.run("SET enable_progress_bar = false")  # the command draws its own
+        self.run(
+            "SET TimeZone = 'UTC'"
+        )  # of a time that names none, where the machine's would be taken
         if appending:
             assert previous is not None
             link_file(previous.tables, building)

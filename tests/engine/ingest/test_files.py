@@ -186,6 +186,8 @@ def test_a_bigquery_export_whose_numbers_are_text_is_read(data, tmp_path, made):
             "2021-06-09 10:00:00.999999 UTC",
             "2021-06-09T12:00:00+02:00",
             "2021-06-09 12:00:00+02",
+            "2021-06-09 12:00:00 UTC+2",
+            "2021-06-09 05:00 EST",
         ],
         2,
     ),
@@ -194,6 +196,13 @@ def test_a_time_is_the_same_moment_however_it_is_written(data, tmp_path, made, w
     take(data, write_parquet(tmp_path / "t.parquet", made, block_timestamp=[written] * 3))
     with Tables(data) as tables:
         assert {row[0] for row in tables.rows("SELECT timestamp FROM blocks")} == {1_623_232_800}
+
+
+@pytest.mark.parametrize("suffix", ["PM", "PDT", "noon"])
+def test_a_time_is_not_read_without_what_is_written_behind_it(data, tmp_path, made, suffix):
+    written = [f"2021-06-09 01:00:00 {suffix}"] * 3
+    with pytest.raises(IngestError, match=f"row 1: block timestamp is not a time.*{written[0]}"):
+        take(data, write_parquet(tmp_path / "t.parquet", made, block_timestamp=written))
 
 
 def test_a_stream_of_several_types_gives_its_token_transfers(data, tmp_path, made):

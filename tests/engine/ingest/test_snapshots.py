@@ -465,14 +465,18 @@ def test_several_snapshots_in_a_file_are_refused_since_who_left_would_be_a_holde
     )
 
 
-def test_a_date_in_a_file_is_its_end_as_one_that_is_given_is(data, tmp_path):
+@pytest.mark.parametrize(
+    ("written", "date_format"),
+    [("2024-01-31", None), ("2024/1/31", None), ("31/01/2024", "%d/%m/%Y")],
+)
+def test_a_date_in_a_file_is_its_end_as_one_that_is_given_is(data, tmp_path, written, date_format):
     path = holders(
         tmp_path / "h.csv",
-        (wallet(1), "7", "2024-01-31"),
+        (wallet(1), "7", written),
         (wallet(2), "5", ""),
         header="holder,balance,snapshot_date",
     )
-    report = take(data, path, options=options(0, block=None))
+    report = take(data, path, options=options(0, block=None, date_format=date_format))
     assert (
         f"  holders of {TOKEN}, 0 decimals, at 2024-01-31 23:59:59 UTC, block 0 of the data"
         in report.lines()
@@ -487,7 +491,11 @@ def test_a_date_in_a_file_is_its_end_as_one_that_is_given_is(data, tmp_path):
     [
         (
             "1700000000000",
-            "row 1: snapshot_unix is 1700000000000, after the year 2199. It looks like milliseconds",
+            "row 1: snapshot_unix is 1700000000000, which looks like milliseconds or a day: times must be seconds",
+        ),
+        (
+            "20240131",
+            "row 1: snapshot_unix is 20240131, which looks like milliseconds or a day: times must be seconds",
         ),
         (
             "31.01.2024",

@@ -125,17 +125,17 @@ def create_incoming(stage: Stage) -> None:
 
 def check_times(stage: Stage, file: FileTable) -> None:
     """Refuse a file whose times are not in seconds: its days, and every question by time, would be wrong."""
-    if not file.has("timestamp"):
-        return
     seconds = file.seconds()
+    # A day written as 20250131 would be a second of 1970.
     found = stage.rows(
-        f"SELECT row, {seconds} FROM {file.relation} WHERE {seconds} > {LATEST} ORDER BY row LIMIT 1"
+        f"SELECT row, {seconds} FROM {file.relation} "
+        f"WHERE {seconds} > {LATEST} OR {seconds} BETWEEN 20000101 AND 21991231 ORDER BY row LIMIT 1"
     )
     if found:
         row, value = found[0]
         raise file.source.fault(
-            f"{file.columns['timestamp']} is {value}, after the year 2199. "
-            "It looks like milliseconds; times must be seconds since 1970.",
+            f"{file.columns['timestamp']} is {value}, which looks like milliseconds or a day: "
+            "times must be seconds since 1970, or texts such as 2025-01-31.",
             row=row,
         )
 

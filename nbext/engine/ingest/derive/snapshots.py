@@ -276,11 +276,7 @@ def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
         by_row = "max(moment) OVER (PARTITION BY contract)"
         return _Moment(by_row, column="block", at=file.whole("block"))
     check_times(stage, file)
-    seconds = (
-        stage.value(f"SELECT max({_seconds(file)}) FROM {file.relation}")
-        if file.has("timestamp")
-        else None
-    )
+    seconds = stage.value(f"SELECT max({_seconds(file)}) FROM {file.relation}")
     if seconds is None:
         says = "The file does not say"
         if file.has("timestamp"):
@@ -297,9 +293,10 @@ def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
 
 def _seconds(file: FileTable) -> str:
     """Return the SQL of a row's time; a date alone is its end, as of --date."""
-    day = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    alone = {"DATE": "true", "VARCHAR": f"regexp_full_match({file.text('timestamp')}, '{day}')"}
-    is_date = alone.get(file.types.get("timestamp", ""), "false")
+    day = f"regexp_full_match({file.text('timestamp')}, '[0-9]+[-/][0-9]+[-/][0-9]+')"
+    if file.date_format:
+        day = str(not re.search("%-?[HIMscX]", file.date_format)).lower()
+    is_date = {"DATE": "true", "VARCHAR": day}.get(file.types.get("timestamp", ""), "false")
     return f"({file.seconds()} + CASE WHEN {is_date} THEN 86399 ELSE 0 END)"
 
 
