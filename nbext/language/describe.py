@@ -111,8 +111,7 @@ def unit_of(contract: Contract) -> Callable[[int], str]:
 def decimals_of(contract: Contract) -> int | None:
     """Return a contract's decimals; None where the data has none, or none that can be true."""
     # A contract can claim any number of decimals; the standard's type ends at 255.
-    known = contract.decimals is not None and 0 <= contract.decimals <= 255
-    return contract.decimals if known else None
+    return contract.decimals if contract.decimals in range(256) else None
 
 
 def amount_phrase(within: Range, name: str, written: Callable[[int], str]) -> str:

@@ -10,7 +10,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from typing import TYPE_CHECKING
 
 from nbext.core.addresses import checksummed, looks_like_address
@@ -230,7 +230,9 @@ class Context(ABC):
         """Return bounds of an amount in raw integers; ``low`` is the lower bound where none was given."""
         bounds, pointer = asked.values.get(name) or Bounds(), below(asked.pointer, name)
         least, most = (
-            None if amount is None else self._raw(asked, amount, contract, below(pointer, key))
+            None
+            if amount is None or contract is None
+            else self._raw(asked, amount, contract, below(pointer, key))
             for key, amount in (("min", bounds.min), ("max", bounds.max))
         )
         return AmountRange(low if least is None else least, most, none_too=bounds.min == 0)
@@ -257,13 +259,12 @@ class Context(ABC):
             self.warnings.append(f"{pointer}: 0 without max matches every wallet seen.")
 
     def _raw(
-        self, asked: ParsedCondition, amount: Decimal | int, contract: Contract | None, pointer: str
+        self, asked: ParsedCondition, amount: Decimal | int, contract: Contract, pointer: str
     ) -> int | None:
         """Return an amount in the smallest unit."""
-        label = "the token" if contract is None else contract_name(contract)
-        counted = contract is not None and contract.is_nft
+        label, counted = contract_name(contract), contract.is_nft
         is_raw = asked.values.get("unit") == "raw"
-        decimals = 0 if is_raw or counted or contract is None else decimals_of(contract)
+        decimals = 0 if is_raw or counted else decimals_of(contract)
         if decimals is None:
             self.report.add(
                 pointer,
@@ -278,8 +279,9 @@ class Context(ABC):
             unit = "raw amounts have none" if is_raw else f"{label} has {decimals}"
             unit = "NFTs are counted whole" if counted else unit
             places = f"{error.places} decimal{'s' * (error.places > 1)}"
-            # As a mean in pandas has them. An NFT is not to be rounded.
-            rounded = "" if counted else f" Round it: {amount:.{decimals}f}."
+            # As a mean in pandas has them: to the bound that the same amounts meet. An NFT is not to be rounded.
+            with localcontext(rounding=ROUND_CEILING if pointer.endswith("/min") else ROUND_FLOOR):
+                rounded = "" if counted else f" Round it: {amount:.{decimals}f}."
             self.report.add(pointer, "decimals", f"{amount} has {places}; {unit}.{rounded}")
             return None
         if raw > MAX_UINT256:

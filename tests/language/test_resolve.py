@@ -36,6 +36,7 @@ WORLD = World(
         Contract(
             8, 1, address(0xC8), "ERC20", symbol="MAD", decimals=2**31 - 1, transfers=1, spam=True
         ),
+        Contract(9, 1, address(0xC9), "ERC20", symbol="BAY", decimals=0, transfers=1),
     ],
     transfers=[Transfer(0, 1, 0, ZERO, address(5), 1), Transfer(2, 5, 0, ZERO, address(5), 1)],
     last_blocks={1: 100, 10: 50, 137: 9},
@@ -86,6 +87,14 @@ UNKNOWN = [
         "/nft/nft",
         "unknown-symbol",
         "The data has no collection with the symbol 'uni' on ethereum. It is a token: "
+        'write "token" in filters, %token as a magic.',
+    ),
+    (
+        # That of the token is what was written, though BAYC is near.
+        {"nft": {"nft": "BAY"}},
+        "/nft/nft",
+        "unknown-symbol",
+        "The data has no collection with the symbol 'BAY' on ethereum. It is a token: "
         'write "token" in filters, %token as a magic.',
     ),
     (
@@ -161,7 +170,13 @@ UNKNOWN = [
         token(balance={"max": "1.5"}, unit="raw"),
         "/token/balance/max",
         "decimals",
-        "1.5 has 1 decimal; raw amounts have none. Round it: 2.",
+        "1.5 has 1 decimal; raw amounts have none. Round it: 1.",
+    ),
+    (
+        token(balance={"min": "0.5"}, unit="raw"),
+        "/token/balance/min",
+        "decimals",
+        "0.5 has 1 decimal; raw amounts have none. Round it: 1.",
     ),
     (
         {"transfer": {"nft": "BAYC", "total": {"min": "1.5"}}},

@@ -953,7 +953,7 @@ SELECT address FROM holders""",
     ),
     "a mean as a bound": (
         """%segment {"token": {"token": "USDC", "balance": {"min": {{mean}}}}}""",
-        """InvalidSegment: /filters/token/balance/min: 0.3333333333333333 has 16 decimals; USDC has 6. Round it: 0.333333.
+        """InvalidSegment: /filters/token/balance/min: 0.3333333333333333 has 16 decimals; USDC has 6. Round it: 0.333334.
   line 1, column 41:
     {"token": {"token": "USDC", "balance": {"min": {{mean}}}}}
                                             ^""",
