@@ -20,7 +20,14 @@ from nbext.core import wire as op
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import quoted
-from nbext.errors import BadRequest, InvalidSegment, NotFound, ProtocolError, ValidationError
+from nbext.errors import (
+    BadRequest,
+    InvalidSegment,
+    NotFound,
+    OutcomeUnknown,
+    ProtocolError,
+    ValidationError,
+)
 from nbext.http.transport import Repeat
 from nbext.settings import Secret, Settings
 
@@ -618,7 +625,7 @@ class Client:
         ValidationError
             Not an e-mail address.
         OutcomeUnknown
-            The connection broke after the address was sent.
+            The connection broke after the address was sent, or the service took another one.
 
         Source
         ------
@@ -634,8 +641,9 @@ class Client:
         said = reading.document if isinstance(reading.document, dict) else {}
         other = said.get("email") or address
         if str(other).lower() != address.lower():
-            raise ProtocolError(
-                f"The service signed up {quoted(other)} instead of {quoted(address)}."
+            raise OutcomeUnknown(
+                f"The service signed up {quoted(other)} instead of {quoted(address)}. nbext did not send it again.",
+                idempotency_key=call.headers[op.IDEMPOTENCY_HEADER],
             )
         row = {"email": address, **{name: said.get(name) for name in ("status", "delivered")}}
         table = frames.frame([row], op.SIGN_UP_FIELDS)

@@ -405,11 +405,7 @@ def words(document: Any) -> str:
         return "; ".join(filter(None, (words(item) for item in document[:5])))
     if not isinstance(document, dict):
         return ""
-    place = (
-        ".".join(str(part) for part in document["loc"])
-        if isinstance(document.get("loc"), list)
-        else ""
-    )
+    place = ".".join(map(str, document["loc"])) if isinstance(document.get("loc"), list) else ""
     # A problem's detail says what its title says, of this case (RFC 9457).
     title = (
         "" if "type" in document and words(document.get("detail")) else words(document.get("title"))

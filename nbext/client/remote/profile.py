@@ -140,8 +140,8 @@ class ForeignProfile:
     def reads(self, path: str, value: Any) -> bool:
         """Say whether the settings read a field beside the rows."""
         name = path.rpartition(".")[2].strip('"')
-        is_word = isinstance(value, str) and value.casefold() in self.states
-        return is_word or any(name in re.findall(r"\w+", text) for text in self.paths.values())
+        is_word = str(value).casefold() in self.states
+        return is_word or name in re.findall(r"\w+", " ".join(self.paths.values()))
 
     def find(self, name: str, document: Any, headers: Mapping[str, str] | None = None) -> Any:
         """Return what the path of that name leads to; None without such a path, or where it leads to nothing."""

@@ -20,7 +20,7 @@ import pytest
 
 from nbext import Client
 from nbext.core.wire import ARROW_TYPE
-from nbext.errors import ApiError, NbextError, NotFound, ProtocolError
+from nbext.errors import ApiError, NbextError, NotFound, OutcomeUnknown, ProtocolError
 from nbext.settings import Settings
 from tests.client.conftest import KEY
 from tests.client.faultserver import FaultServer, Request, reply
@@ -764,8 +764,6 @@ def test_a_sign_up_that_was_not_taken_is_an_error(server, client):
         ({"accepted": 0}, None),
         ({"accepted": []}, None),
         ({"failed": 1}, None),
-        ({"status": "subscribed", "email": "b@example.com"}, None),
-        ({"data": {"email_address": "b@example.com"}}, None),
         ([{"status": "rejected", "email": "a@example.com"}], None),
         (0, None),
         (b"Email invalid", "text/plain"),
@@ -779,6 +777,22 @@ def test_a_sign_up_that_was_not_taken_is_an_error(server, client):
         server.script("*", answer)
         with pytest.raises((ApiError, ProtocolError)):
             client.sign_up("a@example.com")
+
+
+def test_a_receipt_for_another_address_may_have_been_taken_and_names_the_key_it_was_sent_with(
+    server, client
+):
+    for body in (
+        {"status": "subscribed", "email": "b@example.com"},
+        {"data": {"email_address": "b@example.com"}},
+    ):
+        server.script("*", reply(body))
+        with pytest.raises(OutcomeUnknown) as caught:
+            client.sign_up("a@example.com")
+        assert str(caught.value) == (
+            "The service signed up 'b@example.com' instead of 'a@example.com'. nbext did not send it again."
+        )
+        assert caught.value.idempotency_key == server.requests[-1].headers["idempotency-key"]
 
 
 def test_what_became_of_a_sign_up_may_be_in_a_header_that_the_settings_name(server, settings):
