@@ -85,8 +85,6 @@ class _Watched(HTTPConnection):
 
     def _new_conn(self) -> Any:
         watch = CURRENT.get()
-        if watch is None:
-            return super()._new_conn()
         sock = _opened(super()._new_conn, watch)
         watch.hold(sock)
         return sock
@@ -94,10 +92,8 @@ class _Watched(HTTPConnection):
     @property
     def is_connected(self) -> bool:
         """Whether the connection may be used again."""
-        watch = CURRENT.get()
-        if time.monotonic() - self._last_used > IDLE_SECONDS or (watch is not None and watch.fresh):
-            return False
-        return super().is_connected
+        is_old = CURRENT.get().fresh or time.monotonic() - self._last_used > IDLE_SECONDS
+        return not is_old and super().is_connected
 
     def request(  # type: ignore[override]  # urllib3 widens http.client's signature in its own way
         self,
@@ -109,8 +105,6 @@ class _Watched(HTTPConnection):
     ) -> None:
         """Send a request, with the key where the watch has one."""
         watch = CURRENT.get()
-        if watch is None:
-            return super().request(method, url, body=body, headers=headers, **options)
         if self.sock is not None:
             watch.hold(self.sock)
         if watch.key is not None:
@@ -124,9 +118,8 @@ class _Watched(HTTPConnection):
 
     def getresponse(self) -> Any:
         """Return the head of the answer, once it is the watch's turn."""
-        watch = CURRENT.get()
-        if watch is not None and watch.turn is not None:
-            watch.turn(self)
+        if turn := CURRENT.get().turn:
+            turn(self)
         return super().getresponse()
 
 
@@ -171,9 +164,8 @@ def _of_file(source: str, path: Path) -> ssl.SSLContext:
 
 class _WatchedTLS(_Watched, HTTPSConnection):
     def connect(self) -> None:
-        watch = CURRENT.get()
-        if watch is not None and watch.trust is not None:
-            self.ssl_context = watch.trust()
+        if trust := CURRENT.get().trust:
+            self.ssl_context = trust()
         super().connect()
 
 

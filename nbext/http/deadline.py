@@ -136,7 +136,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=WATCHDOG.reset)
 
 # The watch of the exchange that this thread is in: urllib3 opens connections without a way to pass one along.
-CURRENT: ContextVar[Watch | None] = ContextVar("nbext_watch", default=None)
+CURRENT: ContextVar[Watch] = ContextVar("nbext_watch")
 
 
 @dataclass(eq=False)
