@@ -143,27 +143,35 @@ class Stranger:
         if any(record.get(name) is False for name in ("found", "exists")):
             raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
         asked = dict([*_owners("address", [address.lower()]), *_owners("chain", [chain])])
-        if other := _other(record, asked, 3):
+        chains = [chain]
+        # A remote may know chains that we do not.
+        with contextlib.suppress(ValidationError):
+            known = chain_of(chain)
+            chains += [known.name, str(known.id), *known.aliases]
+        if other := _other(record, asked, set(map(bare, chains)), 3):
             whose = address if other.startswith("0x") else f"a contract on {chain}"
             raise ProtocolError(f"The service was asked for {whose}, and answered for {other}.")
 
 
-def _other(place: Mapping[str, Any], asked: Mapping[str, str], deep: int) -> str | None:
-    """Return the other contract, or chain, that a record says it is of; None where it says none."""
+def _other(
+    place: Mapping[str, Any], asked: Mapping[str, str], chains: set[str], deep: int
+) -> str | None:
+    """Return the other contract, or chain, that a record says it is of; None where it says none.
+
+    Under a name of the asked chain, of which ``chains`` are all, CoinGecko has the contract's address there.
+    """
     for name, value in place.items():
         plain, inner = bare(name), value[:100] if isinstance(value, list) else [value]
         if plain in names("own.place") and deep:
-            others = [_other(one, asked, deep - 1) for one in inner if isinstance(one, Mapping)]
+            inside = (one for one in inner if isinstance(one, Mapping))
+            others = [_other(one, asked, chains, deep - 1) for one in inside]
             # A contract of several chains has an address on each.
             if others and all(others):
                 return others[0]
         # {"S": "0x..."}, {"id": 137, "name": "polygon"}.
         parts = value.values() if isinstance(value, Mapping) else inner
-        said = list(
-            _owners(
-                plain, [str(one).strip().lower() for one in parts if isinstance(one, str | int)]
-            )
-        )
+        texts = [str(one).strip().lower() for one in parts if isinstance(one, str | int)]
+        said = list(_owners("address" if plain in chains else plain, texts))
         for what, whose in asked.items():
             found = {one for kind, one in said if kind == what}
             if found and whose not in found:

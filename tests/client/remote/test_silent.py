@@ -679,6 +679,8 @@ OTHERS: list[dict[str, Any]] = [
     {"deployments": [{"chain": "polygon", "address": OTHER}]},
     {"erc20": {"address": OTHER}},
     {"info": {"contract_address": OTHER}},
+    {"platforms": {"ethereum": OTHER, "polygon-pos": ASKED}},
+    {"detail_platforms": {"Ethereum": {"contract_address": OTHER, "decimal_place": 6}}},
 ]
 SAME: list[dict[str, Any]] = [
     {
@@ -691,6 +693,7 @@ SAME: list[dict[str, Any]] = [
     {"address": {"S": ASKED}, "chain": {"id": "0x1", "name": "Ethereum"}},
     {"id": f"ETHEREUM:{ASKED}", "network": "Ethereum Mainnet"},
     {"address": ASKED, "chains": ["ethereum", "polygon"], "implementation": OTHER},
+    {"platforms": {"ethereum": ASKED, "polygon-pos": OTHER}},
     {"address": ASKED[2:], "network": "eth-mainnet", "owner": OTHER, "creator": {"address": OTHER}},
 ]
 
@@ -704,6 +707,12 @@ def test_a_record_answers_for_the_contract_that_was_asked_for(server, client):
     for record in SAME:
         server.script("*", reply({"name": "Dai", "symbol": "DAI", **record}))
         assert client.tokens("ethereum", ASKED)["symbol"].tolist() == ["DAI"]
+    # A service may know chains that we do not.
+    for record, address in ((SAME[-1], ASKED), ({"contracts": {"zora-test": OTHER}}, OTHER)):
+        server.script("*", reply({"symbol": "DAI", **record, "network": "zora-test"}))
+        assert client.tokens("zora-test", address)["symbol"].tolist() == ["DAI"]
+    with pytest.raises(ProtocolError, match=f"asked for {ASKED}, and answered for {OTHER}"):
+        client.tokens("zora-test", ASKED)
 
 
 def test_a_record_that_says_how_old_it_is_is_noted_once(server, client):
@@ -764,6 +773,9 @@ def test_a_sign_up_that_was_not_taken_is_an_error(server, client):
         ({"accepted": 0}, None),
         ({"accepted": []}, None),
         ({"failed": 1}, None),
+        ({"queued": False}, None),
+        ({"blocked": True}, None),
+        ({"result": "denied"}, None),
         ([{"status": "rejected", "email": "a@example.com"}], None),
         (0, None),
         (b"Email invalid", "text/plain"),
