@@ -410,20 +410,12 @@ def words(document: Any) -> str:
     title = (
         "" if "type" in document and words(document.get("detail")) else words(document.get("title"))
     )
-    names = (
-        "error",
-        "message",
-        "msg",
-        "detail",
-        "reason",
-        "errors",
-        "error_description",
-        "errorMessage",
-        "description",
-    )
+    names = "error message msg detail reason errors error_description errorMessage description"
     # Objects often say the same in several fields.
     once = list(
-        dict.fromkeys(filter(None, [place, title, *(words(document.get(name)) for name in names)]))
+        dict.fromkeys(
+            filter(None, [place, title, *(words(document.get(name)) for name in names.split())])
+        )
     )
     return ": ".join(once[:3])
 
