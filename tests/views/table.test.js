@@ -57,6 +57,19 @@ test("of two hundred columns those in sight are drawn and summed up, and each ag
   assert.deepEqual(asked.slice(drawn), asked.slice(0, drawn));
 });
 
+test("a table without columns takes no keys and no clicks, and one without rows says so", async () => {
+  const empty = [{ name: "n", kind: "number", texts: "", bins: [], decimals: 0 }];
+  for (const columns of [[], empty]) {
+    const table = new Table(new ArraySource(columns, 0));
+    document.body.replaceChildren(table.el);
+    await settled();
+    assert.deepEqual(
+      [table.el.inert, table.status.textContent, table.body.className],
+      [!columns.length, "0 rows", "nbt-body nbt-empty"],
+    );
+  }
+});
+
 test("what is brushed over stays whole and looks so, and the others narrow, whatever is sorted or resized, until it is cleared", async () => {
   const { table } = tableOf(4);
   await settled();

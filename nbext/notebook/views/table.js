@@ -110,6 +110,7 @@ export class Table {
     this.seen = new ResizeObserver(() => this.draw());
     this.seen.observe(this.grid);
     stopAt([...this.tools.children]);
+    this.el.inert = !source.columns.length; // no cell for a key to move to
     this.layout();
     this.renew();
   }

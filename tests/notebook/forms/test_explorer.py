@@ -169,6 +169,24 @@ def test_the_segment_of_amounts_whose_exact_column_was_left_out_or_made_floats_h
     assert described["UNI_balance_raw"] == ("", None)
 
 
+def test_a_time_of_another_zone_or_within_a_second_is_the_same_instant_in_the_segments_cell(shell):
+    table = shell.value(f"%segment {EITHER} --operator OR --all")
+    made = nbext.explore(table)
+    for bounds, condition in (
+        ({"min": "2025-01-12T05:30:00+05:30"}, {"after": "2025-01-12T00:00:00Z"}),
+        ({"max": "< 2025-01-11T19:00-05:00"}, {"before": "2025-01-11T23:59:59Z"}),
+        ({"min": "2025-01-12T00:00:00.25"}, {"after": "2025-01-12T00:00:01Z"}),
+        ({"max": "2025-01-12T00:00:00.25"}, {"before": "2025-01-12T00:00:00Z"}),
+        ({"min": "2025-01-12"}, {"after": "2025-01-12T00:00:00Z"}),
+    ):
+        cell, _ = asked(made, firstSeen=bounds).segment()
+        added = json.loads(cell.split("\n", 1)[1])["all"][1]["activity"]["first"]
+        assert added == condition, bounds
+    message = "firstSeen: '0001-01-01T00:00+05:30' is not a time."
+    wrong = asked(made, firstSeen={"min": "0001-01-01T00:00+05:30"}).errors
+    assert next(iter(wrong.values())).startswith(message)
+
+
 def test_a_filter_that_no_amount_passes_is_no_segment_of_those_that_have_none(shell):
     made = nbext.explore(shell.value(f"%segment {EITHER} --operator OR --all"))
     cell, _ = asked(made, UNI_balance={"min": "-5", "max": "-1"}).segment()

@@ -149,8 +149,12 @@ class TableColumn:
         edge = _EXACT.scaleb(bound, self._places)
         return int(edge.to_integral_value(rounding, _EXACT)) - is_below
 
-    def amount(self, text: str, side: str) -> str:
-        """Return a bound as a condition takes it: plain digits, in the token's unit where the column has one."""
+    def bound(self, text: str, side: str) -> str:
+        """Return a bound as a condition takes it: a second, or digits in the token's unit where the column has one."""
+        if self.kind == "time":
+            # The first second that lies within it, or the last one.
+            late = timedelta(microseconds=999_999 * (side == "min"))
+            return f"{day_or_instant(text, side, self.name) + late:%Y-%m-%dT%H:%M:%SZ}"
         whole = self._edge(text, side)
         # Of no lower bound below zero: no amount is. An upper one, with which no row matches, is refused as it is.
         return unit_digits(max(whole, 0) if side == "min" else whole, self._places)
@@ -205,13 +209,11 @@ class TableColumn:
         return values[np.isfinite(values)] / 10.0**self.decimals
 
     def _sum(self, known: Any) -> str:
-        values = _floats(known)
         if self._is_float:
-            with np.errstate(all="ignore"):  # endless numbers, or those that add up to one
-                total = float(values.sum())
+            total = pc.sum(known).as_py()
             return f"about {total!r}" if math.isfinite(total) else str(total)
         # An approximate sum decides whether Arrow's exact one has room; Python's numbers always have.
-        if not pa.types.is_string(known.type) and np.abs(values).sum() < _ROOM:
+        if not pa.types.is_string(known.type) and np.abs(_floats(known)).sum() < _ROOM:
             return unit_digits(pc.sum(known).as_py(), self.decimals)
         with localcontext(_EXACT):
             return unit_digits(sum(map(Decimal, known.to_pylist()), Decimal(0)), self.decimals)
@@ -357,9 +359,10 @@ def day_or_instant(text: str, side: str, name: str) -> datetime:
         if side == "max" and text.startswith("<"):
             return day_or_instant(text.lstrip("< "), "min", name) - timedelta(microseconds=1)
         found = datetime.fromisoformat(text.strip())
+        found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         message = f"{visible(name, 60)}: {quoted(text, 60)} is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
         raise UsageError(message) from None
     if side == "max" and re.fullmatch(r"[\d-]+", text.strip()):
         found = found.replace(hour=23, minute=59, second=59, microsecond=999_999)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return found

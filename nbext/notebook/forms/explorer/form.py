@@ -17,7 +17,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder.filters import cell_text
-from nbext.notebook.forms.explorer.columns import TableColumn, columns_of, day_or_instant
+from nbext.notebook.forms.explorer.columns import TableColumn, columns_of
 from nbext.notebook.forms.explorer.page import write_page
 from nbext.notebook.forms.form import Form, Steps, has_cells
 from nbext.notebook.forms.markup import code_html, facts_html
@@ -67,14 +67,12 @@ def _condition(column: TableColumn, bounds: Mapping[str, str]) -> dict[str, Any]
 def _within(
     column: TableColumn, bounds: Mapping[str, str], kind: type[int] | type[str]
 ) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for side, text in bounds.items():
-        if text and column.kind == "time":
-            instant = day_or_instant(text, side, column.name)
-            made[_SIDES[side]] = f"{instant:%Y-%m-%dT%H:%M:%SZ}"
-        elif text:
-            made[side] = kind(column.amount(text, side))
-    return made
+    names = _SIDES if column.kind == "time" else {}
+    return {
+        names.get(side, side): (str if names else kind)(column.bound(text, side))
+        for side, text in bounds.items()
+        if text
+    }
 
 
 # Rows that a snapshot holds.
