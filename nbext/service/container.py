@@ -256,13 +256,13 @@ def _address_in(host: str) -> str | None:
 def _allowed(scope: str) -> Any:
     """Return a dependency that provides the caller, or 403 where its key does not allow ``scope``.
 
-    Routes name it before the body: whoever may not ask, or not so, is refused before anything is read. Whoever has no
-    key, as a browser and a load balancer, may add what parameters it likes.
+    Whoever may not ask, or not so, is refused before anything is read. Who has no key, as a browser or a load balancer,
+    may add what parameters it likes.
     """
 
     # Asynchronous: FastAPI would call a plain function in a thread, once for each request.
     async def check(request: Request) -> Caller:
-        caller = request.state.caller = Caller(request)
+        caller = Caller(request)
         if scope not in caller.key.scopes:
             has = ", ".join(sorted(caller.key.scopes))
             raise Problem("scope", f"This needs the scope {scope}; the key has {has}.")

@@ -1,7 +1,7 @@
 """The contract of the service, as OpenAPI 3.1: the routes as FastAPI reads them, and the parts that it cannot see.
 
 The routes build answers as plain dicts, which mypy holds to the wire's shapes. FastAPI does not know which shape is of
-which route, bodies (`bodies.route` has them read), problems (another media type), the key (the middleware checks it),
+which route, bodies (`bodies.read_body` reads them), problems (another media type), the key (the middleware checks it),
 and the segment language, whose JSON Schema is the language's: all of these are added here.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_type_hints
+from typing import Any, Literal, NamedTuple
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -111,7 +111,7 @@ class Operation(NamedTuple):
     """What the document has of a route beside its function.
 
     ``answer`` is the shape of JSON, or as text the media type of other answers. ``problems`` are codes, and kinds of
-    route as ``problems.toml`` has them; that it reads a body is seen here.
+    route as ``problems.toml`` has them; those of a ``body``, a shape, are added.
     """
 
     tags: str
@@ -119,13 +119,16 @@ class Operation(NamedTuple):
     problems: tuple[str, ...] = ()
     responses: Responses | None = None
     more: dict[str, Any] | None = None
+    body: Any = None
 
 
 _RUN = ("run", "idempotency-key-reused")
 _FOUND = ("not-found", "ambiguous-symbol")
 # The route's function -> what it answers.
 OPERATIONS: dict[str, Operation] = {
-    "search_collections": Operation("catalog", wire.SearchAnswer, ("not-found",)),
+    "search_collections": Operation(
+        "catalog", wire.SearchAnswer, ("not-found",), body=wire.SearchRequest
+    ),
     "read_token": Operation("catalog", wire.TokenAnswer, _FOUND, _NOT_MODIFIED),
     "read_collection": Operation("catalog", wire.CollectionAnswer, _FOUND, _NOT_MODIFIED),
     "sign_up": Operation(
@@ -134,14 +137,21 @@ OPERATIONS: dict[str, Operation] = {
         ("storage", "disk-full", "quota"),
         None,
         {"status_code": 202},
+        body=wire.SignUpRequest,
     ),
-    "execute_segment": Operation("segments", wire.SegmentAnswer, _RUN, _LINKS),
-    "profile_segment": Operation("segments", wire.SegmentAnswer, _RUN, _LINKS),
-    "change_segment": Operation("segments", wire.SegmentAnswer, _RUN, _LINKS),
-    "explain_segment": Operation("segments", wire.Explained, ("run",)),
-    "count_segments": Operation("analysis", wire.Counted, ("run",)),
-    "count_conditions": Operation("analysis", wire.Funnel, ("run",)),
-    "read_holdings": Operation("analysis", wire.ARROW_TYPE, ("run",)),
+    "execute_segment": Operation(
+        "segments", wire.SegmentAnswer, _RUN, _LINKS, body=wire.ExecuteRequest
+    ),
+    "profile_segment": Operation(
+        "segments", wire.SegmentAnswer, _RUN, _LINKS, body=wire.ProfileRequest
+    ),
+    "change_segment": Operation(
+        "segments", wire.SegmentAnswer, _RUN, _LINKS, body=wire.ChangesRequest
+    ),
+    "explain_segment": Operation("segments", wire.Explained, ("run",), body=wire.ExplainRequest),
+    "count_segments": Operation("analysis", wire.Counted, ("run",), body=wire.CountsRequest),
+    "count_conditions": Operation("analysis", wire.Funnel, ("run",), body=wire.ExecuteRequest),
+    "read_holdings": Operation("analysis", wire.ARROW_TYPE, ("run",), body=wire.HoldingsRequest),
     "read_segment": Operation(
         "segments", wire.SegmentAnswer, ("not-found", "unavailable"), _UNFINISHED
     ),
@@ -183,7 +193,7 @@ def document() -> dict[str, Any]:
     for route in ROUTES:
         told = OPERATIONS[route.name]
         problems, more = [*told.problems], dict(told.more or {})
-        if shape := get_type_hints(route.endpoint).get("body"):
+        if shape := told.body:
             bodies.add(shape)
             problems.append("body")
             content = {

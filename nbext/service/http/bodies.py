@@ -10,9 +10,9 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
-from fastapi import Depends, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from nbext.core.rules import check_shape
@@ -31,57 +31,39 @@ LARGE_BODY = 16 << 10
 MOST_KEYS = 10_000
 # Metadata changes only with the data, which may do so at any moment: a caller who has it asks by its ETag.
 _METADATA_CACHE = "private, no-cache"
-F = TypeVar("F", bound=Callable[..., Any])
+Shape = TypeVar("Shape")
 
 
-def route(add: Callable[[str], Callable[[F], F]], path: str) -> Callable[[F], F]:
-    """Return the decorator ``add`` of a router for a path: a parameter ``body`` is a shape of the wire, and is read."""
-
-    def decorated(function: F) -> F:
-        if shape := get_type_hints(function).get("body"):
-            function.__annotations__["body"] = Annotated[shape, _body_of(shape)]
-        return add(path)(function)
-
-    return decorated
-
-
-def _body_of(shape: Any) -> Any:
-    """Return the dependency of a route that takes a JSON object of a shape of the wire.
+async def read_body(caller: Caller, shape: type[Shape]) -> Shape:
+    """Return the body of a request, a JSON object of a shape of the wire.
 
     The problem is 415 not declared as JSON, 413 too long, 408 too slow, 400 not JSON, 422 not of the shape; 429 or 503
     where too many large ones are under way, of which the caller holds this one.
     """
+    container, raw = caller.container, bytearray()
 
-    async def read(request: Request) -> Any:
-        # Routes name it before the body.
-        caller: Caller = request.state.caller
-        container, raw = caller.container, bytearray()
+    def take(piece: bytes) -> None:
+        was_large = len(raw) > LARGE_BODY
+        raw.extend(piece)
+        if len(raw) > LARGE_BODY and not was_large:
+            caller.held.enter_context(container.large_bodies.taken(caller.key.id))
 
-        def take(piece: bytes) -> None:
-            was_large = len(raw) > LARGE_BODY
-            raw.extend(piece)
-            if len(raw) > LARGE_BODY and not was_large:
-                caller.held.enter_context(container.large_bodies.taken(caller.key.id))
-
-        await receive(caller, take, "application/json", container.limits.body_bytes)
-        caller.is_brief = len(raw) <= LARGE_BODY
-        if caller.is_brief:
-            return _value(shape, raw)
-        # Counted before anything is made of them: 200 conditions have about 3,000, and 100,000 take a second to
-        # read, to find unknown and to free, of which the decoder alone lets no other thread run for a fifth.
-        if max(raw.count(b":"), raw.count(b"{")) > MOST_KEYS:
-            detail = (
-                f"The body has more than {MOST_KEYS:,} keys or objects. No request needs so many."
-            )
-            raise invalid("size", detail)
-        # A megabyte takes up to a tenth of a second, mostly in one call that lets no other thread run: in the event
-        # loop nobody would be answered meanwhile.
-        return await container.planning.run(caller.key.id, lambda _: _value(shape, raw))
-
-    return Depends(read)
+    await receive(caller, take, "application/json", container.limits.body_bytes)
+    caller.is_brief = len(raw) <= LARGE_BODY
+    if caller.is_brief:
+        value: Shape = _value(shape, raw)
+        return value
+    # Counted before anything is made of them: 200 conditions have about 3,000, and 100,000 take a second to read, to
+    # find unknown and to free, of which the decoder alone lets no other thread run for a fifth.
+    if max(raw.count(b":"), raw.count(b"{")) > MOST_KEYS:
+        detail = f"The body has more than {MOST_KEYS:,} keys or objects. No request needs so many."
+        raise invalid("size", detail)
+    # A megabyte takes up to a tenth of a second, mostly in one call that lets no other thread run: in the event loop
+    # nobody would be answered meanwhile.
+    return await container.planning.run(caller.key.id, lambda _: _value(shape, raw))
 
 
-def _value(shape: Any, raw: bytearray) -> dict[str, Any]:
+def _value(shape: Any, raw: bytearray) -> Any:
     try:
         value = read_request(bytes(raw))
     except NotJson as error:

@@ -13,7 +13,7 @@ from nbext.core.chains import chain_of
 from nbext.errors import ValidationError
 from nbext.service import metadata
 from nbext.service.container import Caller, Reader, Subscriber
-from nbext.service.http.bodies import cacheable_answer, json_answer, route
+from nbext.service.http.bodies import cacheable_answer, json_answer, read_body
 from nbext.service.http.problems import Problem
 
 router = APIRouter()
@@ -22,19 +22,20 @@ _Chain = Annotated[str, Path(pattern="^[A-Za-z0-9][A-Za-z0-9:_-]{0,63}$")]
 _Contract = Annotated[str, Path(min_length=1, max_length=256)]
 
 
-@route(router.post, wire.SEARCH)
-async def search_collections(caller: Reader, body: wire.SearchRequest) -> Response:
+@router.post(wire.SEARCH)
+async def search_collections(caller: Reader) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
+    body = await read_body(caller, wire.SearchRequest)
     return json_answer(await caller.container.look_up(partial(metadata.search_page, body=body)))
 
 
-@route(router.get, wire.TOKEN)
+@router.get(wire.TOKEN)
 async def read_token(caller: Reader, chain: _Chain, address: _Contract) -> Response:
     """Metadata of one ERC20 token; 404 where the data has no such token, 409 where several have the symbol."""
     return await _looked_up(caller, chain, address, nft=False)
 
 
-@route(router.get, wire.NFT)
+@router.get(wire.NFT)
 async def read_collection(caller: Reader, chain: _Chain, address: _Contract) -> Response:
     """Metadata of one NFT collection; 404 where the data has no such collection, 409 where several have the symbol."""
     return await _looked_up(caller, chain, address, nft=True)
@@ -50,9 +51,10 @@ async def _looked_up(caller: Caller, chain: str, given: str, *, nft: bool) -> Re
     return cacheable_answer(caller, await caller.container.look_up(work))
 
 
-@route(router.post, wire.SIGN_UP)
-async def sign_up(caller: Subscriber, body: wire.SignUpRequest) -> Response:
+@router.post(wire.SIGN_UP)
+async def sign_up(caller: Subscriber) -> Response:
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
+    body = await read_body(caller, wire.SignUpRequest)
     container = caller.container
     email = await container.wait_for(container.signups.record, body["email"], caller.key.id)
     caller.note("signup.record", None)

@@ -15,7 +15,7 @@ from nbext.core.times import iso
 from nbext.language.fields import GRAMMAR
 from nbext.language.json_schema import json_schema
 from nbext.service.container import CHECKS, Container, Reader
-from nbext.service.http.bodies import cacheable_answer, json_answer, route
+from nbext.service.http.bodies import cacheable_answer, json_answer
 from nbext.service.http.contract import DOCUMENT
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import METRICS_TYPE
@@ -25,7 +25,7 @@ router = APIRouter()
 _for_probes = partial(router.api_route, methods=["GET", "HEAD"])
 
 
-@route(router.get, wire.ABOUT)
+@router.get(wire.ABOUT)
 def read_about(caller: Reader) -> Response:
     """Which service this is, and whose data it has."""
     data = caller.container.generations.newest.about
@@ -59,19 +59,19 @@ def read_about(caller: Reader) -> Response:
     return json_answer(answer)
 
 
-@route(router.get, wire.SCHEMA)
+@router.get(wire.SCHEMA)
 def read_schema(caller: Reader) -> Response:
     """The JSON Schema of a segment's filters."""
     return cacheable_answer(caller, json_schema())
 
 
-@route(_for_probes, wire.HEALTH)
+@_for_probes(wire.HEALTH)
 async def read_health() -> Response:
     """Whether the service answers; needs no key and reveals nothing else."""
     return json_answer({"status": "ok"})
 
 
-@route(_for_probes, wire.READY)
+@_for_probes(wire.READY)
 async def read_readiness(request: Request) -> Response:
     """Whether the service can run segments: disk, registry, data and queue; needs no key. 503 names what is wrong."""
     container: Container = request.app.state.container
@@ -82,20 +82,20 @@ async def read_readiness(request: Request) -> Response:
     return json_answer({"status": "ready", "data": data, "checks": dict.fromkeys(CHECKS, "ok")})
 
 
-@route(router.get, wire.METRICS)
+@router.get(wire.METRICS)
 def read_metrics(caller: Reader) -> Response:
     """Counters for Prometheus; those of private keys are shown to the scope admin alone."""
     shown = caller.container.metrics.text(caller.key)
     return Response(shown, headers={"Content-Type": METRICS_TYPE})
 
 
-@route(router.get, wire.OPENAPI)
+@router.get(wire.OPENAPI)
 def read_openapi(caller: Reader) -> Response:
     """The contract, as OpenAPI 3.1."""
     return cacheable_answer(caller, DOCUMENT)
 
 
-@route(router.get, wire.DOCS)
+@router.get(wire.DOCS)
 def read_docs(request: Request) -> HTMLResponse:
     """The operations on one page: no script, no style, nothing from elsewhere."""
     # Descriptions come from docstrings of ours; they are escaped all the same.

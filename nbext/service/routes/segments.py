@@ -29,8 +29,8 @@ from nbext.service.container import Caller, Executor, Reader
 from nbext.service.http.bodies import (
     has_version,
     json_answer,
+    read_body,
     receive,
-    route,
     segment_answer,
 )
 from nbext.service.http.problems import Problem
@@ -72,35 +72,37 @@ _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGN
 _LOOK = 0.2
 
 
-@route(router.post, wire.EXECUTE)
-async def execute_segment(caller: Executor, body: wire.ExecuteRequest) -> Response:
+@router.post(wire.EXECUTE)
+async def execute_segment(caller: Executor) -> Response:
     """Run a segment query; 200 when it has finished within the caller's wait, else 202 with where to ask.
 
     With an Idempotency-Key header (1 to 255 printable characters), the same key with the same body is one
     segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
     """
-    return await _executed(caller, body, Planner.plan)
+    return await _executed(caller, await read_body(caller, wire.ExecuteRequest), Planner.plan)
 
 
-@route(router.post, wire.PROFILE)
-async def profile_segment(caller: Executor, body: wire.ProfileRequest) -> Response:
+@router.post(wire.PROFILE)
+async def profile_segment(caller: Executor) -> Response:
     """Say what the wallets of a segment hold more than others do, and how old and active they are, in ``profile``.
 
     It is a segment that only counts, with an id of its own: 202 while it runs, and then read by its id.
     """
+    body = await read_body(caller, wire.ProfileRequest)
     base = body.get("base")
     profile = {"base": base and {**base, "limit": 0}, "least": body.get("least", wire.LEAST)}
     segment = {name: value for name, value in body.items() if name not in ("base", "least")}
     return await _executed(caller, {**segment, "limit": 0, "profile": profile})
 
 
-@route(router.post, wire.CHANGES)
-async def change_segment(caller: Executor, body: wire.ChangesRequest) -> Response:
+@router.post(wire.CHANGES)
+async def change_segment(caller: Executor) -> Response:
     """List the wallets that match a segment now or did at ``since``, with what they held then and hold now.
 
     It is a segment with an id and rows of its own: 202 while it runs, and then read and exported by its id. Its columns
     are ``then_...`` and ``now_...``; ``then_matches`` and ``now_matches`` are 1 where the wallet is in the segment.
     """
+    body = await read_body(caller, wire.ChangesRequest)
     for name in ("asOf", "columns", "orderBy"):
         if isinstance(body.get("filters"), dict) and name in body["filters"]:
             raise ValidationError.of(
@@ -153,50 +155,48 @@ async def _executed(
     return answer
 
 
-@route(router.post, wire.EXPLAIN)
-async def explain_segment(caller: Executor, body: wire.ExplainRequest) -> Response:
+@router.post(wire.EXPLAIN)
+async def explain_segment(caller: Executor) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
-    return await _in_turn(caller, analysis.explanation_of, body)
+    return await _in_turn(caller, analysis.explanation_of, wire.ExplainRequest)
 
 
-@route(router.post, wire.COUNTS)
-async def count_segments(caller: Executor, body: wire.CountsRequest) -> Response:
+@router.post(wire.COUNTS)
+async def count_segments(caller: Executor) -> Response:
     """Count the wallets that segments have in common, in one go: ``counts`` names the places of some of ``segments``.
 
     A place below zero leaves wallets out: ``[2, -1]`` are those of place 2 and not of place 0.
 
     Nothing is stored. What the segments share is read once.
     """
-    wire.check_places(body)
-    return await _in_turn(caller, analysis.counts_of, body)
+    return await _in_turn(caller, analysis.counts_of, wire.CountsRequest)
 
 
-@route(router.post, wire.FUNNEL)
-async def count_conditions(caller: Executor, body: wire.ExecuteRequest) -> Response:
+@router.post(wire.FUNNEL)
+async def count_conditions(caller: Executor) -> Response:
     """Count each condition of a segment alone, and together with those before it."""
-    return await _in_turn(caller, analysis.funnel_of, body)
+    return await _in_turn(caller, analysis.funnel_of, wire.ExecuteRequest)
 
 
-@route(router.post, wire.HOLDINGS)
-async def read_holdings(caller: Executor, body: wire.HoldingsRequest) -> Response:
+@router.post(wire.HOLDINGS)
+async def read_holdings(caller: Executor) -> Response:
     """List what wallets hold, on one chain or on all of the data, now or at ``asOf``, as an Arrow IPC stream.
 
     At most 500,000 holdings. The metadata of the schema has ``asOf``, ``chains`` and ``warnings``, as JSON under
     ``nbext``. More wallets than a request can name are a stored list (``/lists``), whose id takes their place.
     """
-    return await _in_turn(
-        caller, analysis.wallet_holdings, body, partial(Response, media_type=wire.ARROW_TYPE)
-    )
+    as_arrow = partial(Response, media_type=wire.ARROW_TYPE)
+    return await _in_turn(caller, analysis.wallet_holdings, wire.HoldingsRequest, as_arrow)
 
 
 async def _in_turn(
     caller: Caller,
     work: Callable[[Planner, Any], Any],
-    body: Mapping[str, Any],
+    shape: Any,
     answered: Callable[[Any], Response] = json_answer,
 ) -> Response:
-    """Answer with what work makes of a body, when it is the key's turn; it ends when the caller hangs up."""
-    key, container = caller.key, caller.container
+    """Answer with what work makes of a body of a shape, when it is the key's turn; it ends when the caller hangs up."""
+    body, key, container = await read_body(caller, shape), caller.key, caller.container
 
     def on_data(cancel: Cancel) -> Any:
         with container.generations.acquire() as dataset:
@@ -207,7 +207,7 @@ async def _in_turn(
     return answered(answer)
 
 
-@route(router.get, wire.SEGMENT)
+@router.get(wire.SEGMENT)
 async def read_segment(caller: Reader, segment_id: _SegmentId) -> Response:
     """Get a segment by its id; 202 while it runs, ``expired`` where its result has been deleted."""
     segment = await run_in_threadpool(caller.segments.read, segment_id, caller.key)
@@ -218,7 +218,7 @@ async def read_segment(caller: Reader, segment_id: _SegmentId) -> Response:
     return segment_answer(caller, segment)
 
 
-@route(router.delete, wire.SEGMENT)
+@router.delete(wire.SEGMENT)
 async def cancel_segment(
     *,
     caller: Executor,
@@ -244,7 +244,7 @@ async def cancel_segment(
     return segment_answer(caller, segment)
 
 
-@route(router.get, wire.SEGMENT_JSON)
+@router.get(wire.SEGMENT_JSON)
 def export_segment_as_json(
     *,
     caller: Reader,
@@ -259,19 +259,19 @@ def export_segment_as_json(
     return _export(caller, segment_id, write, form, "application/json", **asked)
 
 
-@route(router.get, wire.SEGMENT_CSV)
+@router.get(wire.SEGMENT_CSV)
 def export_segment_as_csv(caller: Reader, segment_id: _SegmentId) -> Response:
     """Export a segment's rows as CSV, UTF-8, always with a header line."""
     return _export(caller, segment_id, results.csv, "csv", wire.CSV_TYPE)
 
 
-@route(router.get, wire.SEGMENT_ARROW)
+@router.get(wire.SEGMENT_ARROW)
 def export_segment_as_arrow(caller: Reader, segment_id: _SegmentId) -> Response:
     """Export a segment's rows as an Arrow IPC stream; exact amounts as decimals."""
     return _export(caller, segment_id, results.arrow, "arrow", wire.ARROW_TYPE)
 
 
-@route(router.post, wire.LISTS)
+@router.post(wire.LISTS)
 async def store_list(caller: Executor) -> Response:
     """Store a list of wallets, for ``{"wallet": {"list": ID}}``: the 20 bytes of each address, in any order.
 
@@ -290,7 +290,7 @@ async def store_list(caller: Executor) -> Response:
     return json_answer(answer, 201, {"Location": caller.link(wire.LIST.format(id=stored.id))})
 
 
-@route(router.get, wire.LIST)
+@router.get(wire.LIST)
 async def read_list(caller: Reader, list_id: _ListId) -> Response:
     """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
     found = await caller.container.wait_for(caller.container.lists.find, list_id, caller.key)

@@ -29,6 +29,7 @@ from nbext.core.wire import (
     ExplainRequest,
     Holdings,
     HoldingsRequest,
+    check_places,
 )
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.holdings import holdings_of, profile_of_holders
@@ -178,6 +179,7 @@ def _below(place: Callable[[], str], of: str = "") -> Iterator[None]:
 
 def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
     """Return how many wallets some segments have in common, and what each holds where that is asked."""
+    check_places(asked)
     dataset, cancel = planner.dataset, planner.cancel
     plans = planner.plans([{**segment, "limit": 0} for segment in asked["segments"]])
     together, amounts = asked["counts"], asked.get("amounts", False)
