@@ -333,7 +333,7 @@ def test_times_in_milliseconds_are_told_and_refused(data, tmp_path, log):
     path = write_parquet(
         tmp_path / "t.parquet", [log(), log()], block_timestamp=[1_600_000_000, 1_600_000_012_000]
     )
-    says = r"row 2: block_timestamp is 1600000012000.*looks like milliseconds"
+    says = r"row 2: block_timestamp is '1600000012000'.*looks like milliseconds"
     with pytest.raises(IngestError, match=says) as caught:
         take(data, path)
     assert (caught.value.path, caught.value.row) == (str(path), 2)

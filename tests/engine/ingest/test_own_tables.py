@@ -247,6 +247,38 @@ def test_raw_amounts_and_token_ids_have_tables_of_their_own_too(data, tmp_path, 
         assert tables.owners() == {(wallet(9), 5): wallet(2)}
 
 
+@pytest.mark.parametrize("tokens", [{}, {"log_index": ["0", "1"]}])
+def test_a_token_id_beside_an_amount_is_refused_where_no_column_says_which_counts(
+    data, tmp_path, tokens
+):
+    columns = {
+        "from_address": [wallet(0)] * 2,
+        "to_address": [wallet(1), wallet(2)],
+        "value" if tokens else "amount": ["1", "1"],
+        "token_id": ["", "8"],
+        "block_number": ["100", "101"],
+        "transaction_hash": [transaction(1), transaction(2)],
+        "token_address": [wallet(9)] * 2,
+        **tokens,
+    }
+    path = table(tmp_path / "t.csv", tuple(columns), list(zip(*columns.values(), strict=True)))
+    with pytest.raises(IngestError) as caught:
+        take(data, path, options=SnapshotOptions(unit="raw"))
+    assert str(caught.value) == (
+        f"{path}, row 2: token_id is '8', and no column says whether it or the amount counts. Leave out the one that "
+        "does not, or add erc_standard as in token_transfers with token ids: `nbext ingest --help` lists all formats."
+    )
+    columns["token_id"] = ["", ""]
+    path = table(tmp_path / "t.csv", tuple(columns), list(zip(*columns.values(), strict=True)))
+    take(data, path, options=SnapshotOptions(unit="raw"))
+    with Tables(data) as tables:
+        assert tables.balances() == {
+            (wallet(9), wallet(0)): -2,
+            (wallet(9), wallet(1)): 1,
+            (wallet(9), wallet(2)): 1,
+        }
+
+
 def test_a_log_that_a_file_of_blockscout_has_is_read(data, tmp_path):
     header = (
         "TxHash,BlockNumber,UnixTimestamp,FromAddress,ToAddress,TokenContractAddress,Type,TokenDecimals,TokenSymbol,"

@@ -26,8 +26,9 @@ def reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     Raises
     ------
     IngestError
-        The file names no contract, and no option does.
+        The file names no contract, and no option does, its times are not in seconds, or it has token ids and amounts.
     """
+    rows.check_columns(stage, file)
     _count_others(stage, file)
     if not file.has("contract") or any(map(file.has, ("ids", "standard"))):
         _reshape(stage, file, options)

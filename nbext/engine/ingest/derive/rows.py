@@ -10,6 +10,7 @@ from uuid import UUID
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.uint256 import LIMB_DIGITS, MAX_UINT256, uint256_of
+from nbext.core.untrusted_text import quoted
 from nbext.engine.ingest.derive.facts import ADDRESS
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage
@@ -123,21 +124,33 @@ def create_incoming(stage: Stage) -> None:
         fault INTEGER {whole})""")
 
 
-def check_times(stage: Stage, file: FileTable) -> None:
-    """Refuse a file whose times are not in seconds: its days, and every question by time, would be wrong."""
+def check_columns(stage: Stage, file: FileTable, *columns: str) -> None:
+    """Refuse a file by its first row that has in a column, of these or of any, what would be read as something else."""
     seconds = file.seconds()
-    # A day written as 20250131 would be a second of 1970.
-    found = stage.rows(
-        f"SELECT row, {seconds} FROM {file.relation} "
-        f"WHERE {seconds} > {LATEST} OR {seconds} BETWEEN 20000101 AND 21991231 ORDER BY row LIMIT 1"
-    )
-    if found:
-        row, value = found[0]
-        raise file.source.fault(
-            f"{file.columns['timestamp']} is {value}, which looks like milliseconds or a day: "
-            "times must be seconds since 1970, or texts such as 2025-01-31.",
-            row=row,
-        )
+    # A day written as 20250131 would be a second of 1970, and an NFT's value, 1, its id.
+    refused = {
+        "timestamp": (
+            f"{seconds} > {LATEST} OR {seconds} BETWEEN 20000101 AND 21991231",
+            ", which looks like milliseconds or a day: times must be seconds since 1970, or texts such as 2025-01-31.",
+        ),
+        "other_id": (
+            f"{file.text('other_id')} <> ''",
+            ", and no column says whether it or the amount counts. Leave out the one that does not, or add "
+            "erc_standard as in token_transfers with token ids: `nbext ingest --help` lists all formats.",
+        ),
+        # They would count as holders of one.
+        "held": (
+            f"{file.text('held')} <> '' AND {file.whole('held')} IS DISTINCT FROM 1",
+            ". Of a snapshot by token id, nbext reads holders of one each: ingest the transfers of an ERC1155, or "
+            "leave the column out if it is no count.",
+        ),
+    }
+    for column in columns or refused:
+        test, says = refused[column]
+        for row, value in stage.rows(
+            f"SELECT row, {file.text(column)} FROM {file.relation} WHERE {test} ORDER BY row LIMIT 1"
+        ):
+            raise file.source.fault(f"{file.columns[column]} is {quoted(value)}{says}", row=row)
 
 
 def take_rows(stage: Stage, file: FileTable) -> None:
@@ -146,9 +159,8 @@ def take_rows(stage: Stage, file: FileTable) -> None:
     Raises
     ------
     IngestError
-        No row can be parsed, or times are in milliseconds.
+        No row can be parsed.
     """
-    check_times(stage, file)
     if not file.has("log_index"):
         stage.run("INSERT INTO odd VALUES (?, 'unindexed', ?)", [file.number, file.rows])
     if not file.has("block"):

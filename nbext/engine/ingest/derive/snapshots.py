@@ -13,7 +13,7 @@ from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
 from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest.derive import facts
 from nbext.engine.ingest.derive.duplicates import Conflict
-from nbext.engine.ingest.derive.rows import DECIMAL, check_times, limbs, refuse_all
+from nbext.engine.ingest.derive.rows import DECIMAL, check_columns, limbs, refuse_all
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage
@@ -116,7 +116,7 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
     named = Tokens(stage, file, options)
     by_id = file.has("token_id")
     if by_id:
-        _check_counts(stage, file)
+        check_columns(stage, file, "held")
     text = file.text("token_id" if by_id else "balance")
     columns = ("contract", "symbol", "written")
     written = ", ".join(
@@ -173,23 +173,6 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
     for token in sorted(set(named.found.values())) if not by_id else ():
         if (places := named.places.get(token, options.decimals)) is not None:
             facts.learn_decimals(stage, file, token, places)
-
-
-def _check_counts(stage: Stage, file: FileTable) -> None:
-    """Refuse holders of several of a token id, or of none: they would count as holders of one."""
-    text = file.text("count")
-    found = stage.rows(
-        f"SELECT row, {text} FROM {file.relation} WHERE coalesce({text}, '') <> '' "
-        f"AND {file.whole('count')} IS DISTINCT FROM 1 ORDER BY row LIMIT 1"
-    )
-    if found:
-        row, text = found[0]
-        raise file.source.fault(
-            f"{file.columns['count']} is {quoted(text)}. Of a snapshot by token id, "
-            "nbext reads holders of one each: ingest the transfers of an ERC1155, or leave the column out if it is no "
-            "count.",
-            row=row,
-        )
 
 
 def _check_one(stage: Stage, file: FileTable) -> None:
@@ -275,7 +258,7 @@ def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
     if file.has("block"):
         by_row = "max(moment) OVER (PARTITION BY contract)"
         return _Moment(by_row, column="block", at=file.whole("block"))
-    check_times(stage, file)
+    check_columns(stage, file)
     seconds = stage.value(f"SELECT max({_seconds(file)}) FROM {file.relation}")
     if seconds is None:
         says = "The file does not say"

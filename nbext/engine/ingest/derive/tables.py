@@ -18,7 +18,7 @@ from nbext.core.times import utc_text
 from nbext.engine.ingest.derive import holdings
 from nbext.engine.ingest.derive.duplicates import CONFLICTS_SHOWN, Conflict, conflict_text
 from nbext.engine.ingest.derive.holdings import NOBODY
-from nbext.engine.ingest.derive.rows import DECIMAL, check_times, decimal
+from nbext.engine.ingest.derive.rows import DECIMAL, check_columns, decimal
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage, ahead, name
@@ -270,7 +270,7 @@ def take_blocks(stage: Stage, file: FileTable) -> None:
     IngestError
         The times are not in seconds.
     """
-    check_times(stage, file)
+    check_columns(stage, file)
     seconds, block = file.seconds(), file.whole("block")
     good = f"coalesce({block} >= 0 AND {seconds} >= 0, false)"
     stage.run(
