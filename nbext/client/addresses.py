@@ -322,9 +322,9 @@ def _text(text: str, source: str = "The text", *, is_csv: bool = False) -> Addre
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    begin = _NO_ROWS.match(text)
-    start = begin.end() if begin else 0
-    head = text[start:].partition("\n")[0]
+    above = next(_NO_ROWS.finditer(text))[0]
+    body = text[len(above) :].rstrip("\r\n")
+    head = body.partition("\n")[0]
     if not head.strip():
         raise NotAddresses(f"{source} is empty. Write one address a line.")
     pieces = [one for one in _BETWEEN.split(head) if one.strip(_AROUND)]
@@ -339,8 +339,11 @@ def _text(text: str, source: str = "The text", *, is_csv: bool = False) -> Addre
     names = first if headed else ["address" * one for one in begun]
     wanted = names.index(_address_column(names))
     own = [str(number) for number in range(len(first))]
+    # A list as programs write it, without its brackets: nothing follows the last one.
+    if not first[-1] and separator not in body.rpartition("\n")[2]:
+        body += separator
     table = arrow_csv.read_csv(
-        pa.BufferReader(text[start:].encode()),
+        pa.BufferReader(body.encode()),
         arrow_csv.ReadOptions(column_names=own),
         arrow_csv.ParseOptions(
             delimiter=separator,
@@ -355,9 +358,9 @@ def _text(text: str, source: str = "The text", *, is_csv: bool = False) -> Addre
     @cache
     def lines() -> list[int]:
         # A quoted text may have several lines; an empty line is no row.
-        reader, found = csv.reader(io.StringIO(text[start:]), delimiter=separator), list[int]()
-        begins = 1 + text.count("\n", 0, start)
-        before = begins - 1
+        reader, found = csv.reader(io.StringIO(body), delimiter=separator), list[int]()
+        before = above.count("\n")
+        begins = before + 1
         for cells in reader:
             if cells and (len(cells) == len(first) or not _is_no_row(separator.join(cells))):
                 found.append(begins)

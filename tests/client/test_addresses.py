@@ -97,6 +97,9 @@ def test_ten_dirty_forms_say_what_is_kept_what_is_left_out_and_why(form):
 FILES = {
     "allow.csv": f"# of the drop\nname,holder_address\n# nobody\nAnn,{ONE}\nBob, {TWO}\nCy,\n".encode(),
     "wide.csv": f"Address\tAmount\r\n{ONE}\t5\r\n{TWO}\t6\r\n".encode("utf-16"),
+    "body.txt": f'# of a program\n"{ONE}",\n"{TWO}"\n'.encode(),
+    "labels.csv": f"{ONE}\t\n{TWO}\tBob\n".encode(),
+    "no-label.csv": f"{ONE}\tAnn\n{TWO}\t\n".encode(),
     "allow.txt": f"\ufeff{ONE}\n\n{TWO}\n{ONE}\n".encode(),
     "claims.json": json.dumps(
         [{"address": ONE, "proof": []}, {"address": TWO, "proof": []}]
