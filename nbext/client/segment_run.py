@@ -202,7 +202,7 @@ class SegmentRun:
 
     def _until_done(self, reading: Reading) -> Reading:
         """Ask until the segment is done, or the deadline ends the wait."""
-        wait, asked, doubts, word = FIRST_POLL, False, 0, ""
+        wait, asked = FIRST_POLL, False
         while True:
             self.id, self._monitor = reading.id or self.id, reading.poll or self._monitor
             self._rows_at = reading.url or self._rows_at
@@ -218,13 +218,10 @@ class SegmentRun:
             runs = reading.state is State.RUNNING or doubt is not None
             # Before anybody hears of it, and may want it to end.
             self._scope.segment_id = self.id if runs else None
-            self._report_running(reading.word or "")
-            doubts, word = (
-                (doubts + 1 if doubt is not None and reading.word == word else 1),
-                reading.word or "",
-            )
+            before, self._word = self._word, reading.word or ""
+            self._report("running", self._word)
             # A word that nobody knows, and that another look does not change, is asked about at once.
-            if doubt is not None and doubts > 1:
+            if asked and doubt is not None and reading.word == before:
                 raise doubt
             if runs:
                 # Also where the service says that it may be asked again at once: it means no thousand times a second.
@@ -328,7 +325,8 @@ class SegmentRun:
                     raise self._unread(
                         "The service was asked for rows, and its answer has none.", "rows", "url"
                     )
-            self._report_running("not ready")
+            self._word = "not ready"
+            self._report("running", self._word)
             self._sleep(wait)
             wait = min(wait * 1.5, LONGEST_POLL)
 
@@ -447,10 +445,6 @@ class SegmentRun:
         return Call(
             method, target, self.deadline, headers=headers or {}, report=report, operation=operation
         )
-
-    def _report_running(self, word: str) -> None:
-        self._word = word
-        self._report("running", word)
 
     def _report_fetching(self, done: int, total: int | None) -> None:
         # Ten reports a second are enough for any display; a body of a million rows comes in thousands of pieces.

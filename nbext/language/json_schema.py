@@ -73,8 +73,8 @@ def condition_schema(condition: type[Condition]) -> dict[str, Any]:
     }
     if required := [field.name for field in condition.fields if field.required]:
         schema["required"] = required
-    # Where no field is required, one that asks something is.
-    if not required:
+    else:
+        # Where no field is required, one that asks something is.
         asking = [field.name for field in condition.fields if field.name not in condition.idle]
         schema["anyOf"] = [{"required": [name]} for name in asking]
     # JSON Schema has no "not both": it is said as a schema that must not hold.
