@@ -215,7 +215,7 @@ def _run(
 @_tool
 def _explain(client: Client, *, filters: Filters, operator: Operator = "AND") -> ToolAnswer:
     """Say in words what filters mean, and count each of their conditions alone."""
-    found = client_of(client, does="explains a segment").explain(filters, operator)
+    found = client_of(client, does="explains a segment").explain(filters, operator, parts=True)
     answer = _count(client, filters=filters, operator=operator)
     answer.data |= {"canonical": found["canonical"], "parts": found["parts"]}
     return answer

@@ -352,16 +352,23 @@ class Client:
 
     @public
     def explain(
-        self, filters: Mapping[str, Any], operator: str = "AND", limit: Limit = "default"
+        self,
+        filters: Mapping[str, Any],
+        operator: str = "AND",
+        limit: Limit = "default",
+        *,
+        parts: bool = False,
     ) -> dict[str, Any]:
-        """Return how our own service would run a segment: id, canonical, words, sql, plan, parts.
+        """Return how our own service would run a segment: id, canonical, words, sql, plan.
+
+        With ``parts`` it also counts each condition alone, and says so under that name: words, matched.
 
         Source
         ------
         POST /explain
         """
         body, _ = self._asked(filters, operator, limit=limit)
-        return self._answer(op.EXPLAIN, {**body, "parts": True})
+        return self._answer(op.EXPLAIN, {**body, "parts": parts})
 
     @public
     def counts(

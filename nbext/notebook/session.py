@@ -207,7 +207,7 @@ class WarmUp:
             time.sleep(0.05)
         if self._client is not None and self._is_wanted():
             self._learn(self._client)
-            self._client.explain(_A_SEGMENT, limit=1)
+            self._client.explain(_A_SEGMENT, limit=1, parts=True)
 
 
 def _import_pandas(shell: object) -> None:

@@ -208,6 +208,16 @@ def test_the_largest_holders_come_first_of_all_that_match(embedded):
     )
 
 
+def test_an_explanation_runs_no_condition_unless_their_counts_are_asked_for(embedded):
+    both = {**UNI, "nft": {"nft": "BAYC"}}
+    assert list(embedded.explain(both)) == ["id", "canonical", "words", "sql", "plan"]
+    counted = [
+        embedded.execute_segment({key: one}, limit=0).attrs["nbext"]["matched"]
+        for key, one in both.items()
+    ]
+    assert [one["matched"] for one in embedded.explain(both, parts=True)["parts"]] == counted
+
+
 def test_a_share_is_the_float_nearest_to_the_quotient_of_two_whole_numbers(embedded):
     supply = embedded.tokens("ethereum", "UNI")["totalSupply"].map(int)[0]
     for as_of in ({}, {"asOf": "2025-06-30"}):

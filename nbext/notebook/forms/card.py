@@ -228,7 +228,7 @@ def explained(
         steps = found["steps"]
         if len(steps) < 2:
             # Of conditions of which any holds: nothing is left over from one to the next.
-            parts = client.explain(*asked, limit).get("parts") or []
+            parts = client.explain(*asked, limit, parts=True).get("parts") or []
             steps = [{"words": part["words"], "alone": part.get("matched")} for part in parts]
     except NbextError as error:
         return "", [], message_of(error)
