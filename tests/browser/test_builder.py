@@ -269,7 +269,7 @@ def test_a_count_that_takes_long_says_for_how_long_and_is_cancelled_and_asked_fo
     counted = form.locator(".nbext-big").inner_text()
     notebook.run_cell(1)
     form.get_by_role("button", name="NOT Token USDC").click()
-    form.locator(".nbl-total").get_by_text("before the change. Counting …", exact=False).wait_for()
+    expect(form.locator(".nbl-total")).to_contain_text("before the change.Counting …")
     assert form.locator(".nbext-old").inner_text() == counted
     cancel = form.locator(".nbl-total").get_by_role("button", name="Cancel")
     cancel.wait_for()
@@ -283,7 +283,8 @@ def test_a_count_that_takes_long_says_for_how_long_and_is_cancelled_and_asked_fo
     notebook.run_cell(2)
     form.locator(".nbl-total").get_by_role("button", name="Retry").press("Enter")
     form.locator(".nbext-big").wait_for()
-    focused_on(page, "Options")
+    # The button is hidden, and the focus is on the first of the form.
+    focused_on(page, "Undo")
 
 
 def test_the_options_of_all_conditions_are_a_line_whose_fields_offer_the_columns_of_the_rows(

@@ -81,7 +81,7 @@ test("a button that is switched off hands the focus to what is next to it", () =
   assert.equal(document.activeElement, run.el);
 });
 
-test("what runs for two seconds can be cancelled, and where Cancel is hidden again the focus goes on", (t) => {
+test("what runs for two seconds can be cancelled, and asked for again where it may be; hidden, it hands the focus on", (t) => {
   const { setInterval } = window;
   let [now, tick] = [0, () => {}];
   window.setInterval = (act) => {
@@ -91,7 +91,7 @@ test("what runs for two seconds can be cancelled, and where Cancel is hidden aga
   const model = new Model();
   const link = new Link(model, () => {});
   const status = new Status(link, 7, { text: "Asking", state: "info", running: true });
-  const [said, seconds, stop] = status.el.children;
+  const [bar, said, seconds, stop] = status.el.children;
   const box = h("div", null, h("button"), status.el);
   document.body.replaceChildren(box);
   const shown = () => [said.textContent, seconds.textContent, stop.hidden];
@@ -104,13 +104,24 @@ test("what runs for two seconds can be cancelled, and where Cancel is hidden aga
     tick();
     assert.deepEqual(shown(), words);
   }
+  const drawn = () => [bar.hidden, bar.getAttribute("value")];
+  assert.deepEqual(drawn(), [true, null]);
+  for (const share of [null, 0.25]) {
+    status.update({ share });
+    assert.deepEqual(drawn(), [false, share && String(share)]);
+  }
   stop.focus();
   stop.click();
   assert.deepEqual(model.said(), [{ op: "cancel", part: 7 }]);
-  focusHeld(box, () => status.update({ text: "Cancelled.", running: false }));
-  assert.deepEqual(shown(), ["Cancelled.", "", true]);
+  // The same button, which holds the focus.
+  focusHeld(box, () => status.update({ text: "Cancelled.", running: false, again: true }));
+  assert.deepEqual([...shown(), stop.textContent], ["Cancelled.", "", false, "Retry"]);
+  assert.deepEqual(drawn(), [true, "0.25"]);
+  assert.equal(document.activeElement, stop);
+  stop.click();
+  assert.deepEqual(model.said().at(-1), { op: "again", part: 7 });
+  focusHeld(box, () => status.update({ text: "Asking", running: true, again: false }));
+  assert.deepEqual([...shown(), stop.textContent], ["Asking", "", true, "Cancel"]);
   assert.equal(document.activeElement, box.firstChild);
-  status.update({ running: true });
-  assert.deepEqual(shown(), ["Cancelled.", "", true]);
   window.setInterval = setInterval;
 });

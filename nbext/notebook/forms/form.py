@@ -15,7 +15,7 @@ from IPython.core.getipython import get_ipython
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, ValidationError
 from nbext.notebook.forms.markup import lines_html, lines_text
-from nbext.notebook.views.view import MARKUP, Asked, Box, Task, View, ViewPart
+from nbext.notebook.views.view import MARKUP, Asked, Box, Status, Task, View, ViewPart
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
@@ -55,8 +55,7 @@ class Form(Box):
         self.background = Background(self.failed, self.lock)
         self._shown = False
         self.message = ""
-        words = {"text": "", "state": "info", "running": False}
-        self.status = ViewPart("status", lambda _: self.cancel(), **words)
+        self.status = Status(lambda _: self.cancel())
 
     @cached_property
     def widget(self) -> View:
@@ -71,13 +70,14 @@ class Form(Box):
         classes = f"nbext-box nbext-form{' nbext-wide' * wide}"
         self.show(title=visible(self.title), hint=visible(self.hint, None), classes=classes)
 
-    def say(self, text: str, kind: str = "info", *, running: bool = False) -> None:
+    def say(self, text: str, kind: str = "info", *, running: bool = False, **more: object) -> None:
         """Show lines of status: ``info``, ``good`` or ``bad``; screen readers announce them.
 
-        Of what is ``running`` the page shows for how long already, and what takes two seconds can be cancelled.
+        Of what is ``running`` the page shows for how long already, what takes two seconds can be cancelled, and where a
+        ``share`` is given there is a bar.
         """
         self.message = text
-        self.status.show(text=lines_text(text), state=kind, running=running)
+        self.status.show(text=lines_text(text), state=kind, running=running, **more)
 
     def cancel(self) -> None:
         """Stop waiting for what runs."""

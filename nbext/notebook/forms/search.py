@@ -271,7 +271,7 @@ class SearchForm(Form):
         # Not off while an answer is under way, when they do nothing: a button that is switched off loses the focus.
         self.back.show(disabled=not self.offset)
         self.next.show(disabled=not self.has_more)
-        self.pager.hide(not self.offset and not self.has_more)
+        self.pager.show(hidden=not self.offset and not self.has_more)
 
     def _table_html(self) -> str:
         """Return the results as a table; each name is a button."""

@@ -19,7 +19,7 @@ class Variable(InputField):
     def __init__(self, name: str) -> None:
         super().__init__("Variable", name)
         self.changed(lambda: self._say(""))
-        self.hide(get_ipython() is None)
+        self.show(hidden=get_ipython() is None)
         self._warned: tuple[str, Any] | None = None
 
     def checked(self) -> str | None:

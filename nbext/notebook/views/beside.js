@@ -1,27 +1,22 @@
 // @ts-check
 // Beside a segment's conditions: how many wallets match, what Python says of each condition, and the JSON.
-import { active, Clock, copied, h, press, put, text, unique } from "./dom.js";
+import { active, copied, h, press, put, text, unique } from "./dom.js";
 import { count } from "./numbers.js";
 
 const TYPING = 400; // ms without a key before half-typed JSON is read
 
 export class Beside {
-  /** @param {import("./lines.js").Lines} page @param {import("./link.js").Part[]} counts  what Python draws of them */
-  constructor(page, counts) {
+  /** @param {import("./lines.js").Lines} page @param {import("./link.js").Part[]} counts  whether it counts, and what Python draws of it */
+  constructor(page, [counting, ...counts]) {
     this.page = page;
-    this.clock = new Clock(() => {});
     this.total = h("span", { role: "status" });
-    // Not announced: it changes every second.
-    this.seconds = h("span", { class: "nbext-note" });
-    this.stop = press("Cancel", () => page.send(page.shown.counted.act), { hidden: true });
     this.error = h("div", { class: "nbext-error", role: "alert", id: unique("nbl") });
     this.json = h("textarea", {
       class: "nbl-json",
       spellcheck: "false",
       rows: 6,
       "aria-label": "The conditions as JSON",
-      oninput: () =>
-        page.link.later("json", () => page.send("json", { id: 0, value: this.json.value }), TYPING),
+      oninput: () => page.link.later("json", () => page.send("json", { value: this.json.value }), TYPING),
       onblur: () => {
         page.link.flush();
         this.draw(page.shown.tree);
@@ -32,7 +27,7 @@ export class Beside {
     this.el = h(
       "div",
       { class: "nbl-beside" },
-      h("div", { class: "nbl-total" }, this.total, this.seconds, " ", this.stop),
+      h("div", { class: "nbl-total" }, this.total, counting.el),
       ...counts.map((one) => one.el),
       h("div", { class: "nbext-label" }, "JSON"),
       this.json,
@@ -58,35 +53,10 @@ export class Beside {
   }
 
   /** @param {any} counted */
-  count({ matched, stale, text: said, act }) {
-    const inside =
-      typeof matched !== "number"
-        ? []
-        : [
-            h("span", { class: stale ? "nbext-old" : "nbext-big" }, count(matched)),
-            stale ? " before the change. " : matched === 1 ? " wallet matches" : " wallets match",
-          ];
-    this.total.replaceChildren(...inside, ...(said ? [h("span", { class: "nbext-note" }, said)] : []));
-    this.wait(act || "");
-  }
-
-  /** Of a count that takes 2 s, for how long already, and Cancel; of one that failed or was cancelled, Retry. @param {string} act */
-  wait(act) {
-    const { stop } = this;
-    const held = active(stop) === stop;
-    this.clock.show = (seconds) => {
-      text(this.seconds, seconds < 2 ? "" : ` ${seconds} s`);
-      stop.hidden = act !== "count" && seconds < 2 && !(act && held);
-      text(stop, act === "count" ? "Retry" : "Cancel");
-      stop.title = act === "count" ? "Count again" : "Stop counting";
-    };
-    this.clock.run(act === "stop");
-    // A button that is hidden loses the focus to the page's body.
-    if (held && stop.hidden) this.page.options.focus(true);
-  }
-
-  end() {
-    this.clock.run(false);
+  count({ matched, stale }) {
+    const number = h("span", { class: stale ? "nbext-old" : "nbext-big" }, count(matched));
+    const after = stale ? " before the change." : matched === 1 ? " wallet matches" : " wallets match";
+    this.total.replaceChildren(...(typeof matched === "number" ? [number, after] : []));
   }
 
   /** @param {string} what */

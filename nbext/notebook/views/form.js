@@ -100,33 +100,39 @@ export class Html {
   }
 }
 
-/** A line of status; of what is running, for how long already, which is not announced, and after two seconds Cancel. */
+/**
+ * A line of status; of what is running, for how long already, which is not announced, after two seconds Cancel, and a
+ * bar where Python says how much of it is done, or that this is not known; of what can be asked for again, Retry.
+ */
 export class Status {
   /** @param {Link} link @param {number} id @param {Message} shown */
   constructor(link, id, shown) {
     this.said = h("div");
     const seconds = h("span", { class: "nbext-note" });
-    const stop = press("Cancel", () => link.send(id, "cancel"));
-    // As in a row of buttons the focus goes on where Cancel is hidden.
-    this.el = h("div", { class: "nbext-row nbext-status" }, this.said, seconds, stop);
-    this.shown = { running: false };
+    const stop = press("", () => link.send(id, this.shown.running ? "cancel" : "again"));
+    // As in a row of buttons the focus goes on where this one is hidden.
+    this.bar = h("progress", { "aria-label": "Progress" });
+    this.el = h("div", { class: "nbext-row nbext-status" }, this.bar, this.said, seconds, stop);
+    /** @type {Message} */
+    this.shown = {};
     this.clock = new Clock((passed) => {
+      const { again } = this.shown;
       text(seconds, passed ? `${passed} s` : "");
-      stop.hidden = passed < 2;
+      text(stop, again ? "Retry" : "Cancel");
+      stop.hidden = passed < 2 && !again;
     });
-    this.clock.run(false);
     this.update(shown);
   }
 
   /** @param {Message} changes */
   update(changes) {
-    const { running } = this.shown;
-    Object.assign(this.shown, changes);
-    const { text: said, state, running: runs } = /** @type {Message} */ (this.shown);
+    const { text: said, state, running, share } = Object.assign(this.shown, changes);
+    this.bar.hidden = !running || share === undefined;
+    put(this.bar, "value", share);
     put(this.said, "class", `nbext-${state}`);
     put(this.said, "role", state === "bad" ? "alert" : "status");
     text(this.said, said);
-    if (running !== runs) this.clock.run(runs);
+    if ("running" in changes || "again" in changes) this.clock.run(running);
   }
 
   end() {

@@ -43,10 +43,6 @@ export class Lines {
     return /** @type {Group} */ (this.parts.get(this.shown.tree.root.id));
   }
 
-  get options() {
-    return /** @type {Line} */ (this.parts.get(this.shown.tree.scope.id));
-  }
-
   /** @param {string} op @param {Message} [more] */
   send(op, more) {
     this.link.send(this.id, op, more);
@@ -83,7 +79,6 @@ export class Lines {
   }
 
   end() {
-    this.beside.end();
     this.listening.abort();
   }
 

@@ -125,10 +125,6 @@ class ViewPart:
             inside = [member.drawn(self._view) for member in members]
             self.tell({"op": "show", "changes": {"members": inside}})
 
-    def hide(self, hidden: bool) -> None:
-        """Hide the part from sight, keyboard and screen readers alike, or show it again."""
-        self.show(hidden=hidden)
-
     def tell(self, message: Asked) -> None:
         """Send the views a message of this part; one with ``to`` is for that view alone."""
         if self._view is not None:
@@ -173,6 +169,13 @@ class Markup(ViewPart):
     def still_html(self) -> str:
         """Return what it shows, without its buttons."""
         return re.sub("</?button[^>]*>", "", self.value)
+
+
+class Status(ViewPart):
+    """A line of status; ``do`` cancels what is ``running``, and asks for it ``again`` where it may be asked for."""
+
+    def __init__(self, do: Callable[[Asked], object]) -> None:
+        super().__init__("status", do, text="", state="info", running=False, again=False)
 
 
 class Button(ViewPart):

@@ -267,8 +267,11 @@ def test_undo_and_redo_go_through_every_step_and_what_is_typed_into_one_field_is
 def test_undo_goes_back_500_steps_and_no_further():
     edits = Edits(Tree(FilterGroup("all", [])))
     for number in range(600):
-        edits.now.add(FilterPart("segment", number))
+        edits.now.add(FilterPart("segment", {"id": number}))
         edits.settle()
+    # What did not change is there once.
+    first, second = (step.root.members[0] for step in edits.steps[-2:])
+    assert (first.value is second.value, first is second) == (True, False)
     for _ in range(600):
         edits.go(-1)
     assert len(edits.now.root.members) == 100

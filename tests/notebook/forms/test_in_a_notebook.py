@@ -562,7 +562,7 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     few = re.findall("<code>(.*?)</code>", form.sample.value)
     assert few == [*form.client.execute_segment(EITHER, limit=3)["address"]] != []
     form.do({"op": "negate", "id": token.id})
-    assert (form.lines.shown["counted"]["stale"], form.lines.shown["counted"]["text"]) == (
+    assert (form.lines.shown["counted"]["stale"], form.counting.shown["text"]) == (
         True,
         "Counting …",
     )
@@ -869,13 +869,11 @@ def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
     assert form.background.join(30)
     form.run.press()
     assert form.runs.join(30)
-    assert {
-        "text": "Not counted.",
-        "act": "count",
-        "stale": True,
-    }.items() <= form.lines.shown["counted"].items()
+    assert form.lines.shown["counted"] == {"stale": True}
+    not_counted = {"text": "Not counted.", "running": False, "again": True}
+    assert not_counted.items() <= form.counting.shown.items()
     form.client = real
-    form.do({"op": "count"})
+    form.counting.obey({"op": "again"})
     assert form.background.join(30)
     assert (form.matched is not None, "late" in shell.ip.user_ns) == (True, False)
     form.run.press()
@@ -907,11 +905,13 @@ def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dr
     asked.clear()
     form.do({"op": "negate", "id": denied})
     assert asked.wait(10)
-    form.do({"op": "stop"})
-    assert {"text": "Not counted.", "act": "count"}.items() <= form.lines.shown["counted"].items()
+    assert form.counting.shown["running"]
+    form.counting.obey({"op": "cancel"})
+    not_counted = {"text": "Not counted.", "running": False, "again": True}
+    assert not_counted.items() <= form.counting.shown.items()
     go_on.set()
     all_ended()
-    assert (form.matched, form.lines.shown["counted"]["text"]) == (None, "Not counted.")
+    assert (form.matched, form.counting.shown["text"]) == (None, "Not counted.")
 
 
 def test_after_a_change_the_rows_of_the_run_before_are_marked(shell):

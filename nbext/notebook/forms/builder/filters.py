@@ -29,11 +29,6 @@ def written(tree: Tree) -> tuple[dict[str, Any], dict[str, int]]:
     return {**tree.scope.value, **_joined(tree.root, "/filters", places)}, places
 
 
-def alone(part: FilterPart, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the filters of one part of a tree, without NOT."""
-    return {**_one(replace(part, negated=False), "", {}), **scope}
-
-
 def read(filters: Mapping[str, Any], operator: str, scope: Collection[str]) -> Tree:
     """Return filters as a tree; what is of no known form is a line with its JSON."""
     parts = {key: value for key, value in filters.items() if key not in scope}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
@@ -25,7 +24,7 @@ from nbext.notebook.forms.form import Background, Form, Steps, has_cells
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html
 from nbext.notebook.forms.variable import Variable, variables
 from nbext.notebook.run.background import BackgroundSegment
-from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
+from nbext.notebook.views.view import Asked, Button, InputField, Markup, Status, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +36,6 @@ PAUSE = 0.6
 # Wallets that are named beside the counts.
 FEW = 3
 EXAMPLE = '%%segment_query segment\n{"token": {"token": "UNI"}}'
-_MOST_TERM = 256
 Goto = dict[str, Any] | None
 
 
@@ -77,15 +75,16 @@ class SegmentForm(Form):
         for field in (self.name, self.limit):
             field.changed(self.publish).entered(self.do_run)
         self.run = Button("Run", self.do_run, classes="nbext-main nbext-run")
-        self.bar, self.inserted, self.result = Markup(), Markup(), Markup()
+        self.inserted, self.result = Markup(), Markup()
         self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
         self.funnel, self.sample = Markup(), Markup(classes="nbext-note")
         may = {"cells": has_cells(), "magics": get_ipython() is not None}
         spec = {**asdict(self.grammar), **may}
         self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
-        self.lines.members = (self.funnel, self.sample)
+        self.counting = Status(self.wait)
+        self.lines.members = (self.counting, self.funnel, self.sample)
         actions = row(self.name, self.limit, self.run, classes="nbext-panel")
-        below = (self.bar, self.status, self.inserted, self.stale, self.result)
+        below = (self.status, self.inserted, self.stale, self.result)
         self.assemble(self.lines, actions, *below, wide=True)
         self.changed()
 
@@ -171,7 +170,8 @@ class SegmentForm(Form):
         self.errors.clear()
         # Pointers are those of the last writing, which is the query that the service answered.
         places = filters.written(self.edits.now)[1]
-        for pointer, detail in ((one["pointer"], one["detail"]) for one in error.errors):
+        for one in error.errors:
+            pointer, detail = one["pointer"], one["detail"]
             # The innermost of the parts around the pointer; with the slash, /any/1 is not taken for a part of /any/10.
             around = [place for place in places if f"{pointer}/".startswith(f"{place}/")]
             near = max(around, key=len, default="/filters")
@@ -367,7 +367,7 @@ class SegmentForm(Form):
 
     def do_search(self, asked: Asked) -> None:
         """Look for what was typed; the answer goes to the view that asked, under the number of its question."""
-        term, kinds = str(asked["term"])[:_MOST_TERM], [str(one) for one in asked["kinds"]]
+        term, kinds = str(asked["term"]), asked["kinds"]
         chain = asked.get("chain") or self.edits.now.scope.value.get("chain")
         orders = fields.orders(json.dumps(self.filters(), default=str), self.grammar)
 
@@ -394,7 +394,7 @@ class SegmentForm(Form):
         self.json_error = ""
         if self._run is None:
             self.say("")
-        self.stale.hide(self.frame is None or (self.filters(), self.operator) == self._ran)
+        self.stale.show(hidden=self.frame is None or (self.filters(), self.operator) == self._ran)
         self.publish()
         if missing := self.missing():
             self.background.drop()
@@ -405,18 +405,18 @@ class SegmentForm(Form):
     def _recount(self) -> None:
         question, tree = (self.filters(), self.operator), self.edits.step
         # The old count is marked at once: beside the new conditions it is wrong.
-        self._show_count("Counting …", keep=True, act="stop")
+        self._show_count("Counting …", running=True)
 
         def count() -> Steps:
             try:
                 matched, lines, funnel, sample = yield lambda: self._counts(tree, question)
             except NbextError as error:
-                self.do_stop()
+                self._show_count("Not counted.", again=True)
                 self.failed(error)
                 return
             self.matched, self.funnel.value, self.sample.value = matched, funnel, sample
-            told = {"matched": matched, "lines": lines}
-            self.lines.show(counted={**told, "stale": False, "text": ""})
+            self.counting.show(text="", running=False)
+            self.lines.show(counted={"matched": matched, "lines": lines, "stale": False})
             self.renew()
 
         self.background.schedule(count, after=PAUSE)
@@ -445,7 +445,9 @@ class SegmentForm(Form):
         _, *inside = tree.root.walk()
         others = [part for part in inside if str(part.id) not in lines][:MAX_COMPARED]
         if others:
-            asked = [(filters.alone(part, scope), "AND") for part in others]
+            alone = (replace(part, negated=False) for part in others)
+            trees = [Tree(FilterGroup("all", [part]), FilterPart("", scope)) for part in alone]
+            asked = [(filters.written(each)[0], "AND") for each in trees]
             counts = self.client.counts(asked, [[place] for place in range(len(others))])["counts"]
             for part, count in zip(others, counts, strict=False):
                 lines[str(part.id)] = f"{'not ' * part.negated}{count:,}"
@@ -454,28 +456,25 @@ class SegmentForm(Form):
         notes = _notes(Provenance(warnings=found["warnings"]))
         return steps[-1]["remaining"], lines, funnel + notes, wallets and f"Such as {wallets}"
 
-    def do_stop(self, _: Asked | None = None) -> None:
-        """Stop waiting for a count; it can be asked for again."""
-        self.background.drop()
-        self._show_count("Not counted.", act="count")
-
-    def do_count(self, _: Asked) -> None:
-        """Count what is there now, at once."""
-        if not self.missing():
+    def wait(self, _: Asked) -> None:
+        """Stop waiting for a count; or count what is there now, at once."""
+        if self.counting.shown["running"]:
+            self.background.drop()
+            self._show_count("Not counted.", again=True)
+        elif not self.missing():
             self._recount()
             self.background.hurry()
 
-    def _show_count(self, text: str, *, keep: bool = False, act: str = "") -> None:
-        """Show no count, and why; ``keep`` the old one, marked. ``act`` is what the button beside it does."""
+    def _show_count(self, text: str, *, running: bool = False, again: bool = False) -> None:
+        """Show no count, and why; while it is ``running`` the old one, marked. ``again``: it can be asked for."""
         self.matched = None
-        old = self.lines.shown["counted"] if keep else {}
+        self.counting.show(text=text, running=running, again=again)
+        old = self.lines.shown["counted"] if running else {}
+        self.lines.show(counted={**old, "stale": True})
         # Of the conditions that are shown, and of no earlier ones.
         self.sample.value = ""
-        # A time of its own: the page shows how long each count takes.
-        about = {"stale": True, "text": text, "act": act, "asked": time.monotonic()}
-        self.lines.show(counted={**old, **about})
         # The snapshot is saved with the notebook: "Counting …" in it would stay there for ever.
-        if not keep:
+        if not running:
             self.funnel.value = ""
             self.renew()
 
@@ -528,33 +527,34 @@ class SegmentForm(Form):
         if limit is None or (name := self.name.name()) is None:
             return
         query = SegmentQuery(self.filters(), self.operator, "json", limit)
-        run = BackgroundSegment(self.client, query, seen=self._progress)
-        self._busy(run)
+        self._run = run = BackgroundSegment(self.client, query, seen=self._progress)
+        self.result.value, self.frame = "", None
+        self.stale.show(hidden=True)
+        self.say("Running …", running=True, share=None)
         self.runs.schedule(lambda: self._finish(run, name))
 
     def _progress(self, run: BackgroundSegment, progress: Progress) -> None:
         # One that was cancelled goes on until it has an id.
         if run is not self._run:
             return
-        # Without a known total the bar only shows that something goes on.
-        share = f' value="{progress.done / progress.total:.3f}"' if progress.total else ""
-        self.bar.value = f'<progress aria-label="Progress"{share}></progress>'
         said = visible(progress.status) or progress.phase
-        self.say(f"{said} …", running=True)
+        # Without a known total the bar only shows that something goes on.
+        share = progress.done / progress.total if progress.total else None
+        self.say(f"{said} …", running=True, share=share)
 
     def _finish(self, run: BackgroundSegment, name: str) -> Steps:
         query = run.query
         try:
             frame = yield run.result
         except Exception as error:
-            self._busy(None)
+            self._run = None
             if not isinstance(error, ValidationError):
                 raise
             self.say("The service refused this query; the marks above show why.", "bad")
             self.failed(error)
             self._to_first_error()
             return
-        self._busy(None)
+        self._run = None
         variables()[name] = frame
         if here := session.current_session():
             here.history.add(query, frame)
@@ -566,21 +566,13 @@ class SegmentForm(Form):
         self.result.value = frame_html(frame)
         self.renew()
 
-    def _busy(self, run: BackgroundSegment | None) -> None:
-        self._run = run
-        self.bar.value = ""
-        if run is not None:
-            self.result.value, self.frame = "", None
-            self.stale.hide(True)
-            self.say("Running …", running=True)
-
     def cancel(self) -> None:
         """Stop waiting for the run; the service is told as soon as it has named the segment."""
         run = self._run
         if run is None:
             return
         self.runs.drop()
-        self._busy(None)
+        self._run = None
         self.say("Cancelled.")
         # Not in the thread of the run, which waits for the very answer that this is to end.
         Background(self.failed).schedule(run.cancel)

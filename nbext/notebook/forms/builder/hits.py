@@ -11,7 +11,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.notebook import session
 from nbext.notebook.forms.builder.fields import COLUMN
-from nbext.notebook.forms.markup import marks_of, number_text
+from nbext.notebook.forms.markup import marks_of, number_text, text_of
 from nbext.notebook.forms.variable import variables
 
 # So many hits of a kind fit below a field.
@@ -47,13 +47,13 @@ def hits(
             if term.lower() in f"{label} {value}".lower()
         ]
     rows = client.search_nfts(term, chain, type=_SEARCHED[kind], limit=MOST).to_dict("records")
-    symbols = Counter(str(row.get("symbol")).lower() for row in rows)
+    symbols = Counter(text_of(row.get("symbol")).lower() for row in rows)
 
     def is_plain(row: Mapping[str, Any]) -> bool:
         # A symbol that two contracts have, or spam, would be answered with a question: their address is not.
-        symbol = str(row.get("symbol"))
-        named = isinstance(row.get("symbol"), str) and _SYMBOL.match(symbol)
-        return bool(named) and row.get("possibleSpam") is not True and symbols[symbol.lower()] == 1
+        symbol = text_of(row.get("symbol"))
+        fits = _SYMBOL.match(symbol) and symbols[symbol.lower()] == 1
+        return bool(fits) and row.get("possibleSpam") is not True
 
     return [
         {

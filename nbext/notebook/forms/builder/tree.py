@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nbext.errors import UsageError
@@ -30,6 +30,11 @@ class FilterPart:
     value: Any
     negated: bool = False
     id: int = field(default_factory=lambda: next(_ids), compare=False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FilterPart:
+        # Hundreds of steps share the values that did not change.
+        is_group = isinstance(self, FilterGroup)
+        return replace(self, value=deepcopy(self.value, memo) if is_group else self.value)
 
     def walk(self) -> Iterator[FilterPart]:
         """Yield the part and all inside it, in order."""
