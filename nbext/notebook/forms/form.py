@@ -15,7 +15,7 @@ from IPython.core.getipython import get_ipython
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, ValidationError
 from nbext.notebook.forms.markup import lines_html, lines_text
-from nbext.notebook.views.view import MARKUP, Asked, Box, Status, Task, View, ViewPart
+from nbext.notebook.views.view import MARKUP, Asked, Box, Task, View, ViewPart
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
@@ -55,7 +55,7 @@ class Form(Box):
         self.background = Background(self.failed, self.lock)
         self._shown = False
         self.message = ""
-        self.status = Status(lambda _: self.cancel())
+        self.status = ViewPart("status", lambda _: self.cancel(), text="", running=False)
 
     @cached_property
     def widget(self) -> View:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nbext.client.validate import search_term_of
 from nbext.core.chains import DEFAULT_CHAIN, chain_names
 from nbext.core.provenance import Provenance
+from nbext.core.rules import ERC20
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
 from nbext.notebook.forms.card import ContractCard
@@ -225,7 +226,8 @@ class SearchForm(Form):
         self._open(None)
 
         def made() -> ContractCard:
-            look_up = self.client.tokens if is_token(result) else self.client.nfts
+            standard = str(result.get("tokenType")).upper()
+            look_up = self.client.tokens if standard == ERC20 else self.client.nfts
             chain, address = result.get("chain") or self.chain.value, result.get("address") or ""
             frame = look_up(str(chain), str(address))
             return ContractCard(self.client, frame, self.images)
@@ -342,11 +344,6 @@ class SearchForm(Form):
         # Quotes and backslashes in it are written as JSON and a magic's line both have them.
         term = json.dumps(visible(self.term.value.strip() or "TERM"), ensure_ascii=False)
         return "\n".join(f"{magic} search {term} --chain {chain}{of}" for magic in magics)
-
-
-def is_token(result: Mapping[str, Any]) -> bool:
-    """Return whether a search result is an ERC20 token rather than a collection."""
-    return str(result.get("tokenType")).upper() == "ERC20"
 
 
 def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:

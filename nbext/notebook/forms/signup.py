@@ -61,18 +61,17 @@ class SignUpForm(Form):
         self._sent = address
         self._allow()
         self.say("Sending …")
+        self.background.schedule(self._sign_up)
 
-        self.background.schedule(partial(self._sign_up, address))
-
-    def _sign_up(self, address: str) -> Steps:
+    def _sign_up(self) -> Steps:
         said = THANKS, "good"
         try:
-            yield partial(self.client.sign_up, address)
+            yield partial(self.client.sign_up, self._sent)
         except OutcomeUnknown:
             # Cleared as if it had gone well: a second attempt is the user's decision, never a retry of ours.
             said = UNKNOWN, "bad"
         # Another address that was typed meanwhile is not signed up, and must not vanish as if it were.
-        if self.email.value.strip() == address:
+        if self.email.value.strip() == self._sent:
             self.email.type("")
             self.consent.type(False)
         self.say(*said)

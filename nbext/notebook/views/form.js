@@ -126,7 +126,7 @@ export class Status {
 
   /** @param {Message} changes */
   update(changes) {
-    const { text: said, state, running, share } = Object.assign(this.shown, changes);
+    const { text: said, state = "info", running, share } = Object.assign(this.shown, changes);
     this.bar.hidden = !running || share === undefined;
     put(this.bar, "value", share);
     put(this.said, "class", `nbext-${state}`);

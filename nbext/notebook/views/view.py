@@ -171,13 +171,6 @@ class Markup(ViewPart):
         return re.sub("</?button[^>]*>", "", self.value)
 
 
-class Status(ViewPart):
-    """A line of status; ``do`` cancels what is ``running``, and asks for it ``again`` where it may be asked for."""
-
-    def __init__(self, do: Callable[[Asked], object]) -> None:
-        super().__init__("status", do, text="", state="info", running=False, again=False)
-
-
 class Button(ViewPart):
     """A button; of two clicks in a row ``act`` gets both."""
 

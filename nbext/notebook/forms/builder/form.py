@@ -24,7 +24,7 @@ from nbext.notebook.forms.form import Background, Form, Steps, has_cells
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html
 from nbext.notebook.forms.variable import Variable, variables
 from nbext.notebook.run.background import BackgroundSegment
-from nbext.notebook.views.view import Asked, Button, InputField, Markup, Status, ViewPart, row
+from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,7 @@ class SegmentForm(Form):
         may = {"cells": has_cells(), "magics": get_ipython() is not None}
         spec = {**asdict(self.grammar), **may}
         self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
-        self.counting = Status(self.wait)
+        self.counting = ViewPart("status", self.wait, text="", running=False)
         self.lines.members = (self.counting, self.funnel, self.sample)
         actions = row(self.name, self.limit, self.run, classes="nbext-panel")
         below = (self.status, self.inserted, self.stale, self.result)

@@ -51,11 +51,12 @@ class FilterPart:
 class FilterGroup(FilterPart):
     """A group, ``all`` or ``any``, whose value is the list of its parts."""
 
+    value: list[FilterPart]
+
     @property
     def members(self) -> list[FilterPart]:
         """Its parts."""
-        members: list[FilterPart] = self.value
-        return members
+        return self.value
 
     def walk(self) -> Iterator[FilterPart]:
         """Yield the group and all inside it, in order."""
