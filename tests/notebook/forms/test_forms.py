@@ -260,6 +260,13 @@ def test_a_service_without_a_schema_gets_no_builder_but_a_word_of_advice(hostile
         nbext.segment_form(client=nbext.connect(hostile.url, KEY))
 
 
+def test_what_a_schema_says_at_length_is_not_sent_to_the_page_with_each_field(client):
+    form = nbext.segment_form({"token": {"token": "x"}}, client=client)
+    token = form.lines.shown["spec"]["conditions"]["token"]["fields"][0]
+    told = ["name", "label", "help", "shape", "required", "keys", "picks", "choices", "examples"]
+    assert (list(token), token["picks"]) == (told, "token")
+
+
 def test_show_wants_a_segments_table(client):
     import pandas as pd
 

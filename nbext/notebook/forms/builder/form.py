@@ -79,8 +79,12 @@ class SegmentForm(Form):
         self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
         self.funnel, self.sample = Markup(), Markup(classes="nbext-note")
         may = {"cells": has_cells(), "magics": get_ipython() is not None}
-        spec = {**asdict(self.grammar), **may}
-        self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
+        # Not the schemas, whose texts may be long: they are for what comes back.
+        spec = asdict(
+            self.grammar,
+            dict_factory=lambda pairs: {key: one for key, one in pairs if key != "accepts"},
+        )
+        self.lines = ViewPart("lines", self.do, spec=spec | may, tree={}, counted={}, opened=[])
         self.counting = ViewPart("status", self.wait, text="", running=False)
         self.lines.members = (self.counting, self.funnel, self.sample)
         actions = row(self.name, self.limit, self.run, classes="nbext-panel")
