@@ -10,6 +10,7 @@ import threading
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -91,15 +92,14 @@ def fetch(
     ending = ending or threading.Event()
     with open_coverage(data_dir, chain) as coverage:
         served = storage.current_generation(data_dir)
-        entries = served.manifest["files"] if served else ()
-        coverage.only_those_in({each["path"]: each.get("replaced_from") for each in entries})
+        coverage.only_those_in(served.manifest["files"] if served else ())
         differing = {
             address
             for each in (served.chains if served else ())
             if each.chain_id == chain.id
             for address in each.differing
         }
-        standards = addresses_of(request.contracts, chain, coverage.symbols())
+        standards = addresses_of(request.contracts, chain, coverage.said)
         node = Node(urls, rps=request.rps)
         safe = Output(lambda line: output.say(node.redact(line)), output.progress)
         work = _Fetch(node, coverage, request, standards, differing, data_dir, safe, ending)
@@ -452,11 +452,11 @@ def _in_words(ranges: Iterable[tuple[int, int]]) -> str:
 
 
 def addresses_of(
-    contracts: Sequence[str], chain: Chain, fetched: Mapping[str, str]
+    contracts: Sequence[str], chain: Chain, fetched: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str | None]:
     """Return the addresses of contracts, and the standards of those that the package knows.
 
-    ``fetched`` are the symbols of contracts that were fetched before, by address.
+    ``fetched`` is what contracts that were fetched before said of themselves, by address.
 
     Raises
     ------
@@ -464,7 +464,8 @@ def addresses_of(
         A symbol is not known on the chain, or several contracts bear it; an address is not one.
     """
     here = {one.address: one for one in KNOWN if one.chain == chain.name}
-    symbols = {address: one.symbol or "" for address, one in here.items()} | {**fetched}
+    symbols = {address: one.symbol or "" for address, one in here.items()}
+    symbols |= {address: said["symbol"] or "" for address, said in fetched.items()}
     found: list[str] = []
     for text in contracts:
         if looks_like_address(text) or text[:2].lower() == "0x":

@@ -116,7 +116,7 @@ def _items(count: int) -> str:
     return str(count)
 
 
-@lru_cache(1 << 16)
+@lru_cache(1 << 12)
 def _address(word: str) -> str:
     digits = word.removeprefix("0x")
     if not digits.startswith(_ADDRESS_PAD):

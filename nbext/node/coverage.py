@@ -117,13 +117,12 @@ class Stored:
 
     @property
     def files(self) -> list[str]:
-        """The paths of its files, as the data has them."""
-        names = (self.path.with_suffix(".parquet").name, *self.rows)
-        return [str(self.path.with_name(name)) for name in names]
+        """The names of its files."""
+        return [self.path.with_suffix(".parquet").name, *self.rows]
 
     def table(self) -> pa.Table:
         """Return the rows of a part in order, with the times of their blocks."""
-        rows = pq.read_table(self.path, schema=_PART).replace_schema_metadata()
+        rows = pq.ParquetFile(self.path).read(use_threads=False).replace_schema_metadata()
         times = pa.array([seconds for _, seconds in self.blocks.values()], pa.int64())
         places = pc.index_in(rows["block"], pa.array(self.blocks, pa.int64()))
         return rows.append_column("time", times.take(places))
@@ -146,7 +145,9 @@ class Coverage:
     steps: list[Stored] = field(default_factory=list)
     # By contract: what it said of itself, and its first block.
     said: dict[str, dict[str, Any]] = field(default_factory=dict)
-    deployed: dict[str, int] = field(default_factory=dict)
+    deployed: dict[str, int | None] = field(default_factory=dict)
+    # The files of the data, as it lists them, by their names: the folder may have been moved since.
+    taken: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     # Contracts of which files were taken out of the data.
     lost: set[str] = field(default_factory=set)
     # Set between the moment when a reorganisation is seen and the ingest that replaces what it orphaned.
@@ -203,19 +204,15 @@ class Coverage:
 
     def complete(self, contract: str, topics: Sequence[str]) -> list[Range]:
         """Return the ranges of a contract as `covered`; before its deployment, where that is known, it has no event."""
-        deployed = self.deployed.get(contract, 0)
+        deployed = self.deployed.get(contract) or 0
         return [
             (0 if first <= deployed else first, last)
             for first, last in self.covered(contract, topics)
         ]
 
-    def symbols(self) -> dict[str, str]:
-        """Return the symbols of the contracts that were fetched, by address."""
-        return {address: said["symbol"] for address, said in self.said.items() if said["symbol"]}
-
     def name_of(self, contract: str) -> str:
         """Return how people are told of a contract: by its symbol, and its address."""
-        symbol = self.symbols().get(contract, "the contract")
+        symbol = self.said.get(contract, {}).get("symbol") or "the contract"
         return f"{visible(symbol, 40)} ({checksummed(contract)})"
 
     def keep(self, wanted: LogFilter, blocks: Blocks, rows: Sequence[Row]) -> None:
@@ -268,10 +265,12 @@ class Coverage:
         seen = set()
         for step in self.steps:
             covers = blocks_of(contract, step.covers())
-            for path in step.files if covers else ():
-                if not Path(path).name.startswith(files):
+            for name in step.rows if covers else ():
+                if not name.startswith(files):
                     continue
-                rows = pq.read_table(path, columns=list(names.values()), filters=where)
+                rows = pq.read_table(
+                    self.folder / name, columns=list(names.values()), filters=where
+                )
                 # As objects of Python a step's rows are more than memory should hold.
                 for batch in rows.rename_columns(list(names)).to_batches(10_000):
                     for row in batch.to_pylist():
@@ -313,14 +312,15 @@ class Coverage:
                 part.path.unlink()
         self._known = None
 
-    def only_those_in(self, taken: Mapping[str, int | None]) -> None:
-        """Cover only what the data has; ``taken`` are its files, and from which block on each was replaced."""
+    def only_those_in(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        """Cover only what the data has: its files, each with its path and the block from which on it was replaced."""
+        self.taken = {Path(entry["path"]).name: entry for entry in entries}
         removed = []
         for path in sorted(self.folder.glob("blocks-*")):
             is_again = path.suffix == ".again"
             if not _is_intact(path):
                 # What the data has not taken is of no use.
-                if str(path) not in taken and not is_again:
+                if path.name not in self.taken and not is_again:
                     continue
                 raise StorageError(
                     f"{path} is damaged. Move {self.folder} away: its blocks are read again, and repeated rows skipped."
@@ -328,9 +328,9 @@ class Coverage:
             step = Stored.of(path)
             if is_again:
                 step.end = 0
-            elif taken.keys() >= set(step.files):
-                ends = [step.end, *(taken[name] for name in step.files)]
-                step.end = min(end for end in ends if end is not None)
+            elif self.taken.keys() >= set(step.files):
+                of_step = (self.taken[name] for name in step.files)
+                step.end = min(entry.get("replaced_from", step.end) for entry in of_step)
             else:
                 removed.append(step)
                 continue
@@ -339,21 +339,20 @@ class Coverage:
         # Joined by a process that was killed before they were ingested, or replaced: what they have is joined or read
         # anew.
         for path in self.folder.glob("*.parquet"):
-            if str(path) not in taken:
+            if path.name not in self.taken:
                 path.unlink()
         for step in self.steps:
             if step.path.suffix == ".again" and not any(self._missing([step])):
                 step.path.unlink()
-        self._read_said(map(Path, taken))
+        self._read_said()
 
-    def _read_said(self, taken: Iterable[Path]) -> None:
+    def _read_said(self) -> None:
         """Read what contracts said of themselves, in the order in which the data took the files."""
-        for path in taken:
-            if path.parent == self.folder and path.name.startswith("tokens-") and path.exists():
+        for path in map(self.folder.joinpath, self.taken):
+            if path.name.startswith("tokens-") and path.exists():
                 for row in pq.read_table(path, columns=_SAID).to_pylist():
                     self.said[row["address"]] = row
-                    if row["deployed_block_number"] is not None:
-                        self.deployed[row["address"]] = row["deployed_block_number"]
+                    self.deployed[row["address"]] = row["deployed_block_number"]
 
     def joined(self, cards: Sequence[ContractMetadata]) -> tuple[Stored | None, list[str]]:
         """Write the parts, and what contracts say of themselves, as files; return the step, and what to ingest.
@@ -362,15 +361,14 @@ class Coverage:
         """
         parts = self._parts()
         stored = [each for each in (*self.steps, *parts) if each.end]
-        shown = [what.split() for what, _ in _shown(stored).most_common()]
+        # Of old contracts only the logs tell: most of them, as a token may log one Transfer as a collection does.
+        shown = dict(what.split() for what, _ in reversed(_shown(stored).most_common()))
         for card in cards:
-            # Of old contracts only the logs tell: most of them, as a token may log one Transfer as a collection does.
-            standards = [standard for contract, standard in shown if contract == card.address]
-            card.standard = card.standard or next(iter(standards), None)
+            card.standard = card.standard or shown.get(card.address)
         step = self._joined(parts) if parts else None
         # Of contracts alone there would be data without a row.
         tokens = self._metadata(cards) if any(each.covers() for each in stored) else []
-        return step, [*(step.files if step else ()), *tokens]
+        return step, [str(self.folder / name) for name in (*(step.files if step else ()), *tokens)]
 
     def _joined(self, parts: Sequence[Stored]) -> Stored:
         """Write the rows of parts, and their blocks."""
@@ -420,6 +418,7 @@ class Coverage:
         self.said |= {card.address: self._said(card) for card in cards}
         if step:
             self.steps.append(step)
+            self.taken |= {name: {"path": str(self.folder / name)} for name in step.files}
             self.discard_parts()
 
     def replaced_by(self, step: Stored | None) -> tuple[int | None, set[str]]:
@@ -430,8 +429,9 @@ class Coverage:
         replacing = self.replacing
         if replacing is not None and all(each.last < replacing for each in step.read):
             replacing = None
-        files = {name for each in self.steps if not each.end for name in each.files}
-        return replacing, files.difference(step.files)
+        names = {name for each in self.steps if not each.end for name in each.files}
+        names.intersection_update(self.taken)
+        return replacing, {self.taken[name]["path"] for name in names.difference(step.files)}
 
     def _parts(self) -> list[Stored]:
         return [Stored.of(path) for path in files_in(self.parts, "[0-9]*.parquet")]
@@ -469,7 +469,7 @@ def open_coverage(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
         (folder / "parts").mkdir(parents=True, exist_ok=True)
         with exclusive(folder / ".lock"):
             # Of a process that was killed while it wrote.
-            for left in (*folder.glob(f".*{PART}"), *folder.glob(f"parts/.*{PART}")):
+            for left in folder.rglob(f".*{PART}"):
                 left.unlink()
             for path in files_in(folder / "parts", "*.parquet"):
                 # Its blocks are read again.
@@ -590,8 +590,8 @@ _ERC1155_TRANSFERS = {
 
 # The files of a step: the standard of the rows that have a count, and the names of the columns. ERC-2309 mints many ids
 # by one log: these are in a file of their own, in which a row is told from others of its log by its id.
-_FILES: dict[str, tuple[str | None, dict[str, str]]] = {
-    "token_transfers": (None, _TOKEN_TRANSFERS),
+_FILES = {
+    "token_transfers": ("", _TOKEN_TRANSFERS),
     "token_transfers_consecutive": ("ERC721", {**_TOKEN_TRANSFERS, "count": "consecutive"}),
     "erc1155_transfers": ("ERC1155", _ERC1155_TRANSFERS),
 }
@@ -599,6 +599,11 @@ _FILES: dict[str, tuple[str | None, dict[str, str]]] = {
 
 def _exported(rows: pa.Table, name: str) -> pa.Table:
     """Return the rows of one of the files, as ingest and other tools read them."""
-    (standard, names), count = _FILES[name], pc.field("count")
-    of_file = (pc.field("standard") == standard) & count.is_valid() if standard else count.is_null()
-    return rows.filter(of_file).select(list(names)).rename_columns(list(names.values()))
+    standard, names = _FILES[name]
+    # As arrays: an expression would be a plan of Arrow's, which held 30 MB for its threads from then on.
+    shown = pc.if_else(rows["count"].is_valid(), rows["standard"], "")
+    return (
+        rows.filter(pc.equal(shown, standard))
+        .select(list(names))
+        .rename_columns(list(names.values()))
+    )

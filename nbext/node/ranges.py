@@ -231,9 +231,9 @@ def _hash(value: Any) -> str:
 
 
 # Most values of a log are those of one before: wallets, blocks, times, places.
-_topic = lru_cache(1 << 16)(_hash)
+_topic = lru_cache(1 << 12)(_hash)
 _block, _index, _place, _time = (
-    lru_cache(1 << 16)(partial(quantity, what=what, most=most))
+    lru_cache(1 << 12)(partial(quantity, what=what, most=most))
     for what, most in (
         ("block number", LAST_BLOCK),
         ("index of a log", _MOST_INDEX),
@@ -344,8 +344,9 @@ def _check_logs(header: Header, came: Sequence[EventLog]) -> None:
         raise InconsistentAnswer(
             f"The logs of block {header.number:,} have another time than its header."
         )
-    texts = {text for log in came for text in (log.contract, *log.topics)}
-    if header.bloom and not _holds(header.bloom, *texts):
+    if header.bloom not in (0, _FULL) and not _holds(
+        header.bloom, *{text for log in came for text in (log.contract, *log.topics)}
+    ):
         raise InconsistentAnswer(
             f"Block {header.number:,} cannot hold the logs that came of it: its bloom filter excludes them."
         )
@@ -404,7 +405,7 @@ def _holds(bloom: int, *texts: str) -> bool:
     return bloom & bits == bits
 
 
-@lru_cache(1 << 16)
+@lru_cache(1 << 14)
 def _bits(text: str) -> int:
     """Return the three bits that an address or a topic sets in a block's bloom filter."""
     digest = keccak.new(digest_bits=256, data=bytes.fromhex(text[2:])).digest()

@@ -60,11 +60,7 @@ def opened(data: Path) -> Iterator[Coverage]:
     """Lend what a data folder has of a chain, as a fetch finds it."""
     served = storage.current_generation(data)
     with open_coverage(data, chain_of("ethereum")) as coverage:
-        coverage.only_those_in(
-            {one["path"]: one.get("replaced_from") for one in served.manifest["files"]}
-            if served
-            else {}
-        )
+        coverage.only_those_in(served.manifest["files"] if served else ())
         yield coverage
 
 

@@ -785,6 +785,22 @@ def test_a_reorganisation_while_another_contract_is_read_is_found_in_blocks_that
         assert is_chains(tmp_path, server, after)
 
 
+def test_a_folder_of_data_that_was_moved_is_covered_as_before(tmp_path):
+    """Also where it is moved once more, and a chain's end is replaced in between."""
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path / "one", check=0)
+        (tmp_path / "one").rename(tmp_path / "two")
+        server.requests.clear()
+        assert said(server, tmp_path / "two")[0].startswith("Nothing new: ")
+        assert [asked for asked in server.logs_asked() if asked != (0, 0)] == []
+        after = Chain(90, fork=80, branch="b")
+        assert is_chains(tmp_path / "two", server, after)
+        (tmp_path / "two").rename(tmp_path / "three")
+        server.requests.clear()
+        assert is_chains(tmp_path / "three", server, after)
+        assert [asked for asked in server.logs_asked() if asked != (0, 0)] == []
+
+
 def test_of_a_reorganisation_a_step_that_ends_before_it_replaces_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("nbext.node.reader.STEP_ROWS", 10)
     after = Chain(90, fork=80, branch="b")
