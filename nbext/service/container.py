@@ -101,7 +101,7 @@ class Container:
         self.rates = Rates(self.database)
         self.signups = SignUps(self.database)
         self.metrics = Metrics()
-        self.generations = Generations(dataset, newer, self.metrics.serves, log)
+        self.generations = Generations(dataset, newer, log)
         try:
             self.segments = SegmentService(self.generations, self.database, state_dir, limits, log)
         except BaseException:  # the folder is another registry's

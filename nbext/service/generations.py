@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 
 from nbext.core.chains import chain_of
-from nbext.engine.dataset import DataAbout
 from nbext.engine.query.answers import Dataset
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import Log
@@ -26,17 +25,14 @@ class Generations:
     A request or a job is lent one generation, and is answered from it to its end, whatever is served meanwhile.
     """
 
-    def __init__(
-        self, dataset: Dataset, newer: Newer, served: Callable[[DataAbout], None], log: Log
-    ) -> None:
-        self._newer, self._served, self._log = newer, served, log
+    def __init__(self, dataset: Dataset, newer: Newer, log: Log) -> None:
+        self._newer, self._log = newer, log
         # The last is the newest; that a generation has no new row gives it no other fingerprint.
         self._open = [dataset]
         self._lent: Counter[int] = Counter()
         self._changing, self._looking = threading.Lock(), threading.Lock()
         self._woken, self._ending = threading.Event(), False
         self._thread = threading.Thread(target=self._watch, name="nbext-generations", daemon=True)
-        served(dataset.about)
 
     @property
     def newest(self) -> Dataset:
@@ -99,7 +95,6 @@ class Generations:
                 about, before = dataset.about, self.newest.about.fingerprint
                 with self._changing:
                     self._open.append(dataset)
-                self._served(about)
                 if about.fingerprint != before:
                     blocks = {chain_of(one.chain_id).name: one.last_block for one in about.chains}
                     self._log.info(

@@ -31,7 +31,7 @@ from prometheus_client import (
     ProcessCollector,
 )
 from prometheus_client.exposition import generate_latest
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
@@ -235,7 +235,7 @@ class _Seen(CollectorRegistry):
     that goes up and down.
     """
 
-    def __init__(self, every: CollectorRegistry, hidden: Collection[str]) -> None:
+    def __init__(self, every: Iterable[Metric], hidden: Collection[str]) -> None:
         super().__init__()
         self._every, self._hidden = every, hidden
 
@@ -243,7 +243,7 @@ class _Seen(CollectorRegistry):
         """Yield them, as Prometheus' library asks for them."""
         of_several = multiprocessing.parent_process() is not None
         label = {"process": multiprocessing.current_process().name} if of_several else {}
-        for metric in self._every.collect():
+        for metric in self._every:
             metric.samples = [
                 each._replace(labels={**each.labels, **label})
                 for each in metric.samples
@@ -282,14 +282,6 @@ class Metrics:
         ]
         self._keys: set[str] = set()
         self._private: set[str] = set()
-        self._data, self._last_block, self._last_time = (
-            Gauge(f"nbext_data{name}", text, labels, registry=every)
-            for name, text, labels in (
-                ("", "1 for the data that is served", ["name", "fingerprint"]),
-                ("_last_block", "The data's last block", ["chain"]),
-                ("_last_timestamp_seconds", "The time of the data's last block", ["chain"]),
-            )
-        )
 
     def watch(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """Add a gauge that is read when the metrics are."""
@@ -310,21 +302,31 @@ class Metrics:
         for counter, amount in zip(self._of_keys, (1, seconds, sent, rows), strict=True):
             counter.labels(label).inc(amount)
 
-    def serves(self, data: DataAbout) -> None:
-        """Set the gauges that name the data that is served, in place of those of the data before."""
-        for gauge in (self._data, self._last_block, self._last_time):
-            gauge.clear()
-        self._data.labels(data.name, data.fingerprint).set(1)
-        for extent in data.chains:
-            chain = chain_of(extent.chain_id).name
-            self._last_block.labels(chain).set(extent.last_block)
-            if extent.last_timestamp is not None:
-                self._last_time.labels(chain).set(extent.last_timestamp)
+    def text(self, key: Key, data: DataAbout) -> bytes:
+        """Return those that a key may see in Prometheus' text format, with the data that is served.
 
-    def text(self, key: Key) -> bytes:
-        """Return those that a key may see in Prometheus' text format: private keys' own are for the scope admin."""
+        Private keys' own are for the scope admin.
+        """
         hidden = () if "admin" in key.scopes else self._private
-        return generate_latest(_Seen(self._all, hidden))
+        return generate_latest(_Seen([*self._all.collect(), *_of_data(data)], hidden))
+
+
+def _of_data(data: DataAbout) -> list[Metric]:
+    served, block, time = (
+        GaugeMetricFamily(f"nbext_data{name}", text, labels=labels)
+        for name, text, labels in (
+            ("", "1 for the data that is served", ["name", "fingerprint"]),
+            ("_last_block", "The data's last block", ["chain"]),
+            ("_last_timestamp_seconds", "The time of the data's last block", ["chain"]),
+        )
+    )
+    served.add_metric([data.name, data.fingerprint], 1)
+    for extent in data.chains:
+        chain = [chain_of(extent.chain_id).name]
+        block.add_metric(chain, extent.last_block)
+        if extent.last_timestamp is not None:
+            time.add_metric(chain, extent.last_timestamp)
+    return [served, block, time]
 
 
 class Log:

@@ -20,7 +20,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nbext.core.strict_json import to_json
@@ -102,9 +101,7 @@ async def _on_http_error(request: Request, error: Exception) -> NoReturn:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         # Each method of a path is a route of its own, and the router names only one of them.
-        path = next(
-            route.path for route in ROUTES if route.matches(request.scope)[0] is not Match.NONE
-        )
+        path = request.scope["route"].path
         methods = {each for route in ROUTES if route.path == path for each in route.methods or ()}
         allow = ", ".join(sorted(methods))
         detail = f"This path does not support {request.method}. Use {allow}."

@@ -11,6 +11,7 @@ import pytest
 
 from nbext.core.addresses import checksummed
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
+from nbext.engine.dataset import DataAbout
 from nbext.service.accounts.keys import Key
 from nbext.service.middleware import MOST_KEYS, Metrics
 from tests.service.conftest import HOLDERS, USDC, Running
@@ -562,7 +563,7 @@ def test_keys_past_a_thousand_share_one_count():
     for number in range(MOST_KEYS + 5):
         metrics.count_key(Key(f"k{number}", ""), 0.1, 10, 1)
     metrics.count_key(Key("k0", ""), 0.1, 10, 1)
-    text = metrics.text(Key("k0", "")).decode()
+    text = metrics.text(Key("k0", ""), DataAbout("none", False, "0", "duckdb", ())).decode()
     assert 'nbext_key_rows_total{key="k0"} 2.0' in text
     assert 'nbext_key_rows_total{key="other"} 5.0' in text
     assert text.count("nbext_key_rows_total{") == MOST_KEYS + 1

@@ -85,7 +85,8 @@ async def read_readiness(request: Request) -> Response:
 @router.get(wire.METRICS)
 def read_metrics(caller: Reader) -> Response:
     """Counters for Prometheus; those of private keys are shown to the scope admin alone."""
-    shown = caller.container.metrics.text(caller.key)
+    container = caller.container
+    shown = container.metrics.text(caller.key, container.generations.newest.about)
     return Response(shown, headers={"Content-Type": METRICS_TYPE})
 
 
