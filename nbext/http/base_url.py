@@ -89,7 +89,7 @@ class Origin:
             parts = urlsplit(target)
             port = parts.port
         except ValueError:
-            parts, port = SplitResult("", "", "", "", ""), None
+            parts, port = urlsplit(""), None
         if (
             parts.scheme not in _DEFAULT_PORTS
             or not parts.hostname

@@ -457,22 +457,18 @@ class Walk:
 def _marks(page: ForeignPage) -> list[str]:
     """Return what tells a page's first and last rows from others: not their numbers, where they are told without."""
     rows: list[dict[str, Any]] = page.records or []
+    rows = [*rows[:500], *rows[500:][-500:]]
     if page.table is not None:
         last = page.table.slice(max(500, page.table.num_rows - 500))
         rows = [*page.table.slice(0, 500).to_pylist(), *last.to_pylist()]
-    rows = [*rows[:500], *rows[500:][-500:]]
     # Balances change from one request to the next; the number of a token does not.
-    marks = [
-        repr(
-            [
-                one
-                for name, one in row.items()
-                if name[-2:] in _ID or not _NUMBER.fullmatch(str(one))
-            ]
-        )
+    told = [
+        [row[name] for name in row if name[-2:] in _ID or not _NUMBER.fullmatch(str(row[name]))]
         for row in rows
     ]
-    return marks if len(set(marks)) == len(rows) > 1 else list(map(repr, rows))
+    are_told = len(set(map(repr, told))) == len(rows) > 1
+    # An address is the same with and without its checksum.
+    return [repr(one).lower() for one in (told if are_told else rows)]
 
 
 def unknown_notes(

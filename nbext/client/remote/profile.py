@@ -261,18 +261,14 @@ def _unknown(words: str, got: str, allowed: Iterable[str]) -> ConfigError:
     return ConfigError(f"{words}{did_you_mean(got, allowed)} Allowed: {named}.")
 
 
-def pasteable(name: str, path: str, operation: str = "export") -> str:
-    """Return the line of settings that chooses one reading, for the operation whose answer it was."""
-    return _line(f"{operation}.paths.{name}", path)
-
-
 def _line(place: str, value: str) -> str:
+    """Return the line of settings that says so: of one reading for the operation whose answer it was."""
     return f"remote.{place} = {json.dumps(value, ensure_ascii=False)}"
 
 
 def ambiguous(name: str, candidates: list[str], operation: str = "export") -> AmbiguousAnswer:
     """Return the error that asks which of several fields is the answer's ``name``."""
-    line = pasteable(name, candidates[0], operation)
+    line = _line(f"{operation}.paths.{name}", candidates[0])
     # Names of fields are a stranger's text too.
     named = ", ".join(one_line(path, length=80) for path in candidates[:6])
     many = f"{len(candidates)} candidates" if len(candidates) > 1 else "one candidate"
@@ -330,7 +326,7 @@ class LastAnswer:
         # Only a job has an id that must be found at all costs.
         least = 2 if role == "id" and self.operation != "segment" else 1
         paths = [path for rank, path in sorted(ranked, key=lambda pair: -pair[0]) if rank >= least]
-        return [pasteable(role, path, self.operation) for path in paths]
+        return [_line(f"{self.operation}.paths.{role}", path) for path in paths]
 
     def advice(self, roles: Sequence[str]) -> str:
         """Return the line of settings for each role that a field of this answer may have, as one sentence."""

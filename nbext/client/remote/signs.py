@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from nbext.client.remote.profile import ForeignProfile
 
 _ABOUT, _ABOUT_LIKE = names("about"), like("about_like")
+# Kinds of names, whatever a header has in front of them, and names that speak of no rows there.
+_IN_HEADERS, _NOT_IN_HEADERS = names("in_headers"), names("not_in_headers")
 _HARMLESS_PLACES, _NO_HEADER = like("harmless_places_like"), like("no_header_like")
 _LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
 # Numbers in a text, whatever is between their thousands; one of which only the first digits are there; and what says
@@ -224,7 +226,8 @@ class Signs(defaultdict[str, dict[str, Any]]):
                 parts = plain.split("-")
                 ends = ("-".join(parts[number:]) for number in range(3))
                 own = plain if name.lower() != plain else ""
-                known = next((end for end in ends if _is_sign(bare(end))), own)
+                signs = (end for end in ends if _kind(bare(end)) in _IN_HEADERS)
+                known = next((end for end in signs if bare(end) not in _NOT_IN_HEADERS), own)
                 self.place("", {known: value} if known else {}, True)
                 # Headers speak of much else: only one that says yes or no, or that something is a part or runs, may be
                 # of the rows.
@@ -302,11 +305,6 @@ def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
     is_part = kind in ("more", "cut") and says(kind, value) == "more"
     is_known = (_HARMLESS_PLACES.fullmatch(holder) and not is_part) or says_whole(plain, value)
     return waits or not is_known or _A_PART.search(str(value)[:1000]) is not None
-
-
-def _is_sign(plain: str) -> bool:
-    """Say whether a header of that name speaks of rows or pages, whatever is in front of the name."""
-    return _kind(plain) in names("in_headers") and plain not in names("not_in_headers")
 
 
 def _ways(name: str, value: Any) -> list[Way]:

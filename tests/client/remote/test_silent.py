@@ -986,9 +986,11 @@ def table(body: bytes = csv_of(FIRST), **headers: str) -> bytes:
 
 
 def moving(page: int) -> list[dict[str, Any]]:
-    """Page 2 has wallets of page 1 again, whose balances have grown; as many others are on no page."""
-    again = [{**row, "n": row["n"] + 100} for row in ROWS[5:10]]
-    return {1: ROWS[:10], 2: [*again, *ROWS[15:20]], 3: ROWS[20:25]}.get(page, [])
+    """Page 2 has wallets of page 1 again, in capitals, whose balances have grown; as many others are on no page."""
+    again = [
+        {"address": f"0x{row['address'][2:].upper()}", "n": row["n"] + 100} for row in ROWS[10:15]
+    ]
+    return {1: ROWS[5:15], 2: [*again, *ROWS[15:20]], 3: ROWS[20:25]}.get(page, [])
 
 
 def by_page(answer: Any) -> Any:
