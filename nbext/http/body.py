@@ -229,31 +229,25 @@ class _Recoded:
 
     def __init__(self, charset: str) -> None:
         self._charset = charset
-        self._decoder = codecs.getincrementaldecoder(charset)()
-        # Text of 16 bits is full of zeros, which UTF-8 allows.
-        self._as_utf8 = (
-            None if charset.startswith("utf") else codecs.getincrementaldecoder("utf-8")()
-        )
+        # The first one counts as long as the body is text in it. Text of 16 bits is full of zeros, which UTF-8 allows.
+        tried = [charset] if charset.startswith("utf") else ["utf-8", charset]
+        self._decoders = [codecs.getincrementaldecoder(name)() for name in tried]
         self._ascii = True
 
     def more(self, piece: bytes, last: bool) -> bytes:
+        begun = self._decoders[0].getstate()[0]
         try:
-            if self._as_utf8 is None:
-                return self._decoder.decode(piece, last).encode("utf-8")
-            begun = self._as_utf8.getstate()[0]
-            try:
-                text = self._as_utf8.decode(piece, last)
-            except UnicodeDecodeError:
-                if not self._ascii:
-                    raise
-                self._as_utf8 = None
-                return self.more(begun + piece, last)
-            self._ascii = self._ascii and text.isascii()
-            return text.encode("utf-8")
+            text = self._decoders[0].decode(piece, last)
+            recoded = text.encode("utf-8")
         except UnicodeError:
+            if self._ascii and self._decoders[1:]:
+                del self._decoders[0]
+                return self.more(begun + piece, last)
             raise ProtocolError(
                 f"The answer declares the charset {self._charset}, but is not text in it."
             ) from None
+        self._ascii = self._ascii and text.isascii()
+        return recoded
 
 
 def _layers(encoding: str) -> list[_Unpacker]:
