@@ -195,6 +195,22 @@ def test_an_address_in_the_files_name_is_the_token(data, tmp_path):
         assert tables.balances() == {(TOKEN, wallet(1)): 2}
 
 
+def test_one_token_that_is_given_is_not_taken_for_those_of_several_symbols(data, tmp_path):
+    rows = [(wallet(1), "7", ""), (wallet(2), "5", "Abc"), (wallet(3), "4", "ABC")]
+    path = holders(tmp_path / "h.csv", *rows, header="holder,balance,symbol")
+    take(data, path, options=options(0))
+    with Tables(data) as tables:
+        assert tables.balances() == {
+            (TOKEN, wallet(n)): held for n, held in ((1, 7), (2, 5), (3, 4))
+        }
+    holders(path, *rows, (wallet(4), "3", "xyz"), header="holder,balance,symbol")
+    with pytest.raises(IngestError) as caught:
+        take(data, path, options=options(0))
+    assert str(caught.value) == (
+        f"{path}: its rows are of 'abc' and of 'xyz', and both would be {TOKEN}. Name each token: --token xyz=0x..."
+    )
+
+
 def test_a_symbol_that_nobody_bears_is_refused_and_says_how_to_name_the_token(data, tmp_path):
     path = holders(tmp_path / "export-nosuch.csv", (wallet(1), "2", "No"))
     says = r"No known contract has the symbol 'nosuch'.*--token nosuch=0x"

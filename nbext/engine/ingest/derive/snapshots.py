@@ -119,11 +119,8 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
         check_columns(stage, file, "held")
     text = file.text("token_id" if by_id else "balance")
     columns = ("contract", "symbol", "written")
-    written = ", ".join(
-        f"{sql} AS {column}"
-        for column, sql in zip(
-            columns, (file.text("contract"), file.text("symbol"), text), strict=True
-        )
+    written = (
+        f"{file.text('contract')} AS contract, {file.text('symbol')} AS symbol, {text} AS written"
     )
 
     # Each token has its own decimals, and "1.5E-18" must come out exact or not at all.
@@ -351,13 +348,14 @@ def named_token(
     word = _word(file, symbol)
     # A symbol of --token may be in the name of a folder: snapshots/UNI/2024.csv. Two of them leave it open.
     said = set(re.split(r"[-_ ./\\]", file.source.shown.lower())) & options.tokens.keys() - {""}
-    if not symbol and word not in said and len(said) == 1:
+    if not symbol and len(said) == 1:
         (word,) = said
     chosen = options.tokens.get(word) or options.tokens.get("")
-    in_name = None if symbol else _ADDRESS.search(file.source.path.name)
+    if not chosen and not symbol and (in_name := _ADDRESS.search(file.source.path.name)):
+        chosen = in_name.group()
     if chosen and not looks_like_address(chosen):
         return _bearer(stage, file, chosen, table)
-    return chosen.lower() if chosen else in_name.group().lower() if in_name else None
+    return chosen and chosen.lower()
 
 
 def _bearer(stage: Stage, file: FileTable, word: str, table: str) -> str:
@@ -383,20 +381,26 @@ class Tokens:
     def __init__(self, stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
         self.stage, self.file, self.options = stage, file, options
         self.unit = options.unit or file.kind.unit
-        self.found: dict[tuple[str | None, str | None], str] = {}
+        self.found: dict[str, str] = {}
+        self.symbols: dict[str, str] = {}
         self.places: dict[str, int] = {}
 
     def of(self, contract: str | None, symbol: str | None) -> str:
         """Return the token's address: the row's own, the option's, or that of the only token with the symbol."""
-        if (contract, symbol) not in self.found:
-            self.found[contract, symbol] = self._find(contract, symbol)
-        return self.found[contract, symbol]
-
-    def _find(self, contract: str | None, symbol: str | None) -> str:
         if contract and looks_like_address(contract):
-            return contract.lower()
-        named = named_token(self.stage, self.file, symbol, self.options)
-        return named or _bearer(self.stage, self.file, _word(self.file, symbol), "known")
+            return self.found.setdefault(contract, contract.lower())
+        word = _word(self.file, symbol)
+        if word not in self.found:
+            named = named_token(self.stage, self.file, symbol, self.options)
+            token = named or _bearer(self.stage, self.file, word, "known")
+            # One --token for all rows would make holders of one token of those of several.
+            if symbol and (other := self.symbols.setdefault(token, word)) != word:
+                raise self.file.source.fault(
+                    f"its rows are of {quoted(other)} and of {quoted(word)}, and both would be {token}. "
+                    f"Name each token: --token {visible(word, 40)}=0x...",
+                )
+            self.found[word] = token
+        return self.found[word]
 
     def decimals(self, token: str) -> int:
         """Return the token's decimals, 0 of raw amounts; without them, balances in its unit have no meaning."""
