@@ -90,13 +90,17 @@ class Place:
             stream.write(bytearray(json.dumps(whole, indent=1, ensure_ascii=True).encode()))
         finally:
             stream.close()
-        self.remove(self._claim(self.number))
-        for folder in [*self.earlier[: max(0, len(self.earlier) - KEPT + 1)], *self._abandoned()]:
-            self.remove(folder)
+        outdated = self.earlier[: max(0, len(self.earlier) - KEPT + 1)]
+        self.remove(self._claim(self.number), *outdated, *self._abandoned())
 
-    def remove(self, folder: str) -> None:
-        """Remove a folder, if it is there."""
-        self._files.delete(self._at(folder), True)
+    def withdraw(self) -> None:
+        """Leave nothing of a run that was not published."""
+        self.remove(self.folder, self._claim(self.number))
+
+    def remove(self, *places: str) -> None:
+        """Remove files and folders, where they are there."""
+        for place in places:
+            self._files.delete(self._at(place), True)
 
     def _claimed(self, number: int) -> int:
         """Return the first number from that one on that no other run has, also none that runs just now."""

@@ -52,6 +52,12 @@ class Listed:
     size: int
     modified: int
 
+    @property
+    def form(self) -> str:
+        """What Spark reads the file as; nothing where it does not."""
+        suffixes = [suffix.lower() for suffix in PurePosixPath(self.url).suffixes]
+        return _FORMATS.get("".join(suffixes[-2:])) or _FORMATS.get("".join(suffixes[-1:]), "")
+
 
 @dataclass(frozen=True)
 class _Named(Source):
@@ -107,11 +113,9 @@ def list_files(session: Any, paths: Iterable[str]) -> list[Listed]:
             rows = []
         # A folder may have other things beside data; what one machine would read is read, or refused.
         named = [Listed(*row) for row in rows]
-        read = [one for one in named if _form(one.url)]
+        read = [one for one in named if one.form]
         other = [
-            one.url
-            for one in named
-            if not _form(one.url) and (one.url.endswith(SUFFIXES) or not read)
+            one.url for one in named if not one.form and (one.url.endswith(SUFFIXES) or not read)
         ]
         if other or not named:
             what = f"on a cluster nbext reads {', '.join(_FORMATS)}" if other else "no such file"
@@ -123,13 +127,6 @@ def list_files(session: Any, paths: Iterable[str]) -> list[Listed]:
 def _url(path: str) -> str:
     # With its scheme: a cluster's own file system may be another one.
     return path if _URL.match(path) else f"file://{Path(path).expanduser().absolute()}"
-
-
-def _form(url: str) -> str | None:
-    suffixes = PurePosixPath(url).suffixes
-    return _FORMATS.get("".join(suffixes[-2:]).lower()) or _FORMATS.get(
-        "".join(suffixes[-1:]).lower()
-    )
 
 
 def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -> list[FileGroup]:
@@ -147,7 +144,7 @@ def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -
         kinds = list(pool.map(lambda file: _kind(session, file, renamed), files))
     groups: dict[tuple[str, tuple[tuple[str, str], ...], str], list[Listed]] = {}
     for file, (found, apart) in zip(files, kinds, strict=True):
-        groups.setdefault((_form(file.url) or "", found, apart), []).append(file)
+        groups.setdefault((file.form, found, apart), []).append(file)
     return [FileGroup(form, found, tuple(members)) for (form, found, _), members in groups.items()]
 
 
@@ -161,7 +158,7 @@ def _kind(
         return columns, file.url
     if "chain_id" not in known[1]:
         return columns, ""
-    rows = _rows(session, FileGroup(_form(file.url) or "", columns, (file,)), dict(columns))
+    rows = _rows(session, FileGroup(file.form, columns, (file,)), dict(columns))
     first = rows.select(f"`{known[1]['chain_id']}`").first()
     return columns, str(first and first[0])
 
@@ -169,13 +166,12 @@ def _kind(
 def _columns(session: Any, file: Listed) -> tuple[tuple[str, str], ...]:
     from pyspark.errors import PySparkException
 
-    form = _form(file.url) or ""
     reader = session.read.option("header", "true").option("primitivesAsString", "true")
-    if form == "csv":
+    if file.form == "csv":
         # As many lines as Spark looks at for a header are read, and not the whole file.
         reader = reader.option("inferSchema", "false")
     try:
-        found = tuple((name, kind) for name, kind in getattr(reader, form)(file.url).dtypes)
+        found = tuple((name, kind) for name, kind in getattr(reader, file.form)(file.url).dtypes)
     except PySparkException as error:
         raise IngestError(
             f"{visible(file.url)}: it cannot be read: {str(error).splitlines()[0][:200]}",
@@ -204,29 +200,31 @@ def open_group(
     kind, columns = formats.recognised(source, list(types), renamed)
     _check(group, kind, columns, types)
     rows = _rows(stage.session, group, types)
-    table = f"text_{number}"
+    table, read = f"text_{number}", f"read_{number}"
     taken = [f"`{theirs}` AS `{ours}`" for ours, theirs in columns.items()]
     # A transfer's number tells it from others; of facts, which are few, it is the row's place.
-    number_of = "monotonically_increasing_id()"
-    if kind.holds != "transfers":
+    number_of, few = "monotonically_increasing_id()", kind.holds != "transfers"
+    if few:
         number_of = f"row_number() OVER (ORDER BY {number_of})"
-    # Stored: rows have the same numbers wherever they are read again.
-    stage.save(
-        table,
-        rows.selectExpr(
-            *taken,
-            f"{number_of} AS row",
-            f"`{_RAGGED}` IS NOT NULL AS ragged" if _RAGGED in rows.columns else "false AS ragged",
-        ),
+    numbered = rows.selectExpr(
+        *taken,
+        f"{number_of} AS row",
+        f"`{_RAGGED}` IS NOT NULL AS ragged" if _RAGGED in rows.columns else "false AS ragged",
     )
-    count = stage.value(f"SELECT count(*) FROM {table}")
+    # Text is stored as columns, and facts with their places. Parquet's own columns are read as fast again, and its
+    # files are cut in the same places each time, so that rows have the same numbers.
+    if few or group.form != "parquet":
+        stage.save(read, numbered)
+    else:
+        numbered.createOrReplaceTempView(read)
+    count = stage.value(f"SELECT count(*) FROM {read}")
     if not count:
         raise IngestError(f"{group.shown}: a header but no rows.", path=source.name)
     stage.run(
         f"INSERT INTO bad SELECT {number}, row, 'another number of fields than the header has', NULL "
-        f"FROM {table} WHERE ragged"
+        f"FROM {read} WHERE ragged"
     )
-    stage.run(f"DELETE FROM {table} WHERE ragged")
+    stage.run(f"CREATE VIEW {table} AS SELECT * FROM {read} WHERE NOT ragged")
     own = {ours: _type(types[theirs]) for ours, theirs in columns.items()}
     return FileTable(number, source, kind, {ours: ours for ours in columns}, table, own, count)
 

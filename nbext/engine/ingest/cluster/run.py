@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from nbext import __version__
@@ -36,6 +36,8 @@ from nbext.errors import IngestError, StorageError
 Progress = Callable[[str, float], None]
 # Addresses are ranked by shares, those that begin with the same digits: counted first, then each is sorted alone.
 _SHARE = "substr(address, 3, 3)"
+# Wallets that each machine has in memory, of 100 bytes at most.
+_BROADCAST = 4_000_000
 
 
 def ingest(
@@ -106,6 +108,10 @@ def _ingest(
     progress: Progress,
 ) -> Report:
     progress("reading", 0)
+    # Files are cut by this number, and not by how many executors there are just then: their rows keep their numbers.
+    session.conf.set("spark.sql.files.minPartitionNum", session.sparkContext.defaultParallelism)
+    # Java interprets a longer method, and never compiles it: then Spark leaves its loops, and not Java its compiler.
+    session.conf.set("spark.sql.codegen.hugeMethodLimit", 8000)
     groups = files.grouped(session, files.list_files(session, paths), renamed)
     place = Place(session, url)
     try:
@@ -117,7 +123,7 @@ def _ingest(
         place.remove(f"{place.folder}/work")
         place.publish(manifest)
     except BaseException:  # Ctrl-C too: nobody can be served what has no manifest
-        place.remove(place.folder)
+        place.withdraw()
         raise
     report.generation, report.changed = place.folder.rpartition("/")[2], True
     return report
@@ -163,17 +169,22 @@ class _Run:
     def _keep_one_of_each(self) -> None:
         """Create ``good``: each transfer once; refuse rows with one key and other contents."""
         stage = self.stage
+        # Nearly no key is repeated: only where two hashes are the same are keys compared.
+        hashed = f"xxhash64({KEY})"
         stage.run(
-            f"CREATE TABLE repeated_keys AS SELECT {KEY} FROM parsed GROUP BY {KEY} HAVING count(*) > 1"
+            f"CREATE TABLE alike AS SELECT {hashed} AS h FROM parsed GROUP BY 1 HAVING count(*) > 1"
+        )
+        stage.run(
+            f"CREATE TABLE repeated_keys AS SELECT {KEY} FROM parsed WHERE {hashed} IN (SELECT h FROM alike) "
+            f"GROUP BY {KEY} HAVING count(*) > 1"
         )
         duplicates.compare_repeated(stage, "parsed")
         if found := stage.rows(
             f"SELECT {KEY} FROM parsed SEMI JOIN contradictions USING (file, row) LIMIT 1"
         ):
             raise self._contradiction(found[0])
-        stage.run("CREATE TABLE good AS SELECT * FROM parsed ANTI JOIN repeated USING (file, row)")
+        stage.run("CREATE VIEW good AS SELECT * FROM parsed ANTI JOIN repeated USING (file, row)")
         stage.run("INSERT INTO odd SELECT 0, 'duplicates', count(*) FROM repeated")
-        stage.drop("parsed", "repeated", "contradictions")
 
     def _contradiction(self, key: tuple[Any, ...]) -> IngestError:
         _, tx, low, index = key
@@ -222,18 +233,12 @@ class _Run:
         stage.run(
             "CREATE TABLE met AS SELECT sender AS address FROM good UNION SELECT recipient FROM good"
         )
-        before, shares = 0, []
-        for share, number in stage.rows(
-            f"SELECT {_SHARE}, count(*) FROM met GROUP BY 1 ORDER BY 1"
-        ):
-            shares.append((share, before))
-            before += number
-        stage.session.createDataFrame(shares, "share string, first long").createOrReplaceTempView(
-            "shares"
-        )
+        stage.run(f"""
+            CREATE TABLE shares AS SELECT share, sum(n) OVER (ORDER BY share) - n AS before
+            FROM (SELECT {_SHARE} AS share, count(*) AS n FROM met GROUP BY 1)""")
         stage.run(f"""
             CREATE TABLE wallets AS
-            SELECT (first + row_number() OVER (PARTITION BY share ORDER BY address) - 1)::INTEGER AS rowid, address
+            SELECT (before + row_number() OVER (PARTITION BY share ORDER BY address) - 1)::INTEGER AS rowid, address
             FROM (SELECT address, {_SHARE} AS share FROM met) JOIN shares USING (share)""")
         stage.run("""
             CREATE TABLE contract_ranks AS
@@ -242,12 +247,28 @@ class _Run:
         stage.run(
             "CREATE TABLE contract_chain AS SELECT rowid AS contract, chain_id FROM contract_ranks"
         )
-        stage.run("""
-            CREATE TABLE incoming AS SELECT file, row, g.chain_id, c.rowid AS contract, s.rowid AS sender,
-                r.rowid AS recipient, hi, mid, lo, tx, low, key_index, log_index, block, seconds, count
+        spelling = self._map_wallets()
+        stage.run(f"""
+            CREATE TABLE incoming AS SELECT file, row, g.chain_id, c.rowid AS contract, s.wallet AS sender,
+                r.wallet AS recipient, hi, mid, lo, log_index, block, seconds, count
             FROM good g JOIN contract_ranks c ON c.chain_id = g.chain_id AND c.address = g.contract
-            JOIN wallets s ON s.address = g.sender JOIN wallets r ON r.address = g.recipient""")
-        stage.drop("met", "good")
+            JOIN wallet_map s ON s.spelled = {spelling.format("g.sender")}
+            JOIN wallet_map r ON r.spelled = {spelling.format("g.recipient")}""")
+
+    def _map_wallets(self) -> str:
+        """Create ``wallet_map``: the rank of each address. Return the SQL by which one is looked up."""
+        stage = self.stage
+        wallets, distinct = stage.rows(
+            "SELECT count(*), count(DISTINCT xxhash64(address)) FROM wallets"
+        )[0]
+        spelling = "xxhash64({})" if distinct == wallets else "{}"
+        found = stage.session.sql(
+            f"SELECT {spelling.format('address')} AS spelled, rowid AS wallet FROM wallets"
+        )
+        # Where every machine has them all, no row has to travel to its wallets.
+        found = found.hint("broadcast") if wallets <= _BROADCAST else found
+        found.createOrReplaceTempView("wallet_map")
+        return spelling
 
     def derive(self) -> None:
         """Fill every table of the layout."""
@@ -282,15 +303,11 @@ class _Run:
         )
         tables.derive_changes(stage, found, zero)
         tables.save_changes(stage)
-        everyone = range(stage.value("SELECT count(*) FROM wallets"))
-        stage.run(f"CREATE VIEW flows AS {tables.flowing(found, wide=True, wallets=everyone)}")
+        flows = tables.flowing(found, wide=True, wallets=tables.EVERYBODY)
+        stage.run(f"CREATE VIEW flows AS {flows}")
         _histories(stage).createOrReplaceTempView("histories")
-        histories = tables.with_amounts("histories", ", place")
-        stage.run(
-            f"INSERT INTO out.history SELECT {', '.join(TABLES['history'])} FROM ({histories}) "
-            "ORDER BY contract, wallet, from_block, place"
-        )
-        tables.save_balances(stage, order="ORDER BY contract, wallet")
+        stage.run(f"INSERT INTO out.history {tables.with_amounts('histories')}")
+        tables.save_balances(stage)
 
     def report(self, groups: list[files.FileGroup]) -> Report:
         """Return what was read, and every oddity."""
@@ -337,45 +354,43 @@ class _Run:
 
 def _parsed(stage: Any, file: FileTable) -> str:
     """Return the SQL of a file's rows, with addresses as text, and where a row is bad the number of its reason."""
-    valid = {
-        side: f"CASE WHEN {facts.ADDRESS.format(f'{side}_text')} THEN lower({side}_text) END"
-        for side in ("contract", "sender", "recipient")
-    }
     texts = rows.row_texts(stage, file)
-    named = ", ".join(f"{sql} AS {side}" for side, sql in valid.items())
+    named = ", ".join(
+        f"CASE WHEN {facts.ADDRESS.format(f'{side}_text')} THEN lower({side}_text) END AS {side}"
+        for side in ("contract", "sender", "recipient")
+    )
     return rows.parsed_rows(file, f"SELECT *, {named}, value_text AS digits FROM ({texts})")
 
 
 def _histories(stage: Any) -> Any:
-    """Return the rows of ``history`` of the view ``flows``, worked out side by side, with their places for a sort.
+    """Return the rows of ``history`` of the view ``flows``, worked out side by side.
 
-    A task is a share of a bucket, as on one machine; its rows come to it in no order.
+    A task is a share of a bucket, as on one machine; its flows come to it in no order. Tasks are in order wherever
+    several are worked out one after another, and so are the rows of each: no file needs to be sorted.
     """
-    wallets = stage.value("SELECT count(*) FROM wallets")
-    buckets = [
-        (number, one.first, one.last, tables.shares_of(stage, one))
-        for number, one in enumerate(tables.buckets_of(stage))
-    ]
+    tasks: list[range] = []
+    buckets = []
+    for bucket, shares in tables.shares_of(stage).items():
+        buckets.append((bucket.first, bucket.last, len(tasks), len(shares)))
+        tasks += shares
     stage.session.createDataFrame(
-        buckets, "bucket int, first int, last int, shares long"
+        buckets, "first int, last int, task int, shares int"
     ).createOrReplaceTempView("buckets")
     # A flow goes to the shares of both its wallets; NOBODY's is the first, which follows no such wallet.
-    of_side = "(({} + 1) * shares - 1) DIV {}"
+    wallets = max((one.stop for one in tasks), default=1)
+    of_side = "b.task + int((({} + 1L) * shares - 1) DIV {})"
     sides = ", ".join(of_side.format(side, wallets) for side in ("sender", "recipient"))
     shared = stage.session.sql(f"""
-        SELECT flows.*, bucket, {wallets} * share DIV shares AS low, {wallets} * (share + 1) DIV shares AS high
-        FROM flows JOIN (SELECT contract, bucket, shares FROM profile JOIN buckets ON contract BETWEEN first AND last)
-        USING (contract)
-        LATERAL VIEW explode(array_distinct(array({sides}))) AS share""")
+        SELECT flows.*, tasks.task
+        FROM flows JOIN (SELECT * FROM profile JOIN buckets ON contract BETWEEN first AND last) b USING (contract)
+        LATERAL VIEW explode(array_distinct(array({sides}))) tasks AS task""")
     columns = ", ".join(
         f"{name} {SQL_TYPES[kind]}"
         for name, kind in TABLES["history"].items()
         if name != "sort_key"
     )
     with by_value():
-        return shared.groupBy("bucket", "low", "high").applyInArrow(
-            _history, f"{columns}, place BIGINT"
-        )
+        return shared.groupBy("task").applyInArrow(partial(_history, tasks), columns)
 
 
 @contextmanager
@@ -391,8 +406,6 @@ def by_value() -> Iterator[None]:
         cloudpickle.unregister_pickle_by_value(package)  # type: ignore[no-untyped-call]
 
 
-def _history(key: tuple[Any, ...], flows: pa.Table) -> pa.Table:
+def _history(tasks: list[range], key: tuple[Any, ...], flows: pa.Table) -> pa.Table:
     """Return the history of one task, on one of the cluster's machines."""
-    _, low, high = (part.as_py() for part in key)
-    found = holdings.history(flows, range(low, high))
-    return found.append_column("place", pa.array(np.arange(found.num_rows)))
+    return holdings.history(flows, tasks[key[0].as_py()])

@@ -42,13 +42,11 @@ class SparkStage:
 
     def __init__(self, session: Any, target: str, work: str) -> None:
         self.session, self._target, self._work = session, target, work
-        # By name: the types of its columns as SQL, and where its rows are.
-        self._columns: dict[str, dict[str, str]] = {}
-        self._parts: dict[str, list[str]] = {}
+        self._frames: dict[str, Any] = {}
         self._numbers = itertools.count()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Run one statement that creates, fills or drops a table, or takes rows out of one."""
+        """Run one statement that creates or fills a table, or leaves rows of one out from then on."""
         tree = _parsed(sql, values)
         if isinstance(tree, sge.Create):
             self._create(tree)
@@ -73,13 +71,13 @@ class SparkStage:
     def drop(self, *tables: str) -> None:
         """Forget tables; what they take is given back with the run's folder."""
         for table in tables:
-            self._columns.pop(table, None)
-            self._parts.pop(table, None)
+            self._frames.pop(table, None)
             self.session.catalog.dropTempView(table)
 
     def save(self, table: str, rows: Any) -> None:
         """Create a table of the rows of a DataFrame, or add them to it."""
-        columns = self._columns.setdefault(table, dict(rows.dtypes))
+        before = self._frames.get(table)
+        columns = dict((rows if before is None else before).dtypes)
         rows = rows.toDF(*columns)
         layout = TABLES.get(table.removeprefix(_OUT)) if table.startswith(_OUT) else None
         kept = rows.select(
@@ -89,14 +87,18 @@ class SparkStage:
                 if layout is None or name in layout
             )
         )
-        parts = self._parts.setdefault(table, [])
-        parts.append(
+        path = (
             f"{self._target}/{table.removeprefix(_OUT)}.parquet"
             if layout
             else f"{self._work}/{table}/{next(self._numbers)}"
         )
-        kept.write.parquet(parts[-1])
-        self.session.read.schema(kept.schema).parquet(*parts).createOrReplaceTempView(table)
+        kept.write.parquet(path)
+        written = self.session.read.schema(kept.schema).parquet(path)
+        self._show(table, written if before is None or layout else before.union(written))
+
+    def _show(self, table: str, rows: Any) -> None:
+        self._frames[table] = rows
+        rows.createOrReplaceTempView(table)
 
     def _create(self, tree: sge.Create) -> None:
         if tree.kind == "SCHEMA":
@@ -108,10 +110,10 @@ class SparkStage:
         elif tree.expression is not None:
             self.save(table, self._query(tree.expression))
         else:
-            columns = {one.name: _type(one.kind) for one in tree.this.expressions}
-            self._columns[table] = columns
-            described = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-            self.session.createDataFrame([], described).createOrReplaceTempView(table)
+            described = ", ".join(
+                f"`{one.name}` {_type(one.kind)}" for one in tree.this.expressions
+            )
+            self._show(table, self.session.createDataFrame([], described))
 
     def _insert(self, tree: sge.Insert) -> None:
         table, rows = _target(tree), self._query(tree.expression)
@@ -120,7 +122,7 @@ class SparkStage:
             rows = rows.toDF(*given).selectExpr(
                 *(
                     f"`{name}`" if name in given else f"NULL AS `{name}`"
-                    for name in self._columns[table]
+                    for name in self._frames[table].columns
                 )
             )
         self.save(table, rows)
@@ -132,10 +134,7 @@ class SparkStage:
             .from_(table)
             .where(sge.not_(sge.func("coalesce", tree.args["where"].this, sge.false())))
         )
-        columns = self._columns[table]
-        self._parts.pop(table)
-        self.save(table, kept)
-        self._columns[table] = columns
+        self._show(table, kept)
 
     def _query(self, tree: sge.Expr) -> Any:
         return self.session.sql(translated(tree))

@@ -35,7 +35,6 @@ FOLDED = 0.03
 # Addresses of the base that are looked through at once.
 _BATCH = 1_000_000
 _WIDTH = "S42"
-_EVERYBODY = range(2**31 - 1)
 _PAIR, _BLOCK = "contract, wallet", "contract, block"
 
 
@@ -361,7 +360,7 @@ def _flows(stage: Stage, zero: int) -> pa.Table:
         f"INSERT INTO token_changes FROM prev.main.nft_changes SEMI JOIN earlier USING ({_PAIR})"
     )
     return stage.arrow(
-        f"SELECT * FROM ({tables.flowing(rows, wide=True, wallets=_EVERYBODY)}) WHERE block >= 0"
+        f"SELECT * FROM ({tables.flowing(rows, wide=True, wallets=tables.EVERYBODY)}) WHERE block >= 0"
     )
 
 
@@ -398,7 +397,9 @@ def _holdings(stage: Stage, flows: pa.Table) -> None:
         f"SELECT contract, (-1)::BIGINT AS block, {tables.OPENING}::BIGINT AS log_index, "
         f"{NOBODY}::INTEGER AS sender, wallet AS recipient, hi, mid, lo FROM held ANTI JOIN earlier USING ({_PAIR})"
     )
-    found = holdings.history(pa.concat_tables([opening, flows.cast(opening.schema)]), _EVERYBODY)
+    found = holdings.history(
+        pa.concat_tables([opening, flows.cast(opening.schema)]), tables.EVERYBODY
+    )
     stage.insert("standing", found, tables.with_amounts("arriving"), create=True)
     stage.run(f"""
         CREATE TABLE ended AS SELECT {_PAIR}, min(from_block) FILTER (from_block >= 0) AS until

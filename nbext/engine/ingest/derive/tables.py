@@ -43,6 +43,7 @@ _PLAIN = {
     ("nft_changes", "id_lo"),
     ("nft_changes", "change"),
 }
+EVERYBODY = range(2**31 - 1)
 # Where the opening balances of a snapshot stand in their block: before every log.
 OPENING = -1
 # A transfer without its count.
@@ -91,35 +92,36 @@ def derive_holdings(
     ``of`` is the SQL of a join that says of which contracts.
     """
     create_profile(stage, of)
-    buckets = buckets_of(stage)
-    tasks = sum(len(_shares(stage, bucket)) for bucket in buckets)
-    for done, rows in enumerate(ahead(_histories(stage, zero, buckets)), 1):
+    shared = shares_of(stage)
+    tasks = sum(map(len, shared.values()))
+    for done, rows in enumerate(ahead(_histories(stage, zero, shared)), 1):
         stage.insert("out.history", rows, with_amounts("arriving"))
         advance(done / tasks)
     save_balances(stage, of)
     stage.drop("moves", "held_before", "token_changes")
 
 
-def with_amounts(histories: str, more: str = "") -> str:
-    """Return the query of ``history`` from rows of `holdings.history`; ``more``: other columns of theirs."""
-    return as_amounts(histories, f"contract, wallet, from_block, to_block{more}")
+def with_amounts(histories: str) -> str:
+    """Return the query of ``history`` from rows of `holdings.history`."""
+    return as_amounts(histories, "contract, wallet, from_block, to_block")
 
 
-def save_balances(stage: Stage, of: str = "", order: str = "") -> None:
+def save_balances(stage: Stage, of: str = "") -> None:
     """Add to ``out.balances`` what stands in ``out.history`` last; ``of`` as of `derive_holdings`."""
     stage.run(
-        f"INSERT INTO out.balances SELECT {', '.join(TABLES['balances'])} FROM out.history {of} WHERE {STANDS} {order}"
+        f"INSERT INTO out.balances SELECT {', '.join(TABLES['balances'])} FROM out.history {of} WHERE {STANDS}"
     )
 
 
-def _histories(stage: Stage, zero: int, buckets: list[Bucket]) -> Iterator[Callable[[], pa.Table]]:
+def _histories(
+    stage: Stage, zero: int, shared: dict[Bucket, list[range]]
+) -> Iterator[Callable[[], pa.Table]]:
     """Yield the history of each bucket as tasks, share by share, and save the changes of its NFTs."""
-    for bucket in buckets:
+    for bucket, shares in shared.items():
         rows = _effective(stage, bucket)
         derive_changes(stage, rows, zero)
         save_changes(stage)
-        # Popular tokens have more rows than a bucket: their wallets are followed share by share, for bounded memory.
-        for wallets in _shares(stage, bucket):
+        for wallets in shares:
             found = stage.arrow(flowing(rows, wide=bucket.wide, wallets=wallets))
             yield partial(holdings.history, found, wallets)
 
@@ -141,8 +143,12 @@ def create_profile(stage: Stage, of: str = "", rows: str = "out.transfers") -> N
         GROUP BY contract, standard ORDER BY contract""")
 
 
-def buckets_of(stage: Stage) -> list[Bucket]:
-    """Return the contracts of ``profile``, in buckets of so many rows that memory holds them."""
+def shares_of(stage: Stage) -> dict[Bucket, list[range]]:
+    """Return the contracts of ``profile``, in buckets, each with the ranges of wallets to process one after another.
+
+    Memory holds the rows of a bucket. Popular tokens have more: of these it holds those of a range.
+    """
+    wallets = stage.value("SELECT count(*) FROM wallets")
     buckets: list[Bucket] = []
     for contract, rows, wide in stage.rows(
         "SELECT contract, n, wide FROM profile ORDER BY contract"
@@ -152,20 +158,12 @@ def buckets_of(stage: Stage) -> list[Bucket]:
             buckets[-1] = Bucket(last.first, contract, last.rows + rows, last.wide or wide)
         else:
             buckets.append(Bucket(contract, contract, rows, wide))
-    return buckets
-
-
-def shares_of(stage: Stage, bucket: Bucket) -> int:
-    """Return how many ranges of wallets a bucket is worked through in: several where one contract has too many rows."""
-    return -(-bucket.rows // stage.bucket_rows)
-
-
-def _shares(stage: Stage, bucket: Bucket) -> list[range]:
-    """Return the ranges of wallets to process one after another; a small bucket is one range."""
-    wallets = stage.value("SELECT count(*) FROM wallets")
-    shares = shares_of(stage, bucket)
-    cuts = [wallets * n // shares for n in range(shares + 1)]
-    return [range(low, high) for low, high in pairwise(cuts)]
+    shared = {}
+    for bucket in buckets:
+        shares = -(-bucket.rows // stage.bucket_rows)
+        cuts = [wallets * n // shares for n in range(shares + 1)]
+        shared[bucket] = [range(low, high) for low, high in pairwise(cuts)]
+    return shared
 
 
 def _effective(stage: Stage, bucket: Bucket) -> str:
