@@ -392,25 +392,23 @@ def save_activity(stage: Stage) -> None:
     """Fill ``out.activity``. Days are counted on chains all of whose blocks have a time."""
     # The days of a period are bits of one number. To group by day first takes nearly twice as long, and a
     # count(DISTINCT day) would hold a set of days for each of millions of wallets, which cannot spill.
-    # A holder known from a snapshot alone took part in no transfer, and was seen all the same: moved is null.
-    # Who had an NFT before the data begins was seen from then on, and active when it was sent: no block of activity.
+    # A holder known from a snapshot alone took part in no transfer, and was seen all the same. Who had an NFT before
+    # the data begins was seen from then on, and active when it was sent.
     stage.run(f"""
         INSERT INTO out.activity
         SELECT chain_id, wallet, min(seen), min(first_block), max(last_block), sum(n)::BIGINT,
             CASE WHEN any_value(timed) THEN coalesce(sum(bit_count(days))::BIGINT, 0) END
         FROM (
             SELECT chain_id, wallet, timestamp // {DAY * _PERIOD} AS period, min(block) AS seen,
-                min(active) AS first_block, max(active) AS last_block, count(moved) AS n,
-                bit_or(moved << (timestamp // {DAY} % {_PERIOD})::INTEGER) AS days
-            FROM (SELECT chain_id, wallet, block, block AS active, 1::BIGINT AS moved FROM (
-                      SELECT sender AS wallet, contract, block FROM out.transfers
-                      UNION ALL SELECT recipient, contract, block FROM out.transfers WHERE sender <> recipient)
-                      JOIN contract_chain USING (contract)
-                  UNION ALL SELECT chain_id, wallet, block, block, NULL::BIGINT FROM out.snapshot_wallets
-                  UNION ALL SELECT DISTINCT chain_id, wallet, first_block, NULL::BIGINT, NULL::BIGINT
-                      FROM out.nft_changes JOIN (SELECT contract, first_block FROM profile WHERE nft) USING (contract)
-                      JOIN contract_chain USING (contract) WHERE block = first_block)
-            JOIN out.blocks USING (chain_id, block) GROUP BY ALL)
+                min(block) AS first_block, max(block) AS last_block, count(*) AS n,
+                bit_or(1::BIGINT << (timestamp // {DAY} % {_PERIOD})::INTEGER) AS days
+            FROM (SELECT sender AS wallet, contract, block FROM out.transfers
+                  UNION ALL SELECT recipient, contract, block FROM out.transfers WHERE sender <> recipient)
+            JOIN contract_chain USING (contract) JOIN out.blocks USING (chain_id, block) GROUP BY ALL
+            UNION ALL SELECT chain_id, wallet, NULL, block, NULL, NULL, 0, NULL FROM out.snapshot_wallets
+            UNION ALL SELECT DISTINCT chain_id, wallet, NULL, first_block, NULL, NULL, 0, NULL FROM out.nft_changes
+                JOIN (SELECT contract, first_block FROM profile WHERE nft) USING (contract)
+                JOIN contract_chain USING (contract) WHERE block = first_block)
         JOIN (SELECT chain_id, timed FROM extents) USING (chain_id)
         GROUP BY chain_id, wallet ORDER BY chain_id, wallet""")
 
