@@ -237,11 +237,10 @@ class Context(ABC):
         )
         return AmountRange(low if least is None else least, most, none_too=bounds.min == 0)
 
-    def counts(self, asked: ParsedCondition, name: str, *, none_too: bool | None = None) -> Range:
-        """Return bounds of a count; ``none_too`` where other bounds decide that with it."""
+    def counts(self, asked: ParsedCondition, name: str, *beside: str) -> Range:
+        """Return bounds of a count; those ``beside`` it decide with it whether none will do."""
         bounds = asked.values.get(name) or Bounds()
-        if none_too is None:
-            none_too = bounds.min == 0
+        none_too = self.none_will_do(asked, name, *beside)
         least = 1 - none_too if bounds.min is None else int(bounds.min)
         most = None if bounds.max is None else int(bounds.max)
         return Range(least, most, none_too=none_too)

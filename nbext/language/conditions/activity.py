@@ -77,14 +77,15 @@ class ActivityCondition(Condition):
             for name in ("first", "last")
         )
         # Who did nothing was never first seen.
-        none = context.none_will_do(asked, "transfers", "activeDays")
+        both = ("transfers", "activeDays")
         transfers, days = (
-            context.counts(asked, name, none_too=none) if name in asked.values else None
-            for name in ("transfers", "activeDays")
+            context.counts(asked, name, *both) if name in asked.values else None for name in both
         )
-        none_too = none and not {"first", "last"} & asked.values.keys()
+        none_too = context.none_will_do(asked, *both) and not (
+            {"first", "last"} & asked.values.keys()
+        )
         if none_too:
-            context.warn_of_every_wallet(asked, "transfers", "activeDays")
+            context.warn_of_every_wallet(asked, *both)
         moment = context.at(chain, asked.pointer)
         return cls(chain.id, first, last, transfers, days, none_too, moment)
 

@@ -157,9 +157,8 @@ class TransferCondition(Condition):
         span = TimeRange(asked.values.get("after"), asked.values.get("before"))
         others = tuple(sorted(set(asked.values.get("counterparty", ()))))
         amount, total = (_moved(asked, name, contract, context) for name in ("amount", "total"))
-        none = context.none_will_do(asked, "count", "total")
         context.warn_of_every_wallet(asked, "count", "total")
-        number = context.counts(asked, "count", none_too=none)
+        number = context.counts(asked, "count", "total")
         blocks = context.blocks(span, chain, asked.pointer)
         return cls(chain.id, direction, contract, others, amount, total, number, blocks)
 
