@@ -301,7 +301,7 @@ def test_the_options_of_all_conditions_are_a_line_whose_fields_offer_the_columns
     page.keyboard.type("uni")
     form.get_by_role("option", name="UNI_balance, largest first").click()
     form.get_by_label("+ more").select_option("Columns")
-    for typed, name in (("first", "firstSeen"), (", tra", "transfers")):
+    for typed, name in (("first", "firstSeen"), (", TRA", "transfers")):
         page.keyboard.type(typed)
         form.get_by_role("option", name=name).first.click()
     notebook.screenshot("builder-options")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -98,7 +98,7 @@ class Card(Form):
             facts_html(self.facts),
             section("First rows", frame_html(self.frame)),
             section("Condition by condition", funnel),
-            *map(self._spread, self._amounts()),
+            *self._spreads(),
             section("The same query as a cell", code_html(self.magic())),
         ]
         return "".join(sections)
@@ -110,36 +110,31 @@ class Card(Form):
         given = limit if isinstance(limit, int) and limit != self.client.settings["limit"] else None
         return cell_text("", *self.asked, given)
 
-    def _amounts(self) -> list[Mapping[str, Any]]:
-        """Return the columns of numbers that the table still has, once each."""
+    def _spreads(self) -> Iterator[str]:
+        """Yield how the amounts of each column are spread, over all wallets or, where not known, over the rows here."""
         names = list(map(str, self.frame.columns))
-        return [
-            column
-            for column in self.known.columns
-            if column.get("type") in ("integer", "uint256", "float64")
-            and not is_repeated(column)
-            # Of two columns of one name pandas gives a frame where a series is expected.
-            and names.count(str(column.get("name"))) == 1
-            and len(self.frame)
-        ]
-
-    def _spread(self, column: Mapping[str, Any]) -> str:
-        """Return how amounts are spread, over all wallets or, where these are not known, over the rows here."""
-        name, bins, of = str(column.get("name")), None, ""
-        if self.known.truncated or not self.known.has_all_of(self.frame):
-            # These rows are the first by address, or whichever the user left.
-            of = f" (of the {len(self.frame):,} rows here)"
-            if self.client.is_ours and is_countable(column):
-                # Where they cannot be counted the card shows how much is in the rows here, and says so.
-                with suppress(NbextError):
-                    bins, _ = counted(self.client, *self.asked, column)
-                    of = f" (of all {sum(one['count'] for one in bins):,} wallets)"
-        if bins is None:
-            # Nothing where the user put something else into the column.
-            with suppress(ValueError):
-                bins = ranges([float(str(one)) for one in self.frame[name] if not is_missing(one)])
-        head = visible(column.get("symbol") or "amount", 20)
-        return section(f"How much: {name}{of}", bars_html(bins, head) if bins else "")
+        for column in self.known.columns:
+            name, bins, of = str(column.get("name")), None, ""
+            is_amount = column.get("type") in ("integer", "uint256", "float64")
+            # Once each. Of two columns of one name pandas gives a frame where a series is expected.
+            if not is_amount or is_repeated(column) or names.count(name) != 1 or self.frame.empty:
+                continue
+            if self.known.truncated or not self.known.has_all_of(self.frame):
+                # These rows are the first by address, or whichever the user left.
+                of = f" (of the {len(self.frame):,} rows here)"
+                if self.client.is_ours and is_countable(column):
+                    # Where they cannot be counted the card shows how much is in the rows here, and says so.
+                    with suppress(NbextError):
+                        bins, _ = counted(self.client, *self.asked, column)
+                        of = f" (of all {sum(one['count'] for one in bins):,} wallets)"
+            if bins is None:
+                # Nothing where the user put something else into the column.
+                with suppress(ValueError):
+                    known = [one for one in self.frame[name] if not is_missing(one)]
+                    bins = ranges([float(str(one)) for one in known])
+            if bins:
+                head = visible(column.get("symbol") or "amount", 20)
+                yield section(f"How much: {name}{of}", bars_html(bins, head))
 
 
 class HistoryCard(Form):

@@ -305,7 +305,8 @@ export class Field extends FormField {
     const box = new Picker(
       input,
       (done) => {
-        if (own.length) done({ found: own.filter((one) => one.label.includes(last())) });
+        const term = last().toLowerCase();
+        if (own.length) done({ found: own.filter((one) => one.label.toLowerCase().includes(term)) });
         else page.search([spec.picks], last(), this.chain, done);
       },
       (one) => {

@@ -302,6 +302,7 @@ def test_undo_goes_back_500_steps_and_no_further():
             "direction in · USDC · after 1 day ago",
         ),
         ("wallet", {"contract": False}, "no contract"),
+        ("wallet", {"in": []}, "in none"),
     ],
 )
 def test_a_condition_is_one_line_of_words(condition, value, words):

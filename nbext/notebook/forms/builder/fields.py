@@ -295,7 +295,8 @@ def _field_in_words(spec: FieldSpec, value: Any) -> str:
         return label if value else f"no {label}"
     if isinstance(value, list):
         more = f" and {len(value) - _NAMED:,} more" if len(value) > _NAMED else ""
-        return f"{label} {', '.join(visible(one, _CUT) for one in value[:_NAMED])}{more}"
+        few = ", ".join(visible(one, _CUT) for one in value[:_NAMED])
+        return f"{label} {few or 'none'}{more}"
     if isinstance(value, Mapping):
         return f"{label} {_bounds(value)}"
     number = _number(value)
