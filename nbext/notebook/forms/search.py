@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 PAGE = 50
 # A cell of the results has room for no more.
 CUT = 80
-# The last that a service of ours takes.
-MAX_OFFSET = 2**31
 # The search starts when typing pauses this long: a request per key would put the answer wanted last in line.
 PAUSE = 0.4
 EVERYTHING = "all"
@@ -152,7 +150,7 @@ class SearchForm(Form):
     def _ask_from(self, offset: int) -> None:
         # Of the question whose results are shown: what is typed beside them may be another one.
         if self.answered is not None and not self.is_older:
-            self._ask(replace(self.answered, offset=min(max(0, offset), MAX_OFFSET)), after=0.0)
+            self._ask(replace(self.answered, offset=max(0, offset)), after=0.0)
 
     def _ask(self, question: SearchQuestion, *, after: float) -> None:
         if question != (self.asked or self.answered):
