@@ -43,17 +43,18 @@ function picture(svg) {
   return drawn;
 }
 
-// How much smaller a chart gets where there is less room, before it is scrolled: its letters have ten pixels.
-const SMALLEST = 0.65;
+// How large a chart is at most, and at least before it is scrolled: drawn, its letters have ten pixels, and a notebook's
+// have twelve.
+const [LEAST, MOST] = [0.65, 1.2];
 
 /** Python measures names in a font of its own, and that of the page may be wider. @param {SVGGraphicsElement} svg */
 function fit(svg) {
   const { x, y, width, height } = svg.getBBox();
   if (!width) return;
   put(svg, "viewBox", `${x - 2} ${y - 2} ${width + 4} ${height + 4}`);
-  put(svg, "width", width + 4);
+  put(svg, "width", MOST * width);
   put(svg, "height", null);
-  svg.style.minWidth = `${SMALLEST * width}px`;
+  svg.style.minWidth = `${LEAST * width}px`;
 }
 
 export class Chart {

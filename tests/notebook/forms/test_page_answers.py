@@ -23,6 +23,7 @@ TIMES = [
     *("2025-01-31", "2025-02-01T12:00:00Z", "< 2025-02-10", "2025-02-01 12:00", "soon"),
     *("2025-02-01T12:00:00+05:30", "< 2025-02-01T00:00", "2021-03-04", "2025-1-1"),
 ]
+LIMITS = [float("inf"), float("-inf"), 0.0, 5e-324, 1.7e308, -1.7e308]
 TEXTS = ["a", "A", "=a", "=b", "==b", "ß", "É", "true", "=true", "x,", "none of them"]
 
 
@@ -38,7 +39,9 @@ def some_table(draw):
         {
             "raw": frames.typed_column(raw, "uint256"),
             "whole": pd.array(column(lambda: draw.choice([0, -5, draw.randrange(10**6)])), "Int64"),
-            "mean": pd.array(column(lambda: draw.choice([0.1, draw.gauss(0, 9)])), "Float64"),
+            "mean": pd.array(
+                column(lambda: draw.choice([0.1, draw.gauss(0, 9), *LIMITS])), "Float64"
+            ),
             "delta": pd.Series(column(lambda: draw.randrange(-(10**30), 10**30)), dtype="object"),
             "price": column(lambda: draw.randrange(-2, 10**20) + Decimal(draw.randrange(99)) / 100),
             "name": column(lambda: draw.choice(["a", "A", "=b", "aa", "ß", "é", "x,y", "b"])),
