@@ -98,11 +98,12 @@ class Walk:
     def _walk(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         while True:
             asked = re.findall(r"/segments?/([^/?]+)", call.target)
-            named = [quote(str(one), safe="") for one in page.named("own.segment").values()]
-            if asked and not set(named) <= set(asked):
+            named = page.named("own.segment")
+            others = [path for path in named if quote(str(named[path]), safe="") not in asked]
+            if asked and not all(map(self._profile.silences, others)):
                 raise ProtocolError(
                     f"The service was asked for segment {one_line(asked[0], length=80)}, and answered for "
-                    f"{one_line(named[0], length=80)}."
+                    f"{one_line(named[others[0]], length=80)}. {self._lines(others, more=False)}"
                 )
             self._count(page)
             yield page
@@ -365,9 +366,8 @@ class Walk:
             )
         is_last = number == pages > 1 and not page.rows
         if not self._stated and (number < pages or is_last):
-            rows = number - is_last
             self._notes.append(
-                f"The service states {pages:,} pages, and says after {rows:,} that there are no more."
+                f"The service states {pages:,} pages, and says after {number - is_last:,} that there are no more."
             )
         if more is None and size == page.rows:
             self._notes.append(

@@ -149,12 +149,11 @@ class ForeignProfile:
         if path.startswith(_HEADER):
             return (headers or {}).get(path.removeprefix(_HEADER)) or None
         # A list of one around a table or a job is taken off before it is read.
-        found = (
-            _used(f"remote.paths.{name}", one, lambda parsed: parsed.search(document))
-            for one in dict.fromkeys((path, re.sub(r"(?<=\w)\[0\](?=\.)", "", path)))
-            if one
-        )
-        return next((one for one in found if one is not None), None)
+        for one in dict.fromkeys((path, re.sub(r"(?<=\w)\[0\](?=\.)", "", path))) if path else ():
+            found = _used(f"remote.paths.{name}", one, lambda parsed: parsed.search(document))
+            if found is not None:
+                return found
+        return None
 
     @property
     def types_by_theirs(self) -> dict[str, str]:

@@ -296,12 +296,12 @@ def _kind_at(holder: str, plain: str, value: Any, beside: str) -> str:
 def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
     """Say whether a field that was not read may be of rows that are missing, by its name and its value."""
     # Nothing, and 0, say nothing, but not of whether a page is the last.
-    is_nothing = value in ("", "0", 0) and value is not False and _kind(plain) != "last"
+    kind = _kind(plain)
+    is_nothing = value in ("", "0", 0) and value is not False and kind != "last"
     if is_nothing or not isinstance(value, _PLAIN):
         return False
     # A part of it is not done: what is at the top was read as the job's.
     waits = inside and plain in STATUSES and state_of(str(value)) not in (None, State.COMPLETED)
-    kind = _kind(plain)
     is_part = kind in ("more", "cut") and says(kind, value) == "more"
     is_known = (_HARMLESS_PLACES.fullmatch(holder) and not is_part) or says_whole(plain, value)
     return waits or not is_known or _A_PART.search(str(value)[:1000]) is not None

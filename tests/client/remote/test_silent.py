@@ -1055,6 +1055,23 @@ def test_what_nobody_was_seen_to_send_comes_with_a_word_in_memory_and_in_a_file(
     assert wrong == {}
 
 
+def test_a_segment_that_the_service_calls_otherwise_is_known_by_the_line_that_the_error_advises(
+    server, client, settings
+):
+    server.script("GET /v1/segment/whales", reply({}, 404))
+    server.script("GET /v1/segment/whales/json", reply({"segment_id": "sg_7", "rows": FIRST}))
+    with pytest.raises(ProtocolError) as caught:
+        client.export_json("whales")
+    assert str(caught.value).startswith(
+        "The service was asked for segment whales, and answered for sg_7. "
+        '`%nbext set remote.export.known = "segment_id"` says that it does not matter.'
+    )
+    told = Client(
+        server.url, KEY, settings=settings(remote={"export": {"known": "segment_id"}})
+    ).export_json("whales")
+    assert (len(told), told.attrs["nbext"]["warnings"]) == (10, [])
+
+
 HARMLESS = {
     "X_B3_Sampled": "1",
     "X_Shopify_Shop_Api_Call_Limit": "32/40",
