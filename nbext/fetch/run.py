@@ -93,11 +93,9 @@ def fetch(
     with open_coverage(data_dir, chain) as coverage:
         served = storage.current_generation(data_dir)
         coverage.only_those_in(served.manifest["files"] if served else ())
+        # Also of another chain: it is asked more than has to be, then.
         differing = {
-            address
-            for each in (served.chains if served else ())
-            if each.chain_id == chain.id
-            for address in each.differing
+            address for each in (served.chains if served else ()) for address in each.differing
         }
         standards = addresses_of(request.contracts, chain, coverage.said)
         node = Node(urls, rps=request.rps)
@@ -425,8 +423,10 @@ class _Fetch:
         except IngestError:
             # What it refuses would be a hole behind what is covered: it is read again.
             self.coverage.discard_parts()
+            for name in files:
+                Path(name).unlink()
             raise
-        self.coverage.commit(step, self.cards)
+        self.coverage.commit(step, files, self.cards)
         if replace_from is not None:
             self.coverage.replacing = None
         if step is None:

@@ -228,12 +228,11 @@ class Coverage:
                 f"{parted[0]:,} is not the same.",
                 meaning="BEHIND",
             )
-        columns = zip(*rows, strict=True) if rows else ((),) * len(_PART)
-        arrays = [pa.array(column, each.type) for column, each in zip(columns, _PART, strict=True)]
+        columns = list(zip(*rows, strict=True)) or [()] * len(_PART)
         shown = Counter(f"{contract} {standard}" for contract, *_, standard in rows if standard)
         part = Stored(self.parts / wanted.name, [wanted], blocks, shown)
         # Not flushed: of a part that a power cut takes, or cuts, the name is not its bytes', and it is read again.
-        part.write(pa.table(arrays, schema=_PART), flush=False)
+        part.write(pa.table(columns, schema=_PART), flush=False)
         known.update(_hashes([part]))
         self.answers(wanted).unlink(missing_ok=True)
 
@@ -389,8 +388,8 @@ class Coverage:
         )
         # The time of the one before the first is not known.
         timed = [(number, *blocks[number]) for number in numbers if blocks[number][1] is not None]
-        columns = ("number", "hash", "timestamp")
-        step.write(pa.table(dict(zip(columns, zip(*timed, strict=True), strict=True))), flush=True)
+        columns = list(zip(*timed, strict=True))
+        step.write(pa.table(columns, names=["number", "hash", "timestamp"]), flush=True)
         return step
 
     def _rows_of(self, parts: Sequence[Stored], place: str) -> list[str]:
@@ -413,12 +412,14 @@ class Coverage:
                         writers[name].write_table(table)
             return list(writers)
 
-    def commit(self, step: Stored | None, cards: Sequence[ContractMetadata]) -> None:
+    def commit(
+        self, step: Stored | None, files: Sequence[str], cards: Sequence[ContractMetadata]
+    ) -> None:
         """Count a step as covered: its files are ingested, with what contracts say of themselves."""
         self.said |= {card.address: self._said(card) for card in cards}
+        self.taken |= {Path(name).name: {"path": name} for name in files}
         if step:
             self.steps.append(step)
-            self.taken |= {name: {"path": str(self.folder / name)} for name in step.files}
             self.discard_parts()
 
     def replaced_by(self, step: Stored | None) -> tuple[int | None, set[str]]:
@@ -430,8 +431,8 @@ class Coverage:
         if replacing is not None and all(each.last < replacing for each in step.read):
             replacing = None
         names = {name for each in self.steps if not each.end for name in each.files}
-        names.intersection_update(self.taken)
-        return replacing, {self.taken[name]["path"] for name in names.difference(step.files)}
+        names = (names - {*step.files}) & self.taken.keys()
+        return replacing, {self.taken[name]["path"] for name in names}
 
     def _parts(self) -> list[Stored]:
         return [Stored.of(path) for path in files_in(self.parts, "[0-9]*.parquet")]
@@ -453,9 +454,11 @@ class Coverage:
         ]
         if not rows:
             return []
-        tokens = Stored(self.folder / "tokens", [], {}, {})
+        # With the names of those before, as ingest knows files by their bytes: a contract may say again what it said.
+        before = [name for name in self.taken if name.startswith("tokens-")]
+        tokens = Stored(self.folder / "tokens", [], {}, {}, before)
         tokens.write(pa.Table.from_pylist(rows, _TOKENS), flush=True)
-        return tokens.files
+        return [tokens.path.name]
 
 
 @contextlib.contextmanager

@@ -225,8 +225,12 @@ class RangeReader:
     def _keep(self, wanted: LogFilter, received: Received) -> None:
         started = time.monotonic()
         with self.node.recording(received):
-            near, known = wanted.first > self._last - NEAR, self.coverage.known()
-            blocks, rows = read_range(self.node, wanted, near_end=near, known=known)
+            blocks, rows = read_range(
+                self.node,
+                wanted,
+                near_end=wanted.first > self._last - NEAR,
+                known=self.coverage.known(),
+            )
         if received.is_old and not has_block(self.node, wanted.last, blocks[wanted.last][0]):
             raise InconsistentAnswer(f"Block {wanted.last:,} has changed since it was read.")
         with self._lock:

@@ -18,7 +18,7 @@ from nbext.node.rpc import Node
 from nbext.settings import Secret
 from tests import slow
 from tests.node.conftest import said
-from tests.node.faults import COIN, ITEMS, ZERO, Chain, FaultNode
+from tests.node.faults import COIN, ITEMS, ZERO, Chain, FaultNode, word
 from tests.node.refusals import FINAL
 
 BEASTS = "0x" + "be" * 20
@@ -256,6 +256,21 @@ def test_decimals_are_what_eight_bits_hold(tmp_path):
         ) as server:
             said(server, tmp_path / str(places), contracts=(COIN,), check=0)
         assert metadata_of_coin(tmp_path / str(places))[2] == known
+
+
+def test_what_a_contract_says_again_after_something_else_is_known_again(tmp_path):
+    """Of a token whose supply never moves in the same bytes: what a node said once in between would stay."""
+
+    def other_decimals(method, params, true):
+        asks = method == "eth_call" and params[0]["data"].startswith("0x313ce567")
+        return "0x" + word(6) if asks else true
+
+    with FaultNode(CHAIN) as server:
+        honest = server.lie
+        for lie, known in ((honest, 18), (other_decimals, 6), (honest, 18)) * 2:
+            server.lie = lie
+            said(server, tmp_path, contracts=(COIN,), check=0)
+            assert metadata_of_coin(tmp_path)[2] == known
 
 
 def test_what_a_wallet_sends_to_itself_changes_nothing(tmp_path):

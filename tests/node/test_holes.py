@@ -591,9 +591,13 @@ def test_a_row_that_ingest_refuses_leaves_its_range_uncovered(tmp_path, monkeypa
     """Whatever passes our own checks: here they let through what is no hash."""
     with FaultNode(CHAIN, lie=changed(transactionHash="0x" + "zz" * 32)) as server:
         monkeypatch.setattr("nbext.node.ranges._hash", lambda value: value.lower())
+        honest = FaultNode.__init__.__kwdefaults__["lie"]
         server.refuse = lambda method, params: FINAL[6] if "Receipts" in method else None
         with pytest.raises(NbextError, match="could not be stored"):
             said(server, tmp_path, check=0)
+        server.lie, server.refuse = honest, lambda method, params: None
+        # Not that its files are no longer in the data: they never were.
+        assert said(server, tmp_path, check=0)[0].endswith(": blocks 1 to 90.")
         assert is_chains(tmp_path, server, CHAIN)
 
 

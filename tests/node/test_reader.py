@@ -561,8 +561,7 @@ def test_where_the_chain_parts_from_what_is_stored_is_found(reader_of):
         server.chain = Chain(seed=2, fork=0, branch="c")
         # Of parts alone nothing was ingested: all of them are read again.
         assert reader.fork() == min(reader.coverage.known())
-        step = reader.coverage.joined([])[0]
-        reader.coverage.commit(step, [])
+        reader.coverage.commit(*reader.coverage.joined([]), [])
         with pytest.raises(
             NodeError, match="another chain, or its chain was reorganised further back"
         ):
@@ -592,8 +591,7 @@ def test_blocks_that_a_killed_run_read_for_fewer_events_are_read_again_for_more(
         rest.topics = {COIN: more}
         rest.read(rest.plan({COIN: 50}, 60), CHAIN.blocks)
         coverage = rest.coverage
-        step, _ = coverage.joined([])
-        coverage.commit(step, [])
+        coverage.commit(*coverage.joined([]), [])
         assert coverage.covered(COIN, TRANSFERS) == [(0, 80)]
         assert coverage.covered(COIN, more) == [(50, 60)]
 
