@@ -121,16 +121,12 @@ class Place:
 
     def _abandoned(self) -> list[str]:
         oldest = (time.time() - _ABANDONED_SECONDS) * 1000
-        listed = [
-            (one.getPath(), one.getModificationTime())
-            for one in self._files.listStatus(self._at(self.url))
-        ]
         return [
-            str(path)
-            for path, changed in listed
-            if _NAME.match(path.getName())
-            and changed < oldest
-            and not self._files.exists(self._at(f"{path}/{MANIFEST}"))
+            str(one.getPath())
+            for one in self._files.listStatus(self._at(self.url))
+            if _NAME.match(one.getPath().getName())
+            and one.getModificationTime() < oldest
+            and not self._files.exists(self._at(f"{one.getPath()}/{MANIFEST}"))
         ]
 
     def _at(self, url: str) -> Any:

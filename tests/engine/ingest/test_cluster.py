@@ -314,6 +314,25 @@ def test_two_ingests_on_a_clusters_folder_exclude_each_other(tmp_path):
     assert sorted(served()) == [(2, ["second.csv"]), (3, ["first.csv"])]
 
 
+@pytest.mark.spark
+def test_a_file_that_changes_while_a_cluster_reads_it_refuses_the_run(tmp_path):
+    file, there = tmp_path / "one.csv", tmp_path / "there"
+    wallets = ["0x" + f"{digit}" * 40 for digit in (1, 3, 4)]
+    row = [*wallets, 5, f"0x{1:064x}", 1, 10]
+    write(file, TRANSFER, [row])
+
+    def change(step, done):
+        if step == "activity":
+            write(file, TRANSFER, [row, [*wallets, 5, f"0x{2:064x}", 1, 10]])
+
+    with pytest.raises(IngestError) as raised:
+        ingest([str(file)], "ethereum", f"file://{there}", "local[1]", CONF, progress=change)
+    assert str(raised.value) == (
+        f"file:{file}: the file changed while it was being read. Ingest it again."
+    )
+    assert [*there.iterdir()] == []
+
+
 _ELSEWHERE = """
 import pickle, sys
 sys.modules["nbext"] = None

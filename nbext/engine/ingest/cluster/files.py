@@ -124,6 +124,17 @@ def list_files(session: Any, paths: Iterable[str]) -> list[Listed]:
     return [found[url] for url in sorted(found)]
 
 
+def check_unchanged(session: Any, paths: Iterable[str], files: Iterable[Listed]) -> None:
+    """Raise IngestError if one of the listed files was written to since: its rows may be of two states."""
+    now = set(list_files(session, paths))
+    for file in files:
+        if file not in now:
+            raise IngestError(
+                f"{visible(file.url)}: the file changed while it was being read. Ingest it again.",
+                path=file.url,
+            )
+
+
 def _url(path: str) -> str:
     # With its scheme: a cluster's own file system may be another one.
     return path if _URL.match(path) else f"file://{Path(path).expanduser().absolute()}"
@@ -225,7 +236,9 @@ def open_group(
         f"FROM {read} WHERE ragged"
     )
     stage.run(f"CREATE VIEW {table} AS SELECT * FROM {read} WHERE NOT ragged")
-    own = {ours: _type(types[theirs]) for ours, theirs in columns.items()}
+    own = {
+        ours: _TYPES.get(types[theirs], types[theirs].upper()) for ours, theirs in columns.items()
+    }
     return FileTable(number, source, kind, {ours: ours for ours in columns}, table, own, count)
 
 
@@ -274,7 +287,3 @@ def _rows(session: Any, group: FileGroup, types: Mapping[str, str]) -> Any:
 def _may_break(types: Mapping[str, str]) -> bool:
     """Say whether fields may have lines of their own, as names may: then a file is one task, and cannot be split."""
     return "name" in {name.lower() for name in types}
-
-
-def _type(kind: str) -> str:
-    return _TYPES.get(kind, kind.upper())

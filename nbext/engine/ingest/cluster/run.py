@@ -112,7 +112,8 @@ def _ingest(
     session.conf.set("spark.sql.files.minPartitionNum", session.sparkContext.defaultParallelism)
     # Java interprets a longer method, and never compiles it: then Spark leaves its loops, and not Java its compiler.
     session.conf.set("spark.sql.codegen.hugeMethodLimit", 8000)
-    groups = files.grouped(session, files.list_files(session, paths), renamed)
+    listed = files.list_files(session, paths)
+    groups = files.grouped(session, listed, renamed)
     place = Place(session, url)
     try:
         run = _Run(SparkStage(session, place.folder, f"{place.folder}/work"), chain, progress)
@@ -120,6 +121,7 @@ def _ingest(
         run.derive()
         report = run.report(groups)
         manifest = run.manifest(report, groups)
+        files.check_unchanged(session, paths, listed)
         place.remove(f"{place.folder}/work")
         place.publish(manifest)
     except BaseException:  # Ctrl-C too: nobody can be served what has no manifest

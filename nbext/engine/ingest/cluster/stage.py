@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +22,6 @@ from nbext.engine.schema import TABLES
 # The tables of the layout, as they are named here.
 _OUT = "out_"
 _HEX = "^[0-9a-fA-F]{32}$"
-_TYPES: Mapping[str, str] = {"TEXT": "STRING", "UUID": "STRING", "INT128": DECIMAL}
 # How DuckDB packs a column means nothing elsewhere.
 _PACKED = re.compile(r" USING COMPRESSION \w+")
 
@@ -111,7 +110,7 @@ class SparkStage:
             self.save(table, self._query(tree.expression))
         else:
             described = ", ".join(
-                f"`{one.name}` {_type(one.kind)}" for one in tree.this.expressions
+                f"`{one.name}` {one.kind.sql(dialect='spark')}" for one in tree.this.expressions
             )
             self._show(table, self.session.createDataFrame([], described))
 
@@ -168,11 +167,6 @@ def _target(tree: sge.Create | sge.Insert | sge.Delete) -> str:
 def _name(table: sge.Table) -> str:
     """Return the one name that a table has on Spark: ``out.main.blocks`` and ``out.blocks`` are ``out_blocks``."""
     return "_".join(part.name for part in table.parts if part.name != "main")
-
-
-def _type(kind: sge.DataType) -> str:
-    text = kind.sql(dialect="duckdb")
-    return _TYPES.get(text, text)
 
 
 def _exchanged(node: sge.Expr) -> sge.Expr:
