@@ -4,6 +4,7 @@ import { document, Model } from "./page.js";
 
 const { fill, h } = await import("../../nbext/notebook/views/dom.js");
 const { Button, Field, focusHeld, Status } = await import("../../nbext/notebook/views/form.js");
+const { Line } = await import("../../nbext/notebook/views/line.js");
 const { Link } = await import("../../nbext/notebook/views/link.js");
 
 const HOSTILE = `<img src=x onerror="window.pwned = 1">`;
@@ -124,4 +125,20 @@ test("what runs for two seconds can be cancelled, and asked for again where it m
   assert.deepEqual([...shown(), stop.textContent], ["Asking", "", true, "Cancel"]);
   assert.equal(document.activeElement, box.firstChild);
   window.setInterval = setInterval;
+});
+
+test("an open line is built again only when fields begin or cease to fit it, and not where it has none", () => {
+  const conditions = { bare: { label: "Bare", help: "", fields: [] } };
+  const page = { shown: { opened: [1], spec: { conditions } }, act: () => h("button"), moves: () => [] };
+  const node = { id: 1, not: false, errors: [], key: "bare", label: "Bare", fields: {}, words: "" };
+  const line = new Line(page, node);
+  line.update(node);
+  const built = line.editor;
+  line.update({ ...node, not: true });
+  assert.equal(line.editor, built);
+  line.update({ ...node, fields: null, words: "[]" });
+  assert.match(line.editor.textContent, /change it in the JSON of all/);
+  assert.equal(line.el.querySelectorAll("fieldset").length, 1);
+  line.update(node);
+  assert.doesNotMatch(line.editor.textContent, /JSON/);
 });

@@ -54,6 +54,7 @@ export class Line extends Part {
     this.fields = [];
     /** @type {HTMLElement | null} */
     this.editor = null;
+    this.asFields = false;
     this.kind = h("span", { class: "nbl-kind" });
     this.words = h("span", { class: "nbl-words" });
     this.summary = h(
@@ -109,7 +110,7 @@ export class Line extends Part {
     const open = this.page.shown.opened.includes(this.id);
     put(this.summary, "aria-expanded", String(open));
     // JSON that was typed may have made it one that no field shows, or no longer.
-    if (!open || this.fields.length > 0 !== Boolean(node.fields)) {
+    if (!open || this.asFields !== Boolean(node.fields)) {
       this.editor?.remove();
       this.editor = null;
       this.fields = [];
@@ -130,6 +131,7 @@ export class Line extends Part {
     const { page, id } = this;
     const { conditions, scope } = page.shown.spec;
     const about = this.isOwn ? conditions[node.key] : scope;
+    this.asFields = Boolean(node.fields);
     this.fields = node.fields
       ? about.fields.map((/** @type {Spec} */ spec) => new Field(page, id, spec))
       : [];
