@@ -23,7 +23,8 @@ TIMES = [
     *("2025-01-31", "2025-02-01T12:00:00Z", "< 2025-02-10", "2025-02-01 12:00", "soon"),
     *("2025-02-01T12:00:00+05:30", "< 2025-02-01T00:00", "2021-03-04", "2025-1-1"),
 ]
-LIMITS = [float("inf"), float("-inf"), 0.0, 5e-324, 1.7e308, -1.7e308]
+# Not the largest: whether they add up to infinity on the way depends on their order.
+LIMITS = [float("inf"), float("-inf"), 0.0, 5e-324]
 TEXTS = ["a", "A", "=a", "=b", "==b", "ß", "É", "true", "=true", "x,", "none of them"]
 
 
