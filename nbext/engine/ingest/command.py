@@ -127,7 +127,6 @@ def _declare_folder(parser: argparse.ArgumentParser) -> None:
 def _declare_working(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory",
-        default=None,
         metavar="SIZE",
         help="memory limit (default 4GB); what exceeds it is spilled to disk",
     )
@@ -345,6 +344,9 @@ def _tokens(given: list[str]) -> dict[str, str]:
             raise UsageError(
                 f"--token: {address[:80]!r} is not an address. Write --token 0x... or --token SYMBOL=0x..."
             )
+        if symbol.lower() in tokens:
+            which = f"of the symbol {quoted(symbol)}" if symbol else "of files that name none"
+            raise UsageError(f"--token: two tokens are given {which}. Leave one of them out.")
         tokens[symbol.lower()] = address
     return tokens
 

@@ -117,7 +117,13 @@ class FileTable:
         if kind == "BLOB":
             return f"('0x' || lower(hex({sql})))"
         if kind in ("FLOAT", "DOUBLE"):
-            return self._from_float(column, sql)
+            # A float of more than 53 bits has lost digits already; a small one is a count that pandas widened.
+            if column in ("value", "balance", "token_id", "total_supply"):
+                raise self.source.fault(
+                    f"column {self.columns[column]!r} holds floating-point numbers, which lose "
+                    "digits. Write amounts as text or as integers.",
+                )
+            return f"CASE WHEN {sql} = floor({sql}) THEN TRY_CAST({sql} AS BIGINT)::VARCHAR ELSE {sql}::VARCHAR END"
         text = sql if kind == "VARCHAR" else f"{sql}::VARCHAR"
         if column in ("symbol", "name"):
             # Old contracts return a bytes32, whose unused bytes are zero.
@@ -125,15 +131,6 @@ class FileTable:
         if column not in _WHOLE or kind in _WHOLE_TYPES:
             return text
         return f"CASE WHEN contains({text}, '.') THEN regexp_replace({text}, '[.]0*$', '') ELSE {text} END"
-
-    def _from_float(self, column: str, sql: str) -> str:
-        # A float of more than 53 bits has lost digits already; a small one is a count that pandas widened.
-        if column in ("value", "balance", "token_id", "total_supply"):
-            raise self.source.fault(
-                f"column {self.columns[column]!r} holds floating-point numbers, which lose "
-                "digits. Write amounts as text or as integers.",
-            )
-        return f"CASE WHEN {sql} = floor({sql}) THEN TRY_CAST({sql} AS BIGINT)::VARCHAR ELSE {sql}::VARCHAR END"
 
     def whole(self, column: str) -> str:
         """Return the SQL of a column as a whole number, also of ``5.0``; NULL where it is none, as ``1e6`` is."""

@@ -151,6 +151,16 @@ def test_a_token_that_is_no_address_is_refused(tmp_path, capsys, given):
     )
 
 
+def test_two_tokens_of_one_symbol_or_of_none_are_refused(tmp_path, capsys):
+    for symbol, which in (("", "of files that name none"), ("FXS=", "of the symbol 'FXS'")):
+        tokens = [f"--token={symbol}{wallet(n)}" for n in (1000, 2000)]
+        assert main(["ingest", "x.csv", "--data", str(tmp_path / "data"), *tokens]) == 2
+        assert (
+            f"--token: two tokens are given {which}. Leave one of them out."
+            in capsys.readouterr().err
+        )
+
+
 @pytest.mark.parametrize("given", ["abc", "4", "50%", "1KB"])
 def test_a_memory_that_is_no_size_is_refused_and_no_file_is_blamed(tmp_path, log, capsys, given):
     path = write_csv(tmp_path / "t.csv", [log(0, 1, 5)])

@@ -262,15 +262,16 @@ def test_a_token_id_beside_an_amount_is_refused_where_no_column_says_which_count
         **tokens,
     }
     path = table(tmp_path / "t.csv", tuple(columns), list(zip(*columns.values(), strict=True)))
+    options = SnapshotOptions(unit=None if tokens else "raw")
     with pytest.raises(IngestError) as caught:
-        take(data, path, options=SnapshotOptions(unit="raw"))
+        take(data, path, options=options)
     assert str(caught.value) == (
         f"{path}, row 2: token_id is '8', and no column says whether it or the amount counts. Leave out the one that "
         "does not, or add erc_standard as in token_transfers with token ids: `nbext ingest --help` lists all formats."
     )
     columns["token_id"] = ["", ""]
     path = table(tmp_path / "t.csv", tuple(columns), list(zip(*columns.values(), strict=True)))
-    take(data, path, options=SnapshotOptions(unit="raw"))
+    take(data, path, options=options)
     with Tables(data) as tables:
         assert tables.balances() == {
             (wallet(9), wallet(0)): -2,

@@ -29,27 +29,28 @@ def reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
         The file names no contract, and no option does, its times are not in seconds, or it has token ids and amounts.
     """
     rows.check_columns(stage, file)
-    _count_others(stage, file)
-    if not file.has("contract") or any(map(file.has, ("ids", "standard"))):
-        _reshape(stage, file, options)
-    if file.has("value") and (file.has("count") or not file.has("log_index")):
-        _spell_values(stage, file)
-
-
-def _count_others(stage: Stage, file: FileTable) -> None:
-    """Count what a stream has beside transfers."""
     if file.has("type"):
         others = stage.value(
             f"SELECT count(*) FROM {file.relation} "
             f"WHERE {file.text('type')} IS DISTINCT FROM 'token_transfer'"
         )
         stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, OTHERS, others])
+    if not file.has("contract") or any(map(file.has, ("ids", "standard"))):
+        _reshape(stage, file, options)
+    if file.has("value") and (file.has("count") or not file.has("log_index")):
+        _spell_values(stage, file)
 
 
 def _reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     columns, relation = {ours: file.text(ours) for ours in file.columns}, file.relation
     if not file.has("contract"):
-        columns["contract"] = sql_literal(_contract(stage, file, options))
+        found = named_token(stage, file, None, options, "facts")
+        if found is None:
+            raise file.source.fault(
+                "which token are these transfers of? No column says it, nor does the "
+                "file's name. Give its address alone, without a symbol: --token 0x...",
+            )
+        columns["contract"] = sql_literal(found)
     if file.has("standard"):
         standard = f"coalesce({facts.standard_of(columns['standard'])}, lower(trim({columns['standard']})))"
         columns["standard"] = standard
@@ -105,16 +106,6 @@ def _spell_values(stage: Stage, file: FileTable) -> None:
         columns,
         "plain",
     )
-
-
-def _contract(stage: Stage, file: FileTable, options: SnapshotOptions) -> str:
-    found = named_token(stage, file, None, options, "facts")
-    if found is None:
-        raise file.source.fault(
-            "which token are these transfers of? No column says it, nor does the "
-            "file's name. Give its address alone, without a symbol: --token 0x...",
-        )
-    return found
 
 
 def _count_coins(stage: Stage, file: FileTable, standard: str) -> None:
