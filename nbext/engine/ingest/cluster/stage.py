@@ -109,10 +109,12 @@ class SparkStage:
         elif tree.expression is not None:
             self.save(table, self._query(tree.expression))
         else:
-            described = ", ".join(
-                f"`{one.name}` {one.kind.sql(dialect='spark')}" for one in tree.this.expressions
+            nothing = ", ".join(
+                f"CAST(NULL AS {one.kind.sql(dialect='spark')}) AS `{one.name}`"
+                for one in tree.this.expressions
             )
-            self._show(table, self.session.createDataFrame([], described))
+            # As a query: Spark knows that it is empty. Of a frame without rows it expects many, and broadcasts none.
+            self._show(table, self.session.sql(f"SELECT {nothing} WHERE false"))
 
     def _insert(self, tree: sge.Insert) -> None:
         table, rows = _target(tree), self._query(tree.expression)
