@@ -113,6 +113,8 @@ class Report:
         Transfers that no earlier run had.
     skipped
         Files that were ingested before, in the same way, with the block from which on their rows were replaced since.
+    other_bytes
+        Files of which an earlier run took other bytes, whose rows stay.
     empty
         Files without a row.
     preview
@@ -154,6 +156,7 @@ class Report:
     files: list[FileTable] = field(default_factory=list)
     skipped: dict[str, int | None] = field(default_factory=dict)
     refused: list[IngestError] = field(default_factory=list)
+    other_bytes: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     preview: list[str] | None = None
     removed: list[str] = field(default_factory=list)
@@ -206,6 +209,11 @@ class Report:
                 else (f"; its rows from block {block:,} on were replaced, and are not read again")
             )
             for path, block in self.skipped.items()
+        ]
+        lines += [
+            f"{short_path(path)}: it had other bytes when it was ingested before, and what these gave stays "
+            "(nbext sources lists both, and nbext remove takes one out)"
+            for path in self.other_bytes
         ]
         lines += [f"{short_path(path)}: it has no rows" for path in self.empty]
         return lines + [f"refused: {error}" for error in self.refused]

@@ -143,7 +143,13 @@ def ingest(
         fresh, skipped = _not_taken(job, found, previous, refused)
         if not fresh:
             _verify(previous, base=False)
+        before = {entry["path"] for entry in (previous.manifest["files"] if previous else ())}
         report = _take(job, previous, fresh, refused)
+        report.other_bytes = [
+            source.name
+            for source, replaced in fresh.items()
+            if source.name in before and not replaced
+        ]
         report.skipped = {
             source.name: entry.get("replaced_from") for source, entry in skipped.items()
         }

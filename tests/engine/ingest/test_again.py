@@ -47,6 +47,19 @@ def test_a_file_that_was_taken_in_is_skipped_also_under_another_name(data, tmp_p
     assert (again.changed, again.generation, again.rows) == (False, first.generation, 0)
 
 
+def test_a_file_with_other_bytes_than_before_says_that_what_these_gave_stays(data, tmp_path, days):
+    path = write_csv(tmp_path / "day.csv", days[1])
+    assert take(data, path).other_bytes == []
+    write_csv(path, days[1][:1])
+    report = take(data, path)
+    assert (report.other_bytes, report.changed) == ([str(path)], False)
+    assert report.lines()[1] == (
+        f"{path}: it had other bytes when it was ingested before, and what these gave stays (nbext sources lists both, "
+        "and nbext remove takes one out)"
+    )
+    assert take(data, path).other_bytes == []
+
+
 def test_the_same_rows_in_another_file_change_nothing(data, tmp_path, days):
     take(data, days[0][0])
     before = everything(data)
