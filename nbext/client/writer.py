@@ -121,7 +121,7 @@ def target_of(
     endings: Sequence[str] = FILES,
     option: str = "to",
 ) -> Target:
-    """Return the file to write; a ValidationError where it cannot be, which names it by the caller's ``option``."""
+    """Return the file to write, else a ValidationError, or a StorageError, that names it by the caller's ``option``."""
     target = Target(Path(to).expanduser(), overwrite, raw)
     with _named(target.path, option):
         if why := _why_not(target, endings):

@@ -423,8 +423,9 @@ class _Fetch:
         except IngestError:
             # What it refuses would be a hole behind what is covered: it is read again.
             self.coverage.discard_parts()
-            for name in files:
-                Path(name).unlink()
+            for path in map(Path, files):
+                if path.name not in self.coverage.taken:
+                    path.unlink()
             raise
         self.coverage.commit(step, files, self.cards)
         if replace_from is not None:
@@ -465,7 +466,7 @@ def addresses_of(
     """
     here = {one.address: one for one in KNOWN if one.chain == chain.name}
     symbols = {address: one.symbol or "" for address, one in here.items()}
-    symbols |= {address: said["symbol"] or "" for address, said in fetched.items()}
+    symbols |= {address: said["symbol"] for address, said in fetched.items() if said["symbol"]}
     found: list[str] = []
     for text in contracts:
         if looks_like_address(text) or text[:2].lower() == "0x":

@@ -322,7 +322,8 @@ class Coverage:
                 if path.name not in self.taken and not is_again:
                     continue
                 raise StorageError(
-                    f"{path} is damaged. Move {self.folder} away: its blocks are read again, and repeated rows skipped."
+                    f"{path} is damaged, or another version's. Move {self.folder} away: its blocks are read again, and "
+                    "repeated rows skipped."
                 )
             step = Stored.of(path)
             if is_again:
@@ -431,7 +432,9 @@ class Coverage:
         if replacing is not None and all(each.last < replacing for each in step.read):
             replacing = None
         names = {name for each in self.steps if not each.end for name in each.files}
-        names = (names - {*step.files}) & self.taken.keys()
+        # A step that was read again may have the bytes, and so the files, that it had before.
+        here = {name for each in (*self.steps, step) if each.end for name in each.files}
+        names = (names - here) & self.taken.keys()
         return replacing, {self.taken[name]["path"] for name in names}
 
     def _parts(self) -> list[Stored]:

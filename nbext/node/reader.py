@@ -224,12 +224,14 @@ class RangeReader:
 
     def _keep(self, wanted: LogFilter, received: Received) -> None:
         started = time.monotonic()
+        with self._lock:
+            known = self.coverage.known()
         with self.node.recording(received):
             blocks, rows = read_range(
                 self.node,
                 wanted,
                 near_end=wanted.first > self._last - NEAR,
-                known=self.coverage.known(),
+                known=known,
             )
         if received.is_old and not has_block(self.node, wanted.last, blocks[wanted.last][0]):
             raise InconsistentAnswer(f"Block {wanted.last:,} has changed since it was read.")

@@ -471,7 +471,8 @@ def test_a_digit_that_changed_in_what_is_covered_or_in_a_part_never_is_a_hole(tm
         with pytest.raises(StorageError) as caught:
             said(server, tmp_path, check=0)
         assert str(caught.value) == (
-            f"{path} is damaged. Move {folder} away: its blocks are read again, and repeated rows skipped."
+            f"{path} is damaged, or another version's. Move {folder} away: its blocks are read again, and repeated "
+            "rows skipped."
         )
         path.write_bytes(whole)
         with opened(tmp_path) as coverage:

@@ -621,6 +621,10 @@ def test_an_option_that_another_leaves_nothing_to_do_is_refused_before_anything_
     assert asked.error(f"%segment {HOLDERS} --limit 0 --to {tmp_path}/x.csv") == (
         "ValidationError: /limit: A limit of 0 only counts: there are no rows to write to a file."
     )
+    for file in ("--to {}/x.csv", "--page {}/x.html"):
+        assert asked.error(f"%segment {HOLDERS} --limit 0 -o n {file.format(tmp_path)}") == (
+            "UsageError: A limit of 0 only counts: there are no rows to write to a file."
+        )
     long = f"{tmp_path}/{'x' * 300}.csv"
     assert asked.error(f"%segment {HOLDERS} --to {long}").startswith("StorageError: ")
     assert list(tmp_path.iterdir()) == []

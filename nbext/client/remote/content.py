@@ -180,12 +180,12 @@ def some_rows(table: pa.Table) -> list[dict[str, Any]]:
     import pyarrow.compute as pc
 
     first, rest = table.slice(0, 20).to_pylist(), table.slice(20)
-    wallets, name, odd = _address_column(first), table.column_names[0], rest.slice(0, 0)
+    wallets, name, odd = _address_column(first), table.column_names[0], table.slice(0, 0)
     if wallets:
         # Texts may come as a dictionary of them.
-        column = rest.column(wallets).cast(pa.large_string())
+        column = table.column(wallets).cast(pa.large_string())
         rows = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
-        odd = rest.select([wallets]).filter(pc.invert(pc.fill_null(rows, False)))
+        odd = table.select([wallets]).filter(pc.invert(pc.fill_null(rows, False)))
     elif rest.column(name).type in (pa.string(), pa.large_string()):
         odd = rest.filter(pc.equal(pc.utf8_lower(rest.column(name)), name.lower()))
     last = rest.slice(max(0, rest.num_rows - 1))

@@ -139,8 +139,8 @@ def says(kind: str, value: Any) -> str:
 def shape_of(value: Any) -> str:
     """Return what kind of value a field has: the first pattern under ``shapes`` in words.toml that is like it.
 
-    >>> shape_of("yes"), shape_of("1,234"), shape_of("/next"), shape_of([]), shape_of(Decimal("0.5"))
-    ('true', 'number', 'link', 'empty', 'fraction')
+    >>> shape_of("yes"), shape_of("1,234"), shape_of("1" * 20), shape_of("/next"), shape_of(Decimal("0.5"))
+    ('true', 'number', 'text', 'link', 'fraction')
     """
     number = number_of(value)
     plain = (

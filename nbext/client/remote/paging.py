@@ -97,9 +97,13 @@ class Walk:
 
     def _walk(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         while True:
-            asked = re.findall(r"/segments?/([^/?]+)", call.target)
+            asked = re.findall(r"/segments?/(?!execute\b)([^/?]+)", call.target)
             named = page.named("own.segment")
-            others = [path for path in named if quote(str(named[path]), safe="") not in asked]
+            others = [
+                path
+                for path, one in named.items()
+                if isinstance(one, str | int) and quote(str(one), safe="") not in asked
+            ]
             if asked and not all(map(self._profile.silences, others)):
                 raise ProtocolError(
                     f"The service was asked for segment {one_line(asked[0], length=80)}, and answered for "
@@ -154,9 +158,11 @@ class Walk:
         self._count_stated(signs, rows)
         self._came += rows
         # A row without an address may well be there twice.
-        marks = [hash(mark) for mark in _marks(page) if "0x" in mark]
-        now = set(marks)
-        if twice := len(now & self._rows) + len(marks) - len(now):
+        twice, now = 0, set[int]()
+        for marks in ({hash(one) for one in each} for each in _marks(page) if "0x" in each[0]):
+            twice += not marks.isdisjoint(self._rows) or not marks.isdisjoint(now)
+            now |= marks
+        if twice:
             self._notes.append(
                 f"{twice:,} rows came twice. The data may have moved between pages, and others be missing."
             )
@@ -198,7 +204,7 @@ class Walk:
         """Say whether a page came before: its first and last rows are the same."""
         if not page.rows:
             return False
-        mark = hash((page.rows, *_marks(page)))
+        mark = hash((page.rows, *(each[0] for each in _marks(page))))
         seen = mark in self._prints
         self._prints.add(mark)
         return seen
@@ -454,8 +460,8 @@ class Walk:
         )
 
 
-def _marks(page: ForeignPage) -> list[str]:
-    """Return what tells a page's first and last rows from others: not their numbers, where they are told without."""
+def _marks(page: ForeignPage) -> list[list[str]]:
+    """Return what tells a page's first and last rows from others: without their numbers where that tells, and whole."""
     rows: list[dict[str, Any]] = page.records or []
     rows = [*rows[:500], *rows[500:][-500:]]
     if page.table is not None:
@@ -468,7 +474,8 @@ def _marks(page: ForeignPage) -> list[str]:
     ]
     are_told = len(set(map(repr, told))) == len(rows) > 1
     # An address is the same with and without its checksum.
-    return [repr(one).lower() for one in (told if are_told else rows)]
+    ways = (told, rows) if are_told else (rows,)
+    return [[repr(one).lower() for one in each] for each in zip(*ways, strict=True)]
 
 
 def unknown_notes(

@@ -143,12 +143,17 @@ def ingest(
         fresh, skipped = _not_taken(job, found, previous, refused)
         if not fresh:
             _verify(previous, base=False)
-        before = {entry["path"] for entry in (previous.manifest["files"] if previous else ())}
         report = _take(job, previous, fresh, refused)
+        before = previous.manifest["files"] if previous and replace_from is None else ()
         report.other_bytes = [
-            source.name
-            for source, replaced in fresh.items()
-            if source.name in before and not replaced
+            each.source.name
+            for each in report.files
+            if any(
+                entry["path"] == each.source.name
+                and entry["sha256"] != each.source.digest()
+                and taken.is_of(entry, job.chain)
+                for entry in before
+            )
         ]
         report.skipped = {
             source.name: entry.get("replaced_from") for source, entry in skipped.items()

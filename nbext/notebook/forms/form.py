@@ -55,7 +55,7 @@ class Form(Box):
         self.background = Background(self.failed, self.lock)
         self._shown = False
         self.message = ""
-        self.status = ViewPart("status", lambda _: self.cancel(), text="", running=False)
+        self.status = ViewPart("status", self._stop, text="", running=False)
 
     @cached_property
     def widget(self) -> View:
@@ -78,6 +78,11 @@ class Form(Box):
         """
         self.message = text
         self.status.show(text=lines_text(text), state=kind, running=running, **more)
+
+    def _stop(self, _: Asked) -> None:
+        # It may have ended as Cancel was pressed.
+        if self.status.shown["running"]:
+            self.cancel()
 
     def cancel(self) -> None:
         """Stop waiting for what runs."""

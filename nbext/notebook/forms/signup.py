@@ -16,7 +16,7 @@ PAUSE = 0.8
 PRIVACY = "A notebook that is saved meanwhile does not contain the address."
 THANKS = "Thank you. The sign-up is recorded; nbext itself sends no mail."
 UNKNOWN = (
-    "The connection ended before the answer arrived. The sign-up may have been recorded. You can safely sign up again: "
+    "No answer says that this address was signed up. The sign-up may have been recorded. You can safely sign up again: "
     "the service stores an address once."
 )
 

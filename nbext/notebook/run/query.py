@@ -271,6 +271,8 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
             "--top: only the embedded service (or another `nbext serve`) is known to order rows."
         )
     to_file, terms = deliver.file_of(args), _payout_terms(args)
+    if query.limit == 0 and not to_file and (args["to"] or args["page"]):
+        raise UsageError("A limit of 0 only counts: there are no rows to write to a file.")
     with query.located(), session.bar("segment") as bar:
         frame = client.execute_segment(*query.request, **to_file, progress=bar)
     session.history.add(query, frame)

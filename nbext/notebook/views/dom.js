@@ -4,7 +4,7 @@
 /** @typedef {string | Node | null | undefined | false} Inside */
 /** @typedef {Record<string, unknown> | null} Props  listeners are named `onclick` and so on */
 
-const PROPERTIES = ["value", "disabled", "hidden", "multiple", "checked"];
+const PROPERTIES = ["value", "disabled", "hidden", "checked"];
 let made = 0;
 
 /**

@@ -110,8 +110,8 @@ export class Status {
     this.said = h("div");
     const seconds = h("span", { class: "nbext-note" });
     const stop = press("", () => link.send(id, this.shown.running ? "cancel" : "again"));
-    // As in a row of buttons the focus goes on where this one is hidden.
     this.bar = h("progress", { "aria-label": "Progress" });
+    // As in a row of buttons the focus goes on where this one is hidden.
     this.el = h("div", { class: "nbext-row nbext-status" }, this.bar, this.said, seconds, stop);
     /** @type {Message} */
     this.shown = {};

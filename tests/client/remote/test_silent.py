@@ -1012,6 +1012,8 @@ UNWRITTEN: dict[str, tuple[str, Any, str]] = {
     "a remark in a dictionary of Arrow": ("csv", arrow([*MANY, {"address": "15 more rows", "n": 0}, *MANY], packed=True), "15 more rows"),
     "wallets that moved from page to page": ("json", by_page(lambda page: reply({"rows": moving(page), "page": page, "limit": 10, "total": 25})), AGAIN),
     "wallets twice on one page": ("json", {"rows": [*FIRST[:5], *FIRST[:5]], "total": 10}, AGAIN),
+    "a row that comes again, alone on its page": ("json", by_page(lambda page: reply({"rows": FIRST[:9] if page == 1 else FIRST[8:9], "page": page, "pages": 2})), "1 rows came twice"),
+    "a remark beside an address, early in a table": ("csv", table(b"address,delegate,n\n" + b"".join(f"0x{n:040x},,{n}\n".encode() for n in range(1, 9)) + b"error," + b"0x" + b"a" * 40 + b",9\n" + f"0x{10:040x},,10\n".encode()), "Among the rows is 'error'"),
     "another segment's rows": ("json", {"segment_id": "zzz", "rows": FIRST}, "asked for segment abc, and answered for zzz"),
     "another name on page 2": ("json", by_page(lambda page: reply({"rows": [{"address": row["address"], "n" if page == 1 else "balance": 1} for row in ROWS[10 * page - 10 : 10 * page]], "page": page, "pages": 3})), "'n' is called 'balance'"),
     "a last page that is empty": ("json", by_page(lambda page: reply({"rows": ROWS[10 * page - 10 : 10 * page] if page < 3 else [], "page": page, "total_pages": 3})), "states 3 pages, and says after 2"),
@@ -1070,6 +1072,14 @@ def test_a_segment_that_the_service_calls_otherwise_is_known_by_the_line_that_th
         server.url, KEY, settings=settings(remote={"export": {"known": "segment_id"}})
     ).export_json("whales")
     assert (len(told), told.attrs["nbext"]["warnings"]) == (10, [])
+
+
+@pytest.mark.parametrize("named", ["sg_1", None])
+def test_rows_that_execute_answers_at_once_are_no_other_segments(server, client, named):
+    body = {"segmentId": named, "rows": ROWS, "total": 25}
+    server.script("POST /v1/segment/execute", reply(body))
+    found = client.execute_segment({"token": {"token": "UNI"}}, limit="all")
+    assert (len(found), len(server.requests)) == (25, 1)
 
 
 HARMLESS = {

@@ -34,6 +34,10 @@ from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError, StorageError
 
 Progress = Callable[[str, float], None]
+# Java interprets a longer method, and never compiles it: then Spark leaves its loops, and not Java its compiler.
+_CONF = {"spark.sql.codegen.hugeMethodLimit": "8000"}
+# Into how many pieces files are cut at least.
+_CUTS = "spark.sql.files.minPartitionNum"
 # Addresses are ranked by shares, those that begin with the same digits: counted first, then each is sorted alone.
 _SHARE = "substr(address, 3, 3)"
 # Wallets that each machine has in memory, of 100 bytes at most.
@@ -77,7 +81,7 @@ def ingest(
 
     started = time.monotonic()
     named = None if chain is None else chain_of(chain)
-    spark = Spark(None, master, conf)
+    spark = Spark(None, master, {**_CONF, **conf})
     failure = None
     try:
         report = _ingest(
@@ -109,9 +113,8 @@ def _ingest(
 ) -> Report:
     progress("reading", 0)
     # Files are cut by this number, and not by how many executors there are just then: their rows keep their numbers.
-    session.conf.set("spark.sql.files.minPartitionNum", session.sparkContext.defaultParallelism)
-    # Java interprets a longer method, and never compiles it: then Spark leaves its loops, and not Java its compiler.
-    session.conf.set("spark.sql.codegen.hugeMethodLimit", 8000)
+    if session.conf.get(_CUTS, None) is None:
+        session.conf.set(_CUTS, session.sparkContext.defaultParallelism)
     listed = files.list_files(session, paths)
     groups = files.grouped(session, listed, renamed)
     place = Place(session, url)
@@ -380,7 +383,7 @@ def _histories(stage: Any) -> Any:
     ).createOrReplaceTempView("buckets")
     # A flow goes to the shares of both its wallets; NOBODY's is the first, which follows no such wallet.
     wallets = max((one.stop for one in tasks), default=1)
-    of_side = "b.task + int((({} + 1L) * shares - 1) DIV {})"
+    of_side = "b.task + int(greatest(({} + 1L) * shares - 1, 0) DIV {})"
     sides = ", ".join(of_side.format(side, wallets) for side in ("sender", "recipient"))
     shared = stage.session.sql(f"""
         SELECT flows.*, tasks.task

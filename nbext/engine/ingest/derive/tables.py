@@ -405,7 +405,7 @@ def save_activity(stage: Stage) -> None:
             FROM (SELECT sender AS wallet, contract, block FROM out.transfers
                   UNION ALL SELECT recipient, contract, block FROM out.transfers WHERE sender <> recipient)
             JOIN contract_chain USING (contract) JOIN out.blocks USING (chain_id, block) GROUP BY ALL
-            UNION ALL SELECT chain_id, wallet, NULL, block, NULL, NULL, 0, NULL FROM out.snapshot_wallets
+            UNION ALL SELECT chain_id, wallet, NULL, block, block, block, 0, NULL FROM out.snapshot_wallets
             UNION ALL SELECT DISTINCT chain_id, wallet, NULL, first_block, NULL, NULL, 0, NULL FROM out.nft_changes
                 JOIN (SELECT contract, first_block FROM profile WHERE nft) USING (contract)
                 JOIN contract_chain USING (contract) WHERE block = first_block)

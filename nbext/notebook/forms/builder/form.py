@@ -408,7 +408,8 @@ class SegmentForm(Form):
 
     def _recount(self) -> None:
         question, tree = (self.filters(), self.operator), self.edits.step
-        # The old count is marked at once: beside the new conditions it is wrong.
+        # The old count is marked at once: beside the new conditions it is wrong. The new one's seconds are its own.
+        self.counting.show(running=False)
         self._show_count("Counting …", running=True)
 
         def count() -> Steps:
@@ -460,11 +461,13 @@ class SegmentForm(Form):
         notes = _notes(Provenance(warnings=found["warnings"]))
         return steps[-1]["remaining"], lines, funnel + notes, wallets and f"Such as {wallets}"
 
-    def wait(self, _: Asked) -> None:
+    def wait(self, asked: Asked) -> None:
         """Stop waiting for a count; or count what is there now, at once."""
-        if self.counting.shown["running"]:
-            self.background.drop()
-            self._show_count("Not counted.", again=True)
+        if asked["op"] == "cancel":
+            # It may have ended as Cancel was pressed.
+            if self.counting.shown["running"]:
+                self.background.drop()
+                self._show_count("Not counted.", again=True)
         elif not self.missing():
             self._recount()
             self.background.hurry()
