@@ -85,8 +85,8 @@ Without the form, type:
 }""",
     "%nbext history --card": f"""\
 History: 2 queries, the last one first
-2: {CELL}
-1: {CELL}
+2: {CELL} · 5 matched
+1: {CELL} · 5 matched
 Without the form, type:
 %nbext history 2""",
 }
