@@ -19,12 +19,13 @@ from keyring.errors import KeyringLocked
 
 from nbext import cli
 from nbext.core.addresses import checksummed
+from nbext.core.chains import chain_of
 from nbext.engine import storage
 from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError, NodeError, StorageError, ValidationError
 from nbext.fetch import Output, Request
 from nbext.fetch.command import urls_of
-from nbext.fetch.run import fetch
+from nbext.fetch.run import addresses_of, fetch
 from nbext.language.language import parse, resolve
 from nbext.node.contracts import TRANSFERS, head_of
 from nbext.node.limits import RangeSize
@@ -489,6 +490,14 @@ def test_a_digit_that_changed_in_what_is_covered_or_in_a_part_never_is_a_hole(tm
         said(server, tmp_path, check=0)
     served = storage.current_generation(tmp_path).manifest["tables"]["transfers"]
     assert served == CHAIN.rows()
+
+
+def test_a_symbol_that_a_node_did_not_say_is_the_one_that_is_known():
+    ethereum = chain_of("ethereum")
+    known = addresses_of(["USDC"], ethereum, {})
+    assert (
+        addresses_of(["USDC"], ethereum, {address: {"symbol": None} for address in known}) == known
+    )
 
 
 @pytest.mark.parametrize("file", ["blocks", "parts"])
