@@ -67,9 +67,9 @@ class Walk:
         # Whether tables or records came, and the columns of the page before: in order, of all its rows, and of any.
         self._kinds, self._columns = set[bool](), list[str]()
         self._always, self._ever = set[str](), set[str]()
-        # What was asked for, and the pages and rows that came, to know one that comes again.
+        # What was asked for, and the pages and rows that came, to know one that comes again: by its texts, or whole.
         self._asked = set[tuple[str, bytes | None]]()
-        self._prints, self._rows = set[int](), set[int]()
+        self._prints, self._rows, self._are_told = set[int](), set[int](), False
 
     def pages(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         """Yield the pages, the first one being read already; the next is asked for when it is wanted."""
@@ -158,11 +158,9 @@ class Walk:
         self._count_stated(signs, rows)
         self._came += rows
         # A row without an address may well be there twice.
-        twice, now = 0, set[int]()
-        for marks in ({hash(one) for one in each} for each in _marks(page) if "0x" in each[0]):
-            twice += not marks.isdisjoint(self._rows) or not marks.isdisjoint(now)
-            now |= marks
-        if twice:
+        marks = [hash(mark) for mark in self._marks(page) if "0x" in mark]
+        now = set(marks)
+        if twice := len(now & self._rows) + len(marks) - len(now):
             self._notes.append(
                 f"{twice:,} rows came twice. The data may have moved between pages, and others be missing."
             )
@@ -204,10 +202,30 @@ class Walk:
         """Say whether a page came before: its first and last rows are the same."""
         if not page.rows:
             return False
-        mark = hash((page.rows, *(each[0] for each in _marks(page))))
+        mark = hash((page.rows, *self._marks(page)))
         seen = mark in self._prints
         self._prints.add(mark)
         return seen
+
+    def _marks(self, page: ForeignPage) -> list[str]:
+        """Return what tells a page's first and last rows from others: not their numbers, where they are told without.
+
+        A row alone is told as those of the page before it.
+        """
+        rows: list[dict[str, Any]] = page.records or []
+        rows = [*rows[:500], *rows[500:][-500:]]
+        if page.table is not None:
+            last = page.table.slice(max(500, page.table.num_rows - 500))
+            rows = [*page.table.slice(0, 500).to_pylist(), *last.to_pylist()]
+        # Balances change from one request to the next; the number of a token does not.
+        told = [
+            [row[name] for name in row if name[-2:] in _ID or not _NUMBER.fullmatch(str(row[name]))]
+            for row in rows
+        ]
+        if len(rows) > 1:
+            self._are_told = len(set(map(repr, told))) == len(rows)
+        # An address is the same with and without its checksum.
+        return [repr(one).lower() for one in (told if self._are_told else rows)]
 
     def _is_full(self, page: ForeignPage) -> bool:
         """Say whether the caller's limit is reached; a note says so where the service has more and no total."""
@@ -458,24 +476,6 @@ class Walk:
         return ProtocolError(
             f"Only the first {self._came:,} rows came: {why} {self._lines(fields)}"
         )
-
-
-def _marks(page: ForeignPage) -> list[list[str]]:
-    """Return what tells a page's first and last rows from others: without their numbers where that tells, and whole."""
-    rows: list[dict[str, Any]] = page.records or []
-    rows = [*rows[:500], *rows[500:][-500:]]
-    if page.table is not None:
-        last = page.table.slice(max(500, page.table.num_rows - 500))
-        rows = [*page.table.slice(0, 500).to_pylist(), *last.to_pylist()]
-    # Balances change from one request to the next; the number of a token does not.
-    told = [
-        [row[name] for name in row if name[-2:] in _ID or not _NUMBER.fullmatch(str(row[name]))]
-        for row in rows
-    ]
-    are_told = len(set(map(repr, told))) == len(rows) > 1
-    # An address is the same with and without its checksum.
-    ways = (told, rows) if are_told else (rows,)
-    return [[repr(one).lower() for one in each] for each in zip(*ways, strict=True)]
 
 
 def unknown_notes(
