@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, combinations
@@ -100,16 +100,16 @@ def overlap(
     each = [segment_of(one, client, f"/segments/{place}") for place, one in enumerate(given)]
     number = len(each)
     together = [group for size in (1, 2) for group in combinations(range(number), size)]
-    everyone = Segment({"activity": {"transfers": {"min": 1}}, **each[0].scope()}, client=client)
-    found = count_common([*each, *[everyone] * lift], [*together, *[(number,)] * lift])
-    counts = dict(zip(together, found.counts, strict=False))
+    found = count_common(each, together)
+    counts = dict(zip(together, found.counts, strict=True))
     names = names_of(names or given, each, found.words[:number])
     places = range(number)
     rows: list[list[float]] = [
         [counts[tuple(sorted({row, column}))] for column in places] for row in places
     ]
     if share or lift:
-        everyones = found.counts[-1] if lift else None
+        everyone = Segment({"any": _seen_on(found.chains), **each[0].scope()}, client=client)
+        everyones = count_common([everyone], [[0]]).counts[0] if lift else None
         rows = [[_part(rows, row, column, everyones) for column in places] for row in places]
     kind = "float64" if share or lift else "int64"
     table = pd.DataFrame(rows, index=names, columns=names, dtype=kind)
@@ -247,25 +247,19 @@ def _conditions(
 ) -> Segment:
     """Return the segment of the wallets that match some conditions.
 
-    A condition that is denied is taken from the wallets seen on all ``chains`` of the whole segment: where these
-    conditions name fewer, one on each chain is added that no wallet matches, so that all are seen here too.
+    A condition that is denied is taken from the wallets seen on all ``chains`` of the whole segment. These conditions
+    may name fewer: one on each chain is added that no wallet matches, so that all are seen here too.
     """
     inside: dict[str, Any] = dict(members[0]) if len(members) == 1 else {"all": list(members)}
-    fewer = set(chains) - (set(_chains(inside)) or {scope.get("chain", "")})
-    if fewer:
-        active = [{"activity": {"transfers": {"min": 1}, "chain": chain}} for chain in chains]
-        inside = {"any": [inside, *({"all": [one, {"not": one}]} for one in active)]}
+    if list(chains) != [scope["chain"]]:
+        nobody = ({"all": [one, {"not": one}]} for one in _seen_on(chains))
+        inside = {"any": [inside, *nobody]}
     return Segment({**inside, **scope}, client=client)
 
 
-def _chains(part: Any) -> Iterator[str]:
-    """Yield the chains that canonical conditions name."""
-    if isinstance(part, Mapping):
-        for key, one in part.items():
-            yield from [one] if key == "chain" else _chains(one)
-    elif isinstance(part, list):
-        for one in part:
-            yield from _chains(one)
+def _seen_on(chains: Iterable[str]) -> list[dict[str, Any]]:
+    """Return a condition for each chain, which all wallets match that the data has seen there."""
+    return [{"activity": {"transfers": {"min": 0}, "chain": chain}} for chain in chains]
 
 
 @warned

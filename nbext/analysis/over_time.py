@@ -27,7 +27,6 @@ from nbext.client import frames
 from nbext.client.filters import from_python
 from nbext.client.validate import one_of
 from nbext.core.addresses import ZERO_ADDRESS
-from nbext.core.chains import DEFAULT_CHAIN, chain_of
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.times import time_text
@@ -98,7 +97,8 @@ def trend(
     """
     asked = _timeless(segment, client_of(client, segment, does="counts through time"), "A trend")
     step = hours_of(every, "/every")
-    wanted, most, note = _hours_since(asked, from_python(since, "/since"))
+    chain = count_common([asked], [[0]]).chain
+    wanted, most, note = _hours_since(asked, from_python(since, "/since"), chain)
     length = min(wanted, most)
     if length // step >= MOST_POINTS:
         longer = f"{length // (24 * MOST_POINTS) + 1}d"
@@ -164,9 +164,8 @@ def before(timestamp: str, hours: int) -> str:
     return str(time_text(datetime.fromisoformat(timestamp) - timedelta(hours=hours)))
 
 
-def _hours_since(asked: Segment, since: str) -> tuple[int, int, str]:
-    """Return the hours from a time, and from the data's beginning, to its last block, and what to say of a cut."""
-    chain = chain_of(asked.filters.get("chain") or DEFAULT_CHAIN.name).name
+def _hours_since(asked: Segment, since: str, chain: str) -> tuple[int, int, str]:
+    """Return the hours from a time, and from a chain's beginning, to its last block, and what to say of a cut."""
     extents = asked.client.about()["data"]["chains"]
     extent = next((one for one in extents if one["chain"] == chain and one["lastTimestamp"]), None)
     begin = None
@@ -278,7 +277,8 @@ def _compared(
     hours, cut = 0, list[str]()
     if isinstance(since, str) and SPAN.fullmatch(since):
         # `asOf` knows no years.
-        wanted, most, note = _hours_since(asked, since)
+        chain = str(Provenance.of(asked.open(0)).chain)
+        wanted, most, note = _hours_since(asked, since, chain)
         hours, cut = min(wanted, most), [note] * (wanted > most)
         since = f"{hours}h"
     rows = asked.client.segment_changes(asked.filters, asked.operator, since)
@@ -351,8 +351,8 @@ def retention(
         beginning of a period ends with the period before it.
     cohort
         ``held``: the wallets that match at the end of the period, and did at the end of none before it; in the first
-        are all that match at its end. ``seen``: the wallets with their first transfer, on the segment's chain, in the
-        period.
+        are all that match at its end. ``seen``: the wallets with their first transfer in the period, on the chain that
+        ``columns`` describe them on.
     since
         How long before the data's last block the first period lies: ``90d``, ``26w``, ``1y``; or a date in it. Data
         that begins later is taken from there on, with a note.
@@ -380,11 +380,12 @@ def retention(
     """
     asked = _timeless(segment, client_of(client, segment, does="compares cohorts"), "retention")
     by, cohort = one_of(by, PERIODS, "/by"), one_of(cohort, COHORTS, "/cohort")
-    (last,) = count_common([asked], [[0]]).as_of
+    now = count_common([asked], [[0]])
+    (last,) = now.as_of
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")
     end = pd.Timestamp(last["timestamp"]).tz_localize(None)
-    wanted, most, note = _hours_since(asked, from_python(since, "/since"))
+    wanted, most, note = _hours_since(asked, from_python(since, "/since"), now.chain)
     begin = end - pd.Timedelta(hours=min(wanted, most))
     # A period of which the data has one instant would be a cohort of nobody.
     periods = list(pd.period_range(begin, end - pd.Timedelta(1, "ns"), freq=PERIODS[by]))
@@ -405,7 +406,7 @@ def retention(
         seen, ends_at = list[Segment](), 0
     else:
         first, ends_at = [[row] for row in range(number)], number
-        seen = _seen(asked, periods, last["block"])
+        seen = _seen(asked, periods, last["block"], now.chains[0])
     together = [dict.fromkeys([*first[row], ends_at + later]) for row, later in cells]
     found = count_common([*seen, *moments], [*first, *map(list, together)])
     sizes, counts = found.counts[:number], dict(zip(cells, found.counts[number:], strict=True))
@@ -464,15 +465,16 @@ def _joined(moments: list[Segment], place: int) -> Segment:
     return Segment(filters, client=moments[place].client)
 
 
-def _seen(asked: Segment, periods: list[pd.Period], block: int) -> list[Segment]:
-    """Return for each period the segment of the wallets with their first transfer in it."""
+def _seen(asked: Segment, periods: list[pd.Period], block: int, chain: str) -> list[Segment]:
+    """Return for each period the segment of the wallets with their first transfer on a chain in it."""
     spans = [
         {"after": str(one.start_time.date()), "before": str(one.end_time.date())} for one in periods
     ]
     # The last one goes on until the data ends.
     del spans[-1]["before"]
+    scope = {**asked.scope(), "asOf": block}
     return [
-        Segment({"activity": {"first": span}, **asked.scope(), "asOf": block}, client=asked.client)
+        Segment({"activity": {"first": span, "chain": chain}, **scope}, client=asked.client)
         for span in spans
     ]
 

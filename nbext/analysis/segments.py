@@ -76,6 +76,9 @@ class CommonCounts:
     counts: list[int]
     words: list[str]
     as_of: list[Mapping[str, Any]]
+    # The first segment's own, and those whose wallets are seen, of all segments.
+    chain: str
+    chains: list[str]
     warnings: list[str]
     # What each segment's wallets hold together, where that was asked for and is known.
     held: list[Mapping[str, Any] | None]
@@ -137,14 +140,14 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
             )
             raise ValidationError.of(pointer, "rows", detail)
         return Segment(about.filters, about.operator or "AND", client=client)
+    if isinstance(given, str) and given.startswith("sg_"):
+        # Its own filters: a condition that names it would hide its chain, its time and its amounts.
+        given = client.segment(given).to_dict("records")[0]
     if isinstance(given, Mapping) and isinstance(given.get("filters"), Mapping):
         operator = one_of(given.get("operator") or "AND", OPERATORS, f"{pointer}/operator")
         return Segment(given["filters"], operator, client=client)
     if isinstance(given, Mapping):
         return Segment(given, client=client)
-    if isinstance(given, str) and given.startswith("sg_"):
-        # Whom it leaves out the saved segment says itself.
-        return Segment({"segment": {"id": given}, "exclude": []}, client=client)
     if isinstance(given, str):
         return Segment(_held(given, client, pointer), client=client)
     detail = (
@@ -211,6 +214,8 @@ def count_common(
         counts,
         [one["words"].removeprefix("wallets that ") for one in each],
         [one["asOf"] for one in each],
+        each[0]["canonical"]["filters"]["chain"],
+        list(dict.fromkeys(chain for one in each for chain in one["chains"])),
         _once([note for one in each for note in one["warnings"]]),
         [one.get("held") for one in each],
     )

@@ -653,11 +653,12 @@ class Explained(TypedDict):
 
 
 class Asked(TypedDict):
-    """What a segment of a request for counts means."""
+    """What a segment of a request for counts means; ``chains`` are those whose wallets it sees."""
 
     words: str
     canonical: dict[str, Any]
     asOf: AsOf
+    chains: list[str]
     warnings: list[str]
 
 
@@ -693,12 +694,11 @@ class FunnelCondition(TypedDict):
 
 
 class Funnel(Asked):
-    """The conditions of a segment that must all hold, in order; ``chains`` are those whose wallets it sees.
+    """The conditions of a segment that must all hold, in order.
 
     ``sample`` has the segment's first wallets, as many as the request's ``limit`` and at most 10.
     """
 
-    chains: list[str]
     steps: list[FunnelCondition]
     sample: list[str]
 

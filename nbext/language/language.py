@@ -19,7 +19,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES
-from nbext.core.chains import DEFAULT_CHAIN, chain_of
+from nbext.core.chains import chain_of
 from nbext.core.strict_json import below
 from nbext.core.untrusted_text import shown, visible
 from nbext.engine.dataset import Cancel, ExactColumn, Order, Question
@@ -37,7 +37,7 @@ from nbext.language.fields import (
     MAX_EXPLAINED,
     ONLY_AMOUNT,
 )
-from nbext.language.lookup import Context, StoredLists, Unresolved
+from nbext.language.lookup import Context, StoredLists, Unresolved, own_chain
 from nbext.language.model import (
     FACTS,
     SHARE,
@@ -127,7 +127,7 @@ def learn_times(queries: Sequence[ParsedQuery], dataset: Dataset) -> None:
     """Have the times of many queries looked up at once: one by one they take longer than the queries themselves."""
     asked: dict[int, list[int]] = {}
     for query in queries:
-        chain, time = query.scope.chain or DEFAULT_CHAIN, query.scope.as_of
+        chain, time = own_chain(query), query.scope.as_of
         if time and (stamp := time.seconds(dataset.clock.last(chain.id)[1])) is not None:
             asked.setdefault(chain.id, []).append(stamp)
     for chain_id, stamps in asked.items():
@@ -484,8 +484,7 @@ class _Resolver(Context):
             chain, contract = chain_of(found[0].chain_id), found[0].contract
             column = FactColumn(name, chain.id, found[0].summed, contract if is_sum else None)
         else:
-            # One chain's: of the segment's, or where no condition is on it, of the first that one is on.
-            chain = min(self.chains(), key=lambda one: one != self.default)
+            chain = self.chains()[0]
             moment = self.at(chain, "/filters/columns")
             column = FactColumn(
                 name, chain.id, lambda sql: sql.activity(moment, chain.id, days=days)

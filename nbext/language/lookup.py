@@ -91,11 +91,7 @@ class Context(ABC):
         self.extents = {extent.chain_id: extent for extent in self.dataset.about.chains}
         self.as_of = self.query.scope.as_of or self.as_of
         self._unknown_chains: set[int] = set()
-        # Ethereum; a user whose data is all on other chains, and who names one in each condition, is not asked for it.
-        self.default = self.query.scope.chain or DEFAULT_CHAIN
-        if self.query.scope.chain is None and DEFAULT_CHAIN.id not in self.extents:
-            named = list(_chains(self.query.root))
-            self.default = named[0] or DEFAULT_CHAIN if named and all(named) else DEFAULT_CHAIN
+        self.default = own_chain(self.query)
 
     @abstractmethod
     def saved_segment(self, asked: ParsedCondition) -> SegmentNode:
@@ -123,8 +119,11 @@ class Context(ABC):
     # Chains
 
     def chains(self) -> list[Chain]:
-        """Return the segment's chains: those of its conditions, or its own where they have none."""
-        return self.used or [self.default]
+        """Return the segment's chains: those of its conditions, its own first; or its own where they have none.
+
+        The first is the one on which wallets are described.
+        """
+        return sorted(self.used, key=lambda one: one != self.default) or [self.default]
 
     def chain(self, asked: ParsedCondition) -> Chain:
         """Return the chain of a condition, of which the data must hold something."""
@@ -521,6 +520,16 @@ class Context(ABC):
         # In time, not in blocks: two times between the same two blocks are a window, though no block lies in it.
         start, end = (self._timestamp(time, chain) for time in (after, before))
         return start is not None and end is not None and start > end
+
+
+def own_chain(query: ParsedQuery) -> Chain:
+    """Return the chain that a query names; else Ethereum, or where all conditions name others, the first of these.
+
+    Whatever else the data holds: a block number means the same when another chain comes in.
+    """
+    named = [one or DEFAULT_CHAIN for one in _chains(query.root)]
+    is_elsewhere = named and DEFAULT_CHAIN not in named
+    return query.scope.chain or (named[0] if is_elsewhere else DEFAULT_CHAIN)
 
 
 def _chains(node: Parsed) -> Iterator[Chain | None]:

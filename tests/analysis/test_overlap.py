@@ -12,12 +12,16 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import nbext
+from nbext import Client
 from nbext.analysis.compare import exactly
 from nbext.analysis.segments import Segment, all_of
 from nbext.errors import ConfigError, ValidationError
 from nbext.settings import Settings
+from tests.engine.ingest.conftest import ERC20, WIDE
 from tests.language.test_against_oracle import PHASES, requests
-from tests.service.conftest import KEY
+from tests.language.test_the_past import open_data
+from tests.oracle.meaning import One
+from tests.service.conftest import KEY, Running
 
 EACH = settings(max_examples=2, phases=PHASES, suppress_health_check=list(HealthCheck))
 
@@ -38,6 +42,12 @@ def segments(draw, most=4):
         }
         for one in asked
     ]
+
+
+def seen_on(chains):
+    """Return the filter of all wallets that were seen on chains."""
+    anything = {"transfers": {"min": 0}}
+    return {"any": [{"activity": {**anything, "chain": str(one)}} for one in sorted(chains)]}
 
 
 def matched(segment):
@@ -63,12 +73,13 @@ def test_each_cell_is_the_oracles_and_opens_as_that_many_wallets(client, oracle,
 @given(asked=segments())
 def test_shares_and_lifts_are_made_of_the_same_numbers(client, oracle, asked):
     sets = [oracle.wallets(one) for one in asked]
+    chains = set().union(*(One(oracle, one).own_chains() for one in asked))
     scope = {
         key: asked[0]["filters"][key]
         for key in ("chain", "asOf", "exclude")
         if key in asked[0]["filters"]
     }
-    everyone = len(oracle.wallets({"filters": {"activity": {"transfers": {"min": 1}}, **scope}}))
+    everyone = len(oracle.wallets({"filters": {**seen_on(chains), **scope}}))
     share, lift = (nbext.overlap(asked, client=client, **{how: True}) for how in ("share", "lift"))
     for row, one in enumerate(sets):
         for column, other in enumerate(sets):
@@ -136,6 +147,70 @@ def test_a_segment_is_a_symbol_a_table_an_id_or_filters(client, oracle):
         12,
         5,
     )
+
+
+QUEST = ({"nft": {"nft": "QUEST"}, "chain": "optimism"}, {"nft": {"nft": "QUEST", "chain": "10"}})
+BY_ID = {
+    "overlap": lambda one, client: nbext.overlap({"it": one, "BAYC": "BAYC"}, client=client),
+    "lift": lambda one, client: nbext.overlap({"it": one}, lift=True, client=client),
+    "funnel": lambda one, client: nbext.funnel(one, client=client),
+    "concentration": lambda one, client: nbext.concentration(one, client=client),
+    "changes": lambda one, client: nbext.changes(one, "1d", client=client),
+    "profile": lambda one, client: nbext.profile(one, least=1, client=client),
+    "retention": lambda one, client: nbext.retention(
+        one, "day", cohort="seen", since="3d", client=client
+    ),
+    "trend": lambda one, client: nbext.trend(
+        one, every="1d", since="2d", amounts=True, client=client
+    ),
+}
+
+
+@pytest.mark.parametrize("analysis", BY_ID.values(), ids=BY_ID)
+@pytest.mark.parametrize("filters", QUEST)
+def test_the_id_of_a_segment_is_answered_as_its_filters_are(client, analysis, filters):
+    run = client.execute_segment(filters, limit=1)
+    expected = analysis(filters, client)
+    for one in (run, run.attrs["nbext"]["segment_id"]):
+        pd.testing.assert_frame_equal(pd.DataFrame(analysis(one, client)), pd.DataFrame(expected))
+    assert len(expected)
+
+
+def test_the_id_of_a_segment_with_a_time_is_refused_as_its_table_is(client):
+    run = client.execute_segment({"nft": {"nft": "BAYC"}, "asOf": 5})
+    for one in (run, run.attrs["nbext"]["segment_id"]):
+        with pytest.raises(ValidationError, match="A trend sets asOf itself"):
+            nbext.trend(one, every="1d", client=client)
+
+
+@pytest.mark.parametrize("what", ["cohorts", "activity"])
+def test_a_chain_that_the_conditions_name_is_the_one_that_a_segment_names(client, what):
+    answers = {
+        "cohorts": lambda one: nbext.retention(
+            one, "day", cohort="seen", since="3d", client=client
+        )[["wallets"]],
+        "activity": lambda one: pd.DataFrame(
+            nbext.profile(one, client=client).attrs["nbext"]["activity"]
+        )[["words", "wallets", "base"]],
+    }
+    found = [answers[what](one) for one in QUEST]
+    pd.testing.assert_frame_equal(*map(pd.DataFrame, found))
+
+
+def test_wallets_that_only_a_snapshot_shows_are_seen_where_shares_are_compared(tmp_path):
+    snapshots = [(3, ERC20, {5: 10, 6: 10}), (6, WIDE, {6: 4, 7: 4, 8: 4})]
+    dataset = open_data(tmp_path / "w", snapshots=snapshots)
+    running = Running(tmp_path / "w", tmp_path / "state", dataset=dataset)
+    with Client(running.url, KEY) as client:
+        lift = nbext.overlap(["A", "B"], lift=True, client=client)
+        profile = nbext.profile("A", least=1, client=client)
+    running.stop()
+    # Of four wallets two hold A, three hold B, and one both.
+    assert lift.to_numpy().tolist() == [[2, 2 / 3], [2 / 3, 4 / 3]]
+    assert profile[["symbol", "base_share", "lift"]].to_numpy().tolist() == [
+        ["A", 0.5, 2],
+        ["B", 0.75, 2 / 3],
+    ]
 
 
 def test_what_pandas_makes_of_the_table_is_a_plain_table(client):

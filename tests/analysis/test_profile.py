@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import nbext
 from nbext.errors import ValidationError
-from tests.analysis.test_overlap import EACH, matched, segments
+from tests.analysis.test_overlap import EACH, matched, seen_on, segments
 from tests.language.test_against_oracle import CONTRACTS
 from tests.oracle.meaning import One
 
@@ -28,12 +28,7 @@ def test_each_contract_is_held_by_as_many_as_the_oracle_says(client, oracle, ask
         for key in ("chain", "asOf", "exclude")
         if key in segment["filters"]
     }
-    everyone = {
-        "any": [
-            {"activity": {"transfers": {"min": 1}, "chain": str(chain)}} for chain in sorted(chains)
-        ]
-    }
-    others = oracle.wallets(base or {"filters": {**everyone, **scope}})
+    others = oracle.wallets(base or {"filters": {**seen_on(chains), **scope}})
     expected = {}
     for contract in CONTRACTS:
         if contract.chain_id not in chains:

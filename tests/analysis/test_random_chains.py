@@ -139,12 +139,16 @@ def test_contracts_that_a_segment_holds_by_the_same_ratio_have_the_same_lift(tmp
         "amount": {"min": 0},
         "total": {"min": 2**127},
     }
-    asked = [{"filters": {"not": {"transfer": [never]}, "asOf": "2023-11-14", "exclude": []}}]
+    scope = {"asOf": "2023-11-14", "exclude": []}
+    asked = [
+        {"filters": {"not": {"transfer": [never]}, **scope}},
+        {"filters": {"activity": {"transfers": {"min": 1}}, **scope}},
+    ]
     with served(random_world(16118, 300), tmp_path_factory.mktemp("chain")) as (client, oracle):
         test_profile.test_each_contract_is_held_by_as_many_as_the_oracle_says.hypothesis.inner_test(
             client, oracle, asked=asked, least=2
         )
-        lifts = profile(asked[0], least=2, client=client)["lift"].tolist()
+        lifts = profile(asked[0], base=asked[1], least=2, client=client)["lift"].tolist()
     assert lifts == [1.0744047619047619, 0.9895833333333334, 0.7916666666666666, 0.7916666666666666]
 
 

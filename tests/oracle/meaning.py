@@ -59,7 +59,9 @@ class One:
     def __init__(self, oracle: Oracle, request: Mapping[str, Any], as_of: Any = None) -> None:
         self.oracle, self.world, self.request = oracle, oracle.world, request
         self.filters = request["filters"]
-        self.default = chain_of(self.filters.get("chain", "ethereum")).id
+        named = self.named(self.conditions)
+        own = named[0] if named and 1 not in named else 1
+        self.default = chain_of(self.filters.get("chain", own)).id
         if "asOf" in self.filters:
             as_of = self.moment(self.filters["asOf"], self.default, ends=True)
         self.as_of = as_of
@@ -132,6 +134,17 @@ class One:
 
     def own_chains(self) -> set[int]:
         return self.chains_of(self.conditions) or {self.default}
+
+    def named(self, members: Mapping[str, Any]) -> list[int]:
+        """Return the chain of each condition that has one, where the segment names none."""
+        found: list[int] = []
+        for key, value in members.items():
+            for one in value if isinstance(value, list) else [value]:
+                if key in GROUPS:
+                    found += self.named(one)
+                elif key != "segment" and key not in NO_CHAIN:
+                    found.append(chain_of(one.get("chain", "ethereum")).id)
+        return found
 
     def chains_of(self, members: Mapping[str, Any]) -> set[int]:
         found: set[int] = set()

@@ -217,6 +217,7 @@ def _heading(plan: Any) -> dict[str, Any]:
         "words": plan.words,
         "canonical": plan.canonical,
         "asOf": plan.as_of,
+        "chains": [chain_of(one.chain_id).name for one in plan.whole.seen],
         "warnings": plan.warnings,
     }
 
@@ -243,7 +244,6 @@ def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
         heading["warnings"] = language.funnel_notes(plan)
     return {
         **heading,
-        "chains": [chain_of(one.chain_id).name for one in plan.whole.seen],
         "steps": steps,
         "sample": rows["address"].to_pylist() if rows is not None else [],
     }
@@ -281,7 +281,7 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
     scope = {name: value for name, value in body.items() if name in ("chain", "asOf")}
     key, listed = ("in", named) if named[0].startswith("0x") or named[1:] else ("list", named[0])
     # As a segment of what is seen on these chains: so addresses, times and their errors are those of segments.
-    filters = {"wallet": {key: listed}, "exclude": [], **_seen_on(chains), **scope}
+    filters = {"wallet": {key: listed}, "exclude": [], **_seen_on(chains, least=1), **scope}
     with _below(lambda: "", "/filters"), _below(lambda: "/wallets", f"/filters/wallet/{key}"):
         plan = planner.plan({"filters": filters, "limit": 0})
     asked = _times(plan)
@@ -376,11 +376,10 @@ def _named(contracts: pa.Table) -> dict[str, Any]:
     }
 
 
-def _seen_on(chains: Iterable[Chain]) -> dict[str, Any]:
-    """Return the filter of wallets that the data has seen on any of these chains."""
-    return {
-        "any": [{"activity": {"transfers": {"min": 1}, "chain": chain.name}} for chain in chains]
-    }
+def _seen_on(chains: Iterable[Chain], least: int = 0) -> dict[str, Any]:
+    """Return the filter of wallets that the data has seen on any of these chains, in so many transfers."""
+    transfers = {"transfers": {"min": least}}
+    return {"any": [{"activity": {**transfers, "chain": chain.name}} for chain in chains]}
 
 
 def _times(plan: Any) -> dict[int, int | None]:
@@ -457,7 +456,8 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
 
 
 def _parts(planner: Planner, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
-    """Return plans of how old and how active wallets are on the segment's chain, as far as the data goes back."""
+    """Return plans of how old and how active wallets are on one chain, as far as the data goes back."""
+    chain = chain_of(plan.whole.seen[0].chain_id).name
     asked: list[dict[str, Any]] = []
     if plan.as_of["timestamp"] is not None:
         end = int(datetime.fromisoformat(plan.as_of["timestamp"]).timestamp())
@@ -467,9 +467,7 @@ def _parts(planner: Planner, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
     plans = []
     for one in asked:
         try:
-            plans.append(
-                planner.plan({"filters": {"activity": {**one, "chain": plan.chain.name}, **scope}})
-            )
+            plans.append(planner.plan({"filters": {"activity": {**one, "chain": chain}, **scope}}))
         except ValidationError:
             # The data begins later than that.
             continue
