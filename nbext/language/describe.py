@@ -86,12 +86,12 @@ def unknown_contract(
         hint = f' It has one on {names}: name that chain, as in "chain": "{elsewhere[0]}".'
     elif not is_address and catalog.by_symbol(chain.id, text, nft=not nft):
         right = "token" if nft else "nft"
-        hint = f' It is {other}: write "{right}" in filters, %{right} as a magic.'
+        hint = f' It is {other}: write "{right}" in filters, /v1/{right}s in a path, %{right} as a magic.'
     elif not is_address:
         hint = did_you_mean(text, catalog.symbols(chain.id, nft=nft))
     if not hint and " " in text:
         example = f'%{key} search "{visible(text, 80)}"'
-        hint = f" It looks like a name: search for it, as in {example}, and write its symbol or its address."
+        hint = f" It looks like a name: find it with /v1/search, or {example}, and write its symbol or its address."
     what = f"{'collection' if nft else 'token'} with the symbol {shown(text)}"
     what = f"contract {checksummed(text)}" if is_address else what
     return f"The data has no {what} on {chain.name}.{hint}"

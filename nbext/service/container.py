@@ -107,8 +107,6 @@ class Container:
         except BaseException:  # the folder is another registry's
             self.database.close()
             raise
-        self.store, self.results = self.segments.store, self.segments.results
-        self.lists = self.segments.lists
         self.audit = Audit(self.database)
         self.maintenance = Maintenance(
             self.segments, self.audit, log, lambda: _keep_reserve(state_dir)
@@ -121,10 +119,11 @@ class Container:
         self.planning, self.explaining = (
             Lane(bound, limits.query_seconds) for bound in (limits.planning, limits.explaining)
         )
+        store = self.segments.store
         for name, text, read in (
             ("disk_free_bytes", "Bytes free for results", self._free_bytes),
-            ("segments_queued", "Segments that wait", self.store.queued),
-            ("queue_age_seconds", "Age of the oldest segment that waits", self.store.queue_age),
+            ("segments_queued", "Segments that wait", store.queued),
+            ("queue_age_seconds", "Age of the oldest segment that waits", store.queue_age),
             ("segments_running", "Segments that run", lambda: len(self.segments.scheduler.running)),
             ("exports", "Exports that are being sent", lambda: self.exports.total),
         ):
@@ -151,7 +150,7 @@ class Container:
             return await to_thread.run_sync(work, dataset, limiter=self._looking)
 
     def _free_bytes(self) -> int:
-        return shutil.disk_usage(self.results.folder).free
+        return shutil.disk_usage(self.segments.results.folder).free
 
     async def unready(self) -> dict[str, str]:
         """Return what keeps the service from running segments, in the operator's words, by the name of the check."""
@@ -174,7 +173,7 @@ class Container:
             )
         chain_id = dataset.about.chains[0].chain_id if dataset.about.chains else None
         for name, read, what in (
-            ("registry", lambda: self.store.get(""), "The registry cannot be read."),
+            ("registry", lambda: self.segments.store.get(""), "The registry cannot be read."),
             (
                 "data",
                 lambda: chain_id and dataset.catalog.contract(chain_id, ZERO_ADDRESS),
@@ -186,7 +185,7 @@ class Container:
             except NbextError as error:
                 self.log.warning("not ready", cause=error, check=name)
                 wrong[name] = what
-        queued = 0 if "registry" in wrong else self.store.queued()
+        queued = 0 if "registry" in wrong else self.segments.store.queued()
         if queued >= self.limits.queue:
             wrong["queue"] = f"The queue is full: {queued} of {self.limits.queue} segments wait."
         return wrong

@@ -6,7 +6,6 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 
 from nbext.core.chains import chain_of
 from nbext.engine.query.answers import Dataset
@@ -58,18 +57,9 @@ class Generations:
         try:
             yield found[-1]
         finally:
-            self._give_back(found[-1])
-
-    def retain(self, dataset: Dataset, until: Future[None]) -> None:
-        """Lend a generation, which is lent already, until something is done, too."""
-        with self._changing:
-            self._lent[id(dataset)] += 1
-        until.add_done_callback(lambda _: self._give_back(dataset))
-
-    def _give_back(self, dataset: Dataset) -> None:
-        # It is closed, if it may be, by the next look: that would hold the caller of this request up.
-        with self._changing:
-            self._lent[id(dataset)] -= 1
+            # It is closed, if it may be, by the next look: that would hold the caller of this request up.
+            with self._changing:
+                self._lent[id(found[-1])] -= 1
 
     def start(self) -> None:
         """Begin to look at the data folder."""

@@ -35,8 +35,8 @@ STANDARDS_OF = {
 
 # Whether NFTs are asked for -> the standards of what is none of these, and what it is and how it is asked for.
 _ELSEWHERE = {
-    False: (NFT_STANDARDS, "an NFT collection. Use: %nft"),
-    True: ((ERC20,), "a token. Use: %token"),
+    False: (NFT_STANDARDS, "an NFT collection. Use: /v1/nfts/{0}/{1}, or %nft {0} {1}"),
+    True: ((ERC20,), "a token. Use: /v1/tokens/{0}/{1}, or %token {0} {1}"),
 }
 
 
@@ -50,8 +50,7 @@ def contract(dataset: Dataset, chain: Chain, given: str, *, nft: bool) -> dict[s
     AmbiguousSymbol
         Several contracts have the symbol.
     """
-    _check_chain(dataset, chain)
-    catalog = dataset.catalog
+    extent, catalog = _extent(dataset, chain), dataset.catalog
     # A symbol may be any text, so that only what begins like an address is one.
     text = normalised(given) if given.lower().startswith("0x") else given
     found = find_contract(catalog, chain, text, "address", nft=nft)
@@ -60,9 +59,8 @@ def contract(dataset: Dataset, chain: Chain, given: str, *, nft: bool) -> dict[s
         raise Problem("not-found", unknown_contract(catalog, chains, chain, text, nft=nft))
     others, place = _ELSEWHERE[nft]
     if found.standard in others:
-        detail = f"{found.address} on {chain.name} is {place} {chain.name} {found.address}"
-        raise Problem("not-found", detail)
-    extent = _extent(dataset, chain)
+        here = place.format(chain.name, found.address)
+        raise Problem("not-found", f"{found.address} on {chain.name} is {here}")
     warnings = notes_on(found, chain, extent) if extent else []
     if found.burned > 0:
         # The same words for all: of many contracts they are printed once.
@@ -70,18 +68,18 @@ def contract(dataset: Dataset, chain: Chain, given: str, *, nft: bool) -> dict[s
             f"{'ownerCount' if nft else 'holders'} counts the burn address 0x...dEaD, too; segments leave it out."
         )
     fields = NFT_FIELDS if nft else TOKEN_FIELDS
-    return {**_picked(_base(dataset, chain, found), fields), "warnings": warnings}
+    return {**_picked(_base(extent, chain, found), fields), "warnings": warnings}
 
 
 def search_page(dataset: Dataset, body: SearchRequest) -> dict[str, Any]:
     """Return one page of the contracts that fit a body's term, best first."""
     chain, kind = chain_of(body.get("chain", DEFAULT_CHAIN.name)), body.get("type", "nft")
-    _check_chain(dataset, chain)
+    extent = _extent(dataset, chain)
     term = body["searchTerm"].strip()
     page = {"limit": body.get("limit", DEFAULT_HITS), "offset": body.get("offset", 0)}
     total, hits = dataset.catalog.search(chain.id, term, standards=STANDARDS_OF[kind], **page)
     items = [
-        _picked({**_base(dataset, chain, hit.contract), "score": hit.score}, SEARCH_FIELDS)
+        _picked({**_base(extent, chain, hit.contract), "score": hit.score}, SEARCH_FIELDS)
         for hit in hits
     ]
     return {
@@ -108,27 +106,23 @@ def _instead(dataset: Dataset, chain: Chain, term: str, kind: str) -> str:
     parts = [f"No hit for {quoted(term)} of the type {kind} on {chain.name}."]
     parts += [f"Near: {', '.join(map(quoted, near))}."] if near else []
     if search(term, standards=STANDARDS_OF[other], limit=1)[0]:
-        parts.append(f"There are {them}: search the type {other} (%{other} search).")
+        parts.append(f'There are {them}: search with "type": "{other}" (%{other} search).')
     return " ".join(parts)
 
 
 def _extent(dataset: Dataset, chain: Chain) -> ChainExtent | None:
-    return next((one for one in dataset.about.chains if one.chain_id == chain.id), None)
-
-
-def _check_chain(dataset: Dataset, chain: Chain) -> None:
-    # Metadata may be all that was ingested of a chain: look-ups need no transfers.
-    if not _extent(dataset, chain) and not any(
-        dataset.catalog.symbols(chain.id, nft=nft) for nft in (False, True)
-    ):
+    """Return what the data has of a chain, None where that is metadata alone; 404 where it has nothing."""
+    found = next((one for one in dataset.about.chains if one.chain_id == chain.id), None)
+    if not found and not any(dataset.catalog.symbols(chain.id, nft=nft) for nft in (False, True)):
         names = ", ".join(chain_of(each.chain_id).name for each in dataset.about.chains)
         covered = names or "no chain"
         raise Problem("not-found", f"The data does not cover {chain.name}. It covers: {covered}.")
+    return found
 
 
-def _base(dataset: Dataset, chain: Chain, found: Contract) -> dict[str, Any]:
+def _base(extent: ChainExtent | None, chain: Chain, found: Contract) -> dict[str, Any]:
     """Return all that is known of a contract, from which each operation picks."""
-    extent, supply = _extent(dataset, chain), found.total_supply
+    supply = found.total_supply
     return {
         "chain": chain.name,
         "chainId": chain.id,

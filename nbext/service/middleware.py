@@ -18,7 +18,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from traceback import walk_tb
 from typing import Any, TextIO
 
@@ -155,7 +155,7 @@ class Observe:
         key = scope.get("nbext.key")
         self._metrics.count(method, route, status or 0, seconds)
         if key:
-            self._metrics.count_key(key, seconds, sent, scope.get("nbext.rows", 0))
+            self._metrics.count_key(key, 1, seconds, sent, scope.get("nbext.rows", 0))
         self._log.info(
             "request",
             request_id=request_id,
@@ -292,14 +292,14 @@ class Metrics:
         self._requests.labels(method, route, status).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def count_key(self, key: Key, seconds: float, sent: int, rows: int) -> None:
-        """Add an answer to the counts of a key; past MOST_KEYS of them, to those of ``other``."""
+    def count_key(self, key: Key, *amounts: float) -> None:
+        """Add to the counts of a key: requests, seconds, bytes and rows; past MOST_KEYS keys, to those of ``other``."""
         if len(self._keys) < MOST_KEYS:
             self._keys.add(key.id)
             if key.private:
                 self._private.add(key.id)
         label = key.id if key.id in self._keys else "other"
-        for counter, amount in zip(self._of_keys, (1, seconds, sent, rows), strict=True):
+        for counter, amount in zip(self._of_keys, amounts, strict=True):
             counter.labels(label).inc(amount)
 
     def text(self, key: Key, data: DataAbout) -> bytes:
@@ -358,15 +358,15 @@ class Log:
     def info(self, event: str, **values: Any) -> None:
         """Write that something ordinary happened."""
         if not self._quiet:
-            self._write("info", event, values)
+            self._write("info", event, **values)
 
     def warning(self, event: str, cause: BaseException | None = None, **values: Any) -> None:
         """Write that something went wrong that the service could handle."""
-        self._write("warning", event, values, cause)
+        self._write("warning", event, cause, **values)
 
     def error(self, event: str, cause: BaseException | None = None, **values: Any) -> None:
         """Write that a request failed by a fault of the service."""
-        self._write("error", event, values, cause)
+        self._write("error", event, cause, **values)
 
     @contextlib.contextmanager
     def once(
@@ -379,7 +379,7 @@ class Log:
             self._failing.discard(work)
         except kinds as error:
             if work not in self._failing:
-                self._write(level, event, values, error)
+                self._write(level, event, error, **values)
             self._failing.add(work)
 
     def counted(self, event: str, cause: BaseException | None = None, **values: Any) -> None:
@@ -393,7 +393,7 @@ class Log:
         self.warning(event, cause, **values, more=more)
 
     def _write(
-        self, level: str, event: str, values: Mapping[str, Any], cause: BaseException | None = None
+        self, level: str, event: str, cause: BaseException | None = None, **values: Any
     ) -> None:
         described = _described(cause) if cause else {}
         line = {"at": iso_ms(time.time()), "event": event, "level": level, **values, **described}

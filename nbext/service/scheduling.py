@@ -111,6 +111,7 @@ class SegmentJob:
     # Of the data that it asks: the newest, where nothing is said.
     fingerprint: str | None = None
     request: dict[str, Any] = field(default_factory=dict)
+    private: bool = False
     # It waits in the registry, asks the engine, or has its answer and only waits for the disk.
     state: Literal["waits", "asks", "stores"] = "waits"
     # It stops as soon as the engine looks where it runs, and before it begins where it waits.
@@ -301,7 +302,7 @@ class Scheduler:
             # Or one that has just ended in the registry, and is about to end here: it was begun anew meanwhile.
             if job is None or job.state != "waits":
                 job = SegmentJob(segment.id, None, segment.key_id, segment.fingerprint, wanted=True)
-            job.request, job.state = segment.request, "asks"
+            job.request, job.private, job.state = segment.request, segment.private, "asks"
             self._jobs[job.id] = job
             self._news = True
         return job

@@ -8,8 +8,6 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NoReturn
 
 import h11
@@ -125,10 +123,11 @@ async def _on_invalid(request: Request, error: Exception) -> NoReturn:
 
 def most_connections() -> int:
     """Return how many connections leave enough descriptors for files."""
-    if not find_spec("resource"):  # Windows, which has no such limit
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
         return _MOST_CONNECTIONS
-    limits: Any = import_module("resource")
-    soft = int(limits.getrlimit(limits.RLIMIT_NOFILE)[0])
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return min(_MOST_CONNECTIONS, max(soft - _FILES, soft // 4))
 
 

@@ -80,14 +80,14 @@ UNKNOWN = [
         "/token/token",
         "unknown-symbol",
         "The data has no token with the symbol 'BAYC' on ethereum. It is an NFT collection: "
-        'write "nft" in filters, %nft as a magic.',
+        'write "nft" in filters, /v1/nfts in a path, %nft as a magic.',
     ),
     (
         {"nft": {"nft": "uni"}},
         "/nft/nft",
         "unknown-symbol",
         "The data has no collection with the symbol 'uni' on ethereum. It is a token: "
-        'write "token" in filters, %token as a magic.',
+        'write "token" in filters, /v1/tokens in a path, %token as a magic.',
     ),
     (
         # That of the token is what was written, though BAYC is near.
@@ -95,7 +95,7 @@ UNKNOWN = [
         "/nft/nft",
         "unknown-symbol",
         "The data has no collection with the symbol 'BAY' on ethereum. It is a token: "
-        'write "token" in filters, %token as a magic.',
+        'write "token" in filters, /v1/tokens in a path, %token as a magic.',
     ),
     (
         {"nft": {"nft": "QUEST"}},
@@ -108,8 +108,8 @@ UNKNOWN = [
         {"nft": {"nft": "Bored Ape"}},
         "/nft/nft",
         "unknown-symbol",
-        "The data has no collection with the symbol 'Bored Ape' on ethereum. It looks like a name: search for it, "
-        'as in %nft search "Bored Ape", and write its symbol or its address.',
+        "The data has no collection with the symbol 'Bored Ape' on ethereum. It looks like a name: find it "
+        'with /v1/search, or %nft search "Bored Ape", and write its symbol or its address.',
     ),
     (
         token(address(0xFF)),

@@ -304,7 +304,7 @@ ethereum USDC""",
     ),
     "a collection asked for as a token": (
         "%token ethereum BAYC",
-        """NotFound: The service answered 404: The data has no token with the symbol 'BAYC' on ethereum. It is an NFT collection: write "nft" in filters, %nft as a magic.""",
+        """NotFound: The service answered 404: The data has no token with the symbol 'BAYC' on ethereum. It is an NFT collection: write "nft" in filters, /v1/nfts in a path, %nft as a magic.""",
     ),
     "symbols as a list, without a chain": (
         "%token UNI, USDC --strict",
@@ -514,7 +514,7 @@ SELECT address FROM holders""",
     "a collection where a token belongs": (
         """%%segment_query
 {"token": {"token": "BAYC"}}""",
-        """InvalidSegment: /filters/token/token: The data has no token with the symbol 'BAYC' on ethereum. It is an NFT collection: write "nft" in filters, %nft as a magic.
+        """InvalidSegment: /filters/token/token: The data has no token with the symbol 'BAYC' on ethereum. It is an NFT collection: write "nft" in filters, /v1/nfts in a path, %nft as a magic.
   line 2, column 12:
     {"token": {"token": "BAYC"}}
                ^""",
@@ -522,7 +522,7 @@ SELECT address FROM holders""",
     "a token where a collection belongs": (
         """%%segment_query
 {"nft": {"nft": "USDC"}}""",
-        """InvalidSegment: /filters/nft/nft: The data has no collection with the symbol 'USDC' on ethereum. It is a token: write "token" in filters, %token as a magic.
+        """InvalidSegment: /filters/nft/nft: The data has no collection with the symbol 'USDC' on ethereum. It is a token: write "token" in filters, /v1/tokens in a path, %token as a magic.
   line 2, column 10:
     {"nft": {"nft": "USDC"}}
              ^""",
@@ -627,7 +627,7 @@ SELECT address FROM holders""",
     ),
     "a token asked for as a collection": (
         "%nft ethereum USDC",
-        """NotFound: The service answered 404: The data has no collection with the symbol 'USDC' on ethereum. It is a token: write "token" in filters, %token as a magic.""",
+        """NotFound: The service answered 404: The data has no collection with the symbol 'USDC' on ethereum. It is a token: write "token" in filters, /v1/tokens in a path, %token as a magic.""",
     ),
     "a search without a term": (
         "%nft search",
@@ -915,7 +915,7 @@ SELECT address FROM holders""",
     ),
     "a collection by its name": (
         '''%nft ethereum "Bored Ape Yacht Club"''',
-        """NotFound: The service answered 404: The data has no collection with the symbol 'Bored Ape Yacht Club' on ethereum. It looks like a name: search for it, as in %nft search "Bored Ape Yacht Club", and write its symbol or its address.""",
+        """NotFound: The service answered 404: The data has no collection with the symbol 'Bored Ape Yacht Club' on ethereum. It looks like a name: find it with /v1/search, or %nft search "Bored Ape Yacht Club", and write its symbol or its address.""",
     ),
     "a saved segment that does not exist": (
         """%%segment_query

@@ -84,7 +84,19 @@ _PREFER = {
     },
     "description": _TEXT,
 }
-_WAITING = {"execute_segment", "profile_segment", "change_segment", "read_segment"}
+# Of those that begin a segment, too.
+_IDEMPOTENCY = {
+    "name": wire.IDEMPOTENCY_HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$", "title": wire.IDEMPOTENCY_HEADER},
+    "description": (
+        "The same key with the same body is one segment for 24 hours, and the answer to a repeat has"
+        f" {wire.REPLAYED_HEADER}: true; another body is 422."
+    ),
+}
+_BEGINNING = {"execute_segment", "profile_segment", "change_segment"}
+_WAITING = {*_BEGINNING, "read_segment"}
 # Of look-ups, what their paths' parts are, and examples.
 _PARTS: dict[str, dict[str, Any]] = {
     "chain": {
@@ -238,6 +250,8 @@ def document() -> dict[str, Any]:
         name = operation["operationId"]
         if name in _WAITING:
             operation.setdefault("parameters", []).append(_PREFER)
+        if name in _BEGINNING:
+            operation["parameters"].append(_IDEMPOTENCY)
         for part, example in _LOOK_UPS.get(name, {}).items():
             (told,) = (one for one in operation["parameters"] if one["name"] == part)
             told["schema"] |= {**_PARTS[part], "examples": [example]}

@@ -159,7 +159,7 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
             waiting = [pool.submit(running.execute, holders(limit)) for limit in (10, 20)]
             # Both are in the queue; the second has not begun.
             assert slow.asked.acquire(timeout=30)
-            eventually(lambda: running.container.store.queued() == 1)
+            eventually(lambda: running.container.segments.store.queued() == 1)
             for day in (2, 3):  # the second takes the files of the first away
                 add(data, day)
                 running.container.generations.refresh()

@@ -241,21 +241,21 @@ def test_metadata_that_the_caller_has_is_not_sent_again(service, named):
     [
         (
             f"/v1/tokens/ethereum/{BAYC}",
-            f"{BAYC} on ethereum is an NFT collection. Use: %nft ethereum {BAYC}",
+            f"{BAYC} on ethereum is an NFT collection. Use: /v1/nfts/ethereum/{BAYC}, or %nft ethereum {BAYC}",
         ),
         (
             f"/v1/nfts/ethereum/{USDC}",
-            f"{USDC} on ethereum is a token. Use: %token ethereum {USDC}",
+            f"{USDC} on ethereum is a token. Use: /v1/tokens/ethereum/{USDC}, or %token ethereum {USDC}",
         ),
         (
             "/v1/tokens/ethereum/bayc",
             "The data has no token with the symbol 'bayc' on ethereum. It is an NFT collection: "
-            'write "nft" in filters, %nft as a magic.',
+            'write "nft" in filters, /v1/nfts in a path, %nft as a magic.',
         ),
         (
             "/v1/nfts/ethereum/usd coin",
-            "The data has no collection with the symbol 'usd coin' on ethereum. It looks like a name: search for it, "
-            'as in %nft search "usd coin", and write its symbol or its address.',
+            "The data has no collection with the symbol 'usd coin' on ethereum. It looks like a name: find it "
+            'with /v1/search, or %nft search "usd coin", and write its symbol or its address.',
         ),
         (
             "/v1/tokens/polygon/UNI",
@@ -305,7 +305,7 @@ def test_a_search_finds_collections_and_says_how_many(service):
         (
             {"searchTerm": "bayc", "type": "token"},
             "No hit for 'bayc' of the type token on ethereum. "
-            "There are collections: search the type nft (%nft search).",
+            'There are collections: search with "type": "nft" (%nft search).',
         ),
         ({"searchTerm": "bored"}, None),
     ],
@@ -561,8 +561,8 @@ def test_metrics_name_the_data_that_is_served_and_the_room_on_the_disk(service):
 def test_keys_past_a_thousand_share_one_count():
     metrics = Metrics()
     for number in range(MOST_KEYS + 5):
-        metrics.count_key(Key(f"k{number}", ""), 0.1, 10, 1)
-    metrics.count_key(Key("k0", ""), 0.1, 10, 1)
+        metrics.count_key(Key(f"k{number}", ""), 1, 0.1, 10, 1)
+    metrics.count_key(Key("k0", ""), 1, 0.1, 10, 1)
     text = metrics.text(Key("k0", ""), DataAbout("none", False, "0", "duckdb", ())).decode()
     assert 'nbext_key_rows_total{key="k0"} 2.0' in text
     assert 'nbext_key_rows_total{key="other"} 5.0' in text

@@ -8,7 +8,6 @@ import math
 import re
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -26,10 +25,7 @@ DEFAULT_SCOPES = ("read", "execute", "signup")
 DEFAULT_RATE = "600/minute"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}\Z")
 _ID = re.compile(r"[0-9a-f]{12}\Z", re.IGNORECASE)
-_RATE = re.compile(
-    r"\s*([1-9]\d{0,8})\s*(?:/|\s+per\s)\s*([1-9]\d{0,8})?\s*(second|minute|hour|day|month|year)s?\s*",
-    re.IGNORECASE,
-)
+_RATE = re.compile(r"([1-9]\d{0,8})/(second|minute|hour|day|month|year)", re.ASCII)
 _RATE_SECONDS = {
     "second": 1,
     "minute": 60,
@@ -38,8 +34,6 @@ _RATE_SECONDS = {
     "month": 30 * 86_400,
     "year": 360 * 86_400,
 }
-_SPAN = re.compile(r"([1-9]\d{0,4})([hdw])\Z")
-_SPAN_SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 # For how long a revoked key may still be accepted: what was found is looked up again this often (seconds). Looking in
 # the registry for each request would cost more than all other checks together.
 FRESH = 1.0
@@ -85,8 +79,8 @@ class KeyRing:
     def __init__(self, database: Database, owner: Secret | None = None) -> None:
         self._database = database
         self._owner = digest_of(owner.reveal()) if owner else None
-        # digest -> (when it was looked up, the key or None); the oldest first.
-        self._found: OrderedDict[str, tuple[float, Key]] = OrderedDict()
+        # digest -> when it was looked up, and the key.
+        self._found: dict[str, tuple[float, Key]] = {}
 
     def known(self, text: str) -> Key | None:
         """Return the key of that text where it was found less than FRESH seconds ago: no look into the registry."""
@@ -105,12 +99,12 @@ class KeyRing:
         digest = digest_of(text)
         rows = self._database.rows(_BY_DIGEST, sought=digest, now=time.time())
         key = _key(rows[0]) if rows else None
-        self._found.pop(digest, None)
         if key is None or key.state != "in use":
             return None
+        # Most of so many are not fresh any more.
+        if len(self._found) >= _REMEMBERED:
+            self._found.clear()
         self._found[digest] = (time.monotonic(), key)
-        while len(self._found) > _REMEMBERED:
-            self._found.popitem(last=False)
         return key
 
     def all(self) -> list[Key]:
@@ -146,7 +140,7 @@ class KeyRing:
         if rate is not None:
             parse_rate(rate)
         text, now = _new_text(), time.time()
-        expires_at = lasts and now + lasts
+        expires_at = None if lasts is None else now + lasts
         key = Key(
             secrets.token_hex(6), name, frozenset(scopes), rate, now, None, expires_at, private
         )
@@ -177,7 +171,7 @@ class KeyRing:
         text, now = _new_text(), time.time()
         with self._database.write() as db:
             row = _named(db, name)[0]
-            if _key(row).state == "expired" and not lasts:
+            if _key(row).state == "expired" and lasts is None:
                 raise ConfigError(
                     f"The key {row.name!r} has expired. Give it a new end: --expires 90d"
                 )
@@ -189,7 +183,7 @@ class KeyRing:
                 "UPDATE keys SET digest = :digest, expires_at = :expires_at WHERE id = :id",
                 id=row.id,
                 digest=digest_of(text.reveal()),
-                expires_at=now + lasts if lasts else row.expires_at,
+                expires_at=row.expires_at if lasts is None else now + lasts,
             )
             return _key(_named(db, row.id)[0]), text
 
@@ -240,14 +234,6 @@ def _new_text() -> Secret:
     return Secret("nbx_" + secrets.token_urlsafe(32))
 
 
-def seconds_of(text: str, option: str) -> float:
-    """Return the seconds of a span such as ``90d``, ``12h`` or ``4w``, or raise ConfigError."""
-    found = _SPAN.match(text)
-    if not found:
-        raise ConfigError(f"{option}: {quoted(text)} is not a span of time. Write 12h, 90d or 4w.")
-    return float(int(found[1]) * _SPAN_SECONDS[found[2]])
-
-
 class Rate(NamedTuple):
     """How many requests a key may send in how many seconds."""
 
@@ -262,14 +248,13 @@ class Rate(NamedTuple):
 
 @lru_cache(maxsize=256)
 def parse_rate(text: str) -> Rate:
-    """Return the rate of a text such as ``600/minute`` or ``10 per second``, or raise ConfigError."""
+    """Return the rate of a text such as ``600/minute``, or raise ConfigError."""
     found = _RATE.fullmatch(text)
     if not found:
         raise ConfigError(
             f"{quoted(text)} is not a rate. Write 600/minute, 10/second or 20000/day."
         )
-    amount, times, unit = found.groups()
-    return Rate(int(amount), int(times or 1) * _RATE_SECONDS[unit.lower()])
+    return Rate(int(found[1]), _RATE_SECONDS[found[2]])
 
 
 class Rates:

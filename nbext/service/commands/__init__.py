@@ -14,10 +14,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, DiskFull
 from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.database import Database
@@ -43,6 +45,15 @@ def at_least_zero(text: str) -> float:
         if float(text) == 0:
             return 0.0
     return above_zero(text)
+
+
+def span(text: str) -> float:
+    """Read an option's span of time, as seconds."""
+    found = re.fullmatch(r"(\d{1,5})([hdw])", text, re.ASCII)
+    if not found:
+        message = f"{quoted(text)} is not a span of time. Write 12h, 90d or 4w."
+        raise argparse.ArgumentTypeError(message)
+    return int(found[1]) * {"h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}[found[2]]
 
 
 def add_data(parser: argparse.ArgumentParser, *, notebook: bool = True) -> None:

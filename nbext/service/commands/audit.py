@@ -9,13 +9,16 @@ import time
 from nbext.core.times import iso_ms
 from nbext.service import commands
 from nbext.service.accounts.audit import Audit
-from nbext.service.accounts.keys import KeyRing, seconds_of
+from nbext.service.accounts.keys import KeyRing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
     parser.add_argument(
-        "--since", metavar="SPAN", help="only the last 12h, 90d or 4w (default: all)"
+        "--since",
+        type=commands.span,
+        metavar="SPAN",
+        help="only the last 12h, 90d or 4w (default: all)",
     )
     parser.add_argument("--key", metavar="NAME", help="only what this key did, by its name or id")
     commands.add_data(parser)
@@ -23,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the log, the oldest entry first."""
-    since = 0.0 if args.since is None else time.time() - seconds_of(args.since, "--since")
+    since = 0.0 if args.since is None else time.time() - args.since
     with commands.database(args) as database:
         ids = None if args.key is None else KeyRing(database).ids_of(args.key)
         for each in Audit(database).entries(since=since, key_ids=ids):

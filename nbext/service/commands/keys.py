@@ -12,7 +12,6 @@ from nbext.service.accounts.keys import (
     SCOPES,
     Key,
     KeyRing,
-    seconds_of,
 )
 from nbext.settings import Secret
 
@@ -36,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add.add_argument(
         "--expires",
+        type=commands.span,
         metavar="SPAN",
         help="how long it is accepted: 12h, 90d or 4w (default: no end)",
     )
@@ -49,12 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rotate.add_argument("name", help="the key's name or id")
     rotate.add_argument(
         "--grace",
+        type=commands.span,
         metavar="SPAN",
         default="24h",
         help="for how long the former text is accepted, too (default: %(default)s; 0h: not at all)",
     )
     rotate.add_argument(
-        "--expires", metavar="SPAN", help="for how long the key is accepted from now on: 90d"
+        "--expires",
+        type=commands.span,
+        metavar="SPAN",
+        help="for how long the key is accepted from now on: 90d",
     )
     revoke = actions.add_parser("revoke", help="revoke a key")
     revoke.add_argument("name", help="the key's name or id")
@@ -78,17 +82,13 @@ def _add(ring: KeyRing, args: argparse.Namespace) -> Key:
         args.scope or DEFAULT_SCOPES,
         rate,
         private=args.private,
-        lasts=_lasts(args),
+        lasts=args.expires,
     )
     print(
         f"Added {key.name} ({key.id}). Scopes: {', '.join(sorted(key.scopes))}. Rate: {rate or 'no limit'}."
     )
     _show(key, text)
     return key
-
-
-def _lasts(args: argparse.Namespace) -> float | None:
-    return seconds_of(args.expires, "--expires") if args.expires is not None else None
 
 
 def _show(key: Key, text: Secret) -> None:
@@ -128,9 +128,10 @@ def _revoke(ring: KeyRing, args: argparse.Namespace) -> Key:
 
 
 def _rotate(ring: KeyRing, args: argparse.Namespace) -> Key:
-    grace = 0.0 if args.grace == "0h" else seconds_of(args.grace, "--grace")
-    key, text = ring.rotate(args.name, grace=grace, lasts=_lasts(args))
-    former = f"is accepted for {args.grace} more" if grace else "is refused within a second"
+    key, text = ring.rotate(args.name, grace=args.grace, lasts=args.expires)
+    former = "is refused within a second"
+    if args.grace:
+        former = f"is accepted for {args.grace / 3600:g}h more"
     print(f"Rotated {key.name} ({key.id}). The former key {former}.")
     _show(key, text)
     return key

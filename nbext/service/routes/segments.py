@@ -76,8 +76,7 @@ _LOOK = 0.2
 async def execute_segment(caller: Executor) -> Response:
     """Run a segment query; 200 when it has finished within the caller's wait, else 202 with where to ask.
 
-    With an Idempotency-Key header (1 to 255 printable characters), the same key with the same body is one
-    segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
+    A call that may have been carried out can be sent again with its Idempotency-Key: it finds the segment of the first.
     """
     return await _executed(caller, await read_body(caller, wire.ExecuteRequest), Planner.plan)
 
@@ -86,7 +85,8 @@ async def execute_segment(caller: Executor) -> Response:
 async def profile_segment(caller: Executor) -> Response:
     """Say what the wallets of a segment hold more than others do, and how old and active they are, in ``profile``.
 
-    It is a segment that only counts, with an id of its own: 202 while it runs, and then read by its id.
+    It is a segment that only counts, with an id of its own: 202 while it runs, and then read by its id. A call may be
+    sent again with its Idempotency-Key, as of execute.
     """
     body = await read_body(caller, wire.ProfileRequest)
     base = body.get("base")
@@ -101,6 +101,7 @@ async def change_segment(caller: Executor) -> Response:
 
     It is a segment with an id and rows of its own: 202 while it runs, and then read and exported by its id. Its columns
     are ``then_...`` and ``now_...``; ``then_matches`` and ``now_matches`` are 1 where the wallet is in the segment.
+    A call may be sent again with its Idempotency-Key, as of execute.
     """
     body = await read_body(caller, wire.ChangesRequest)
     for name in ("asOf", "columns", "orderBy"):
@@ -125,19 +126,20 @@ async def _executed(
         claim, found = await container.wait_for(segments.repeated, claimed, key, asked)
     if found is None:
         with container.generations.acquire() as data:
-            # One that is planned already takes no turn: half of the time of a segment that is stored.
-            known = segments.remembered.get(data, asked) if caller.is_brief else None
-            # A private key's answers are its own: its segments have other ids.
-            kept = known.segment if known and not (claim or key.private) else None
-            is_kept = kept is not None and await container.wait_for(segments.is_current, kept)
-            if known and kept and is_kept:
+            # One that is planned already takes no turn: half of the time of a segment that is stored. A private key's
+            # answers are its own, and others' plans are not looked at for it.
+            if caller.is_brief and not key.private:
+                known = segments.remembered.get(data, asked)
+            kept = known.segment if known and not claim else None
+            if known and kept and await container.wait_for(segments.is_current, kept):
                 caller.note("segment.execute", kept.id)
                 return json_answer(known.answer)
             plan = (
                 known.plan
                 if known
                 else await container.planning.run(
-                    key.id, lambda cancel: plan_of(segments.planner(data, key, cancel), asked)
+                    key.id,
+                    lambda cancel: plan_of(segments.planner(data, key, cancel), asked),
                 )
             )
             found = await container.wait_for(segments.execute, data, plan, asked, key, claim)
@@ -150,7 +152,7 @@ async def _executed(
     answer = segment_answer(
         caller, segment, cached=found.cached, replayed=found.replayed, strict=True
     )
-    if known and found.cached and not key.private:
+    if known and found.cached:
         known.answer, known.segment = bytes(answer.body), segment
     return answer
 
@@ -279,12 +281,12 @@ async def store_list(caller: Executor) -> Response:
     results are, after its last use.
     """
     container, limits, kind = caller.container, caller.container.limits, wire.ADDRESSES_TYPE
-    with container.receiving.taken(caller.key.id), container.lists.room() as part:
+    with container.receiving.taken(caller.key.id), container.segments.lists.room() as part:
         with part.open("wb") as file:
             # Into the system's cache: a write waits for the disk less long than a turn of another thread takes.
             most = limits.list_wallets * WIDTH
             await receive(caller, file.write, kind, most, limits.slowest)
-        stored = await container.wait_for(container.lists.store, part, caller.key)
+        stored = await container.wait_for(container.segments.lists.store, part, caller.key)
     caller.note("list.store", stored.id)
     answer: wire.StoredList = {"id": stored.id, "wallets": stored.wallets}
     return json_answer(answer, 201, {"Location": caller.link(wire.LIST.format(id=stored.id))})
@@ -293,7 +295,9 @@ async def store_list(caller: Executor) -> Response:
 @router.get(wire.LIST)
 async def read_list(caller: Reader, list_id: _ListId) -> Response:
     """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
-    found = await caller.container.wait_for(caller.container.lists.find, list_id, caller.key)
+    found = await caller.container.wait_for(
+        caller.container.segments.lists.find, list_id, caller.key
+    )
     if found is None:
         raise Problem("not-found", "There is no list with that id.")
     answer: wire.StoredList = {"id": found.id, "wallets": found.wallets}

@@ -188,8 +188,11 @@ def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
     held: list[dict[str, Any] | None] = [None] * len(plans)
     try:
         name = amounts if isinstance(amounts, str) else None
-        balances = [language.balance(plan, name) if amounts else None for plan in plans]
-        columns = {place: one for place, one in enumerate(balances) if one}
+        columns = {
+            place: one
+            for place, plan in enumerate(plans)
+            if amounts and (one := language.balance(plan, name))
+        }
         asked_of = [question for _, question in columns.values()]
         totals = dataset.answers(lambda answers: answers.totals(asked_of), cancel)
         for (place, (column, _)), (matched, total) in zip(columns.items(), totals, strict=True):
@@ -274,10 +277,9 @@ def explanation_of(planner: Planner, asked: ExplainRequest) -> dict[str, Any]:
 def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
     """Return what some wallets hold, on one chain or on all, now or at ``asOf``, as an Arrow IPC stream."""
     dataset, named = planner.dataset, body["wallets"]
+    chains = [chain_of(extent.chain_id) for extent in dataset.about.chains]
     if "chain" in body:
         chains = [chain_of(body["chain"], "/chain")]
-    else:
-        chains = [chain_of(extent.chain_id) for extent in dataset.about.chains]
     scope = {name: value for name, value in body.items() if name in ("chain", "asOf")}
     key, listed = ("in", named) if named[0].startswith("0x") or named[1:] else ("list", named[0])
     # As a segment of what is seen on these chains: so addresses, times and their errors are those of segments.
@@ -309,9 +311,6 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
         notes.append(
             f"{names or f'{without:,} of {wallets.most():,} wallets'}: no holdings in this data."
         )
-    ends = {
-        chain: dataset.clock.last(chain)[0] if at is None else at for chain, at in asked.items()
-    }
     said: Holdings = {
         "asOf": plan.as_of,
         "chains": [
@@ -320,7 +319,8 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
                 "block": end,
                 "timestamp": iso(dataset.clock.moment(one, end)[0]),
             }
-            for one, end in ends.items()
+            for one, at in asked.items()
+            for end in [dataset.clock.last(one)[0] if at is None else at]
         ],
         "warnings": notes,
     }
@@ -335,12 +335,9 @@ def _arrow_of(
     counted = pc.is_in(contracts["standard"], pa.array(NFT_STANDARDS))
     decimals = pc.if_else(counted, 0, contracts["decimals"]).take(place)
     supply = [supplies.get(one) for one in contracts["contract"].to_pylist()]
-    unknown = pa.nulls(len(place), pa.float64())
     columns = {
         "amount": unit_amounts(amounts, decimals),
-        "share": quotients(amounts, [supply[one] for one in place.to_pylist()])
-        if supplies
-        else unknown,
+        "share": quotients(amounts, [supply[one] for one in place.to_pylist()]),
         "address": found["address"],
         "amount_raw": amounts.cast(amount_type(size_of(amounts))),
     }

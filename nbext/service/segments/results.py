@@ -136,20 +136,18 @@ def _taken(sink: io.BytesIO) -> bytes:
 
 def _batches(reader: Any, offset: int, limit: int) -> Iterator[Any]:
     """Yield the rows from offset on, at most ``limit``, in pieces; batches before them are not read."""
+    batches, end = reader.num_record_batches, offset + limit
     # All batches but the last have the rows of the first.
-    rows = reader.get_batch(0).num_rows if reader.num_record_batches else 1
-    for number in range(offset // max(1, rows), reader.num_record_batches):
-        first = number * rows
-        if first >= offset + limit:
-            return
-        batch = reader.get_batch(number)
+    rows = max(1, reader.get_batch(0).num_rows) if batches else 1
+    while offset < end and (number := offset // rows) < batches:
         # The first and the last batch may be cut by the page.
-        start, end = max(0, offset - first), min(batch.num_rows, offset + limit - first)
+        batch = reader.get_batch(number).slice(offset % rows, end - offset)
         # As text each column has its name beside it in JSON, and numbers become up to three times as long.
         names = sum(len(name) + 8 for name in batch.schema.names)
         fitting = max(1, _PIECE_BYTES // (names + batch.nbytes // max(1, batch.num_rows)))
-        for place in range(start, end, fitting):
-            yield batch.slice(place, min(fitting, end - place))
+        for place in range(0, batch.num_rows, fitting):
+            yield batch.slice(place, fitting)
+        offset = (number + 1) * rows
 
 
 def _json_rows(batch: Any, columns: Sequence[Column]) -> list[str]:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -85,8 +86,17 @@ class SegmentService:
             log=log,
         )
 
-    def planner(self, dataset: Dataset, key: Key | None, cancel: Cancel) -> Planner:
-        """Return what makes the plans of a key's bodies on the data."""
+    def planner(
+        self, dataset: Dataset, key: Key | None, cancel: Cancel, *, private: bool = False
+    ) -> Planner:
+        """Return what makes the plans of a key's bodies on the data.
+
+        Without a key, of what was asked before, which ``private`` says of whom.
+        """
+        if private or (key and key.private):
+            # Sets and plans of its own: by how soon an answer comes, one key would learn what another has asked.
+            dataset = copy(dataset)
+            dataset.sets = {}
         return Planner(self.store, self.lists, self.remembered, dataset, key, cancel)
 
     def repeated(
@@ -135,7 +145,9 @@ class SegmentService:
                 with self.scheduler.entering(own) as job:
                     if job is own:
                         # An ingest may end while it waits for its turn.
-                        self.generations.retain(dataset, job.done)
+                        lent = contextlib.ExitStack()
+                        lent.enter_context(self.generations.acquire(fingerprint))
+                        job.done.add_done_callback(lambda _: lent.close())
                     segment, _ = self.store.enqueue(
                         segment_id,
                         request,
@@ -262,11 +274,11 @@ class SegmentService:
             self._answer(job, dataset)
 
     def _answer(self, job: SegmentJob, dataset: Dataset) -> None:
-        planner = self.planner(dataset, None, job.cancel)
+        planner = self.planner(dataset, None, job.cancel, private=job.private)
         if job.plan is None:
             job.plan = planner.requested(job.request)
         plan, facts = job.plan, self._facts(job.plan)
-        answer = dataset.ask(language.compile(plan), limit=plan.limit, cancel=job.cancel)
+        answer = planner.dataset.ask(language.compile(plan), limit=plan.limit, cancel=job.cancel)
         if not answer.matched:
             # The answer itself is there: it must not be lost over its explanation.
             with contextlib.suppress(QueryTimeout, ResourceLimit):

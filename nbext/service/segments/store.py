@@ -378,19 +378,12 @@ class SegmentStore:
 
         It was cancelled, or taken over by another service that took this one for ended.
         """
-        first, said = _text(preview), _text(facts)
+        texts = {"preview": _text(preview), "facts": _text(facts)}
+        values = {"id": segment_id, "lease": lease, "matched": matched, "returned": returned}
+        taken = result.size + sum(map(len, texts.values()))
         with self._database.write() as db:
             rows = db.rows(
-                _COMPLETE,
-                id=segment_id,
-                lease=lease,
-                matched=matched,
-                returned=returned,
-                preview=first,
-                facts=said,
-                now=time.time(),
-                bytes=result.size + len(first) + len(said),
-                **vars(result),
+                _COMPLETE, now=time.time(), bytes=taken, **values, **texts, **vars(result)
             )
         return _segment(rows[0]) if rows else None
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nbext.errors import StorageError
+from nbext.errors import ConfigError, StorageError
 from nbext.service.accounts import audit
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing, Rates, digest_of, parse_rate
@@ -316,13 +316,12 @@ def test_a_key_that_was_looked_up_is_known_without_the_registry_and_no_other(tmp
         assert ring.find("another") is ring.known("another") is None
 
 
-def test_a_rate_is_of_one_span_or_of_several():
-    for text, rate in (
-        ("600/minute", (600, 60)),
-        ("10 per 2 minutes", (10, 120)),
-        ("5/day", (5, 86_400)),
-    ):
+def test_a_rate_is_a_number_of_requests_in_one_span():
+    for text, rate in (("600/minute", (600, 60)), ("5/day", (5, 86_400))):
         assert parse_rate(text) == rate, text
+    for text in ("0/minute", "10 per minute", "10/2 minutes", "10/minutes", "10", ""):
+        with pytest.raises(ConfigError, match=r"is not a rate\. Write 600/minute"):
+            parse_rate(text)
 
 
 def test_a_rate_is_granted_in_parts_and_no_request_more_or_less(tmp_path):

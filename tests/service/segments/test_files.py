@@ -81,7 +81,7 @@ def test_results_that_cannot_be_read_now_are_503_and_are_read_once_they_can_be(
     running, kind, monkeypatch
 ):
     segment = running.execute(body(1))
-    results, read = running.container.results, CSV.format(segment["id"])
+    results, read = running.container.segments.results, CSV.format(segment["id"])
     rows, away = running.get(read).content, results.folder.with_name("away")
     with monkeypatch.context() as patch:
         if kind == "no descriptor":
@@ -115,8 +115,11 @@ def test_results_that_cannot_be_read_now_are_503_and_are_read_once_they_can_be(
 
 def test_a_result_that_is_missing_is_410_until_it_is_back_and_is_made_anew_when_asked_for(running):
     segment = running.execute(body(1))
-    results, read = running.container.results, CSV.format(segment["id"])
-    rows, file = running.get(read).content, running.container.store.get(segment["id"]).result.file
+    results, read = running.container.segments.results, CSV.format(segment["id"])
+    rows, file = (
+        running.get(read).content,
+        running.container.segments.store.get(segment["id"]).result.file,
+    )
     (results.folder / file).rename(results.folder / "away")
     answer = running.get(read)
     assert (answer.status_code, answer.json()["detail"]) == (
@@ -139,7 +142,7 @@ def test_a_result_that_is_missing_is_410_until_it_is_back_and_is_made_anew_when_
 
 def test_a_round_that_finds_many_results_missing_does_nothing_and_readiness_says_why(running):
     segments = [running.execute(body(number)) for number in range(8)]
-    folder = running.container.results.folder
+    folder = running.container.segments.results.folder
     files = {path: path.read_bytes() for path in folder.glob("*.arrow")}
     # Of another size, and a stray: a sound folder's round would set the one aside and delete the other.
     first, stray = next(iter(files)), folder / "0123456789abcdef01234567.arrow"
@@ -148,7 +151,7 @@ def test_a_round_that_finds_many_results_missing_does_nothing_and_readiness_says
     first.write_bytes(b"")
     stray.write_bytes(b"")
     os.utime(stray, (1, 1))
-    received = running.container.lists.folder / ".0123456789ab.part"
+    received = running.container.segments.lists.folder / ".0123456789ab.part"
     received.write_bytes(b"")
     os.utime(received, (1, 1))
     running.container.database.set_policy(Policy(keep_days=1e-9))
@@ -174,14 +177,14 @@ def test_a_list_is_compared_with_its_name_before_each_use_after_a_change(running
     found = sent(running, packed([row["address"] for row in rows])).json()["id"]
     asked = {"filters": {"wallet": {"list": found}, "exclude": []}, "limit": 7}
     assert running.execute(asked)["counts"]["matched"] == len(rows)
-    path = running.container.lists.folder / found
+    path = running.container.segments.lists.folder / found
     flipped = bytearray(path.read_bytes())
     for place in range(0, len(flipped), 40):
         flipped[place] ^= 1
     path.write_bytes(bytes(flipped))
     answer = running.post("/v1/segment/execute", {**asked, "limit": 8})
     assert (answer.status_code, answer.json()["errors"][0]["code"]) == (422, "unknown-list")
-    assert [each.name for each in running.container.lists.aside.iterdir()] == [found]
+    assert [each.name for each in running.container.segments.lists.aside.iterdir()] == [found]
 
 
 def opened(data_dir: Path, state: Path, **options) -> Container:

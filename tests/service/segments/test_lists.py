@@ -63,7 +63,7 @@ def test_a_list_is_named_by_its_addresses_in_order_and_each_once(service, wallet
     assert answer.headers["Location"] == f"/lists/{expected['id']}"
     assert sent(service, packed(sorted(set(addresses)))).json() == expected
     assert service.get(f"/lists/{expected['id']}").json() == expected
-    stored = service.container.lists.folder / expected["id"]
+    stored = service.container.segments.lists.folder / expected["id"]
     assert stored.read_bytes() == packed(sorted(set(addresses)))
     assert [path.name for path in stored.parent.iterdir() if path.suffix == ".part"] == []
 
@@ -109,7 +109,7 @@ def test_explain_names_the_list_and_how_many_are_in_it(service, wallets):
 
 def test_a_list_that_is_gone_is_said_so(service, wallets):
     found = sent(service, packed(wallets[:6])).json()["id"]
-    (service.container.lists.folder / found).unlink()
+    (service.container.segments.lists.folder / found).unlink()
     assert service.get(f"/lists/{found}").status_code == 404
     answer = service.post("/v1/segment/execute", {"filters": {"wallet": {"list": found}}})
     assert (answer.status_code, answer.json()["errors"]) == (
@@ -136,10 +136,10 @@ def test_a_list_that_is_gone_is_said_so(service, wallets):
     ],
 )
 def test_what_is_no_list_is_refused_and_leaves_nothing(service, body, headers, status, code):
-    before = sorted(service.container.lists.folder.iterdir())
+    before = sorted(service.container.segments.lists.folder.iterdir())
     answer = sent(service, body, headers)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
-    assert sorted(service.container.lists.folder.iterdir()) == before
+    assert sorted(service.container.segments.lists.folder.iterdir()) == before
 
 
 def test_a_list_is_bounded_whether_its_length_is_declared_or_not(data_dir, tmp_path):

@@ -104,7 +104,7 @@ def test_a_private_keys_segment_has_an_id_rows_times_and_a_fate_of_its_own(team)
     assert len({each["id"] for each in made.values()}) == 3
     assert {each["cached"] for each in made.values()} == {False}
     assert made["eve"]["createdAt"] < made["ada"]["createdAt"] < made["mia"]["createdAt"]
-    files = {team.container.store.get(each["id"]).result.file for each in made.values()}
+    files = {team.container.segments.store.get(each["id"]).result.file for each in made.values()}
     assert len(files) == 3
     assert read_by(team, made["eve"]["id"]) == {
         "ada": [404] * 4,
@@ -116,6 +116,29 @@ def test_a_private_keys_segment_has_an_id_rows_times_and_a_fate_of_its_own(team)
     gone = team.delete(f"/v1/segment/{made['ada']['id']}?result=delete", headers=team.keys["ada"])
     assert gone.json()["status"] == "expired"
     assert read_by(team, made["eve"]["id"])["eve"] == [200] * 4
+
+
+def test_nothing_that_a_private_key_asks_is_answered_sooner_for_what_others_asked_or_the_other_way(
+    team,
+):
+    def remembered() -> tuple[list[str], list[bytes]]:
+        """What the data remembers, in the order of its use: whoever finds a set there puts it last."""
+        return list(data.sets), [*team.container.segments.remembered._known.get(data, {})]
+
+    data = team.container.generations.newest
+    others = {**HOLDERS, "filters": {"activity": {"transfers": {"min": 2}}}}
+    for request in (HOLDERS, others):
+        execute(team, "ada", request)
+    before = remembered()
+    assert (len(before[0]) > 1, len(before[1])) == (True, 2)
+    of_its_own = {**HOLDERS, "filters": {"activity": {"transfers": {"min": 3}}}}
+    for request in (HOLDERS, of_its_own, others):
+        for operation in (EXECUTE, "/explain", "/funnel"):
+            answer = team.post(operation, request, headers=team.keys["eve"])
+            assert answer.status_code == 200, answer.text
+        assert remembered() == before
+    execute(team, "ada", of_its_own)
+    assert remembered() != before
 
 
 def test_metrics_show_a_private_keys_counts_to_the_scope_admin_alone(team):
@@ -165,7 +188,7 @@ def test_another_keys_result_is_deleted_by_an_admin_only(team):
         "expired",
         "An administrator deleted the result. Execute the segment again for a new one.",
     )
-    assert list(team.container.results.folder.glob("*.arrow")) == []
+    assert list(team.container.segments.results.folder.glob("*.arrow")) == []
 
 
 def test_a_running_segment_is_cancelled_by_its_key_or_an_admin_alone(

@@ -21,7 +21,7 @@ ROWS = 3 * BATCH + 5
 @pytest.fixture(scope="module")
 def big(service, tmp_path_factory):
     """A segment of several batches, with the greatest amount there is, a null and a count."""
-    segment = service.container.store.get(service.execute(HOLDERS)["id"])
+    segment = service.container.segments.store.get(service.execute(HOLDERS)["id"])
     columns = [*segment.facts["columns"], {"name": "BAYC_count", "type": "integer"}]
     floats = [10.0 ** (number % 300 - 250) / 3 for number in range(ROWS)]
     table = pa.table(

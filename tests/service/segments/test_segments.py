@@ -127,7 +127,7 @@ def test_a_full_queue_is_503_and_leaves_nothing_behind(slow):
         "2",
     )
     slow.dataset.go.set()
-    eventually(lambda: not slow.container.store.queued())
+    eventually(lambda: not slow.container.segments.store.queued())
     eventually(lambda: not slow.container.segments.scheduler.running)
     again = slow.post("/v1/segment/execute", body(99), headers={"Idempotency-Key": "later"})
     assert (again.status_code, "Idempotency-Replayed" in again.headers) == (200, False)
@@ -322,7 +322,7 @@ def test_a_caller_of_one_service_waits_for_a_segment_that_another_runs(data_dir,
 def test_a_damaged_result_is_set_aside_and_the_others_are_served(data_dir, tmp_path):
     first = Running(data_dir, tmp_path)
     kept = [first.execute(body(number)) for number in (1, 2, 3)]
-    files = [first.container.store.get(segment["id"]).result.file for segment in kept]
+    files = [first.container.segments.store.get(segment["id"]).result.file for segment in kept]
     first.stop()
     whole = (tmp_path / "results" / files[0]).read_bytes()
     (tmp_path / "results" / files[0]).write_bytes(whole[:-1])
@@ -351,7 +351,7 @@ def test_a_damaged_result_is_set_aside_by_the_service_itself_before_anybody_read
 ):
     first = Running(data_dir, tmp_path)
     kept = [first.execute(body(number)) for number in (1, 2)]
-    files = [first.container.store.get(segment["id"]).result.file for segment in kept]
+    files = [first.container.segments.store.get(segment["id"]).result.file for segment in kept]
     first.stop()
     cut = tmp_path / "results" / files[0]
     cut.write_bytes(cut.read_bytes()[:-1])
@@ -455,7 +455,7 @@ def test_the_least_recently_used_results_go_when_all_together_are_too_big(data_d
             (tmp_path / "results").glob("*.arrow"), key=lambda path: path.stat().st_mtime
         )
         # Requests and previews count, too.
-        together = running.container.store.stored_bytes()
+        together = running.container.segments.store.stored_bytes()
         assert together > sum(path.stat().st_size for path in files) + 3 * len(
             json.dumps(kept[0]["filters"])
         )
@@ -476,7 +476,7 @@ def test_results_give_way_as_soon_as_newer_ones_are_stored(data_dir, tmp_path, m
     try:
         for number in range(12):
             assert running.execute(body(100 + number))["status"] == "completed"
-        eventually(lambda: running.container.store.stored_bytes() <= 30_000)
+        eventually(lambda: running.container.segments.store.stored_bytes() <= 30_000)
         files = sum(path.stat().st_size for path in (tmp_path / "results").glob("*.arrow"))
         assert 0 < files <= 30_000
     finally:
@@ -564,8 +564,8 @@ def test_an_answer_that_is_kept_is_given_while_its_segment_has_its_result_and_to
         assert answer.headers.get("Idempotency-Replayed") == replayed
     service.delete(f"{made['links']['self']}?result=delete")
     assert [service.execute(asked)["cached"] for _ in range(3)] == [False, True, True]
-    service.container.results.folder.joinpath(
-        service.container.store.get(made["id"]).result.file
+    service.container.segments.results.folder.joinpath(
+        service.container.segments.store.get(made["id"]).result.file
     ).unlink()
     assert service.execute(asked)["cached"] is False
 
