@@ -34,6 +34,18 @@ class AnswerWarning(UserWarning):
     """What the reader of an answer should know: that a limit cut rows off, and every note that a magic prints."""
 
 
+def _warning_text(
+    before: Callable[..., str], message: object, category: type[Warning], *place: Any, **line: Any
+) -> str:
+    ours = issubclass(category, AnswerWarning)
+    return f"{message}\n" if ours else before(message, category, *place, **line)
+
+
+# There the path before the words would be of a file that a cell became.
+if "IPython" in sys.modules:
+    warnings.formatwarning = functools.partial(_warning_text, warnings.formatwarning)
+
+
 @dataclass_transform(kw_only_default=True)
 class _Said:
     """Keeps what it was given, and nothing else, among its own attributes; the class has those of the rest."""
@@ -142,6 +154,10 @@ class Provenance(_Said):
         return cls(
             **{key: one for key, one in known if key in cls.__annotations__ and one is not None}
         )
+
+    def described(self) -> dict[str, Mapping[str, Any]]:
+        """Return what is said of each column by its name; of a stranger's answer, anything but objects is left out."""
+        return {str(one.get("name")): one for one in self.columns if isinstance(one, Mapping)}
 
     def cut(self, more: str = _MORE) -> str | None:
         """Say how many rows are here, and then ``more``, where a limit cut the rest off; else None."""

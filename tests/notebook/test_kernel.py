@@ -155,6 +155,16 @@ def test_nbext_traceback_shows_the_stack_without_values(kernel):
     assert KEY not in ran.error
 
 
+def test_a_warning_about_an_answer_is_its_words_alone_and_another_has_its_place(kernel):
+    ran = kernel.run(
+        "import nbext, warnings\n"
+        "warnings.warn('2 of 9 wallets', nbext.AnswerWarning)\nwarnings.warn('another')"
+    )
+    ours, other = ran.printed.splitlines()[:2]
+    assert ours == "2 of 9 wallets"
+    assert other.endswith(".py:3: UserWarning: another")
+
+
 def test_an_empty_cell_is_an_error_that_tools_notice(kernel):
     ran = kernel.run("%%segment_query")
     assert ran.reply["ename"] == "UsageError"

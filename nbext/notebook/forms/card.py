@@ -29,7 +29,6 @@ from nbext.notebook.forms.markup import (
     lines_html,
     marks_html,
     number_text,
-    records,
     text_of,
 )
 from nbext.notebook.forms.variable import Variable, variables
@@ -113,8 +112,8 @@ class Card(Form):
     def _spreads(self) -> Iterator[str]:
         """Yield how the amounts of each column are spread, over all wallets or, where not known, over the rows here."""
         names = list(map(str, self.frame.columns))
-        for column in self.known.columns:
-            name, bins, of = str(column.get("name")), None, ""
+        for name, column in self.known.described().items():
+            bins, of = None, ""
             is_amount = column.get("type") in ("integer", "uint256", "float64")
             # Once each. Of two columns of one name pandas gives a frame where a series is expected.
             if not is_amount or is_repeated(column) or names.count(name) != 1 or self.frame.empty:
@@ -244,7 +243,8 @@ class ContractCard(Form):
             raise UsageError(f"A card shows one contract; this table has {len(frame):,} rows.")
         super().__init__(client)
         self.frame, self.images = frame, client.settings["images"] if images is None else images
-        self.contract = records(frame)[0]
+        rows: list[Any] = frame.to_dict("records")
+        self.contract = rows[0]
         self.is_nft = is_nft = Provenance.of(frame).operation == "nfts"
         self.title = "Collection" if is_nft else "Token"
         name, symbol = (text_of(self.contract.get(key)) for key in ("name", "symbol"))

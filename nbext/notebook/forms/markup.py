@@ -149,8 +149,3 @@ def number_text(value: object) -> str:
     return (
         f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
     )
-
-
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return a table's rows, each as a dict."""
-    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]

@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import InvalidOperation
 from itertools import chain
 from numbers import Number
@@ -246,7 +246,7 @@ class _Shown:
         places.sort(key=lambda place: names[place] != "error")
         most = None if self.is_whole else pd.get_option("display.max_columns") or None
         self.columns = [_Column(name, values, limit) for name, values in _labels(frame, few)]
-        stated = {str(one.get("name")): one for one in about.columns if isinstance(one, Mapping)}
+        stated = about.described()
         for place in places[:most]:
             name, raw = names[place], f"{names[place]}_raw"
             decimals = stated.get(raw, {}).get("decimals")

@@ -258,11 +258,7 @@ def columns_of(frame: pd.DataFrame, caller: str) -> list[TableColumn]:
     """
     if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
         raise UsageError(f"{caller} needs a DataFrame, not {visible(type(frame).__name__)}.")
-    stated = {
-        str(one.get("name")): one
-        for one in Provenance.of(frame).columns
-        if isinstance(one, Mapping)
-    }
+    stated = Provenance.of(frame).described()
     index, names = frame.index, [str(name) for name in frame.columns]
     labels = [
         _column(name, index.get_level_values(level).to_series(), {})
