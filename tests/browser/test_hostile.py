@@ -126,10 +126,13 @@ ROUND = (
 %load_ext nbext
 %nbext connect {url}
 names = iter({names!r})
+from nbext.notebook.forms import search
+from nbext.notebook.forms.builder import form as builder
 from nbext.notebook.views.view import InputField
+# Many rounds: none waits for somebody who goes on typing.
+search.PAUSE = builder.PAUSE = 0
 def settled(form):
     for work in (form.background, *([form.runs, form.searches] if hasattr(form, "runs") else [])):
-        work.hurry()
         assert work.join(30)
 def filled(form, name):
     "Put the name into each field of a builder; return in how many inputs the page shows the name alone."

@@ -87,6 +87,28 @@ def test_nothing_found_says_so_and_an_error_is_shown_in_the_form(open_notebook):
     expect(form.locator("[role=alert]")).to_have_count(0)
 
 
+def test_after_a_search_that_failed_the_table_says_which_search_it_answers(open_notebook):
+    broken = "search, form.client.search_nfts = form.client.search_nfts, None"
+    notebook = open_notebook(FORM, broken, "form.client.search_nfts = search")
+    form = notebook.page.locator(".nbext-form")
+    notebook.run_cell(0)
+    term, table = form.get_by_label("Name or symbol"), form.locator(".nbext-results")
+    term.fill("ape")
+    answers = table.get_by_text("'ape' in tokens and collections on ethereum")
+    answers.wait_for()
+    notebook.run_cell(1)
+    term.fill("ether")
+    form.locator("[role=alert]").get_by_text("TypeError").wait_for()
+    expect(answers).to_be_visible()
+    expect(form.locator(".nbext-name")).to_have_count(3)
+    expect(form.locator(".nbext-name[aria-disabled]")).to_have_count(0)
+    notebook.screenshot("search-failed")
+    notebook.run_cell(2)
+    term.press("Enter")
+    table.get_by_text("'ether' in tokens and collections on ethereum").wait_for()
+    expect(answers).to_have_count(0)
+
+
 def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds_nothing_wrong(
     open_notebook,
 ):

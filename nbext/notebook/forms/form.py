@@ -184,7 +184,6 @@ class Background:
         self.failed = failed
         self._lock = lock or threading.RLock()
         self._latest: threading.Timer | None = None
-        self._waiting: Task | None = None
 
     def schedule(self, task: Task, *, after: float = 0.0) -> None:
         """Run the task, in ``after`` seconds, instead of the one before it."""
@@ -195,20 +194,14 @@ class Background:
             mine.daemon, mine.name = True, "nbext-form"
             mine.start()
             # Only now, as `join` waits for none that has not begun; it runs on once this lock is free.
-            self._latest, self._waiting = mine, task
-
-    def hurry(self) -> None:
-        """Let the task that waits for its delay, if any, run now."""
-        with self._lock:
-            if self._waiting is not None:
-                self.schedule(self._waiting)
+            self._latest = mine
 
     def drop(self) -> None:
         """Forget the task that waits or runs, if any: nobody wants its answer."""
         with self._lock:
             if self._latest is not None:
                 self._latest.cancel()
-            self._latest = self._waiting = None
+            self._latest = None
 
     def join(self, timeout: float) -> bool:
         """Wait until the latest task has ended; return whether that happened in time."""
@@ -223,7 +216,6 @@ class Background:
             with self._lock:
                 if self._latest is not mine:
                     return
-                self._waiting = None
                 try:
                     work: Any = go_on()
                 except StopIteration:

@@ -22,7 +22,6 @@ from nbext.notebook.forms.markup import (
     marks_html,
     marks_of,
     number_text,
-    records,
     text_of,
 )
 from nbext.notebook.results.deliver import own_table
@@ -59,6 +58,10 @@ class SearchQuestion:
     kind: str
     offset: int = 0
 
+    def in_words(self) -> str:
+        """Return the question as a reader reads it: a part of a name or symbol, and where it is looked for."""
+        return f"'{visible(self.term)}' in {KINDS[self.kind]} on {self.chain}"
+
 
 class SearchForm(Form):
     """Search tokens and collections as you type; pick one for its metadata; use it in a variable, or build on it."""
@@ -78,10 +81,12 @@ class SearchForm(Form):
     ) -> None:
         super().__init__(client)
         self.images = images
-        # Two, as the fields change while an answer is under way: the one that waits for its answer or is about to be
-        # asked, and the one whose results are shown.
+        # Two: the one that is asked last, whose answer may be under way, failed or cancelled, and the one whose results
+        # are shown. The table says which that is.
         self.asked: SearchQuestion | None = None
         self.answered: SearchQuestion | None = None
+        # Whether an answer is under way, or about to be asked for.
+        self.waits = False
         self.results: list[dict[str, Any]] = []
         self.total: int | None = None
         self.notes: list[str] = []
@@ -127,7 +132,7 @@ class SearchForm(Form):
         self.term.error = what_is_wrong(check, question.term)
         if question.term and not self.term.error:
             self._ask(question, after=after)
-        elif self.is_older:
+        elif self.waits:
             # The results stay: an erased term is mostly a new one being typed.
             self._forget()
             self._tell()
@@ -149,16 +154,15 @@ class SearchForm(Form):
 
     def _ask_from(self, offset: int) -> None:
         # Of the question whose results are shown: what is typed beside them may be another one.
-        if self.answered is not None and not self.is_older:
+        if self.answered is not None and not self.waits:
             self._ask(replace(self.answered, offset=max(0, offset)), after=0.0)
 
     def _ask(self, question: SearchQuestion, *, after: float) -> None:
-        if question != (self.asked or self.answered):
-            self.asked = question
+        # Enter after typing: the same question, only sooner, unless it is already answered or under way.
+        known = question == self.answered or self.status.shown["running"]
+        if question != self.asked or not known:
+            self.asked, self.waits = question, True
             self.background.schedule(partial(self._run, question), after=after)
-        elif after == 0.0:
-            # Enter after typing: the same question, only sooner, unless it is already answered or under way.
-            self.background.hurry()
         self._draw()
 
     def cancel(self) -> None:
@@ -174,7 +178,7 @@ class SearchForm(Form):
         self._ended()
 
     def _ended(self) -> None:
-        self.asked = None
+        self.waits = False
         self._draw()
 
     def _run(self, question: SearchQuestion) -> Steps:
@@ -201,7 +205,7 @@ class SearchForm(Form):
             )
             known = Provenance.of(found)
             total = known.matched if isinstance(known.matched, int) else None
-            return records(found), total, known.notes()
+            return found.to_dict("records"), total, known.notes()
         each = [self._fetch(replace(asked, kind=kind), PAGE // 2) for kind in ("nft", "token")]
         parts, notes = [rows for rows, _, _ in each], list[str]()
         for label, (rows, total, said) in zip(("collections", "tokens"), each, strict=True):
@@ -217,16 +221,19 @@ class SearchForm(Form):
     def pick(self, index: int) -> None:
         """Show the metadata of one of the results."""
         # What is pressed in rows of an earlier question comes too late.
-        if self.is_older:
+        if self.waits:
             return
         self.picked = result = self.results[index]
+        self.asked = question = self.answered
         self._draw()
         self._open(None)
 
         def made() -> ContractCard:
             standard = str(result.get("tokenType")).upper()
             look_up = self.client.tokens if standard == ERC20 else self.client.nfts
-            chain, address = result.get("chain") or self.chain.value, result.get("address") or ""
+            # Of the answered question: another chain may be chosen by now.
+            chain = result.get("chain") or (question.chain if question else "")
+            address = result.get("address") or ""
             frame = look_up(str(chain), str(address))
             return ContractCard(self.client, frame, self.images)
 
@@ -259,11 +266,6 @@ class SearchForm(Form):
         """How many pages there are; None where the service does not say how many results."""
         return None if self.total is None else max(1, -(-self.total // self.size))
 
-    @property
-    def is_older(self) -> bool:
-        """Whether the results that are shown are of an earlier question than the last one."""
-        return self.asked is not None
-
     def _draw(self) -> None:
         self.table.value = self._table_html()
         self.page.value = str(self.offset // self.size + 1)
@@ -279,18 +281,20 @@ class SearchForm(Form):
         for at, result in enumerate(self.results):
             name, *cells, owners = (html(text, CUT) for text in result_cells(result)[:4])
             state = ' aria-pressed="true"' * (result is self.picked)
-            state += ' aria-disabled="true"' * self.is_older
+            state += ' aria-disabled="true"' * self.waits
             about = f'class="nbext-name" title="{name}" data-at="{at}"{state}'
             button = f'<button type="button" {about}>{name}</button>'
             words = "".join(f'<td title="{cell}">{cell}</td>' for cell in cells)
             number = f'<td class="nbext-number">{owners}</td>'
             rows.append(f"<td>{button} {marks_html(result)}</td>{words}{number}")
-        if not rows:
+        if not rows or not self.answered:
             return ""
         # The words of the marks stand beside the name.
         *texts, number = HEADS[:4]
         heads = "".join(f'<th scope="col">{head}</th>' for head in texts)
-        return cells_html(f'{heads}<th scope="col" class="nbext-number">{number}</th>', rows)
+        heads += f'<th scope="col" class="nbext-number">{number}</th>'
+        question = f'<div class="nbext-note">{html(self.answered.in_words(), None)}</div>'
+        return question + cells_html(heads, rows)
 
     def _show(self) -> None:
         self._ended()
@@ -299,6 +303,7 @@ class SearchForm(Form):
         self.renew()
 
     def _tell(self) -> None:
+        self.asked = self.answered
         self.say("\n".join([self._summary(), *self.notes]))
 
     def _summary(self) -> str:
@@ -324,15 +329,15 @@ class SearchForm(Form):
 
     def state(self) -> str:
         """Return the last question, and what is said of its results."""
-        shown = self.answered or self.asked
-        if shown is None:
-            return super().state()
-        return f"'{visible(shown.term)}' in {KINDS[shown.kind]} on {shown.chain}: {self.message}"
+        return f"{self.asked.in_words()}: {self.message}" if self.asked else super().state()
 
     def printed(self) -> str:
         """Return the results as a table."""
         rows = [result_cells(result) for result in self.results]
-        return as_text(own_table(rows, list(HEADS))) if self.answered else ""
+        if not self.answered:
+            return ""
+        question = "" if self.asked == self.answered else f"{self.answered.in_words()}\n"
+        return question + as_text(own_table(rows, list(HEADS)))
 
     def magic(self) -> str:
         """Return the magics that search for what the fields say."""

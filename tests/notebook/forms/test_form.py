@@ -84,16 +84,17 @@ def test_what_a_task_yields_runs_outside_of_the_lock_and_gives_it_its_value_or_i
     assert [str(one) for one in seen] == ["False", "True", "no", "no"]
 
 
-def test_a_task_that_waits_can_be_hurried_or_dropped():
+def test_a_task_that_waits_can_be_dropped_or_asked_for_at_once():
     background, _ = fresh()
     ran: list[str] = []
-    background.schedule(lambda: ran.append("hurried"), after=600)
-    background.hurry()
+    for name in ("dropped", "late"):
+        background.schedule(lambda name=name: ran.append(name), after=600)
+        background.drop()
+        assert background.join(5)
+    background.schedule(lambda: ran.append("late"), after=600)
+    background.schedule(lambda: ran.append("at once"))
     assert background.join(5)
-    background.schedule(lambda: ran.append("dropped"), after=600)
-    background.drop()
-    assert background.join(5)
-    assert ran == ["hurried"]
+    assert ran == ["at once"]
 
 
 def test_an_error_is_handed_over_and_the_next_task_runs():

@@ -335,7 +335,7 @@ def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be
     form.term.type("latest")
     enter(form.term)
     soon(lambda: (form.answered.term, form.message) == ("latest", "1 to 40 of 40"))
-    assert not form.is_older
+    assert not form.waits
     go_on.set()
     soon(lambda: "late" in [body["searchTerm"] for body in hostile.of("/v1/search")])
     time.sleep(0.2)
@@ -361,13 +361,72 @@ def test_a_search_that_is_cancelled_leaves_the_results_before_it_and_may_be_aske
     enter(form.term)
     assert started.wait(5)
     form.status.obey({"op": "cancel"})
-    assert (form.message, form.is_older) == ("Cancelled.", False)
+    assert (form.message, form.waits) == ("Cancelled.", False)
     go_on.set()
     soon(lambda: len(hostile.of("/v1/search")) == 2)
     time.sleep(0.2)
     assert (form.message, form.answered.term) == ("Cancelled.", "first")
     enter(form.term)
     soon(lambda: (form.answered.term, form.message) == ("second", "1 to 40 of 40"))
+
+
+@pytest.mark.parametrize("ending", ["failed", "cancelled"])
+def test_results_that_are_left_say_of_which_search_they_are_after_a_later_one_failed_or_was_cancelled(
+    client, hostile, ending
+):
+    form = nbext.search_form("first", kind="nft", client=client)
+    soon(lambda: form.results)
+    first, second = (f"{term} in NFT collections on ethereum" for term in ("'first'", "'second'"))
+    assert (form.state(), form.printed()[:4]) == (f"{first}: 1 to 40 of 40", "Name")
+    real, started, go_on = client.search_nfts, threading.Event(), threading.Event()
+
+    def slow(*_: Any, **__: Any) -> Any:
+        started.set()
+        go_on.wait(20)
+        raise nbext.errors.ServerError("gone", status=503)
+
+    client.search_nfts = slow
+    form.term.type("second")
+    form.chain.type("base")
+    form.chain.type("ethereum")
+    enter(form.term)
+    assert started.wait(5)
+    if ending == "failed":
+        go_on.set()
+    else:
+        form.status.obey({"op": "cancel"})
+        go_on.set()
+    said = {"failed": "gone", "cancelled": "Cancelled."}[ending]
+    soon(lambda: form.state() == f"{second}: {said}")
+    caption = '<div class="nbext-note">&#x27;first&#x27; in NFT collections on ethereum</div>'
+    assert form.table.value.startswith(caption)
+    assert form.printed().startswith(f"{first}\nName")
+    client.search_nfts = real
+    enter(form.term)
+    soon(lambda: form.state() == f"{second}: 1 to 40 of 40")
+    assert form.table.value.startswith(caption.replace("first", "second"))
+
+
+def test_what_is_picked_is_looked_up_on_the_chain_that_was_searched_and_not_on_one_chosen_since(
+    client, hostile
+):
+    form = nbext.search_form("first", kind="nft", client=client)
+    soon(lambda: form.results)
+    for result in form.results:
+        del result["chain"]
+    looked_up: list[tuple[str, str]] = []
+
+    def nfts(*asked: str) -> Any:
+        looked_up.append(asked)
+        raise nbext.errors.ServerError("gone", status=503)
+
+    client.nfts = nfts
+    # Chosen, and not searched yet.
+    form.chain.type("base")
+    form.cancel()
+    form.pick(0)
+    soon(lambda: looked_up)
+    assert looked_up == [("ethereum", form.results[0]["address"])]
 
 
 def searched(hostile: service.Hostile) -> list[tuple[Any, ...]]:
@@ -501,7 +560,7 @@ def test_a_page_that_could_not_be_fetched_leaves_the_one_before_and_may_be_asked
     real, form.client = form.client, nbext.connect("http://127.0.0.1:9", KEY)
     turned(form, form.next)
     assert form.status.shown["state"] == "bad"
-    assert (form.is_older, form.page.value) == (False, "1")
+    assert (form.waits, form.page.value) == (False, "1")
     form.client = real
     assert turned(form, form.next) == ("51 to 100 of 100", [*range(51, 101)])
 

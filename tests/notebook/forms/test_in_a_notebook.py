@@ -16,7 +16,7 @@ import pytest
 from nbclient import NotebookClient
 
 import nbext
-from nbext.errors import UsageError
+from nbext.errors import UsageError, ValidationError
 from nbext.notebook.forms.builder.hits import hits
 from nbext.notebook.forms.card import ContractCard
 from tests.notebook.forms.test_forms import soon
@@ -111,6 +111,45 @@ def test_run_goes_to_the_first_option_that_the_service_refuses(shell):
     assert "February 2024 has 29 days" in wrong["detail"]
     assert form.lines.shown["opened"] == [0]
     assert sent[-1] == {"op": "goto", "goto": 0, "field": "asOf"}
+
+
+def test_of_several_faults_the_first_in_the_order_of_the_form_has_the_focus_whatever_the_services_order(
+    shell,
+):
+    form = nbext.segment_form({"token": [{"token": "UNI"}, {"token": "USDC"}]})
+    assert form.background.join(30)
+    first, second = form.edits.now.root.members
+    sent: list[Any] = []
+    form.lines.tell = sent.append
+    faults = [
+        ("/filters/token/1/balance/min", "far"),
+        ("/filters/token/0/heldSince", "late"),
+        ("/filters/token/0/balance/max", "near"),
+        ("/filters/token/0/novel", "of no field"),
+    ]
+
+    def goes_to(faults: list[tuple[str, str]]) -> Any:
+        errors = [{"pointer": at, "code": "x", "detail": said} for at, said in faults]
+        form.mark(ValidationError(errors))
+        form._to_first_error()
+        return sent[-1]
+
+    for count, part, field in [
+        (1, second, "balance"),
+        (2, first, "heldSince"),
+        (3, first, "balance"),
+        (4, first, ""),
+    ]:
+        assert goes_to(faults[:count]) == {"op": "goto", "goto": part.id, "field": field}
+    form.limit.type("none")
+    form.name.type("2x")
+    fields = []
+    for field in (form.limit, form.name):
+        field.tell = lambda message, field=field: fields.append(
+            (field.shown["label"], message["op"])
+        )
+    form.run.press()
+    assert fields == [("Variable", "show"), ("Variable", "focus")]
 
 
 def test_what_was_removed_comes_back_where_it_was(shell):

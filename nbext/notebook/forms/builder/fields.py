@@ -71,9 +71,9 @@ class ConditionSpec:
     fields: tuple[FieldSpec, ...]
 
     @property
-    def names(self) -> set[str]:
-        """The names of its fields."""
-        return {one.name for one in self.fields}
+    def names(self) -> list[str]:
+        """The names of its fields, in the order of the form."""
+        return [one.name for one in self.fields]
 
 
 @dataclass(frozen=True)

@@ -333,8 +333,8 @@ class SegmentForm(Form):
     def do_set(self, asked: Asked) -> None:
         """Give a field of a line what was typed or chosen."""
         part = self._part(asked)
-        spec = self.grammar.spec_of(part)
-        one = next(one for one in (spec.fields if spec else ()) if one.name == asked["field"])
+        spec: Any = self.grammar.spec_of(part)
+        one = next(one for one in spec.fields if one.name == asked["field"])
         held = {name: value for name, value in part.value.items() if name != one.name}
         value = fields.typed(one, asked["value"])
         part.value = held if value is fields.NOTHING else {**held, one.name: value}
@@ -406,7 +406,7 @@ class SegmentForm(Form):
         else:
             self._recount()
 
-    def _recount(self) -> None:
+    def _recount(self, *, at_once: bool = False) -> None:
         question, tree = (self.filters(), self.operator), self.edits.step
         # The old count is marked at once: beside the new conditions it is wrong. The new one's seconds are its own.
         self.counting.show(running=False)
@@ -424,7 +424,7 @@ class SegmentForm(Form):
             self.lines.show(counted={"matched": matched, "lines": lines, "stale": False})
             self.renew()
 
-        self.background.schedule(count, after=PAUSE)
+        self.background.schedule(count, after=0.0 if at_once else PAUSE)
 
     def _counts(
         self, tree: Tree, question: tuple[Any, str]
@@ -469,8 +469,7 @@ class SegmentForm(Form):
                 self.background.drop()
                 self._show_count("Not counted.", again=True)
         elif not self.missing():
-            self._recount()
-            self.background.hurry()
+            self._recount(at_once=True)
 
     def _show_count(self, text: str, *, running: bool = False, again: bool = False) -> None:
         """Show no count, and why; while it is ``running`` the old one, marked. ``again``: it can be asked for."""
@@ -498,20 +497,31 @@ class SegmentForm(Form):
         self.renew()
 
     def _to_first_error(self) -> None:
-        """Move the focus to the first field that is wrong, or empty and required."""
+        """Move the focus to the first field of the form that is wrong, or empty and required."""
         wrong = [(one["part"], one["field"]) for one in self.errors]
         wrong += [(part, name) for part, name, _ in fields.missing(self.edits.now, self.grammar)]
-        for part, name in wrong[:1]:
+        order = [
+            (part.id, name)
+            for part in self.edits.now.walk()
+            for name in ("", *getattr(self.grammar.spec_of(part), "names", ()))
+        ]
+        # What is wrong with a whole line is said above its fields.
+        known = [one if one in order else (one[0], "") for one in wrong]
+        if known:
+            part, name = min(known, key=order.index)
             self.lines.show(opened=[part])
             self.lines.tell({"op": "goto", "goto": part, "field": name})
 
     # The cell, and running it
 
-    def _complete(self) -> int | None:
-        """Return the limit of a query that is complete; None where the limit is no number, which its field says."""
+    def _complete(self) -> None:
+        """Raise `UsageError` where a field is still to be filled in, and go there."""
         if missing := self.missing():
             self._to_first_error()
             raise UsageError(missing)
+
+    def _limited(self) -> int | None:
+        """Return the limit; None where it is no number, which its field says."""
         limit = self._limit_or_none()
         if limit is None:
             self.limit.focus()
@@ -519,7 +529,8 @@ class SegmentForm(Form):
 
     def do_insert(self, asked: Asked) -> None:
         """Have the view that asks insert the cell below its own, or else the front end with its next answer."""
-        if self._complete() is None or (self.name.value.strip() and self.name.checked() is None):
+        self._complete()
+        if (self.name.value.strip() and not self.name.checked()) or self._limited() is None:
             return
         if not self.insert(self.lines, self.cell(), asked):
             self.inserted.value = code_html(self.cell())
@@ -530,8 +541,8 @@ class SegmentForm(Form):
         # A double click arrives twice.
         if self._run is not None:
             return
-        limit = self._complete()
-        if limit is None or (name := self.name.name()) is None:
+        self._complete()
+        if (name := self.name.name()) is None or (limit := self._limited()) is None:
             return
         query = SegmentQuery(self.filters(), self.operator, "json", limit)
         self._run = run = BackgroundSegment(self.client, query, seen=self._progress)
