@@ -55,6 +55,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     page.locator(".nbext-save").last.wait_for()
     builder = page.locator(TOP).nth(2)
     builder.get_by_text(NO_FIELDS).wait_for()
+    builder.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     for index in range(7):
         fields = named(page, index)
         assert [field for field in fields if not field[1].strip()] == []
@@ -91,7 +92,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     texts = {name for role, name in named(page, 2) if role == "textbox"}
     picked = {name for role, name in named(page, 2) if role == "combobox"}
     assert {"Held since", "Balance, min", "The conditions as JSON", "Variable"} <= texts
-    assert {"Token *", "NFT *", "+ Add", "+ Add to this group", "+ more"} <= picked
+    assert {"Token *", "NFT *", "+ Add", "+ Add to this group"} <= picked
     typed = [role for role, _ in named(page, 2) if role in ("textbox", "combobox", "listbox")]
     assert (
         len(typed)

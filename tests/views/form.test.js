@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { document, Model } from "./page.js";
 
-const { fill, h } = await import("../../nbext/notebook/views/dom.js");
+const { fill, h, walk } = await import("../../nbext/notebook/views/dom.js");
 const { Button, Field, focusHeld, Status } = await import("../../nbext/notebook/views/form.js");
 const { Line } = await import("../../nbext/notebook/views/line.js");
 const { Link } = await import("../../nbext/notebook/views/link.js");
@@ -141,4 +141,45 @@ test("an open line is built again only when fields begin or cease to fit it, and
   assert.equal(line.el.querySelectorAll("fieldset").length, 1);
   line.update(node);
   assert.doesNotMatch(line.editor.textContent, /JSON/);
+});
+
+test("arrows go to the nearest in their direction, also to a short bar between long ones, and stay at an end", () => {
+  const boxes = {
+    long: [0, 0, 300, 10],
+    short: [0, 20, 5, 30],
+    longest: [0, 40, 400, 50],
+    cell: [0, 100, 20, 120],
+    beside: [20, 100, 40, 120],
+    below: [0, 120, 20, 140],
+    last: [20, 120, 40, 140],
+  };
+  const all = Object.entries(boxes).map(([name, [left, top, right, bottom]]) => {
+    const one = h("button", { name, tabindex: name === "long" ? 0 : -1 });
+    one.getBoundingClientRect = () => ({ left, top, right, bottom });
+    return one;
+  });
+  document.body.replaceChildren(...all);
+  const pressed = (key) => {
+    const event = { key, target: document.activeElement, preventDefault() {}, stopPropagation() {} };
+    return [walk(event, all), document.activeElement.name];
+  };
+  all[0].focus();
+  const keys = "ArrowDown ArrowDown ArrowDown ArrowRight ArrowDown ArrowDown ArrowLeft ArrowUp Home End x";
+  assert.deepEqual(keys.split(" ").map(pressed), [
+    [true, "short"],
+    [true, "longest"],
+    [true, "cell"],
+    [true, "beside"],
+    [true, "last"],
+    [true, "last"],
+    [true, "below"],
+    [true, "cell"],
+    [true, "long"],
+    [true, "last"],
+    [false, "last"],
+  ]);
+  assert.deepEqual(
+    all.map((one) => one.tabIndex),
+    [-1, -1, -1, -1, -1, -1, 0],
+  );
 });

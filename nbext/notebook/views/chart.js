@@ -1,6 +1,6 @@
 // @ts-check
 // A chart whose marks are buttons: the picture is Python's, of the same description as the chart beside it.
-import { h, put, stopAt, text } from "./dom.js";
+import { h, put, stopAt, text, walk } from "./dom.js";
 
 /** @typedef {import("./link.js").Message} Message */
 
@@ -18,12 +18,6 @@ const SHAPES = [
   "clipPath",
   "rect",
 ];
-const ARROWS = /** @type {Record<string, [number, number]>} */ ({
-  ArrowRight: [1, 0],
-  ArrowLeft: [-1, 0],
-  ArrowDown: [0, 1],
-  ArrowUp: [0, -1],
-});
 
 /** @param {string} svg @returns {Element} */
 function picture(svg) {
@@ -93,44 +87,20 @@ export class Chart {
     mark.addEventListener("focus", say);
     mark.addEventListener("click", () => {
       for (const one of this.marks) put(one, "aria-pressed", one === mark ? "true" : null);
-      this.stand(mark);
+      stopAt(this.marks, mark);
+      /** @type {SVGElement} */ (mark).focus({ preventScroll: true });
       this.link.send(this.id, "press", { at });
     });
     this.marks.push(mark);
   }
 
-  /** @param {Element} mark */
-  stand(mark) {
-    stopAt(this.marks, mark);
-    /** @type {SVGElement} */ (mark).focus({ preventScroll: true });
-  }
-
   /** @param {KeyboardEvent} event */
   key(event) {
     const mark = /** @type {Element} */ (event.target);
-    const arrow = ARROWS[event.key];
-    if (!this.marks.includes(mark)) return;
-    if (event.key === "Enter" || event.key === " ") mark.dispatchEvent(new MouseEvent("click"));
-    else if (arrow) this.stand(this.next(mark, arrow));
-    else return;
+    const presses = event.key === "Enter" || event.key === " ";
+    if (walk(event, this.marks) || !presses || !this.marks.includes(mark)) return;
+    mark.dispatchEvent(new MouseEvent("click"));
     event.preventDefault();
     event.stopPropagation();
-  }
-
-  /** The nearest mark in a direction: cells, bars and points alike. @param {Element} from @param {[number, number]} way */
-  next(from, [right, down]) {
-    const middle = (/** @type {Element} */ one) => {
-      const { left, top, width, height } = one.getBoundingClientRect();
-      return [left + width / 2, top + height / 2];
-    };
-    const [x, y] = middle(from);
-    let [found, least] = [from, Infinity];
-    for (const one of this.marks) {
-      const [to, below] = middle(one);
-      const ahead = (to - x) * right + (below - y) * down;
-      const aside = Math.abs((to - x) * down) + Math.abs((below - y) * right);
-      if (ahead > 0.5 && ahead + 3 * aside < least) [found, least] = [one, ahead + 3 * aside];
-    }
-    return found;
   }
 }

@@ -73,27 +73,53 @@ export function stopAt(all, one = all.find((each) => each.getAttribute("tabindex
   for (const each of all) put(each, "tabindex", each === stop ? 0 : -1);
 }
 
+const ARROWS = /** @type {Record<string, [number, number]>} */ ({
+  ArrowRight: [1, 0],
+  ArrowLeft: [-1, 0],
+  ArrowDown: [0, 1],
+  ArrowUp: [0, -1],
+});
+
+/**
+ * Moves the focus from one of these elements to another: by an arrow to the nearest in its direction, by Home and End to
+ * the first and the last. Returns whether the key is one of these.
+ * @param {KeyboardEvent} event @param {Element[]} all
+ */
+export function walk(event, all) {
+  const from = /** @type {Element} */ (event.target);
+  const way = ARROWS[event.key];
+  const to = { Home: all[0], End: all.at(-1) }[event.key] ?? (way && nearest(from, way, all));
+  if (!to || !all.includes(from)) return false;
+  stopAt(all, to);
+  /** @type {HTMLElement} */ (to).focus();
+  event.preventDefault();
+  event.stopPropagation();
+  return true;
+}
+
+/** The nearest element in a direction: cells, bars, points and buttons alike. @param {Element} from @param {[number, number]} way @param {Element[]} all */
+function nearest(from, [right, down], all) {
+  const here = from.getBoundingClientRect();
+  let [found, least] = [from, Infinity];
+  for (const one of all) {
+    const there = one.getBoundingClientRect();
+    const x = (there.left + there.right - here.left - here.right) / 2;
+    const y = (there.top + there.bottom - here.top - here.bottom) / 2;
+    const ahead = x * right + y * down;
+    // Of two that are both beside it, such as a short bar and a long one, the nearer; else that which begins where it does.
+    const gap = right
+      ? Math.max(0, there.top - here.bottom, here.top - there.bottom)
+      : Math.max(0, there.left - here.right, here.left - there.right);
+    const begins = Math.abs(right ? there.top - here.top : there.left - here.left);
+    const far = ahead + 3 * gap + begins / 100;
+    if (ahead > 0.5 && far < least) [found, least] = [one, far];
+  }
+  return found;
+}
+
 /** Whether an element can have the focus. @param {HTMLElement} one */
 export const usable = (one) =>
   one.isConnected && !(/** @type {HTMLButtonElement} */ (one).disabled) && one.getClientRects().length > 0;
-
-/** Says each second for how many seconds something runs already. */
-export class Clock {
-  /** @param {(seconds: number) => void} show */
-  constructor(show) {
-    this.show = show;
-    this.timer = 0;
-  }
-
-  /** @param {boolean} runs */
-  run(runs) {
-    const began = performance.now();
-    clearInterval(this.timer);
-    this.show(0);
-    if (!runs) return;
-    this.timer = window.setInterval(() => this.show(Math.floor((performance.now() - began) / 1000)), 1000);
-  }
-}
 
 /** @param {string} what @returns {Promise<boolean>} whether this page may copy */
 export function copied(what) {

@@ -1,7 +1,7 @@
 // @ts-check
 // Draws forms: their title, groups of parts, text, fields, buttons and a bar. What is wrong with a field is said to
 // screen readers, too, and where what has the focus is switched off or hidden, the focus goes to what is next to it.
-import { active, Clock, fill, h, press, put, stopAt, text, unique, usable } from "./dom.js";
+import { active, fill, h, press, put, stopAt, text, unique, usable, walk } from "./dom.js";
 
 /** @typedef {import("./link.js").Link} Link */
 /** @typedef {import("./link.js").Message} Message */
@@ -84,17 +84,8 @@ export class Html {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const last = this.buttons.length - 1;
-    const at = this.buttons.indexOf(/** @type {HTMLElement} */ (event.target));
-    if (at < 0) return;
-    const to = { ArrowDown: Math.min(at + 1, last), ArrowUp: Math.max(at - 1, 0), Home: 0, End: last }[
-      event.key
-    ];
-    if (to !== undefined) {
-      stopAt(this.buttons, this.buttons[to]);
-      this.buttons[to].focus();
-    } else if (event.key.startsWith("Page")) this.link.send(this.id, "key", { key: event.key });
-    else return;
+    if (walk(event, this.buttons) || !event.key.startsWith("Page")) return;
+    this.link.send(this.id, "key", { key: event.key });
     event.preventDefault();
     event.stopPropagation();
   }
@@ -108,19 +99,14 @@ export class Status {
   /** @param {Link} link @param {number} id @param {Message} shown */
   constructor(link, id, shown) {
     this.said = h("div");
-    const seconds = h("span", { class: "nbext-note" });
-    const stop = press("", () => link.send(id, this.shown.running ? "cancel" : "again"));
+    this.seconds = h("span", { class: "nbext-note" });
+    this.stop = press("", () => link.send(id, this.shown.running ? "cancel" : "again"));
     this.bar = h("progress", { "aria-label": "Progress" });
     // As in a row of buttons the focus goes on where this one is hidden.
-    this.el = h("div", { class: "nbext-row nbext-status" }, this.bar, this.said, seconds, stop);
+    this.el = h("div", { class: "nbext-row nbext-status" }, this.bar, this.said, this.seconds, this.stop);
     /** @type {Message} */
     this.shown = {};
-    this.clock = new Clock((passed) => {
-      const { again } = this.shown;
-      text(seconds, passed ? `${passed} s` : "");
-      text(stop, again ? "Retry" : "Cancel");
-      stop.hidden = passed < 2 && !again;
-    });
+    this.timer = 0;
     this.update(shown);
   }
 
@@ -132,11 +118,25 @@ export class Status {
     put(this.said, "class", `nbext-${state}`);
     put(this.said, "role", state === "bad" ? "alert" : "status");
     text(this.said, said);
-    if ("running" in changes || "again" in changes) this.clock.run(running);
+    if ("running" in changes || "again" in changes) this.count(running);
+  }
+
+  /** Says each second for how long it runs already. @param {boolean} running */
+  count(running) {
+    const began = performance.now();
+    const show = () => {
+      const passed = Math.floor((performance.now() - began) / 1000);
+      text(this.seconds, passed ? `${passed} s` : "");
+      text(this.stop, this.shown.again ? "Retry" : "Cancel");
+      this.stop.hidden = passed < 2 && !this.shown.again;
+    };
+    this.end();
+    show();
+    if (running) this.timer = window.setInterval(show, 1000);
   }
 
   end() {
-    this.clock.run(false);
+    clearInterval(this.timer);
   }
 }
 

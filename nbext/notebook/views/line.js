@@ -1,6 +1,6 @@
 // @ts-check
 // A part of a query, and a line of it: one condition, or the options of all. A line shows words, and where it is edited
-// a sentence of its fields. What is empty and not asked for first is folded behind "+ more".
+// a sentence of its fields. What is empty and not asked for first is folded below "+ more".
 import { active, h, press, put, text } from "./dom.js";
 import { Field as FormField } from "./form.js";
 import { Picker } from "./picker.js";
@@ -138,15 +138,13 @@ export class Line extends Part {
     const help = node.fields ? about.help : "No form fits this condition: change it in the JSON of all.";
     this.editor = h(
       "fieldset",
-      { class: "nbl-editor", onkeydown: (/** @type {KeyboardEvent} */ event) => this.typed(event) },
-      h("legend", { class: "nbext-unseen" }, node.label),
+      {
+        class: "nbl-editor",
+        "aria-label": node.label,
+        onkeydown: (/** @type {KeyboardEvent} */ event) => this.typed(event),
+      },
       help && h("div", { class: "nbext-help" }, help),
-      h(
-        "div",
-        { class: "nbl-fields" },
-        ...this.fields.map((one) => one.el),
-        ...folded(this.fields, node.fields ?? {}),
-      ),
+      folded(this.fields, node.fields ?? {}),
       h(
         "div",
         { class: "nbext-actions" },
@@ -183,44 +181,23 @@ export class Line extends Part {
     const empty = this.fields.find((one) => one.spec.required && !one.input.value);
     const next = this.fields.find((one) => !one.spec.required && one.input.localName !== "select");
     const field = named || empty || next || this.fields[0];
-    field.el.hidden = false;
+    field.unfold();
     field.input.focus();
   }
 }
 
-/**
- * Folds the fields that are empty and not asked for first; returns the choice that unfolds one, if any is folded.
- * @param {Field[]} fields @param {Record<string, any>} held
- */
+/** The fields, of which those that are empty and not asked for first are folded. @param {Field[]} fields @param {Record<string, any>} held */
 function folded(fields, held) {
   const first = [
     fields[0],
     fields.find((one) => one.spec.shape === "pair"),
     fields.find((one) => one.spec.picks === "time"),
   ];
-  const rest = fields.filter((one) => !one.spec.required && !(one.spec.name in held) && !first.includes(one));
-  for (const one of rest) one.el.hidden = true;
-  if (!rest.length) return [];
-  const more = h(
-    "select",
-    {
-      class: "nbl-more",
-      "aria-label": "+ more",
-      onchange: () => {
-        const field = rest.find((one) => one.spec.name === more.value);
-        more.querySelector(`option[value="${CSS.escape(more.value)}"]`)?.remove();
-        more.hidden = more.options.length < 2;
-        more.value = "";
-        if (field) {
-          field.el.hidden = false;
-          field.input.focus();
-        }
-      },
-    },
-    h("option", { value: "" }, "+ more"),
-    ...rest.map(({ spec }) => h("option", { value: spec.name }, spec.label)),
-  );
-  return [more];
+  const shown = fields.filter((one) => one.spec.required || one.spec.name in held || first.includes(one));
+  const rest = fields.filter((one) => !shown.includes(one)).map((one) => one.el);
+  const inside = h("div", { class: "nbl-fields" }, ...rest);
+  const more = rest.length > 0 && h("details", { class: "nbl-more" }, h("summary", null, "+ more"), inside);
+  return h("div", { class: "nbl-fields" }, ...shown.map((one) => one.el), more);
 }
 
 /** A field of a line. */
@@ -315,9 +292,12 @@ export class Field extends FormField {
         if (one.value.startsWith("$")) page.send("list", { id, value: one.value.slice(1) });
         else this.put("", input.value.slice(0, input.value.length - last().length) + one.value);
       },
-      () => page.pressed,
     );
     this.below.before(box.list);
+  }
+
+  unfold() {
+    this.el.closest(".nbl-more")?.setAttribute("open", "");
   }
 
   /** @param {any} shown @param {Wrong[]} errors */
@@ -334,7 +314,7 @@ export class Field extends FormField {
     if (this.bounds && max.value)
       this.bind(min.value ? "both" : this.bounds.value === "both" ? "both" : "max");
     const wrong = errors.filter((one) => one.field === this.spec.name);
-    if (shown !== undefined || wrong.length) this.el.hidden = false;
+    if (shown !== undefined || wrong.length) this.unfold();
     this.el.classList.toggle("nbl-wrong", wrong.length > 0);
     this.say(wrong.map((one) => one.detail).join(" "), (key) =>
       wrong.some((one) => !one.key || one.key === key || !this.inputs[one.key]),

@@ -18,9 +18,6 @@ export class Lines {
     this.shown = shown;
     /** @type {Map<number, Line | Group>} */
     this.parts = new Map();
-    this.listening = new AbortController();
-    this.pressed = false;
-    this.entered = false;
     this.undo = press("Undo", () => this.send("undo"));
     this.redo = press("Redo", () => this.send("redo"));
     this.words = h("span", { role: "status" });
@@ -35,12 +32,7 @@ export class Lines {
       h("div", { class: "nbl-main" }, h("div", { class: "nbext-actions" }, this.undo, this.redo), this.list),
       this.beside.el,
     );
-    this.listen();
     this.update(shown);
-  }
-
-  get top() {
-    return /** @type {Group} */ (this.parts.get(this.shown.tree.root.id));
   }
 
   /** @param {string} op @param {Message} [more] */
@@ -62,38 +54,8 @@ export class Lines {
     ];
   }
 
-  listen() {
-    const { signal } = this.listening;
-    // A line or a list that closes under the pointer would move what is clicked away from it.
-    const down = () => {
-      this.pressed = true;
-    };
-    const up = () =>
-      setTimeout(() => {
-        this.pressed = false;
-        this.leave();
-      }, 0);
-    document.addEventListener("pointerdown", down, { capture: true, signal });
-    document.addEventListener("pointerup", up, { signal });
-    document.addEventListener("focusin", () => this.leave(), { signal });
-  }
-
-  end() {
-    this.listening.abort();
-  }
-
-  // Closes the lines that the focus has left.
-  leave() {
-    const at = active(this.el);
-    if (!at || at === document.body || !this.entered || this.pressed) return;
-    const { opened } = this.shown;
-    const open = opened.filter((/** @type {number} */ id) => this.parts.get(id)?.el.contains(at));
-    if (open.length !== opened.length) this.open(open);
-  }
-
   /** @param {number[]} ids */
   open(ids) {
-    this.entered = ids.length > 0;
     this.shown.opened = ids;
     this.send("open", { ids });
     this.draw();
@@ -112,23 +74,22 @@ export class Lines {
 
   /** @param {Message} message */
   told({ to, goto, field, keep }) {
-    if (to || this.el.closest(".nbext-form")?.contains(active(this.el))) this.go(goto, field, keep);
-  }
-
-  /** @param {number | string} goto @param {string} field @param {boolean} keep */
-  go(goto, field, keep) {
+    if (!to && !this.el.closest(".nbext-form")?.contains(active(this.el))) return;
     const part = this.parts.get(Number(goto));
     if (goto === "removed") this.gone.querySelector("button")?.focus();
     else if (part) {
       if (part instanceof Line && !keep && !this.shown.opened.includes(goto)) this.open([Number(goto)]);
-      this.entered = true;
       part.focus(keep, field);
-    } else this.top.add.input.focus();
+    } else {
+      const top = /** @type {Group} */ (this.parts.get(this.shown.tree.root.id));
+      top.add.input.focus();
+    }
   }
 
   /** @param {string[]} kinds @param {string} term @param {string | null | undefined} chain @param {import("./picker.js").Done} done */
   search(kinds, term, chain, done) {
-    this.link.ask(this.id, "search", { kinds, term, chain }).then(/** @type {any} */ (done));
+    const ask = () => this.link.ask(this.id, "search", { kinds, term, chain });
+    this.link.later("search", () => ask().then(/** @type {any} */ (done)));
   }
 
   /** @param {KeyboardEvent} event */
@@ -279,7 +240,6 @@ class Adder {
         const [condition, field] = asks[kind] ?? [key ?? kind];
         page.send("add", { into, key: condition, value: key ? {} : field ? { [field]: value } : value });
       },
-      () => page.pressed,
     );
     this.el = h("div", { class: "nbl-adder" }, this.input, box.list);
   }

@@ -5,21 +5,20 @@ import { active, h, put, unique } from "./dom.js";
 /** @typedef {{ kind?: string, key?: string, value: string, label: string, name?: string, marks?: [string, string][], holders?: string }} Item */
 /** @typedef {(found: { found: Item[], error?: string }) => void} Done */
 
-const TYPING = 150; // ms without a key before what is typed is looked for
+// A list that closes under the pointer would move what is clicked away from it.
+let pressed = false;
+for (const type of ["pointerdown", "pointerup", "pointercancel"])
+  document.addEventListener(type, () => (pressed = type === "pointerdown"), { capture: true });
 
 export class Picker {
-  /**
-   * @param {HTMLInputElement} input @param {(done: Done) => void} search @param {(one: Item) => void} pick
-   * @param {() => boolean} pressed  whether a pointer is down
-   */
-  constructor(input, search, pick, pressed) {
+  /** @param {HTMLInputElement} input @param {(done: Done) => void} search @param {(one: Item) => void} pick */
+  constructor(input, search, pick) {
     this.input = input;
     this.search = search;
     this.pick = pick;
     /** @type {Item[]} */
     this.items = [];
     this.at = -1;
-    this.timer = 0;
     this.asks = 0;
     this.waits = false;
     this.wanted = false;
@@ -41,8 +40,7 @@ export class Picker {
     input.addEventListener("focus", () => this.ask());
     input.addEventListener("blur", () => {
       this.wanted = false;
-      // A list that closes under the pointer would move what is clicked away from it.
-      if (pressed())
+      if (pressed)
         document.addEventListener("pointerup", () => setTimeout(() => this.close(), 0), { once: true });
       else this.close();
     });
@@ -52,18 +50,13 @@ export class Picker {
   }
 
   ask() {
-    clearTimeout(this.timer);
     this.wanted = false;
     this.waits = true;
     this.asks += 1;
     const asked = this.asks;
-    this.timer = window.setTimeout(
-      () =>
-        this.search((found) => {
-          if (asked === this.asks) this.show(found.found, found.error);
-        }),
-      TYPING,
-    );
+    this.search((found) => {
+      if (asked === this.asks) this.show(found.found, found.error);
+    });
   }
 
   /** @param {Item[]} items @param {string} [error] */
@@ -123,7 +116,6 @@ export class Picker {
   }
 
   close() {
-    clearTimeout(this.timer);
     this.asks += 1;
     this.waits = false;
     this.list.hidden = true;

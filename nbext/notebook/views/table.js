@@ -1,7 +1,7 @@
 // @ts-check
 // A table over a source: the rows and columns in sight are drawn, in one scroll. Search, two bounds of the active column,
 // actions, and the grid, in which arrows move, are its five stops of the Tab key.
-import { active, copied, h, press, put, stopAt, text, unique } from "./dom.js";
+import { active, copied, h, press, put, stopAt, text, unique, walk } from "./dom.js";
 import { grows, histogram } from "./histogram.js";
 import { count, grouped, shareText, sixDigits } from "./numbers.js";
 
@@ -66,7 +66,8 @@ export class Table {
         class: "nbext-actions",
         role: "toolbar",
         "aria-label": "Table",
-        onkeydown: (/** @type {KeyboardEvent} */ event) => this.along(event),
+        onkeydown: (/** @type {KeyboardEvent} */ event) =>
+          walk(event, [...this.tools.querySelectorAll("button:enabled")]),
       },
       this.pin,
       this.hide,
@@ -489,20 +490,6 @@ export class Table {
   /** @param {number} row @param {number} at @returns {HTMLElement | null} */
   drawnCell(row, at) {
     return this.grid.querySelector(`[data-row="${row}"][data-at="${at}"]`);
-  }
-
-  /** @param {KeyboardEvent} event */
-  along(event) {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    const all = /** @type {HTMLButtonElement[]} */ ([...this.tools.children]).filter(
-      (one) => !one.disabled && !one.hidden,
-    );
-    const now = all.indexOf(/** @type {HTMLButtonElement} */ (event.target));
-    const next = all[(now + step + all.length) % all.length];
-    stopAt([...this.tools.children], next);
-    next.focus();
-    event.preventDefault();
   }
 
   /** @param {KeyboardEvent} event */
