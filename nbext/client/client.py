@@ -721,7 +721,7 @@ class Client:
 
 def _description(document: Any) -> pd.DataFrame:
     """Return a segment's description as one flat row."""
-    # A stranger's may be a bare id, and has the columns that it has.
+    # A stranger's may be a bare address, and has the columns that it has.
     said = document if isinstance(document, dict) else {"id": document}
     counts = said.get("counts")
     if not isinstance(counts, dict) or not {"columns", "links"} <= said.keys():

@@ -56,15 +56,13 @@ def _looked_up(
             else normalised(name)
         )
         target = path.format(chain=quote(chain, safe=""), address=quote(address, safe=""))
-        call = service.call("GET", target, operation=kind)
+        call = service.call("GET", target, operation=kind, chain=chain, address=address)
         reading = service.read(
             replace(call, headers={"Cache-Control": "no-cache"} if refresh else {}), Want.RECORD
         )
         if not reading.records:
             raise ProtocolError(f"Expected {Want.RECORD.value}, but the answer is a table.")
-        if stranger := service.stranger:
-            stranger.refuse_other(reading.records[0], chain, address)
-        else:
+        if service.ours:
             said = dict(reading.records[0])
             notes = [*reading.warnings, *said.pop("warnings", ())]
             reading = replace(reading, records=[said], warnings=notes)
@@ -184,7 +182,7 @@ def search(
     # A stranger may refuse a body with fields that its interface does not have.
     if is_chosen and service.is_ours():
         body |= {"limit": int(limit), "offset": int(offset)}
-    call = service.call("POST", op.SEARCH, body, operation="search")
+    call = service.call("POST", op.SEARCH, body, operation="search", chain=chain, term=text)
     reading = service.read(call)
     types = op.SEARCH_FIELDS if service.ours or not reading.rows else {}
     if service.ours:

@@ -244,6 +244,9 @@ class SegmentRun:
         target = self.service.follow(monitor) if monitor else self.path(op.SEGMENT)
         # A longer wait than at first: the segment can be stopped by now.
         self._asked = call = self.call("GET", target, {"Prefer": "wait=10"})
+        if monitor:
+            # It answers for a job, which may have an id of its own.
+            self._asked = call = replace(call, asked={})
         try:
             return self.service.read(call, Want.SEGMENT)
         except DeadlineExceeded:
@@ -441,9 +444,14 @@ class SegmentRun:
         operation: str = "segment",
     ) -> Call:
         """Return a request within this segment's deadline."""
-        report = self._report_fetching
         return Call(
-            method, target, self.deadline, headers=headers or {}, report=report, operation=operation
+            method,
+            target,
+            self.deadline,
+            headers=headers or {},
+            report=self._report_fetching,
+            operation=operation,
+            asked={"segment": self.id} if self.id else {},
         )
 
     def _report_fetching(self, done: int, total: int | None) -> None:

@@ -127,10 +127,11 @@ class Service:
         body: Any = None,
         deadline: str = "deadline",
         operation: str = "segment",
+        **asked: str,
     ) -> Call:
-        """Return a request; ``deadline`` names the setting with its seconds."""
-        data = None if body is None else json.dumps(body).encode()
-        return Call(method, target, Deadline(self.settings[deadline]), data, operation=operation)
+        """Return a request; ``deadline`` names the setting with its seconds, ``asked`` is what it asks for."""
+        data, until = None if body is None else json.dumps(body).encode(), self.settings[deadline]
+        return Call(method, target, Deadline(until), data, operation=operation, asked=asked)
 
     def follow(self, link: str) -> str:
         """Return where a link of an answer leads, which is the service's own address; another is refused."""
@@ -160,7 +161,7 @@ class Service:
                             said = Answer(error.status, {}, body, call.target)
                             self._remember(said, call.operation, None, str(error))
                         raise
-                    reading = self.decoded(came, want, types or {}, call.operation, folder)
+                    reading = self.decoded(came, want, types or {}, call, folder)
             waits = reading.id is not None or reading.state is State.RUNNING
             if reading.url is None or reading.rows is not None or waits:
                 reading.source = call.target if hop else None
@@ -174,7 +175,7 @@ class Service:
         came: Incoming,
         want: Want,
         types: Mapping[str, str],
-        operation: str,
+        call: Call,
         folder: Path | None = None,
     ) -> Reading:
         """Return what an answer says; of a stranger's the outline is remembered.
@@ -183,12 +184,12 @@ class Service:
         than memory.
         """
         if self.ours:
-            return self._our_decoder.read(came, want, types, operation)
+            return self._our_decoder.read(came, want, types, call.operation)
         try:
-            reading = self._strangers_decoder.read(came, want, types, operation, folder)
+            reading = self._strangers_decoder.read(came, want, types, call, folder)
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
-            self._remember(answer, operation, None, str(error))
+            self._remember(answer, call.operation, None, str(error))
             if (
                 isinstance(error, ProtocolError)
                 and not isinstance(error, AmbiguousAnswer)
@@ -199,7 +200,10 @@ class Service:
                 )
             raise
         self._remember(
-            came.answer or Answer(came.status, came.headers, b"", came.url), operation, reading, ""
+            came.answer or Answer(came.status, came.headers, b"", came.url),
+            call.operation,
+            reading,
+            "",
         )
         return reading
 

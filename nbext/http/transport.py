@@ -102,6 +102,8 @@ class Call:
     report: Report | None = None
     # Whose settings read the answer: segment, export, search, token, nft or signup.
     operation: str = "segment"
+    # What the answer must be of: the segment; the chain, and the address or the term.
+    asked: Mapping[str, str] = field(default_factory=dict)
 
 
 class Transport:

@@ -198,12 +198,8 @@ def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> N
     ``addressed``: where most have an address, each has one.
     """
     for row, other in ((records[-1], records[0]), (records[0], records[-1])) if records else ():
-        beside = {} if row is other else other
-        alone = not row.keys() & beside.keys()
-        lost = any(is_address(beside[name]) for name in beside.keys() - row.keys())
-        is_odd = len(records) > 2 and (alone or (lost and row.keys() - beside.keys()))
-        is_about = alone and _OF_ROWS.issuperset(map(bare, row))
-        if 0 < len(row) <= 8 and (is_about or (is_odd and not has_address(row))):
+        alone = row is other or row.keys().isdisjoint(other)
+        if row and alone and _OF_ROWS.issuperset(map(bare, row)):
             raise _no_row(row)
     wallets = _address_column(records[:20]) if addressed else None
     for row in records:
@@ -211,15 +207,17 @@ def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> N
         value = row.get(wallets or name)
         # One with a dot is an address to those who resolve it.
         is_name = isinstance(value, str) and "." in value.strip(".")
-        is_name = is_name and not re.search(_REMARK, str(value))
+        texts = [value] if wallets else row.values()
+        cut = next((one for one in texts if isinstance(one, str) and _CUT.match(one)), None)
+        is_name = is_name and not cut and not re.search(_REMARK, str(value))
         # A second header; and what has no field of the first row.
         is_header = str(value).lower() == name.lower() != "" and (
             [str(one).lower() for one in row.values()] == [one.lower() for one in row]
         )
         alone = len(records) > 2 and row.keys().isdisjoint(records[0])
         # Of records each may have its address under its own name.
-        if (is_header or alone or (wallets and not is_name)) and not has_address(row):
-            raise _no_row(row if alone else value)
+        if (is_header or alone or cut or (wallets and not is_name)) and not has_address(row):
+            raise _no_row(row if alone else cut or value)
     _refuse_footer([*records[: max(0, min(2, len(records) - 1))], *records[-1:]])
 
 
@@ -235,13 +233,15 @@ def _address_column(rows: Sequence[Mapping[str, Any]]) -> str | None:
 
 def _no_row(value: object) -> ProtocolError:
     return ProtocolError(
-        f"Among the rows is {one_line(value, length=60)!r}: it may be a second table, an error, a sum or a remark, and "
-        "rows may be missing."
+        f"Among the rows is {one_line(value, length=60)!r}: it may be a second table, an error, a sum, a remark or a "
+        "shortened address, and rows may be missing."
     )
 
 
 # What ends rows: a sum, a remark, an exception of the database that sent them.
 _REMARK = r"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$"
+# An address as a page shows it: 0x1234...abcd
+_CUT = re.compile(r"0x[0-9a-fA-F]*(\.\.|…|\*\*)")
 
 
 def _refuse_footer(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -262,9 +262,10 @@ def to_ours(record: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, A
     renamed = {new.get(name, name): value for name, value in record.items()}
     for name, value in renamed.items():
         # The digits of a whole number, where the column is known to have such.
-        is_text = fields.get(name) == "integer" and isinstance(value, str)
-        if is_text and re.fullmatch(r"0|[1-9][0-9]{0,17}", value):
-            renamed[name] = int(value)
+        if fields.get(name) == "integer":
+            is_hex = isinstance(value, str) and re.fullmatch("0[xX][0-9a-fA-F]{1,15}", value)
+            number = int(value, 16) if is_hex else number_of(value)
+            renamed[name] = value if number is None else number
     return renamed
 
 
@@ -407,7 +408,7 @@ def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | No
     # Many services send "error": null, or an empty list of errors, with every good answer.
     rules = vocabulary()["failures"]
     for name in vocabulary()["errors"]:
-        if _is_failure(rules["errors"], {name: named.get(name)}):
+        if has_error(name, named.get(name)):
             return said(named[name]) or said(beside) or str(named[name])[:200]
     is_error = (
         any(_is_failure(rule, named) for rule in rules["anywhere"] + (rules["top"] if top else []))
@@ -422,6 +423,11 @@ def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | No
     more = result[:300] if isinstance(result, str) and not is_word else ""
     found = dict.fromkeys(filter(None, (said(beside), more)))
     return ": ".join(found) or "the service says that it failed, but not why"
+
+
+def has_error(name: str, value: Any) -> bool:
+    """Say whether a field is of an error, and has one."""
+    return _is_failure(vocabulary()["failures"]["errors"], {bare(name): value})
 
 
 def _is_failure(rule: Mapping[str, str], named: Mapping[str, Any]) -> bool:

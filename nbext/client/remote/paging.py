@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from nbext.client.decode import State, miscounted
 from nbext.client.remote.content import ForeignPage
-from nbext.client.remote.field_names import is_address
+from nbext.client.remote.field_names import bare, has_error, is_address, names
 from nbext.client.remote.profile import ForeignProfile
 from nbext.client.remote.signs import Signs, Way, value_shown
 from nbext.core.uint256 import whole_of
@@ -97,18 +98,6 @@ class Walk:
 
     def _walk(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
         while True:
-            asked = re.findall(r"/segments?/(?!execute\b)([^/?]+)", call.target)
-            named = page.named("own.segment")
-            others = [
-                path
-                for path, one in named.items()
-                if isinstance(one, str | int) and quote(str(one), safe="") not in asked
-            ]
-            if asked and not all(map(self._profile.silences, others)):
-                raise ProtocolError(
-                    f"The service was asked for segment {one_line(asked[0], length=80)}, and answered for "
-                    f"{one_line(named[others[0]], length=80)}. {self._lines(others, more=False)}"
-                )
             self._count(page)
             yield page
             for link in page.parts:
@@ -124,7 +113,19 @@ class Walk:
             found = self._next(ways, page, call, more=more) if ways else None
             if found is None:
                 return
+            if self._seen == 1 and self._profile.style == "offset" and not self._stated:
+                self._check_offset(page, call)
             page, call = found
+
+    def _check_offset(self, page: ForeignPage, call: Call) -> None:
+        """Refuse to ask for rows by their number where pages are counted: the page from row 1 begins with that row."""
+        name, second = next(iter(self._way or ()), ""), self._marks(page)[1:2]
+        with suppress(ApiError):
+            found = self._ask(self._calls(call, {name: "1"})[0])
+            if second and self._marks(found)[:1] != second:
+                raise self._missing(
+                    f"{one_line(name, length=40)} seems to count pages, and not rows."
+                )
 
     def _mark(self, call: Call) -> tuple[str, bytes | None]:
         return self._origin.address(call.target), call.body
@@ -156,6 +157,7 @@ class Walk:
         if page.records:
             page.records = self._named(page.records, unnamed=page.unnamed)
         self._count_stated(signs, rows)
+        self._note_errors(page)
         self._came += rows
         # A row without an address may well be there twice.
         marks = [hash(mark) for mark in self._marks(page) if "0x" in mark]
@@ -166,6 +168,18 @@ class Walk:
             )
         if len(self._rows) < MOST_SEEN:
             self._rows |= now
+
+    def _note_errors(self, page: ForeignPage) -> None:
+        """Note a row that has an error in a column of its own, wherever it is."""
+        table, records = page.table, page.records or []
+        for name in self._ever if table is None else table.column_names:
+            if bare(name) in names("errors"):
+                values = (one.get(name) for one in records)
+                if table is not None:
+                    values = table[name].drop_null().to_pylist()
+                if wrong := next((one for one in values if has_error(name, one)), None):
+                    said = f"{one_line(name, length=40)} = {value_shown(wrong)}"
+                    self._notes.append(f"A row has an error: {said}. Others may be missing.")
 
     def _count_stated(self, signs: Signs, rows: int) -> None:
         # Totals change while data lives: the largest says how many rows there were. Each page's own count is no total.
@@ -189,10 +203,13 @@ class Walk:
             return [dict(zip(self._columns, row.values(), strict=True)) for row in records]
         always, ever = set(first).intersection(*records), set(first).union(*records)
         lost, new = self._always - ever, always - self._ever
-        if lost and new:
-            before, now = (one_line(min(names), length=40) for names in (lost, new))
-            text = f"After {self._came:,} rows the column {before!r} is called {now!r}."
-            if any(is_address(first[name]) for name in new):
+        if lost or (new and self._came):
+            before, now = (
+                repr(one_line(min(names, default=""), length=40)) for names in (lost, new)
+            )
+            what = f"is called {now}" if lost and new else "is missing" if lost else "comes first"
+            text = f"After {self._came:,} rows the column {before if lost else now} {what}."
+            if lost and any(is_address(first[name]) for name in new):
                 raise ProtocolError(text)
             self._notes.append(text)
         self._always, self._ever = always, ever
@@ -469,7 +486,7 @@ class Walk:
             f"({self._place}.paging.parameter is its name), or where the next one begins with "
             f"{self._place}.paths.next. "
         )
-        known = f"{_known(self._profile, fields)} says that it does not matter." if fields else ""
+        known = f"{self._profile.knowing(fields)} says that it does not matter." if fields else ""
         return f"{paged if more else ''}{known}".strip()
 
     def _missing(self, why: str, fields: Sequence[str] = ()) -> ProtocolError:
@@ -491,14 +508,8 @@ def unknown_notes(
     return [
         f"Beside the rows the {holder} has fields that nbext does not understand: {values}{more}. If one of them "
         f"says that rows are missing, say how the others are asked for ({place}.paging, {place}.paths.next); "
-        f"{_known(profile, [path for path, _ in few])} says that {they} not matter."
+        f"{profile.knowing([path for path, _ in few])} says that {they} not matter."
     ]
-
-
-def _known(profile: ForeignProfile, fields: Sequence[str]) -> str:
-    names = [one_line(path.rpartition(".")[2], length=60) for path in fields]
-    line = profile.adding(f"{profile.operation}.known", [name.replace('"', "") for name in names])
-    return f"`%nbext set {line}`"
 
 
 def with_query(url: str, changes: Mapping[str, str]) -> str:

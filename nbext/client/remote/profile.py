@@ -129,6 +129,11 @@ class ForeignProfile:
         given = _listed(self._remote.get(place, []))
         return _line(place, ", ".join(dict.fromkeys([*given, *words])))
 
+    def knowing(self, fields: Iterable[str]) -> str:
+        """Return the line of settings that says of fields, by their paths, that they speak of no rows."""
+        names = [one_line(path.rpartition(".")[2], length=60).replace('"', "") for path in fields]
+        return f"`%nbext set {self.adding(f'{self.operation}.known', names)}`"
+
     def is_absent(self, name: str) -> bool:
         """Say whether the settings say that no answer has such a thing: paths.url = "null"."""
         return self.paths.get(name) in _NOWHERE

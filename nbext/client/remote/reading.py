@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 from nbext.client.decode import Reading, State, Want
 from nbext.client.remote import content, tables
@@ -48,7 +49,7 @@ from nbext.client.remote.profile import (
 from nbext.client.remote.signs import signs_of
 from nbext.client.validate import is_foreign_id
 from nbext.core.chains import chain_of
-from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN
+from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN, is_whole
 from nbext.core.strict_json import NotJson
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import AmbiguousAnswer, ApiError, NotFound, ProtocolError, ValidationError
@@ -102,14 +103,16 @@ class Stranger:
         came: Incoming,
         want: Want,
         types: Mapping[str, str],
-        operation: str,
+        call: Call,
         folder: Path | None = None,
     ) -> ForeignPage:
         """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
-        profile, fields = self._profiles[operation], _METADATA.get(operation, {})
+        profile = self._profiles[call.operation]
+        fields: Mapping[str, str] = _METADATA.get(call.operation, {})
         known = {**profile.types_by_theirs, **types}
         source = content.Unread(came, known, folder)
         page = decoded(source, want, profile)
+        _refuse_other(page, call.asked, profile)
         # A path is logged: an id that echoes the key must not become one.
         if redacted(page.id, self._key) != page.id:
             raise ProtocolError("The id of the segment has the API key in it.")
@@ -123,6 +126,13 @@ class Stranger:
             fields = {n: "uint256" if kind == "integer" else kind for n, kind in fields.items()}
         elif page.records and (profile.columns or fields):
             page.records = [to_ours(profile.renamed(record), fields) for record in page.records]
+            wrong = [
+                name
+                for name, kind in fields.items()
+                for one in page.records
+                if kind == "integer" and not (one.get(name) is None or is_whole(one[name]))
+            ]
+            page.warnings += [f"{name} is not a whole number." for name in dict.fromkeys(wrong)]
         present = page.table.column_names if page.table is not None else (page.records or [{}])[0]
         page.types |= {name: kind for name, kind in fields.items() if name in present}
         return page
@@ -138,19 +148,53 @@ class Stranger:
         """Yield an answer's pages, the first one being read already; an error, where not all rows can be asked for."""
         return Walk(read, origin, self._profiles[call.operation], **bounds).pages(page, call)
 
-    def refuse_other(self, record: Mapping[str, Any], chain: str, address: str) -> None:
-        """Refuse a record that says, wherever it does, that it is of another contract or chain than was asked for."""
-        if any(record.get(name) is False for name in ("found", "exists")):
-            raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
-        asked = dict([*_owners("address", [address.lower()]), *_owners("chain", [chain])])
-        chains = [chain]
-        # A remote may know chains that we do not.
-        with contextlib.suppress(ValidationError):
-            known = chain_of(chain)
-            chains += [known.name, str(known.id), *known.aliases]
-        if other := _other(record, asked, set(map(bare, chains)), 3):
-            whose = address if other.startswith("0x") else f"a contract on {chain}"
-            raise ProtocolError(f"The service was asked for {whose}, and answered for {other}.")
+
+def _refuse_other(page: ForeignPage, asked: Mapping[str, str], profile: ForeignProfile) -> None:
+    """Refuse an answer that says, wherever it does, that it is of something else than was ``asked`` for."""
+    said = {kind: dict(page.signs[kind]) for kind in asked}
+    if page.id is not None and profile.operation == "segment" and asked:
+        # Beside the id of its run, say.
+        ids = page.named("ids") or {"id": page.id}
+        is_ours = any(_is_same("segment", one, asked) for one in ids.values())
+        said["segment"] |= {} if is_ours else ids
+    for kind, fields in said.items():
+        others = [path for path, one in fields.items() if not _is_same(kind, one, asked)]
+        if not all(map(profile.silences, others)):
+            raise ProtocolError(
+                f"The service was asked for {kind} {one_line(asked[kind], length=80)}, and answered for "
+                f"{one_line(fields[others[0]], length=80)}. {profile.knowing(others)} says that it does not matter."
+            )
+    record = page.document if "term" in asked else next(iter(page.records or ()), None)
+    if "chain" in asked and isinstance(record, Mapping):
+        _refuse_contract(record, asked["chain"], asked.get("address", ""))
+
+
+def _is_same(kind: str, said: object, asked: Mapping[str, str]) -> bool:
+    """Say whether an answer is of what was asked for, as a field of it says."""
+    if kind == "term":
+        # Nobody sends back what is around the words, nor their case.
+        one, other = (
+            re.findall(r"\w+", unquote(text.lower())) for text in (str(said), asked[kind])
+        )
+        return one == other
+    # Google's id of an operation is operations/7.
+    return f"/{said}".endswith(f"/{asked[kind]}")
+
+
+def _refuse_contract(record: Mapping[str, Any], chain: str, address: str) -> None:
+    """Refuse a record of another contract, or an answer of another chain; a search asks for no ``address``."""
+    if address and any(record.get(name) is False for name in ("found", "exists")):
+        raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
+    asked = dict([*_owners("address", [address.lower()]), *_owners("chain", [chain])])
+    chains = [chain]
+    # A remote may know chains that we do not.
+    with contextlib.suppress(ValidationError):
+        known = chain_of(chain)
+        chains += [known.name, str(known.id), *known.aliases]
+    # What is inside of a search's answer may be a hit.
+    if other := _other(record, asked, set(map(bare, chains)), 3 if address else 0):
+        whose = address if other.startswith("0x") else f"a contract on {chain}"
+        raise ProtocolError(f"The service was asked for {whose}, and answered for {other}.")
 
 
 def _other(
@@ -232,25 +276,28 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         page.warnings += page.signs.notes()
         return page
     is_job = want is Want.SEGMENT and profile.operation == "segment"
-    page.document = document = tables.unlisted(page.document, of_job=is_job)
+    document = tables.unlisted(page.document, of_job=is_job)
+    if want is Want.SEGMENT and isinstance(document, str) and (name := _role_of(document, profile)):
+        document = {name: document}
+    page.document = document
+    _read_status(page, came.headers, profile)
     if want is Want.SEGMENT:
         _read_job(page, came.headers, profile)
-    elif want is Want.TABLE:
-        page.word, page.state = status_of(document, None, profile.state_of)
     _raise_error(page, want, profile)
     if want is not Want.RECORD:
         _read_table(page, came.headers, profile)
-        if page.rows and page.state in ENDED_BADLY and not is_job:
-            raise _error(f"its status is {page.word or page.state.value}")
     elif not page.empty:
-        if page.status == 202:
-            raise ProtocolError("The service has accepted the question, but has no record yet.")
+        if page.status == 202 or page.state is State.RUNNING:
+            is_said = f": its status is {one_line(page.word, length=60)}" if page.word else ""
+            raise ProtocolError(f"The service has no record of that yet{is_said}.")
         # A path that was set for segments leads to nothing here: the record is where it always is.
         chosen = profile.find("rows", document)
         page.records = [tables.the_record(document if chosen is None else chosen)]
         # Of a record only notes are signs: how old it is, which of a hundred is said once, and warnings.
-        notes = signs_of(document, came.headers, profile).notes()
-        page.warnings += [note.partition(" = ")[0] for note in notes]
+        page.signs = signs_of(document, came.headers, profile)
+        page.warnings += [note.partition(" = ")[0] for note in page.signs.notes()]
+    if page.rows and page.state in ENDED_BADLY and not is_job:
+        raise _error(f"its status is {page.word or page.state.value}")
     # What runs is asked for again: by its id, or where an earlier answer said.
     again = page.id or page.url or page.poll or (page.state and page.word is not None)
     runs = want is Want.SEGMENT and (again or page.state is State.RUNNING)
@@ -258,6 +305,24 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         kind = "empty" if page.empty else tables.kind_of(document)
         raise ProtocolError(f"Expected {want.value}, but the answer is {kind}.")
     return page
+
+
+def _role_of(text: str, profile: ForeignProfile) -> str:
+    """Return what a word alone is: Allium answers "running"; nothing where it is none of these."""
+    if profile.state_of(text):
+        return "status"
+    if _ADDRESS.match(text):
+        return "url"
+    return "id" if SEGMENT_ID.match(text) and len(text) > 2 else ""
+
+
+_ADDRESS = re.compile(r"(https?:/)?/\S+\Z")
+
+
+def _read_status(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> None:
+    """Read the state that an answer speaks of: of a job, of its rows, of a record or of a sign-up."""
+    chosen = profile.find("status", page.document, headers)
+    page.word, page.state = status_of(page.document, chosen, profile.state_of)
 
 
 def _read_job(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> None:
@@ -269,11 +334,6 @@ def _read_job(page: ForeignPage, headers: Mapping[str, str], profile: ForeignPro
         raise ProtocolError(
             f"{one_line(page.id, length=80)!r} is not a segment id: it is too long, or has hidden parts."
         )
-    chosen = profile.find("status", document, headers)
-    if isinstance(document, str) and profile.state_of(document):
-        # A word alone: Allium answers "running". Any other text may be an id.
-        chosen = document
-    page.word, page.state = status_of(document, chosen, profile.state_of)
     # Without an id a number may be the call's own.
     of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
     if of_job and page.state is None and page.status != 202:
@@ -281,12 +341,10 @@ def _read_job(page: ForeignPage, headers: Mapping[str, str], profile: ForeignPro
     page.reason = next(filter(None, map(words, page.named("reasons").values())), "")
     given = page.named("plain_urls", "results_at_like", "polled_at_like")
     found = {
-        path: one
-        for path, one in ({"": document} if isinstance(document, str) else given).items()
-        if isinstance(one, str) and re.match(r"(https?:/)?/\S+\Z", one)
+        path: one for path, one in given.items() if isinstance(one, str) and _ADDRESS.match(one)
     }
     polled = {path: one for path, one in found.items() if POLLED_AT.fullmatch(last_name(path))}
-    plain = [one for path, one in found.items() if last_name(path) in PLAIN_URLS | {""}]
+    plain = [one for path, one in found.items() if last_name(path) in PLAIN_URLS]
     poll, url = (profile.find(name, document, headers) for name in ("poll", "url"))
     if url is None and not profile.is_absent("url"):
         urls = {path: one for path, one in found.items() if path not in polled}
@@ -324,10 +382,6 @@ def _id_of(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfil
     chosen = profile.find("id", document, headers)
     if chosen is not None or profile.is_absent("id"):
         return None if chosen is None else str(chosen)
-    if isinstance(document, str):
-        # A word such as "ok" is not an id.
-        is_id = SEGMENT_ID.match(document) and profile.state_of(document) is None
-        return document if is_id and len(document) > 2 else None
     # JSON-LD's @id is an address.
     found = {
         path: str(value)
@@ -370,9 +424,10 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     document = page.document
     if isinstance(document, list) and len(document) == 1:
         page.document = document = document[0]
-    is_text = isinstance(document, str)
-    if is_text and profile.state_of(document) is None:
-        raise _unknown_word(document, profile)
+    if isinstance(document, str):
+        if profile.state_of(document) is None:
+            raise _unknown_word(document, profile)
+        page.document = document = {"status": document}
     told = page.named("receipt.taken", "receipt.refused").items()
     refused = [path for path, value in told if says(kind_named("receipt", last_name(path)), value)]
     if refused or (isinstance(document, bool | int) and document <= 0):
@@ -380,11 +435,10 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
             said(document)
             or f"{', '.join(refused) or str(document).lower()} says that it was not taken"
         )
-    chosen = document if is_text else profile.find("status", document, answer.headers)
-    word, state = status_of(document, chosen, profile.state_of)
-    if state in ENDED_BADLY:
+    _read_status(page, answer.headers, profile)
+    if page.state in ENDED_BADLY:
         text = said(document)
-        raise _error(text if str(word) in text else f"its status is {word}")
+        raise _error(text if str(page.word) in text else f"its status is {page.word}")
     if message := words(document) if isinstance(document, Mapping) else "":
         # Whether it was taken is for people to read: "already exists" may be both.
         page.warnings.append(f"The service says: {one_line(message, length=200)}")
@@ -394,7 +448,7 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     # "email": true says that one was sent, and a***@example.com hides what it names.
     whom = re.fullmatch(r"[\w.+%-]+@[\w.-]+", str(email))
     page.document = {
-        "status": word,
+        "status": page.word,
         "delivered": truth_of(delivered),
         "email": whom and whom[0],
     }

@@ -179,7 +179,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
             sign, found = "more", sign == "more"
         if found not in (None, []):
             self[sign].setdefault(here, (name, found) if sign in ("page", "offset") else found)
-        return sign != "" and found not in (None, [])
+        return sign != "" and kind not in names("harmless_kinds") and found not in (None, [])
 
     def _list(self, here: str, plain: str, items: list[Any], about: bool) -> None:
         kind = _kind(plain)

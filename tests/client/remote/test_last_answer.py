@@ -81,9 +81,9 @@ def test_an_error_names_its_candidates_and_where_to_look(server, client):
 
 def test_of_several_fields_the_one_that_has_the_very_name_is_offered_first(server, client):
     server.script(
-        "GET /v1/segment/abc", reply({"ticket": "t-9", "queryId": "q-7", "rows": [{"a": 1}]})
+        "GET /v1/segment/q-7", reply({"ticket": "t-9", "queryId": "q-7", "rows": [{"a": 1}]})
     )
-    client.segment("abc")
+    client.segment("q-7")
     assert client.outline.lines("id")[0] == 'remote.segment.paths.id = "queryId"'
 
 

@@ -749,6 +749,109 @@ def test_what_a_description_says_of_the_rows_is_not_lost_where_they_are_elsewher
         assert words in found
 
 
+def test_a_record_of_a_contract_that_is_not_indexed_yet_is_an_error(server, client):
+    for said in (
+        {"status": "pending"},
+        {"indexed": False},
+        {"data": {"name": None, "symbol": None, "status": "INDEXING"}},
+        {"isIndexed": "false"},
+        {"ready": False},
+    ):
+        server.script("*", reply({"address": ASKED, "symbol": None, **said}))
+        for look_up in (client.tokens, client.nfts):
+            with pytest.raises(ProtocolError, match="no record of that yet"):
+                look_up("ethereum", ASKED)
+    server.script("*", reply({"symbol": "DAI", "status": "active", "indexed": True}))
+    found = client.tokens("ethereum", ASKED)
+    assert (found["symbol"].tolist(), found.attrs["nbext"]["warnings"]) == (["DAI"], [])
+
+
+def test_decimals_are_a_whole_number_or_noted(server, client):
+    for decimals, read, notes in (
+        ("0x12", 18, []),
+        ("18", 18, []),
+        (18.0, 18, []),
+        (1.5, 1.5, ["decimals is not a whole number."]),
+        (True, True, ["decimals is not a whole number."]),
+        ("many", "many", ["decimals is not a whole number."]),
+    ):
+        for name in ("decimals", "contract_decimals"):
+            server.script("*", reply({"symbol": "DAI", name: decimals}))
+            found = client.tokens("ethereum", ASKED)
+            is_ours = "decimals" in found
+            assert found["decimals" if is_ours else name].tolist() == [read]
+            assert found.attrs["nbext"]["warnings"] == (notes if is_ours else [])
+            assert is_ours or notes
+
+
+def test_a_poll_that_is_answered_for_another_segment_is_an_error(server, client, settings):
+    server.script("POST /v1/segment/execute", reply({"id": "seg-1", "status": "running"}))
+    server.script("GET /v1/segment/seg-1", reply({"id": "zzz", "status": "completed"}))
+    server.script("GET /v1/segment/zzz/json", reply({"rows": FIRST}))
+    for ask in (lambda one: one.execute_segment({"a": 1}), lambda one: one.segment("seg-1")):
+        with pytest.raises(ProtocolError) as caught:
+            ask(client)
+        assert str(caught.value).startswith(
+            "The service was asked for segment seg-1, and answered for zzz. "
+            '`%nbext set remote.segment.known = "id"` says that it does not matter.'
+        )
+    told = Client(server.url, KEY, settings=settings(remote={"segment": {"known": "id"}}))
+    assert len(told.execute_segment({"a": 1})) == 10
+    # The id of a run beside the query's own, and an id as Google writes it.
+    for body in ({"runId": "r-7", "queryId": "seg-1"}, {"name": "x", "id": "segments/seg-1"}):
+        server.script("GET /v1/segment/seg-1", reply({**body, "status": "done", "rows": FIRST}))
+        assert len(client.execute_segment({"a": 1})) == 10
+
+
+def test_a_search_is_answered_for_the_words_and_the_chain_that_were_asked_for(server, client):
+    hits = [{"name": "Ape", "address": OTHER}]
+    for said in (
+        {"query": "dog"},
+        {"searchTerm": "bored dog"},
+        {"meta": {"q": "apes"}},
+        {"chain": "polygon"},
+        {"network": {"id": 137}},
+    ):
+        for rows in (hits, []):
+            server.script("*", reply({"results": rows, **said}))
+            with pytest.raises(ProtocolError, match=r"was asked for .*, and answered for"):
+                client.search_nfts("Bored Ape", "ethereum")
+    for said in (
+        {"query": "bored%20ape"},
+        {"searchTerm": " *BORED+APE*"},
+        {"query": {"match": "name"}},
+        {"chain": 1, "query": None},
+    ):
+        server.script("*", reply({"results": hits, **said}))
+        assert client.search_nfts("Bored Ape", "ethereum")["name"].tolist() == ["Ape"]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_pages_that_are_asked_for_by_rows_where_the_service_counts_pages_are_an_error(
+    server, settings, first, tmp_path
+):
+    def paged(query: dict[str, str], request: Request) -> bytes:
+        start = 10 * (int(query.get("p", first)) - first)
+        rows = MANY[start : start + 10]
+        return (
+            table(csv_of(rows) if rows else b"address,n\n")
+            if "csv" in request.path
+            else reply({"rows": rows})
+        )
+
+    server.handler = serve(paged)
+    lines = {"style": "offset", "parameter": "p"}
+    wrong = Client(server.url, KEY, settings=settings(remote={"paging": lines}))
+    right = Client(
+        server.url, KEY, settings=settings(remote={"paging": {**lines, "style": "page"}})
+    )
+    for name, to in product(("export_json", "export_csv"), (None, tmp_path / "rows.csv")):
+        with pytest.raises(ProtocolError, match="p seems to count pages, and not rows"):
+            getattr(wrong, name)("abc", to=to)
+    if first:
+        assert len(right.export_json("abc")) == 40
+
+
 def test_an_object_without_a_field_of_a_contract_is_no_record(server, client):
     for body, status in (
         ({"status": "indexing"}, 202),
@@ -1015,6 +1118,19 @@ UNWRITTEN: dict[str, tuple[str, Any, str]] = {
     "a row that comes again, alone on its page": ("json", by_page(lambda page: reply({"rows": FIRST[:9] if page == 1 else FIRST[8:9], "page": page, "pages": 2})), "1 rows came twice"),
     "a remark beside an address, early in a table": ("csv", table(b"address,delegate,n\n" + b"".join(f"0x{n:040x},,{n}\n".encode() for n in range(1, 9)) + b"error," + b"0x" + b"a" * 40 + b",9\n" + f"0x{10:040x},,10\n".encode()), "Among the rows is 'error'"),
     "another segment's rows": ("json", {"segment_id": "zzz", "rows": FIRST}, "asked for segment abc, and answered for zzz"),
+    "another segment's rows, in a header": ("csv", table(X_Segment_Id="zzz"), "asked for segment abc, and answered for zzz"),
+    "another segment's records, in a header": ("json", reply({"rows": FIRST}, X_Segment_Id="zzz"), "answered for zzz"),
+    "another segment's rows, in Arrow's metadata": ("csv", arrow(FIRST, segment_id="zzz"), "answered for zzz"),
+    "another segment's page": ("json", by_page(lambda page: reply({"rows": ROWS[10 * page - 10 : 10 * page], "page": page, "pages": 3, "segmentId": "abc" if page == 1 else "zzz"})), "answered for zzz"),
+    "an error in the last row": ("csv", table(b"address,n,error\n" + b"".join(f"{row['address']},1,{'timeout' if row is FIRST[-1] else ''}\n".encode() for row in FIRST)), "error = 'timeout'"),
+    "an error in a record": ("json", {"rows": [{**row, "error": "timeout" if row is FIRST[5] else None} for row in FIRST]}, "error = 'timeout'"),
+    "an error in a row of Arrow": ("csv", arrow([{**row, "Error_Message": "timeout" if row is FIRST[5] else None} for row in FIRST]), "Error_Message = 'timeout'"),
+    "shortened addresses": ("csv", table(csv_of([{**row, "address": f"0x12...{row['n']:04x}"} for row in FIRST])), "Among the rows is '0x12...0000'"),
+    "shortened addresses in records": ("json", {"rows": [{**row, "address": f"0x12…{row['n']:04x}"} for row in FIRST]}, "a shortened address"),
+    "shortened addresses in Arrow": ("csv", arrow([{**row, "address": f"0x12****{row['n']:04x}"} for row in FIRST]), "a shortened address"),
+    "a shortened address among others": ("csv", table(csv_of([{**row, "address": "0x12...ab"} if row["n"] == 5 else row for row in FIRST])), "Among the rows is '0x12...ab'"),
+    "a column that is missing on page 2": ("json", by_page(lambda page: reply({"rows": [{"address": row["address"], **({"n": 1} if page == 1 else {})} for row in ROWS[10 * page - 10 : 10 * page]], "page": page, "pages": 3})), "After 10 rows the column 'n' is missing"),
+    "a column that is missing on page 1": ("json", by_page(lambda page: reply({"rows": [{"address": row["address"], **({"n": 1} if page > 1 else {})} for row in ROWS[10 * page - 10 : 10 * page]], "page": page, "pages": 3})), "After 10 rows the column 'n' comes first"),
     "another name on page 2": ("json", by_page(lambda page: reply({"rows": [{"address": row["address"], "n" if page == 1 else "balance": 1} for row in ROWS[10 * page - 10 : 10 * page]], "page": page, "pages": 3})), "'n' is called 'balance'"),
     "a last page that is empty": ("json", by_page(lambda page: reply({"rows": ROWS[10 * page - 10 : 10 * page] if page < 3 else [], "page": page, "total_pages": 3})), "states 3 pages, and says after 2"),
     "answers of which some failed": ("json", reply({"rows": FIRST}, 207), "207"),
