@@ -27,6 +27,7 @@ from nbext.errors import ValidationError, did_you_mean
 from nbext.language import describe
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
+from nbext.language.conditions.nft import NftCondition
 from nbext.language.conditions.transfer import TransferCondition
 from nbext.language.describe import first_three
 from nbext.language.fields import (
@@ -458,8 +459,14 @@ class _Resolver(Context):
         asked = self.query.scope.columns or ()
         shown: dict[Contract, int | None] = {}
         # The first condition on a contract decides at which block its column is looked at.
-        for column in filter(None, [leaf.shown() for leaf in self.positive]):
-            shown.setdefault(*column)
+        for leaf in self.positive:
+            if column := leaf.shown():
+                shown.setdefault(*column)
+            if isinstance(leaf, NftCondition) and leaf.ids:
+                owned = describe.contract_name(leaf.contract)
+                self.warn(
+                    f"{owned}: the count in a row is of all token ids; tokenIds choose only the wallets."
+                )
         balances = [
             BalanceColumn(
                 contract, at, share_of=self.supply(contract, at) if SHARE in asked else None

@@ -66,6 +66,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "window": ({"transfer": {"token": "UNI", "before": "2019-01-01"}}, "no block of the data is"),
     "day": ({"token": {"token": "UNI"}, "asOf": "2026-01-01"}, "before 2026-01-01 ends"),
     "number": ({"activity": {"last": {"after": 20250601}}}, "20250601 is a block."),
+    "ids": ({"nft": {"nft": "BAYC", "tokenIds": [1]}}, "the count in a row is of all token ids"),
     "spam": ({"token": {"token": "MAX"}}, "is marked as spam"),
     "wide": ({"token": {"token": "MAX"}}, "or its sum has more than 76 digits"),
 }
@@ -80,6 +81,7 @@ NOTES: dict[str, str | tuple[str, str]] = {
     "client/segment_run.py:_streamed": "wide",
     "client/segment_run.py:table": ("more than 38 digits", "client/test_exports.py"),
     "client/service.py:table": ("more than 38 digits", "client/test_exports.py"),
+    "language/language.py:columns": "ids",
     "language/language.py:fact": (
         "is missing where it is one of them",
         "engine/test_block_times.py",

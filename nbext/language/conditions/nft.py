@@ -53,7 +53,7 @@ class NftCondition(HoldingCondition):
         Field(
             "tokenIds",
             "ids",
-            "Count only these token ids.",
+            "Count only these token ids, to choose wallets. The count in a row is of all ids.",
             most=MAX_TOKEN_IDS,
             examples=([1, 2, "3"],),
         ),
