@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from nbext.analysis.over_time import changes, retention, trend
     from nbext.client import Client
     from nbext.client.addresses import addresses
-    from nbext.connect import connect
     from nbext.core.provenance import AnswerWarning
+    from nbext.embedded import connect
     from nbext.notebook.forms import explore, page, search_form, segment_form, show, signup_form
     from nbext.payouts.folder import proof
     from nbext.payouts.payout import payout
@@ -69,7 +69,7 @@ _HOMES = {
     "AnswerWarning": "nbext.core.provenance",
     "Client": "nbext.client",
     "addresses": "nbext.client.addresses",
-    "connect": "nbext.connect",
+    "connect": "nbext.embedded",
     "payout": "nbext.payouts.payout",
     "proof": "nbext.payouts.folder",
     **dict.fromkeys(("concentration", "funnel", "overlap"), "nbext.analysis.compare"),

@@ -1,8 +1,8 @@
-"""The embedded service: a uvicorn thread in this process, on loopback, with a random port and key.
+"""A client of the service that is set: a remote one where ``base_url`` is, else our own, embedded in this process.
 
-It needs no account and no network. Ctrl-C in a cell ends the cell, not the service: only the main thread receives the
-interrupt. A forked child asks its parent's service: a second one in the child would wait for ever for a lock that a
-thread of the parent held at the fork.
+The embedded service is a uvicorn thread on loopback, with a random port and key: it needs no account and no network.
+Ctrl-C in a cell ends the cell, not the service: only the main thread receives the interrupt. A forked child asks its
+parent's service: a second one in the child would wait for ever for a lock that a thread of the parent held at the fork.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nbext.client import Client
 from nbext.errors import NoService, ServiceDied, StorageError
-from nbext.settings import Secret, service_folder
+from nbext.settings import Secret, Settings, current, default_data_dir, service_folder
 
 if TYPE_CHECKING:
     from nbext.service.server import Server
@@ -30,6 +31,33 @@ _STOP_SECONDS = 10.0
 _running: dict[tuple[Path, str], Embedded] = {}
 _starting = threading.Lock()
 _ending = threading.Event()
+
+
+def connect(
+    base_url: str | None = None,
+    api_key: str | Secret | None = None,
+    *,
+    settings: Settings | None = None,
+) -> Client:
+    """Return a client of the service that the settings name.
+
+    In a notebook these are the session's, so that `%nbext set base_url URL` counts here too. Without a ``base_url``
+    (argument, session, NBEXT_BASE_URL, ``[tool.nbext]``) the embedded service starts on loopback, over the data that
+    ``nbext ingest`` stored, or over synthetic sample data if there is none.
+
+    Raises
+    ------
+    NoService
+        ``base_url`` is not set, and ``nbext[local]`` is not installed.
+    ConfigError
+        A setting or the key cannot be used.
+    """
+    settings = settings or current()
+    if url := base_url or settings["base_url"]:
+        # Not one of the settings: those are shown, listed and read from files.
+        return Client(url, api_key or os.environ.get("NBEXT_API_KEY") or "", settings=settings)
+    running = start_service(default_data_dir(settings), engine=settings["engine"])
+    return Client(running.base_url, running.api_key, settings=settings, restart=running.restart)
 
 
 def start_service(data_dir: Path, engine: str = "duckdb://") -> Embedded:

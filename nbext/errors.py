@@ -59,12 +59,41 @@ class FieldError(TypedDict):
     detail: str
 
 
+# What other tools and languages call our words.
+_SAME = {
+    **dict.fromkeys(("erc20", "coin", "currency"), ("token",)),
+    **dict.fromkeys(("erc721", "erc1155", "collection"), ("nft",)),
+    **dict.fromkeys(("symbol", "address", "contract", "name"), ("token", "nft", "id", "in")),
+    **dict.fromkeys(("wallets", "holder", "holders", "owner", "owners"), ("wallet",)),
+    **dict.fromkeys(
+        ("count", "amount", "quantity", "value", "holds", "min", "max"),
+        ("balance", "count", "amount"),
+    ),
+    "balance": ("count",),
+    "id": ("tokenIds",),
+    "ids": ("tokenIds",),
+    **dict.fromkeys(("gt", "gte", ">", ">=", "above", "minimum", "atleast"), ("min", "after")),
+    **dict.fromkeys(("lt", "lte", "<", "<=", "below", "maximum", "atmost"), ("max", "before")),
+    **dict.fromkeys(("since", "start"), ("heldSince", "after", "first")),
+    **dict.fromkeys(("until", "end"), ("before", "last")),
+    **dict.fromkeys(("from", "to", "sender", "recipient", "receiver", "with"), ("counterparty",)),
+    **dict.fromkeys(("sent", "send", "outgoing"), ("out",)),
+    **dict.fromkeys(("received", "receive", "incoming"), ("in",)),
+    **dict.fromkeys(("notin", "none", "without", "except"), ("not", "exclude")),
+    **dict.fromkeys(("sort", "order", "order_by", "sortby"), ("orderBy",)),
+    **dict.fromkeys(("date", "at", "block"), ("asOf",)),
+    "network": ("chain",),
+    "wei": ("raw",),
+}
+
+
 def did_you_mean(got: str, allowed: Iterable[str]) -> str:
-    """Return `` Did you mean 'x'?`` for the nearest allowed word, or nothing."""
+    """Return `` Did you mean 'x'?`` for the allowed word that means the same or is spelt nearly so, or nothing."""
     # Without regard to case: "TOKEN" shares no letter with "token", and so would be near to nothing.
     by_lower = {word.lower(): word for word in allowed}
     # Two letters that changed places are the commonest slip, and to difflib as far off as another letter.
-    near = [word for word in by_lower if sorted(word) == sorted(got.lower())]
+    near = [word for word in map(str.lower, _SAME.get(got.lower(), ())) if word in by_lower]
+    near += [word for word in by_lower if sorted(word) == sorted(got.lower())]
     near += difflib.get_close_matches(got.lower(), by_lower, n=1)
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 

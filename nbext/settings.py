@@ -316,24 +316,14 @@ class Settings:
         return {setting.name: self.where(setting.name) for setting in SETTINGS}
 
 
-# The settings of each notebook that has the extension loaded, the last one last: `nbext.connect()` takes these, so that
-# `%nbext set base_url URL` and a client made in Python name one service.
-_OF_NOTEBOOKS: list[Settings] = []
-
-
-def share(settings: Settings) -> None:
-    """Make a notebook's settings those that `current` returns."""
-    _OF_NOTEBOOKS.append(settings)
-
-
-def unshare(settings: Settings) -> None:
-    """Take a notebook's settings back."""
-    _OF_NOTEBOOKS[:] = [each for each in _OF_NOTEBOOKS if each is not settings]
+# The session of each notebook that has the extension loaded, the last one last: `nbext.connect()` takes its settings,
+# so that `%nbext set base_url URL` and a client made in Python name one service.
+NOTEBOOKS: list[Any] = []
 
 
 def current() -> Settings:
     """Return the settings of the notebook, where the extension is loaded; else new ones, of the other sources."""
-    return _OF_NOTEBOOKS[-1] if _OF_NOTEBOOKS else Settings()
+    return NOTEBOOKS[-1].settings if NOTEBOOKS else Settings()
 
 
 def _nearest_pyproject(folder: Path) -> tuple[Mapping[str, Any], Path | None]:

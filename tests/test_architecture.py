@@ -16,14 +16,14 @@ PACKAGE = Path(__file__).parents[1] / "nbext"
 SHARED = {"errors", "settings", "core"}
 # A room may import itself, SHARED, and these: a query walks notebook -> client ~ HTTP ~ service -> language -> engine.
 ROOMS = {
-    "agents": {"notebook", "analysis", "client", "connect", "http"},
-    "notebook": {"client", "connect", "analysis", "fetch", "http", "cli", "agents", "payouts"},
+    "agents": {"notebook", "analysis", "client", "embedded", "http"},
+    "notebook": {"client", "embedded", "analysis", "fetch", "http", "cli", "agents", "payouts"},
     "analysis": {
         "client",
-        "connect",
+        "embedded",
         "explore",
     },  # a chart that is shown live is a form of the notebook's
-    "payouts": {"client", "connect"},
+    "payouts": {"client", "embedded"},
     "client": {"http"},
     "http": set(),
     "service": {"language", "engine"},
@@ -34,11 +34,10 @@ ROOMS = {
     "errors": set(),
     "settings": set(),
     # The modules that join rooms.
-    "connect": {"client", "embedded"},
     "fetch": {"node", "language", "engine"},
-    "embedded": {"service", "language", "engine"},
+    "embedded": {"client", "service", "language", "engine"},
     "cli": set(),  # its table names modules as text and imports the one that was asked for
-    "__init__": {"analysis", "client", "connect", "notebook", "payouts"},
+    "__init__": {"analysis", "client", "embedded", "notebook", "payouts"},
 }
 # What a room must not know, whoever it is imported through.
 FOREIGN = {

@@ -15,8 +15,9 @@ from nbext import __version__
 from nbext.agents.answers import ToolAnswer, error_answer
 from nbext.agents.history import record
 from nbext.agents.tools import TOOLS
-from nbext.client.validate import one_of
+from nbext.core.rules import one_of
 from nbext.core.untrusted_text import visible
+from nbext.embedded import connect
 from nbext.errors import ConfigError, NbextError
 from nbext.http.deadline import SCOPE, Scope
 from nbext.notebook import keys
@@ -53,9 +54,6 @@ class AgentServer:
         """The client of the service that `%nbext connect` would connect to."""
         with self._connecting:
             if self._client is None:
-                # Imported here: the module takes the place of the function `nbext.connect`.
-                from nbext.connect import connect
-
                 url = self.settings["base_url"]
                 # Nobody is at a keyboard to type it.
                 key = url and keys.find_key(url, ask=False)[0]

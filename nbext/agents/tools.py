@@ -19,10 +19,9 @@ import nbext
 from nbext.agents.answers import ToolAnswer, rows_answer
 from nbext.analysis.segments import Segment, client_of, count_common
 from nbext.client import Client
-from nbext.client.validate import one_of
 from nbext.core import wire
 from nbext.core.provenance import Provenance
-from nbext.core.rules import LIST_KEYS, MAX_LIMIT, Rule, check_shape
+from nbext.core.rules import LIST_KEYS, MAX_LIMIT, Rule, check_shape, one_of
 from nbext.core.strict_json import below
 from nbext.errors import (
     MOST_ERRORS,

@@ -25,10 +25,9 @@ from nbext.analysis.segments import (
 )
 from nbext.client import frames
 from nbext.client.filters import from_python
-from nbext.client.validate import one_of
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.provenance import Provenance, warned
-from nbext.core.rules import MAX_LIMIT
+from nbext.core.rules import MAX_LIMIT, one_of
 from nbext.core.times import time_text
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, ValidationError

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 import pandas as pd
 
 from nbext.analysis.charts import Chart, told_apart
-from nbext.client.validate import one_of
 from nbext.core.chains import DEFAULT_CHAIN
 from nbext.core.provenance import Provenance, warned
-from nbext.core.rules import MAX_LIMIT
+from nbext.core.rules import MAX_LIMIT, one_of
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import MAX_COMPARED, MAX_COUNTS, OPERATORS
 from nbext.errors import ConfigError, NotFound, ValidationError
@@ -114,7 +113,7 @@ def client_of(given: Client | None, of: Any = None, *, does: str = "") -> Client
     A ConfigError where the service is not our own, the only one that ``does`` something: nobody else is known to take
     conditions that are joined, or another time.
     """
-    from nbext.connect import connect
+    from nbext.embedded import connect
 
     client = given or (of.client if isinstance(of, Segment) else connect())
     if does and not client.is_ours:
@@ -179,11 +178,14 @@ def _held(name: str, client: Client, pointer: str) -> dict[str, Any]:
 def all_of(segments: Sequence[Segment], *, but: Sequence[Segment] = ()) -> Segment:
     """Return the segment of the wallets that are in all of some segments, and in none of others."""
     asked = [*segments, *but]
-    if all(one.scope() == asked[0].scope() for one in asked):
-        members, scope = [one.member() for one in asked], asked[0].scope()
+    # A block is one chain's, and what is joined may be of another one.
+    scope = asked[0].scope()
+    is_bare = isinstance(scope.get("asOf"), int) and "chain" not in scope
+    if not is_bare and all(one.scope() == scope for one in asked):
+        members = [one.member() for one in asked]
     else:
         # Each means the same wherever it is named: it has its own time, chain and exclusions.
-        members, scope = [one.saved() for one in asked], {"exclude": list[str]()}
+        members, scope = [one.saved() for one in asked], {"exclude": []}
     first = len(segments)
     members[first:] = [{"not": one} for one in members[first:]]
     return Segment({"all": members, **scope}, client=asked[0].client)

@@ -18,6 +18,7 @@ from nbext.client.service import Service, public
 from nbext.client.writer import Target, target_of
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
+from nbext.core.rules import MAX_LIMIT, limit_of, one_of
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import quoted
 from nbext.errors import (
@@ -238,8 +239,6 @@ class Client:
         if body["limit"] == 0 and target:
             detail = "A limit of 0 only counts: there are no rows to write to a file."
             raise ValidationError.of("/limit", "exclusive", detail)
-        if body["limit"] == 0 and not self._service.is_ours():
-            validate.limit_of(0)
         run = SegmentRun(self._service, "execute_deadline", body["fileType"], progress)
         table = run.execute(body, target)
         if named:
@@ -523,7 +522,7 @@ class Client:
         chain: str | None = None,
         *,
         type: str = "nft",  # noqa: A002  # the interface's own name
-        limit: int = 20,
+        limit: int = op.DEFAULT_HITS,
         offset: int = 0,
     ) -> pd.DataFrame:
         """Return the collections that fit a term, best first.
@@ -697,15 +696,23 @@ class Client:
         is_sent: bool = True,
     ) -> tuple[dict[str, Any], dict[str, Wallets]]:
         """Return the body of a request, and the lists that it names, which the service has where it is to be sent."""
-        settled, named = as_sent(filters, self._service.is_ours if is_sent else self._may_be_ours)
+        ours = self._service.is_ours if is_sent else self._may_be_ours
+        settled, named = as_sent(filters, ours)
         pinned = self._pinned()
         given = self.settings["limit"] if limit == "default" else limit
+        given = MAX_LIMIT if given in (None, "all") else given
         body = {
-            "operator": validate.one_of(operator, op.OPERATORS, "/operator"),
+            "operator": one_of(operator, op.OPERATORS, "/operator"),
             "filters": settled if pinned is None else {"asOf": pinned, **settled},
-            "fileType": validate.one_of(file_type, op.FILE_TYPES, "/fileType"),
-            "limit": validate.limit_of(given, counting=self._may_be_ours()),
+            "fileType": one_of(file_type, op.FILE_TYPES, "/fileType"),
+            "limit": limit_of(given, also=', or "all"'),
         }
+        if body["limit"] == 0 and not ours():
+            detail = (
+                "A limit of 0 only counts, which this service is not known to do. "
+                f'Write a whole number from 1 to {MAX_LIMIT:,}, or "all".'
+            )
+            raise ValidationError.of("/limit", "range", detail)
         if is_sent:
             store(self._service, named)
         return body, named
@@ -716,7 +723,7 @@ class Client:
 
     def _chain(self, chain: Any) -> str:
         given = self.settings["chain"] if chain is None else chain
-        return validate.chain_of(given, ours=self._service.ours is True)
+        return validate.chain_as_sent(given, ours=self._service.ours is True)
 
 
 def _description(document: Any) -> pd.DataFrame:

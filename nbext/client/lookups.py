@@ -20,6 +20,7 @@ from nbext.client.service import Service
 from nbext.core import wire as op
 from nbext.core.addresses import normalised
 from nbext.core.provenance import Provenance
+from nbext.core.rules import one_of
 from nbext.core.untrusted_text import visible
 from nbext.errors import (
     AmbiguousSymbol,
@@ -172,12 +173,12 @@ def search(
     is_empty = isinstance(term, str) and not term.strip()
     text = validate.search_term_of(term, all_allowed=is_empty and service.is_ours())
     body: dict[str, Any] = {
-        "type": validate.one_of(kind, op.SEARCH_TYPES, "/type"),
+        "type": one_of(kind, op.SEARCH_TYPES, "/type"),
         "chain": chain,
         "searchTerm": text,
     }
     validate.whole_number(limit, "/limit", 1, op.MAX_HITS)
-    validate.whole_number(offset, "/offset", 0, 2**31)
+    validate.whole_number(offset, "/offset", 0, op.MAX_OFFSET)
     is_chosen = (limit, offset) != (op.DEFAULT_HITS, 0)
     # A stranger may refuse a body with fields that its interface does not have.
     if is_chosen and service.is_ours():

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
 
-from nbext.core import chains, rules
+from nbext.core import chains
 from nbext.core.rules import MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
 from nbext.core.untrusted_text import shown
-from nbext.errors import ValidationError, did_you_mean
+from nbext.errors import ValidationError
 
 MAX_ID = 512
-
-
-def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
-    """Return the word if it is allowed, in the spelling of the interface."""
-    words = list(allowed)
-    if isinstance(given, str):
-        for word in words:
-            if given == word or (given.isascii() and given.lower() == word.lower()):
-                return word
-    hint = did_you_mean(given[:40], words) if isinstance(given, str) else ""
-    raise ValidationError.of(
-        pointer, "choice", f"{shown(given)} is not allowed.{hint} Allowed: {', '.join(words)}."
-    )
 
 
 def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int:
@@ -36,20 +22,6 @@ def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int
         "bound",
         f"{shown(given)} is not allowed. Allowed: a whole number from {minimum:,} to {maximum:,}.",
     )
-
-
-def limit_of(given: object, *, counting: bool = False) -> int:
-    """Return how many rows to keep; "all" and None are the most. Only our own service is known to count by 0."""
-    given = rules.MAX_LIMIT if given is None or given == "all" else given
-    limit = rules.limit_of(given, least=0 if counting else 1)
-    if isinstance(limit, int):
-        return limit
-    if is_whole(given) and given == 0:
-        limit = (
-            "A limit of 0 only counts, which this service is not known to do. "
-            f"Write a whole number from 1 to {rules.MAX_LIMIT:,}."
-        )
-    raise ValidationError.of("/limit", "bound", f'{limit[:-1]}, or "all".')
 
 
 def segment_id_of(given: object, *, ours: bool = True) -> str:
@@ -70,7 +42,7 @@ def is_foreign_id(text: str) -> bool:
     return 0 < len(text) <= MAX_ID and text not in (".", "..") and text.isprintable()
 
 
-def chain_of(given: object, *, ours: bool) -> str:
+def chain_as_sent(given: object, *, ours: bool) -> str:
     """Return the chain as it goes out: our own service's name for it, or what was written to a remote."""
     text = str(given) if type(given) is int else given
     if not isinstance(text, str) or not chains.CHAIN_TEXT.match(text):

@@ -18,7 +18,7 @@ from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.rules import FILES
 from nbext.core.times import in_iso
 from nbext.core.uint256 import as_texts
-from nbext.core.untrusted_text import visible
+from nbext.core.untrusted_text import shown, visible
 from nbext.errors import StorageError, ValidationError
 
 if TYPE_CHECKING:
@@ -122,6 +122,9 @@ def target_of(
     option: str = "to",
 ) -> Target:
     """Return the file to write, else a ValidationError, or a StorageError, that names it by the caller's ``option``."""
+    # A number would be taken for an open file.
+    if not isinstance(to, str | os.PathLike):
+        raise ValidationError.of(option, "type", f"{shown(to)} is not a path. Write a text.")
     target = Target(Path(to).expanduser(), overwrite, raw)
     with _named(target.path, option):
         if why := _why_not(target, endings):

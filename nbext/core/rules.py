@@ -7,7 +7,7 @@ loads, and a shape is compiled, when one is first checked.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from numbers import Integral
 from typing import Any, TypeGuard
@@ -51,18 +51,33 @@ def is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def limit_of(given: object, least: int = 0) -> int | str:
-    """Return how many rows a segment is to return, or what is wrong with the number, in words.
+def limit_of(given: object, least: int = 0, also: str = "") -> int:
+    """Return how many rows a segment is to return; a ValidationError has what may be written, and ``also`` that.
 
     >>> limit_of(5)
     5
-    >>> limit_of("many", least=1)
-    "'many' is not a limit. Write a whole number from 1 to 10,000,000."
     """
     if is_whole(given) and least <= int(given) <= MAX_LIMIT:
         return int(given)
     lowest = "0 (count only)" if least == 0 else f"{least}"
-    return f"{shown(given)} is not a limit. Write a whole number from {lowest} to {MAX_LIMIT:,}."
+    raise ValidationError.of(
+        "/limit",
+        "range" if is_whole(given) else "type",
+        f"{shown(given)} is not a limit. Write a whole number from {lowest} to {MAX_LIMIT:,}{also}.",
+    )
+
+
+def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
+    """Return the word if it is allowed, in the spelling of the interface."""
+    words = list(allowed)
+    if isinstance(given, str):
+        for word in words:
+            if given == word or (given.isascii() and given.lower() == word.lower()):
+                return word
+    hint = did_you_mean(given[:40], words) if isinstance(given, str) else ""
+    raise ValidationError.of(
+        pointer, "choice", f"{shown(given)} is not allowed.{hint} Allowed: {', '.join(words)}."
+    )
 
 
 class Rule:

@@ -105,9 +105,9 @@ class Catalog:
         """Return the symbols known on that chain, each once, in alphabetical order."""
         return self._chain(chain_id).symbols[nft]
 
-    def below_zero(self, chain_id: int) -> int:
-        """Return how many of the chain's contracts have balances below zero at some block."""
-        return self._chain(chain_id).below_zero
+    def lacking(self, chain_id: int) -> Mapping[str, int]:
+        """Return how many of the chain's contracts have balances ``below_zero``, and how many token ids ``unseen``."""
+        return self._chain(chain_id).lacking
 
     def search(
         self, chain_id: int, term: str, *, standards: Sequence[str], limit: int, offset: int
@@ -193,8 +193,8 @@ class _ChainIndex:
         return {nft: sorted(symbols) for nft, symbols in found.items()}
 
     @cached_property
-    def below_zero(self) -> int:
-        return sum(map(bool, self._column("below_zero")))
+    def lacking(self) -> dict[str, int]:
+        return {name: sum(map(bool, self._column(name))) for name in ("below_zero", "unseen")}
 
     @cached_property
     def _texts(self) -> list[tuple[str, str, str, int]]:

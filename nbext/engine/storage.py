@@ -307,7 +307,7 @@ def prune(data_dir: Path, keep: int = KEPT) -> None:
 def about(generation: Generation, engine: str) -> DataAbout:
     """Return the description of a generation's data, as read through an engine."""
     manifest, fingerprint = generation.manifest, generation.fingerprint
-    if differing := [one.differing for one in generation.chains if one.differing]:
+    if differing := [(one.chain_id, one.differing) for one in generation.chains if one.differing]:
         # Answers from the same rows have other warnings then: none of those before is given again.
         text = repr((fingerprint, differing))
         fingerprint = hashlib.sha256(text.encode()).hexdigest()[: len(fingerprint)]

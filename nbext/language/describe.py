@@ -174,34 +174,6 @@ def ordered(order_by: str | None) -> str:
     return f"; ordered by {name}, {words[name != order_by]} first"
 
 
-# What other tools and languages call our words.
-_SAME = {
-    **dict.fromkeys(("erc20", "coin", "currency"), ("token",)),
-    **dict.fromkeys(("erc721", "erc1155", "collection"), ("nft",)),
-    **dict.fromkeys(("symbol", "address", "contract", "name"), ("token", "nft", "id", "in")),
-    **dict.fromkeys(("wallets", "holder", "holders", "owner", "owners"), ("wallet",)),
-    **dict.fromkeys(
-        ("count", "amount", "quantity", "value", "holds", "min", "max"),
-        ("balance", "count", "amount"),
-    ),
-    "balance": ("count",),
-    "id": ("tokenIds",),
-    "ids": ("tokenIds",),
-    **dict.fromkeys(("gt", "gte", ">", ">=", "above", "minimum", "atleast"), ("min", "after")),
-    **dict.fromkeys(("lt", "lte", "<", "<=", "below", "maximum", "atmost"), ("max", "before")),
-    **dict.fromkeys(("since", "start"), ("heldSince", "after", "first")),
-    **dict.fromkeys(("until", "end"), ("before", "last")),
-    **dict.fromkeys(("from", "to", "sender", "recipient", "receiver", "with"), ("counterparty",)),
-    **dict.fromkeys(("sent", "send", "outgoing"), ("out",)),
-    **dict.fromkeys(("received", "receive", "incoming"), ("in",)),
-    **dict.fromkeys(("notin", "none", "without", "except"), ("not", "exclude")),
-    **dict.fromkeys(("sort", "order", "order_by", "sortby"), ("orderBy",)),
-    **dict.fromkeys(("date", "at", "block"), ("asOf",)),
-    "network": ("chain",),
-    "wei": ("raw",),
-}
-
-
 @dataclass
 class ErrorReport:
     """The errors found so far: the first ones, and how many ``more`` there are."""
@@ -229,7 +201,7 @@ class ErrorReport:
         detail = ""
         # To find the nearest word takes longer than all else, and a body may have a hundred thousand such keys.
         if not self.full:
-            hint = meant(str(key)[:80], allowed) or f" Allowed: {', '.join(allowed)}."
+            hint = did_you_mean(str(key)[:80], allowed) or f" Allowed: {', '.join(allowed)}."
             detail = f"Unknown {what.format(shown(key))}.{hint}"
         self.add(pointer, "unknown-key", detail)
 
@@ -258,10 +230,3 @@ class ErrorReport:
         if self._ambiguous:
             raise AmbiguousSymbol(self.errors, list(self._candidates.values()), self.more)
         raise InvalidSegment(self.errors, self.more)
-
-
-def meant(got: str, allowed: Iterable[str]) -> str:
-    """Return `` Did you mean 'x'?`` for the allowed word that means the same, or else is spelt nearly so."""
-    allowed = list(allowed)
-    same = next((one for one in _SAME.get(got.lower(), ()) if one in allowed), None)
-    return f" Did you mean {same!r}?" if same else did_you_mean(got, allowed)

@@ -26,7 +26,7 @@ from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256, ungrouped, whole_of
 from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError, did_you_mean
-from nbext.language.describe import ErrorReport, meant
+from nbext.language.describe import ErrorReport
 
 # Raised when a query of the same text would mean something else: it is part of each segment's id.
 GRAMMAR = 2
@@ -303,7 +303,11 @@ def _read_choice(value: Any, place: FieldPlace) -> str | None:
     choices = place.field.choices
     if isinstance(value, str) and value in choices:
         return value
-    hint = meant(value[:80], choices) if isinstance(value, str) and not place.report.full else ""
+    hint = (
+        did_you_mean(value[:80], choices)
+        if isinstance(value, str) and not place.report.full
+        else ""
+    )
     detail = f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(choices)}."
     place.wrong("choice", detail)
     return None

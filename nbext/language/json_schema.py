@@ -6,9 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from nbext.core.rules import DEFAULT_LIMIT, MAX_LIMIT
-from nbext.core.untrusted_text import quoted
-from nbext.errors import UsageError, did_you_mean
+from nbext.core.rules import DEFAULT_LIMIT, MAX_LIMIT, one_of
 from nbext.language.conditions import CONDITIONS, FILE_TYPE, GROUP, GROUPS, OPERATOR, SCOPE
 from nbext.language.conditions.condition import Condition
 from nbext.language.fields import FIELD_TYPES, Field
@@ -96,16 +94,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the schema as JSON; a `UsageError` where there is no condition of that name."""
-    name = args.condition
-    if name is not None and name not in CONDITIONS:
-        hint = did_you_mean(name, CONDITIONS)
-        raise UsageError(
-            f"Unknown condition {quoted(name)}.{hint} Allowed: {', '.join(CONDITIONS)}."
-        )
-    schema = (
-        json_schema() if name is None else {"$schema": DRAFT, **condition_schema(CONDITIONS[name])}
-    )
+    """Print the schema as JSON; a `ValidationError` where there is no condition of that name."""
+    schema = json_schema()
+    if args.condition is not None:
+        name = one_of(args.condition, CONDITIONS, "CONDITION")
+        schema = {"$schema": DRAFT, **condition_schema(CONDITIONS[name])}
     print(json.dumps(schema, indent=2, ensure_ascii=False))
     return 0
 

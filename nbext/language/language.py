@@ -38,7 +38,7 @@ from nbext.language.fields import (
     MAX_EXPLAINED,
     ONLY_AMOUNT,
 )
-from nbext.language.lookup import Context, StoredLists, Unresolved, own_chain
+from nbext.language.lookup import Context, SavedRequest, StoredLists, Unresolved, own_chain
 from nbext.language.model import (
     FACTS,
     SHARE,
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 
 __all__ = ["parse"]
 
-SavedRequest = Callable[[str], Mapping[str, Any] | None]
 Count = Callable[[Sequence[Question], Sequence[Sequence[int]]], list[int]]
 # In place of a condition that could not be resolved; its error is reported, so no plan is made of it.
 _UNRESOLVED = AllOf(())
@@ -402,7 +401,6 @@ def _member(node: PlanNode) -> dict[str, Any]:
 class _Resolver(Context):
     """Walks one query's tree."""
 
-    saved: SavedRequest = lambda _: None
     within: tuple[str, ...] = ()  # the saved segments that this query is part of
     cancel: Cancel = field(default_factory=Cancel)
     counted: list[ParsedCondition] = field(
@@ -563,6 +561,7 @@ class _Resolver(Context):
                 query,
                 self.dataset,
                 as_of=self.as_of,
+                as_of_chain=self.as_of_chain,
                 saved=self.saved,
                 lists=self.lists,
                 within=(*self.within, name),

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import checksummed, looks_like_address
-from nbext.core.chains import DEFAULT_CHAIN, Chain
+from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
 from nbext.core.strict_json import below
 from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
@@ -41,6 +41,7 @@ from nbext.language.model import (
 
 if TYPE_CHECKING:
     from nbext.core.wire import AsOf
+    from nbext.engine.catalog import Catalog
     from nbext.engine.dataset import ChainExtent, Compared, Contract
     from nbext.engine.query.answers import Dataset
     from nbext.engine.query.set_tree import WalletList
@@ -55,6 +56,7 @@ _CAUSES = {
 }
 
 
+SavedRequest = Callable[[str], Mapping[str, Any] | None]
 StoredLists = Callable[[str], "WalletList | None"]
 
 
@@ -68,30 +70,33 @@ class Context(ABC):
 
     Attributes
     ----------
-    as_of
-        The query's time; where it has none, that of the segment it is part of.
+    as_of, as_of_chain
+        The query's time, and the chain whose blocks it counts; where it has none, those of the segment it is part of.
     used
         The chains of its conditions, in order.
     ats
         The block of each chain at which the query is asked; None for the end of the data.
-    lists
-        Returns a stored list of wallets by its id, or None.
+    saved, lists
+        Return the request of a saved segment, or a stored list of wallets, by its id; or None.
     """
 
     query: ParsedQuery
     dataset: Dataset
     report: ErrorReport = field(default_factory=ErrorReport)
     as_of: Time | None = None
+    as_of_chain: Chain | None = None
     used: list[Chain] = field(default_factory=list)
     ats: dict[int, int | None] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    saved: SavedRequest = lambda _: None
     lists: StoredLists = lambda _: None
 
     def __post_init__(self) -> None:
         self.extents = {extent.chain_id: extent for extent in self.dataset.about.chains}
-        self.as_of = self.query.scope.as_of or self.as_of
         self._unknown_chains: set[int] = set()
-        self.default = own_chain(self.query)
+        self.default = own_chain(self.query, self.saved)
+        if self.as_of_chain is None or self.query.scope.as_of:
+            self.as_of, self.as_of_chain = self.query.scope.as_of, self.default
 
     @abstractmethod
     def saved_segment(self, asked: ParsedCondition) -> SegmentNode:
@@ -426,13 +431,14 @@ class Context(ABC):
         return False
 
     def _as_of(self, chain: Chain, time: Time) -> int | None:
-        """Return the block of ``asOf`` on a chain, which is a moment of the segment's chain."""
-        pointer, clock = "/filters/asOf", self.dataset.clock
-        if chain != self.default:
+        """Return the block of ``asOf`` on a chain, which is a moment of ``as_of_chain``."""
+        pointer, clock, known = "/filters/asOf", self.dataset.clock, self.as_of_chain
+        assert known is not None
+        if chain != known:
             # A time that this chain can tell.
-            stamp = self._timestamp(time, self.default)
+            stamp = self._timestamp(time, known)
             if time.block is not None:
-                stamp = clock.moment(self.default.id, time.block)[0]
+                stamp = clock.moment(known.id, time.block)[0]
             last = clock.last(chain.id)[1]
             # Chains end at different times; a minute's lag of one must not refuse a segment across both.
             if stamp is not None and last is not None and stamp > last:
@@ -440,7 +446,7 @@ class Context(ABC):
                 self.warnings.append(line)
                 stamp = last
             if stamp is None:
-                lacks = f"The data of {self.default.name} has no block time for {time.shown()}"
+                lacks = f"The data of {known.name} has no block time for {time.shown()}"
                 self.report.add(pointer, "no-times", f"{lacks} to find it on {chain.name}.")
                 return None
             time = Time(time.text, timestamp=stamp)
@@ -522,22 +528,25 @@ class Context(ABC):
         return start is not None and end is not None and start > end
 
 
-def own_chain(query: ParsedQuery) -> Chain:
+def own_chain(query: ParsedQuery, saved: SavedRequest = lambda _: None) -> Chain:
     """Return the chain that a query names; else Ethereum, or where all conditions name others, the first of these.
 
     Whatever else the data holds: a block number means the same when another chain comes in.
     """
-    named = [one or DEFAULT_CHAIN for one in _chains(query.root)]
-    is_elsewhere = named and DEFAULT_CHAIN not in named
-    return query.scope.chain or (named[0] if is_elsewhere else DEFAULT_CHAIN)
+    named = list(_chains(query.root, saved))
+    others = [] if DEFAULT_CHAIN in named else named
+    return query.scope.chain or [*others, DEFAULT_CHAIN][0]
 
 
-def _chains(node: Parsed) -> Iterator[Chain | None]:
+def _chains(node: Parsed, saved: SavedRequest) -> Iterator[Chain]:
     if isinstance(node, ParsedGroup):
         for child in node.children:
-            yield from _chains(child)
+            yield from _chains(child, saved)
+    elif node.name == "segment":
+        request: Mapping[str, Any] = saved(node.values["id"]) or {}
+        yield chain_of(request.get("filters", {}).get("chain", DEFAULT_CHAIN.id))
     elif "chain" in node.kinds:
-        yield node.values.get("chain")
+        yield node.values.get("chain", DEFAULT_CHAIN)
 
 
 def notes_on(contract: Contract, chain: Chain, extent: ChainExtent) -> list[str]:
@@ -576,6 +585,14 @@ def notes_on(contract: Contract, chain: Chain, extent: ChainExtent) -> list[str]
             f"file with address, is_erc20, is_erc721: nbext ingest FILE --chain {chain.name}"
         )
     return notes
+
+
+def unseen_on(catalog: Catalog, chain: Chain) -> list[str]:
+    """Return a line that some of a chain's collections lack mints; none where no one does."""
+    number = catalog.lacking(chain.id)["unseen"]
+    of = f"{number:,} collection{'s' * (number != 1)}"
+    line = f"{chain.name}: mints of {of} are missing: some of their token ids were never seen to arrive."
+    return [line] * bool(number)
 
 
 def missing_mints(contract: Contract) -> str:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
 
-from nbext.core.rules import DEFAULT_LIMIT, is_whole, limit_of
+from nbext.core.rules import DEFAULT_LIMIT, limit_of
 from nbext.core.strict_json import below
 from nbext.core.untrusted_text import shown
 from nbext.core.wire import EXECUTE_KEYS
+from nbext.errors import ValidationError
 from nbext.language.conditions import CONDITIONS, FILE_TYPE, GROUP, OPERATOR, SCOPE_KEY
 from nbext.language.conditions.condition import Condition
 from nbext.language.describe import ErrorReport
@@ -54,10 +55,11 @@ def parse(body: object) -> ParsedQuery:
         read_field(field, body.get(field.name, field.default), f"/{field.name}", report)
         for field in (OPERATOR, FILE_TYPE)
     )
-    limit = limit_of(body.get("limit", DEFAULT_LIMIT))
-    if not isinstance(limit, int):
-        report.add("/limit", "range" if is_whole(body["limit"]) else "type", limit)
-        limit = 0
+    limit = 0
+    try:
+        limit = limit_of(body.get("limit", DEFAULT_LIMIT))
+    except ValidationError as error:
+        report.take(error)
     children, scope = parser.filters(body)
     report.close()
     by: By = "all" if operator == "AND" else "any"

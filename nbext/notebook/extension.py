@@ -27,7 +27,7 @@ from nbext.notebook.results import tables
 from nbext.notebook.results.deliver import prepare
 from nbext.notebook.run import root
 from nbext.notebook.session import Session, loaded_line
-from nbext.settings import SETTINGS, Setting, Settings, share, unshare
+from nbext.settings import SETTINGS, Setting, Settings
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -267,8 +267,6 @@ def load(shell: InteractiveShell) -> None:
         undo.callback(_remove, things, ours)
     shell.events.register("post_run_cell", session.after_cell)
     undo.callback(shell.events.unregister, "post_run_cell", session.after_cell)
-    share(session.settings)
-    undo.callback(unshare, session.settings)
     session.begin()
     print(loaded_line(session.settings))
 

@@ -12,8 +12,9 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Any, Literal
 
+from nbext.core.rules import one_of
 from nbext.core.uint256 import ungrouped, whole_of
-from nbext.errors import UsageError, did_you_mean
+from nbext.errors import UsageError, ValidationError
 from nbext.notebook.cell.body import evaluated
 from nbext.notebook.cell.json_source import end_of_expression, excerpt, tokens
 
@@ -242,14 +243,11 @@ class Grammar:
             return int(digits)
         if not option.choices:
             return given.text
-        # In any case: SQL's habit writes `or` for OR.
-        for choice in option.choices:
-            if choice.lower() == given.text.lower():
-                return choice
-        near = did_you_mean(given.text, option.choices)
-        raise args.error(
-            f"{flag} takes {' or '.join(option.choices)}, not {given.text!r}.{near}", given
-        )
+        try:
+            return one_of(given.text, option.choices, flag)
+        except ValidationError as error:
+            detail = str(error)
+        raise args.error(detail, given)
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nbext.core.chains import chain_names, chain_of
 from nbext.core.provenance import Provenance
-from nbext.core.rules import ERC20
-from nbext.core.untrusted_text import quoted, visible
-from nbext.errors import NbextError, UsageError, ValidationError, did_you_mean
+from nbext.core.rules import ERC20, one_of
+from nbext.core.untrusted_text import visible
+from nbext.errors import NbextError, ValidationError
 from nbext.notebook.results.progress import in_background
 
 if TYPE_CHECKING:
@@ -230,11 +230,7 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
             }
             for name, one in top.items()
         ]
-    if condition not in top:
-        raise UsageError(
-            f"%nbext schema: unknown condition {quoted(condition)}.{did_you_mean(condition, top)} "
-            f"Conditions: {', '.join(map(visible, top))}."
-        )
+    condition = one_of(condition, top, "CONDITION")
     fields = keys(root, ["filters", condition])
     # What has no fields is a value itself, such as orderBy.
     places = {name: ["filters", condition, name] for name in fields} or {

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.results.progress import Bar, in_background, view_for
 from nbext.notebook.results.tables import SuspiciousNames
 from nbext.notebook.schema import Vocabulary
-from nbext.settings import Secret, Settings, default_data_dir
+from nbext.settings import NOTEBOOKS, Secret, Settings, default_data_dir
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -176,9 +177,7 @@ class WarmUp:
         try:
             if self._is_wanted():
                 _import_pandas(self._shell)
-                import nbext.connect
-
-                _ = nbext.connect
+                import_module("nbext.embedded")
             if self._is_wanted():
                 self._start()
             if self._is_wanted():
@@ -195,7 +194,7 @@ class WarmUp:
         # A remote service is not ours to wake, and a cluster's engine is asked when somebody asks it.
         if self._settings["base_url"] or not self._settings["engine"].startswith("duckdb"):
             return
-        from nbext.connect import connect
+        from nbext.embedded import connect
 
         self._client = connect(settings=self._settings)
         self._ready.set()
@@ -298,9 +297,10 @@ class Session:
         client = self.client
         if client is None or self.about is None:
             return False
-        # Not imported where no embedded service ever ran: it loads what only a service needs.
-        embedded, served = sys.modules.get("nbext.embedded"), client.data
-        if embedded is not None and not self.settings["base_url"]:
+        served = client.data
+        if not self.settings["base_url"]:
+            from nbext import embedded
+
             served = embedded.refresh(self.data_dir, self.settings["engine"])
         return served not in (None, _data_of(self.about).get("fingerprint"))
 
@@ -357,7 +357,7 @@ class Session:
 
     def begin(self) -> None:
         """Make this the current session, and prepare its first call in the background, unless the settings say no."""
-        _CURRENT.append(self)
+        NOTEBOOKS.append(self)
         # A setting that cannot be read is an error of the first call.
         with suppress(ConfigError):
             if self.settings["warm_up"]:
@@ -385,8 +385,8 @@ class Session:
 
     def end(self) -> None:
         """Make the session before this one current; drop the client, and what is being prepared for it."""
-        if self in _CURRENT:
-            _CURRENT.remove(self)
+        if self in NOTEBOOKS:
+            NOTEBOOKS.remove(self)
         self.disconnect()
         if self._warm_up is not None:
             self._warm_up.cancel()
@@ -417,7 +417,7 @@ class Session:
 
     def unasked_client(self, key: Secret | None = None) -> Client:
         """Return a new client of the service that is set; a remote service is not asked anything for it."""
-        from nbext.connect import connect
+        from nbext.embedded import connect
 
         self._made_with = self._connection()
         return connect(self.settings["base_url"], key or self._key(), settings=self.settings)
@@ -492,13 +492,10 @@ def _query_path(folder: Path, name: str) -> Path:
     return folder / "queries" / f"{name}.json"
 
 
-# Two shells of one process each have a session; the forms use the last one that was loaded.
-_CURRENT: list[Session] = []
-
-
 def current_session() -> Session | None:
     """Return the session of the shell in which nbext is loaded, or None where it is loaded in none."""
-    return _CURRENT[-1] if _CURRENT else None
+    # Two shells of one process each have a session; the forms use the last one that was loaded.
+    return NOTEBOOKS[-1] if NOTEBOOKS else None
 
 
 def loaded_line(settings: Settings) -> str:

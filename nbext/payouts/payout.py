@@ -16,14 +16,14 @@ import numpy as np
 
 from nbext.client import frames
 from nbext.client.addresses import AddressColumn, NotAddresses, texts_of
-from nbext.connect import connect
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.atomic_files import whole_folder
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import is_whole
 from nbext.core.strict_json import to_json
-from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
+from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, units_text
 from nbext.core.untrusted_text import quoted, shown, visible
+from nbext.embedded import connect
 from nbext.errors import DiskFull, StorageError, ValidationError
 from nbext.payouts.folder import CLAIMS, FORMAT, MANIFEST, Claims, read_manifest, write_files
 
@@ -108,7 +108,7 @@ def payout(
     contracts, said = _contracts(list(weights), client, source["chain"], paid=pay_contracts)
     reasons = dict.fromkeys(contracts, "contract") | dict.fromkeys(BURN_ADDRESSES, "burn")
     able = {one: weight for one, weight in weights.items() if one not in reasons}
-    claims = Claims(shares(able, **raw))
+    claims = Claims(shares(able, **raw, decimals=unit))
     left_out = {one: reasons.get(one, "at_least") for one in weights if one not in claims.amounts}
     manifest = {
         "format": FORMAT,
@@ -138,11 +138,14 @@ def shares(
     cap: int | None = None,
     floor: int = 0,
     at_least: int = 0,
+    *,
+    decimals: int = 0,
 ) -> dict[str, int]:
     """Return the amount of each wallet: in proportion, but for those at the cap or at the floor.
 
     Wallets whose share, before any cap and floor, is less than ``at_least`` are left out. Units that are left over go
-    to those of whom most of a unit was cut off; of equals to the first.
+    to those of whom most of a unit was cut off; of equals to the first. All are in the smallest unit; messages have
+    them with the token's ``decimals``.
 
     Raises
     ------
@@ -152,7 +155,8 @@ def shares(
     if least := at_least * sum(weights.values()):
         weights = {one: part for one, part in weights.items() if part * total >= least}
     most, count = total if cap is None else cap, len(weights)
-    detail = f"{count:,} wallets with {floor:,} to {most:,} each do not get {total:,} together."
+    each = (units_text(one, decimals) for one in (floor, most, total))
+    detail = "{:,} wallets with {} to {} each do not get {} together.".format(count, *each)
     impossible = ValidationError.of("/total", "range", detail)
     if not count or floor > most or floor * count > total:
         raise impossible

@@ -164,3 +164,14 @@ def test_of_thousands_of_wallets_by_week_no_more_statements_are_asked_than_of_a_
         )
     # A few read what all weeks are counted of; those that look their ends up differ by one.
     assert (len(at), max(numbers) < 12) == (53, True)
+
+
+@pytest.mark.parametrize("cohort", ["held", "seen"])
+def test_cohorts_of_a_segment_on_another_chain_are_of_that_chains_days_and_wallets(client, cohort):
+    there = {"nft": {"nft": "QUEST", "chain": "optimism"}}
+    asked, named = (
+        nbext.retention(one, "day", cohort=cohort, since="2d", client=client)
+        for one in (there, {**there, "chain": "optimism"})
+    )
+    pd.testing.assert_frame_equal(asked, named)
+    assert asked.attrs["nbext"]["as_of"]["block"] == LAST[10]

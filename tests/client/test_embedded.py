@@ -21,7 +21,6 @@ import pytest
 import nbext
 from nbext.client.frames import frame_as_of
 from nbext.client.writer import Target
-from nbext.connect import connect
 from nbext.core.wire import (
     NFT_FIELDS,
     SEARCH_FIELDS,
@@ -29,6 +28,7 @@ from nbext.core.wire import (
     SIGN_UP_FIELDS,
     TOKEN_FIELDS,
 )
+from nbext.embedded import connect
 from nbext.engine.query import answers
 from nbext.errors import AmbiguousSymbol, InvalidSegment, NotFound, ServiceDied, ValidationError
 from nbext.settings import Settings
@@ -50,9 +50,8 @@ def embedded(tmp_path_factory):
     embedded.start_service(folder / "data").stop()
 
 
-def test_the_package_offers_the_function_whoever_imported_the_module():
-    assert nbext.connect.__call__ is not None
-    assert callable(nbext.connect)
+def test_the_package_offers_its_functions():
+    assert nbext.connect is connect
     assert nbext.Client is type(nbext.Client("https://h.example", "key"))
 
 

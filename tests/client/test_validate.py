@@ -292,6 +292,12 @@ def test_a_bad_search_term_is_refused(client, refused, bad):
         assert str(error) == f"/searchTerm: A term is a text, not {type(bad).__name__}."
 
 
+def test_a_type_that_is_a_standard_is_answered_with_the_word_for_it(refused, client):
+    assert str(refused(lambda: client.search_nfts("x", type="erc20"))) == (
+        "/type: 'erc20' is not allowed. Did you mean 'token'? Allowed: nft, erc721, erc1155, token."
+    )
+
+
 @pytest.mark.parametrize("empty", ["", "   "])
 def test_an_empty_search_term_is_refused_once_a_service_is_known_to_be_a_strangers(
     server, client, empty

@@ -88,6 +88,9 @@ def test_a_folder_a_link_an_existing_file_and_a_long_name_are_refused_whoever_as
             assert said == (f"--to: {name}: {why}" if why else "")
         with pytest.raises(StorageError, match=r"^x+… \(304 characters\) cannot be written: "):
             target_of("x" * 300 + ".csv", overwrite=overwrite)
+        for odd in (5, True, b"x.csv", ["x.csv"]):
+            with pytest.raises(ValidationError, match=r"^to: .* is not a path\. Write a text\.$"):
+                target_of(odd, overwrite=overwrite)
 
 
 def test_what_cannot_be_written_leaves_what_was_there(tmp_path):

@@ -10,14 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.core.rules import MAX_LIMIT, is_whole, limit_of
+from nbext.errors import ValidationError
 
 
 @given(st.integers())
 def test_a_limit_is_taken_within_its_bounds_and_refused_in_words_beyond(number):
     for least in (0, 1):
-        found = limit_of(number, least)
-        assert isinstance(found, int) == (least <= number <= MAX_LIMIT)
-        assert found == number or isinstance(found, str)
+        if least <= number <= MAX_LIMIT:
+            assert limit_of(number, least) == number
+        else:
+            with pytest.raises(ValidationError):
+                limit_of(number, least)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +47,9 @@ def test_a_limit_is_taken_within_its_bounds_and_refused_in_words_beyond(number):
     ],
 )
 def test_what_is_wrong_with_a_limit_is_said_in_one_sentence(given, least, words):
-    assert limit_of(given, least) == words
+    with pytest.raises(ValidationError) as caught:
+        limit_of(given, least)
+    assert str(caught.value) == f"/limit: {words}"
 
 
 def test_numpys_integers_are_whole_numbers_and_booleans_are_not():

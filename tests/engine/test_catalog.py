@@ -90,7 +90,7 @@ def test_a_contract_says_how_many_were_ever_below_zero_and_what_the_burn_address
     generation(tmp_path, rows)
     dataset = open_dataset(tmp_path)
     known = [dataset.catalog.contract(1, one["address"]) for one in CONTRACTS[:3]]
-    assert [dataset.catalog.below_zero(chain) for chain in (1, 10)] == [1, 0]
+    assert [dataset.catalog.lacking(chain)["below_zero"] for chain in (1, 10)] == [1, 0]
     dataset.close()
     assert [(one.below_zero, one.burned) for one in known] == [(2, 0), (0, 4), (None, 0)]
 

@@ -198,6 +198,12 @@ class WorldCatalog:
     def symbols(self, chain_id: int, *, nft: bool) -> list[str]:
         return [c.symbol for c in self._on(chain_id, nft) if c.symbol]
 
+    def lacking(self, chain_id: int) -> dict[str, int]:
+        here = [c for c in self.world.contracts if c.chain_id == chain_id]
+        return {
+            name: sum(bool(getattr(c, name)) for c in here) for name in ("below_zero", "unseen")
+        }
+
     def _on(self, chain_id: int, nft: bool) -> list[Contract]:
         return [
             c

@@ -650,6 +650,55 @@ def test_the_answer_echoes_its_block_and_time(dataset):
     }
 
 
+QUEST = {"nft": {"nft": "QUEST", "chain": 10}}
+
+
+def test_an_answer_of_another_chain_alone_is_of_that_chains_blocks(dataset):
+    saved = {"sg_op": {"filters": {**QUEST, "chain": "optimism"}}, "sg_eth": {"filters": token()}}
+    of_op = {"block": 50, "timestamp": "2023-11-17T00:13:20Z"}
+    for filters in (
+        QUEST,
+        {"not": QUEST, "activity": {"transfers": {"min": 1}, "chain": "op"}},
+        {"segment": {"id": "sg_op"}},
+    ):
+        plan = resolved(dataset, {**filters, "wallet": {"contract": False}}, saved)
+        assert (plan.chain.name, plan.as_of) == ("optimism", of_op)
+        plan = resolved(dataset, {**filters, "wallet": {"contract": False}, "asOf": 20}, saved)
+        assert [(seen.chain_id, seen.at) for seen in plan.whole.seen] == [(10, 20)]
+    for filters in (
+        {**QUEST, "chain": "ethereum"},
+        {**QUEST, **token()},
+        {**QUEST, "segment": {"id": "sg_eth"}},
+        {"wallet": {"contract": False}},
+    ):
+        assert resolved(dataset, filters, saved).as_of["block"] == 100
+
+
+def test_a_saved_segment_of_another_chain_is_asked_as_of_the_outer_moment_and_not_block(dataset):
+    later = replace(WORLD, seconds={1: HOUR, 10: 2 * HOUR, 137: 0})
+    opened, saved = WorldDataset.unconnected(later), {"sg_op": {"filters": {**QUEST, "chain": 10}}}
+    for moment in (40, "60h", "2023-11-16T14:13:20Z"):
+        inside = {**token(), "segment": {"id": "sg_op"}, "asOf": moment}
+        beside = {**token(), **QUEST, "asOf": moment}
+        seen = [
+            [(one.chain_id, one.at) for one in resolved(opened, asked, saved).whole.seen]
+            for asked in (inside, beside)
+        ]
+        assert seen == [[(1, 40), (10, 20)]] * 2
+        inner = resolved(opened, inside, saved).whole.node.children[1].segment.seen
+        assert [(one.chain_id, one.at) for one in inner] == [(10, 20)]
+
+
+def test_collections_of_a_chain_are_counted_with_a_note_where_mints_are_missing(dataset):
+    contracts = [replace(one, unseen=one.contract == 1) for one in WORLD.contracts]
+    known = WorldDataset.unconnected(replace(WORLD, contracts=contracts))
+    note = "ethereum: mints of 1 collection are missing: some of their token ids were never seen to arrive."
+    distinct = {"collections": {"distinct": {"min": 2}}}
+    assert resolved(known, distinct).warnings == [note]
+    assert resolved(known, {**distinct, "chain": "optimism"}).warnings == []
+    assert resolved(dataset, distinct).warnings == []
+
+
 def test_as_of_means_the_same_moment_on_every_chain(dataset):
     plan = resolved(dataset, {"nft": [{"nft": "BAYC"}, {"nft": "QUEST", "chain": 10}], "asOf": 20})
     assert [leaf.at for leaf in plan.whole.node.children] == [20, 20]

@@ -68,7 +68,7 @@ def test_an_expression_may_be_a_part_of_a_word(named):
 
 def test_an_option_refuses_a_value_that_it_would_refuse_when_written(named):
     assert named.error("%segment {{question}} --operator {{term}}").startswith(
-        "UsageError: %segment: --operator takes AND or OR, not 'ape'."
+        "UsageError: %segment: --operator: 'ape' is not allowed. Allowed: AND, OR."
     )
 
 

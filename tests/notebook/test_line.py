@@ -97,7 +97,10 @@ def test_an_unknown_option_without_a_near_one_lists_all():
         ("--limit 1,5", "%try: --limit takes a whole number, not '1,5'."),
         ("--limit 5 --limit 6", "%try: --limit is given twice."),
         ("--dry-run=yes", "%try: --dry-run takes no value."),
-        ("--operator XOR", "%try: --operator takes AND or OR, not 'XOR'. Did you mean 'OR'?"),
+        (
+            "--operator XOR",
+            "%try: --operator: 'XOR' is not allowed. Did you mean 'OR'? Allowed: AND, OR.",
+        ),
         ("'open", "%try: the ' at column 1 of the line is not closed: ' is missing."),
         ("{{open", "%try: the {{ at column 1 of the line is not closed: }} is missing."),
     ],

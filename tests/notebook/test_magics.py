@@ -269,6 +269,12 @@ def test_a_whole_request_says_the_same_as_options_do(asked):
     )
     pd.testing.assert_frame_equal(whole, options)
     assert whole.attrs["nbext"]["operator"] == "OR"
+    # In any case, as on the line and in Python; and the history has the word as it is sent.
+    spelled = asked.value(
+        f"%%segment_query\n{json.dumps({**request, 'operator': 'or', 'fileType': 'CSV'})}"
+    )
+    pd.testing.assert_frame_equal(spelled, whole)
+    assert asked.value("%nbext history")["operator"].tolist()[-1] == "OR"
     both = asked.error(f"%%segment_query --operator AND\n{json.dumps(request)}")
     assert (
         both == "UsageError: --operator AND on the line contradicts OR in the cell. Write it once."
@@ -731,7 +737,7 @@ def test_schema_lists_conditions_and_the_fields_of_one(asked):
         "heldSince",
     ]
     assert asked.error("%nbext schema tokn").startswith(
-        "UsageError: %nbext schema: unknown condition 'tokn'. Did you mean 'token'?"
+        "ValidationError: CONDITION: 'tokn' is not allowed. Did you mean 'token'?"
     )
 
 

@@ -240,7 +240,7 @@ ethereum USDC""",
     "an unknown operator": (
         """%%segment_query --operator XOR
 {"token": {"token": "UNI"}}""",
-        """UsageError: %%segment_query: --operator takes AND or OR, not 'XOR'. Did you mean 'OR'?
+        """UsageError: %%segment_query: --operator: 'XOR' is not allowed. Did you mean 'OR'? Allowed: AND, OR.
     %%segment_query --operator XOR
                                ^""",
     ),
@@ -273,7 +273,7 @@ ethereum USDC""",
         """%%segment_query
 {"filters": {"token": {"token": "UNI"}},
  "limit": "many"}""",
-        """UsageError: /limit: 'many' is not a limit. Write a whole number from 0 (count only) to 10,000,000, or "all".
+        """ValidationError: /limit: 'many' is not a limit. Write a whole number from 0 (count only) to 10,000,000, or "all".
   line 3, column 2:
      "limit": "many"}
      ^""",
@@ -635,7 +635,7 @@ SELECT address FROM holders""",
     ),
     "a search of another type": (
         "%nft search ape --type nfts",
-        """UsageError: %nft: --type takes nft or erc721 or erc1155 or token, not 'nfts'. Did you mean 'nft'?
+        """UsageError: %nft: --type: 'nfts' is not allowed. Did you mean 'nft'? Allowed: nft, erc721, erc1155, token.
     %nft search ape --type nfts
                            ^""",
     ),
@@ -688,7 +688,7 @@ SELECT address FROM holders""",
     ),
     "a schema of no condition": (
         "%nbext schema tokn",
-        "UsageError: %nbext schema: unknown condition 'tokn'. Did you mean 'token'? Conditions: "
+        "ValidationError: CONDITION: 'tokn' is not allowed. Did you mean 'token'? Allowed: "
         + EVERY_KEY
         + ".",
     ),
@@ -715,10 +715,32 @@ SELECT address FROM holders""",
     "an unknown key of a request": (
         """%%segment_query
 {"filters": {"token": {"token": "UNI"}}, "limits": 5}""",
-        """UsageError: /limits: unknown key of a request. Did you mean 'limit'? Allowed: operator, filters, fileType, limit.
+        """ValidationError: /limits: unknown key of a request. Did you mean 'limit'? Allowed: operator, filters, fileType, limit.
   line 2, column 42:
     {"filters": {"token": {"token": "UNI"}}, "limits": 5}
                                              ^""",
+    ),
+    "an operator that is none": (
+        """%%segment_query
+{"filters": {"token": {"token": "UNI"}}, "operator": "XOR"}""",
+        """ValidationError: /operator: 'XOR' is not allowed. Did you mean 'OR'? Allowed: AND, OR.
+  line 2, column 42:
+    {"filters": {"token": {"token": "UNI"}}, "operator": "XOR"}
+                                             ^""",
+    ),
+    "an operator that is missing": (
+        """%%segment_query
+{"filters": {"token": {"token": "UNI"}}, "operator": null}""",
+        """ValidationError: /operator: null is not allowed. Allowed: AND, OR.
+  line 2, column 42:
+    {"filters": {"token": {"token": "UNI"}}, "operator": null}
+                                             ^""",
+    ),
+    "a standard for a type": (
+        "%nft search ape --type erc20",
+        """UsageError: %nft: --type: 'erc20' is not allowed. Did you mean 'token'? Allowed: nft, erc721, erc1155, token.
+    %nft search ape --type erc20
+                           ^""",
     ),
     "two limits": (
         """%%segment_query --operator OR

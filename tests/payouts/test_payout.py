@@ -337,6 +337,11 @@ def test_what_cannot_be_paid_is_refused_by_its_field(pay, rows, tmp_path):
         ("/cap", "is not an amount", {"cap": 0.5}),
         ("/total", "with 9 to 5 each", {"cap": 5, "floor": 9}),
         ("/total", "with 0 to 5 each", {"cap": 5}),
+        (
+            "/total",
+            "with 0 to 0.5 each do not get 1,000 together",
+            {"of": "UNI", "total": 1000, "cap": "0.5"},
+        ),
         ("/total", "with 90 to 100 each", {"floor": 90}),
         ("/total", "0 wallets", {"at_least": 99}),
         ("/pay_contracts", "'no' is neither True nor False", {"pay_contracts": "no"}),

@@ -12,6 +12,7 @@ from nbext.engine.query.set_tree import Selection
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, bounds_json
 from nbext.language.fields import MAX_COLLECTIONS, Field
+from nbext.language.lookup import unseen_on
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Contract
@@ -71,6 +72,7 @@ class CollectionsCondition(Condition):
         if "distinct" in asked.values:
             moment = context.owned_at(asked, chain)
             context.warn_of_gaps(chain)
+            context.warnings += unseen_on(context.dataset.catalog, chain)
             context.warn_of_every_wallet(asked, "distinct")
             return cls(chain.id, (), context.counts(asked, "distinct"), moment)
         contracts, least = context.contracts(asked, "of", chain), asked.values["atLeast"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from nbext.core.rules import MAX_LIMIT, limit_of
+from nbext.core.rules import MAX_LIMIT, limit_of, one_of
+from nbext.core.strict_json import below
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.errors import UsageError, ValidationError, did_you_mean
@@ -25,6 +26,8 @@ ON_LINE = {
     "exclude": "exclude",
     "by": "orderBy",
 }
+# Those of a request that have another name.
+_OPTIONS = {"fileType": "type"}
 
 
 @dataclass(frozen=True)
@@ -73,11 +76,11 @@ class SegmentQuery:
         # As an f-string, a shell or JupySQL has a variable; a symbol of this form nobody means.
         if single := re.search(r"'(?:\$?\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*))'", detail):
             return f" Write a Python value as {{{{{single[1] or single[2]}}}}}, without quotes."
-        key = pointer.removeprefix("/filters/")
-        if key in EXECUTE_KEYS and not self.whole:
-            option = {"fileType": "--type"}.get(key, f"--{key}")
+        key = "" if self.whole else pointer.removeprefix("/filters/")
+        if key in EXECUTE_KEYS:
             beside = f'{{"{key}": ..., "filters": {{...}}}}'
-            return f" Write it on the first line ({option}), or beside the filters: {beside}."
+            option = _OPTIONS.get(key, key)
+            return f" Write it on the first line (--{option}), or beside the filters: {beside}."
         # Somebody who writes a whole request, and misspells the key that says so.
         return " Did you mean 'filters'?" if key == "filter" else ""
 
@@ -98,44 +101,33 @@ def query_of(given: str | body.Body, args: Args, limit: int) -> SegmentQuery:
     # No condition is named filters, so one glance tells the two forms apart.
     whole = isinstance(read.value.get("filters"), dict)
     request: dict[str, Any] = read.value if whole else {"filters": read.value}
-    if whole:
-        _check_request(request, read)
-    return SegmentQuery(
-        filters=_on_line(args, request["filters"]),
-        operator=_one_of(args, "operator", request.get("operator"), "AND"),
-        file_type=_one_of(args, "type", request.get("fileType"), "json"),
-        limit=_limit(args, request.get("limit"), read, limit),
-        body=read,
-        whole=whole,
-    )
+    query = SegmentQuery(request["filters"], OPERATORS[0], FILE_TYPES[0], limit, read, whole)
+    with query.located():
+        for key in request:
+            if key not in EXECUTE_KEYS:
+                hint = f"{did_you_mean(key, EXECUTE_KEYS)} Allowed: {', '.join(EXECUTE_KEYS)}."
+                unknown = f"unknown key of a request.{hint}"
+                raise ValidationError.of(below("", key), "unknown-key", unknown)
+        return replace(
+            query,
+            filters=_on_line(args, request["filters"]),
+            operator=_chosen(args, request, "operator", OPERATORS),
+            file_type=_chosen(args, request, "fileType", FILE_TYPES),
+            limit=_limit(args, request.get("limit"), limit),
+        )
 
 
-def _check_request(request: Mapping[str, Any], read: body.Body) -> None:
-    for key in request:
-        if key not in EXECUTE_KEYS:
-            hint = f"{did_you_mean(key, EXECUTE_KEYS)} Allowed: {', '.join(EXECUTE_KEYS)}."
-            raise _at_key(key, f"unknown key of a request.{hint}", read)
-    for key, allowed in (("operator", OPERATORS), ("fileType", FILE_TYPES)):
-        if key in request and request[key] not in allowed:
-            got = f"not {visible(repr(request[key]))}.{did_you_mean(str(request[key]), allowed)}"
-            raise _at_key(key, f"must be {' or '.join(allowed)}, {got}", read)
-
-
-def _at_key(key: str, message: str, read: body.Body) -> UsageError:
-    place = place_of(read.text, "/" + key)
-    return UsageError(
-        f"/{visible(key)}: {message}" + (f"\n  {at(read.text, place)}" if place is not None else "")
-    )
-
-
-def _one_of(args: Args, option: str, in_body: Any, default: str) -> str:
+def _chosen(args: Args, request: Mapping[str, Any], key: str, allowed: Sequence[str]) -> str:
+    """Return the word that the line or the cell has, in any case; else the first that is allowed."""
+    option = _OPTIONS.get(key, key)
+    on_line: str | None = args[option]
+    in_body = one_of(request[key], allowed, f"/{key}") if key in request else None
     # Neither wins: whichever we took, somebody would have meant the other.
-    on_line = args[option]
     if on_line and in_body and on_line != in_body:
         raise UsageError(
             f"--{option} {on_line} on the line contradicts {in_body} in the cell. Write it once."
         )
-    return str(on_line or in_body or default)
+    return on_line or in_body or allowed[0]
 
 
 def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,7 +163,7 @@ def _ranked_by(args: Args) -> str:
     return by
 
 
-def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:
+def _limit(args: Args, in_body: Any, default: int) -> int:
     given = [name for name in ("limit", "all", "count", "top") if args[name] is not None]
     if len(given) > 1:
         raise UsageError(f"Use --{given[0]} or --{given[1]}, not both.")
@@ -179,13 +171,12 @@ def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:
         return MAX_LIMIT
     if args["count"]:
         return 0
-    if not given and in_body is None:
-        return default
-    checked = limit_of(args[given[0]] if given else in_body, least=int(given == ["top"]))
-    if isinstance(checked, int):
-        return checked
     if not given:
-        raise _at_key("limit", f'{checked[:-1]}, or "all".', read)
+        return default if in_body is None else limit_of(in_body, also=', or "all"')
+    try:
+        return limit_of(args[given[0]], least=int(given == ["top"]))
+    except ValidationError as error:
+        detail = error.errors[0]["detail"]
     raise UsageError(
-        f"--{given[0]}: {checked}\n{excerpt(args.line, args.columns[given[0]], args.grammar.magic + ' ')}"
+        f"--{given[0]}: {detail}\n{excerpt(args.line, args.columns[given[0]], args.grammar.magic + ' ')}"
     )

@@ -179,7 +179,7 @@ def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:
 
 def _client(given: Client | None) -> Client:
     """Return the given client, the notebook's, or a new one where nbext is loaded in no notebook."""
-    from nbext.connect import connect
+    from nbext.embedded import connect
     from nbext.notebook import session
 
     if given is not None:

@@ -50,24 +50,32 @@ _CODE = {
     FunctionType: "function",
     BuiltinFunctionType: "function",
 }
-# What an option returns instead of a table, and which others, beside these, then have nothing to do.
+# Options that choose rows of one segment, or how they are returned.
+OF_ROWS = ("limit", "top", "by", "all", "count", "type", "dry_run", "explain", "bg")
 _OF_TABLES = ("to", "page", "bg", "card", "explore")
+_COMPARED = (*OF_ROWS, "card", "json", "csv")
+# What an option returns instead of a table of rows, and which others then have nothing to do.
 _NO_TABLE = {
-    "bg": ("a handle; its .result() is the table", ("count",)),
-    "card": ("a card", ("as", "count")),
-    "count": ("a number", ("as",)),
-    "explore": ("a view of the table", ("as", "count")),
-    "dry_run": ("the request", ("as", "explain")),
-    "payout": ("the claims of a payout", ("count", "dry_run", "explain", "changes", "profile")),
-    "explain": ("words and SQL", ("as", "dry_run")),
+    "bg": ("a handle; its .result() is the table", (*_OF_TABLES, "count")),
+    "card": ("a card", (*_OF_TABLES, "as", "count")),
+    "count": ("a number", (*_OF_TABLES, "as")),
+    "explore": ("a view of the table", (*_OF_TABLES, "as", "count")),
+    "dry_run": ("the request", (*_OF_TABLES, "as", "explain")),
+    "payout": (
+        "the claims of a payout",
+        (*_OF_TABLES, "count", "dry_run", "explain", "changes", "profile"),
+    ),
+    "explain": ("words and SQL", (*_OF_TABLES, "as", "dry_run")),
+    "changes": ("who of all wallets joined and left", (*_COMPARED, "profile")),
+    "profile": ("what all wallets hold", _COMPARED),
 }
 
 
 def prepare(args: Args, settings: Settings) -> None:
     """Check what the options are together, and where the result is to go, before anything runs."""
     for option, (what, others) in _NO_TABLE.items():
-        useless = [one for one in (*_OF_TABLES, *others) if one != option]
-        for flag in args.given(*useless) if args[option] else ():
+        useless = [one for one in others if one != option]
+        for flag in args.given(*useless) if args[option] is not None else ():
             this = f"--{option.replace('_', '-')}"
             raise args.error(
                 f"{flag} has no effect with {this}, which returns {what}. Use one of them."

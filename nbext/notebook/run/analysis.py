@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.provenance import Provenance
-from nbext.errors import UsageError, ValidationError
+from nbext.errors import ValidationError
 from nbext.notebook.cell.request import query_of
 from nbext.notebook.line import Args, Command, Option, Word, value_of
 from nbext.notebook.results.deliver import OUT, deliver
@@ -18,8 +18,6 @@ from nbext.notebook.run.metadata import addresses_named
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
-# Options that choose rows of one segment, or how they are returned.
-OF_ROWS = ("limit", "top", "by", "all", "count", "type", "dry_run", "explain", "bg")
 _SINCE = Option(("--since",), "how far back they begin (default 1y)", "text", "SPAN")
 
 
@@ -160,13 +158,6 @@ COMMANDS = (
 
 def of_query(session: Session, args: Args, segment: Any) -> Any:
     """Return what ``--changes`` or ``--profile`` asks for of a segment: its filters and operator, or its id."""
-    asked = "profile" if args["profile"] else "changes"
-    if args["profile"] and args["changes"] is not None:
-        raise UsageError("Use --changes or --profile, not both.")
-    if given := args.given(*OF_ROWS, "card", "json", "csv"):
-        raise UsageError(
-            f"{given[0]} has no effect with --{asked}, which compares all wallets. Leave it out."
-        )
     if args["profile"]:
         return _shown(session, args, "profile", segment)
     return _shown(session, args, "changes", segment, since=args["changes"])

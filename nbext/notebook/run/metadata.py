@@ -11,7 +11,7 @@ from nbext.core.addresses import looks_like_address
 from nbext.core.chains import chain_names
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
-from nbext.core.wire import SEARCH_TYPES
+from nbext.core.wire import DEFAULT_HITS, MAX_HITS, SEARCH_TYPES
 from nbext.errors import NotFound, UsageError
 from nbext.notebook.line import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results.deliver import RESULT, deliver, put
@@ -19,9 +19,6 @@ from nbext.notebook.schema import Kind, help_line, name_of_chain
 
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
-
-# The most that one search returns.
-_LISTED = 100
 
 
 def _completes(kind: Kind, session: Session, done: list[str], typed: str) -> Mapping[str, str]:
@@ -35,7 +32,12 @@ def _completes(kind: Kind, session: Session, done: list[str], typed: str) -> Map
 
 _SEARCH = (
     Option(("--chain",), "the chain to search (default: the setting `chain`)", "text", "CHAIN"),
-    Option(("--limit",), "how many hits to return, 1 to 100 (default 20)", "integer", "N"),
+    Option(
+        ("--limit",),
+        f"how many hits to return, 1 to {MAX_HITS} (default {DEFAULT_HITS})",
+        "integer",
+        "N",
+    ),
     Option(("--offset",), "how many hits to skip", "integer", "N"),
 )
 _METADATA = (
@@ -106,14 +108,14 @@ def read_or_search(session: Session, args: Args) -> Any:
     else:
         term, chain = "", args.words[0].text
     kind = args["type"] or ("token" if args.grammar is TOKEN else "nft")
-    limit = (20 if is_search else _LISTED) if args["limit"] is None else args["limit"]
+    limit = (DEFAULT_HITS if is_search else MAX_HITS) if args["limit"] is None else args["limit"]
     client, offset = session.connected(), args["offset"] or 0
     with session.bar("search"):
         frame = client.search_nfts(term, chain, type=kind, limit=limit, offset=offset)
     matched, end = Provenance.of(frame).matched, offset + len(frame)
     if isinstance(matched, int) and end < matched:
         of = "" if args.grammar is TOKEN else f" --type {kind}"
-        more = f'{magic} search "{visible(term)}" --chain {visible(chain)}{of} --limit {_LISTED} --offset {end}'
+        more = f'{magic} search "{visible(term)}" --chain {visible(chain)}{of} --limit {MAX_HITS} --offset {end}'
         print(f"{len(frame):,} of {matched:,}{'' if term else ', by holders'}; the next: {more}")
     return deliver(session, frame, args)
 

@@ -311,7 +311,7 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
     """Read a segment by its id, or export its rows."""
     # These change how a query runs, and mean nothing for a segment that has run.
     if given := args.given(
-        "operator", *analysis.OF_ROWS, "from", "run_corrected", *ON_LINE, "payout"
+        "operator", *deliver.OF_ROWS, "from", "run_corrected", *ON_LINE, "payout"
     ):
         raise args.error(
             f"{given[0]} has no effect on a segment that has run. Use it with filters."

@@ -38,7 +38,7 @@ from nbext.engine.query.rows import amount_type, quotients, unit_amounts
 from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
 from nbext.language import language
-from nbext.language.lookup import SHARELESS
+from nbext.language.lookup import SHARELESS, unseen_on
 from nbext.service.accounts.keys import Key
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import give_back_memory
@@ -388,11 +388,12 @@ def _of_all_balances(asked: Mapping[int, int | None], dataset: Dataset) -> list[
     """Return what an answer lacks that looks at the balances of all contracts, in lines."""
     lines = dataset.about.unknown_at(asked)
     for chain in asked:
-        if number := dataset.catalog.below_zero(chain):
+        if number := dataset.catalog.lacking(chain)["below_zero"]:
             lines.append(
                 f"{chain_of(chain).name}: transfers of {number:,} contract{'s' * (number != 1)} are missing: some of "
                 "their balances are below zero at some block, which no wallet can have, and are left out there."
             )
+        lines += unseen_on(dataset.catalog, chain_of(chain))
     return lines
 
 

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import traceback
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -901,6 +902,12 @@ def test_balances_that_differed_from_the_chains_are_known_until_they_are_equal_a
         True,
     )
     assert contents(data) == contents(whole)
+    # Of which chain it is said counts, too: contracts of two may have one address.
+    served = storage.current_generation(data)
+    (said,), others = served.manifest["chains"][:1], served.manifest["chains"][1:]
+    moved = [{**said, "chain_id": 10}, *others]
+    elsewhere = replace(served, manifest={**served.manifest, "chains": moved})
+    assert storage.about(elsewhere, "duckdb").fingerprint not in (marked, before.fingerprint)
     compact(data)
     assert differing() == known
     take(data, write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -207,8 +208,25 @@ def test_one_token_that_is_given_is_not_taken_for_those_of_several_symbols(data,
     with pytest.raises(IngestError) as caught:
         take(data, path, options=options(0))
     assert str(caught.value) == (
-        f"{path}: its rows are of 'abc' and of 'xyz', and both would be {TOKEN}. Name each token: --token xyz=0x..."
+        f"{path}: its rows are of 'abc' and of 'xyz', and both would be {TOKEN}. Name each token: --token abc=0x..."
     )
+
+
+def test_each_symbol_that_is_given_the_same_address_is_believed_as_of_a_token_that_was_renamed(
+    data, tmp_path
+):
+    rows = [(wallet(1), "7", "MATIC"), (wallet(2), "5", "POL")]
+    path = holders(tmp_path / "h.csv", *rows, header="holder,balance,symbol")
+    each = {"matic": TOKEN, "pol": TOKEN}
+    for tokens, missing in (
+        ({"": TOKEN, "matic": TOKEN}, "pol"),
+        ({"": TOKEN, "pol": TOKEN}, "matic"),
+    ):
+        with pytest.raises(IngestError, match=rf"Name each token: --token {missing}=0x"):
+            take(data, path, options=replace(options(0), tokens=tokens))
+    take(data, path, options=replace(options(0), tokens=each))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 7, (TOKEN, wallet(2)): 5}
 
 
 def test_a_symbol_that_nobody_bears_is_refused_and_says_how_to_name_the_token(data, tmp_path):

@@ -7,6 +7,8 @@ import pytest
 
 HOLDERS = '{"nft": {"nft": "BAYC"}, "token": {"token": "USDC"}}'
 
+COMPARED = "has no effect with --changes, which returns who of all wallets joined and left. Use one of them."
+
 
 def test_overlap_takes_symbols_tables_and_filters(shell):
     shell.run('%%segment_query rich\n{"token": {"token": "USDC", "balance": {"min": "100"}}}')
@@ -100,7 +102,7 @@ def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_o
     shell,
 ):
     filters = '{"token": {"token": "UNI"}'
-    refused = "UsageError: --limit has no effect with --changes, which compares all wallets. Leave it out."
+    refused = f"UsageError: %segment: --limit {COMPARED}"
     assert shell.error(f"%segment {filters}}} --changes 90d --limit 5") == refused
     assert "Leave it out" in shell.error(f'%segment {filters}, "asOf": "5d"}} --changes 90d')
     assert "/filters/token/token" in shell.error(
@@ -209,9 +211,10 @@ def test_a_profile_of_filters_and_of_an_id_is_one_table(shell):
     of_id = shell.value("%segment {{one.attrs['nbext']['segment_id']}} --profile")
     assert of_id["wallets"].tolist() == table["wallets"].tolist()
     both = shell.error('%segment {"nft": {"nft": "BAYC"}} --profile --changes 30d')
-    assert both == "UsageError: Use --changes or --profile, not both."
+    assert both == f"UsageError: %segment: --profile {COMPARED}"
     limited = shell.error('%segment {"nft": {"nft": "BAYC"}} --profile --limit 5')
     assert (
         limited
-        == "UsageError: --limit has no effect with --profile, which compares all wallets. Leave it out."
+        == "UsageError: %segment: --limit has no effect with --profile, which returns what all wallets hold. "
+        "Use one of them."
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import nbext.connect
+import nbext.embedded
 from nbext.notebook.run.root import COMMANDS
 from nbext.notebook.run.settings import entries_of, table_of
 from nbext.notebook.session import current_session
@@ -44,7 +44,7 @@ def test_connecting_that_is_interrupted_keeps_the_service(shell, monkeypatch):
 
     shell.run("%nbext connect")
     before = current_session().client
-    monkeypatch.setattr(nbext.connect, "connect", interrupted)
+    monkeypatch.setattr(nbext.embedded, "connect", interrupted)
     assert shell.error("%nbext connect") == "QueryCancelled: Interrupted while connecting."
     assert current_session().client is before
     assert current_session().settings["base_url"] is None

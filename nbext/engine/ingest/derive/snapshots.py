@@ -393,11 +393,13 @@ class Tokens:
         if word not in self.found:
             named = named_token(self.stage, self.file, symbol, self.options)
             token = named or _bearer(self.stage, self.file, word, "known")
-            # One --token for all rows would make holders of one token of those of several.
-            if symbol and (other := self.symbols.setdefault(token, word)) != word:
+            # One --token for all rows would make holders of one token of those of several. Who gives each symbol the
+            # same address means it: a token that was renamed has rows of both.
+            other = self.symbols.setdefault(token, word) if symbol else word
+            if word != other and (missing := {word, other} - self.options.tokens.keys()):
                 raise self.file.source.fault(
                     f"its rows are of {quoted(other)} and of {quoted(word)}, and both would be {token}. "
-                    f"Name each token: --token {visible(word, 40)}=0x...",
+                    f"Name each token: --token {visible(min(missing), 40)}=0x...",
                 )
             self.found[word] = token
         return self.found[word]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from nbext.core.provenance import Provenance
-from nbext.core.rules import MAX_LIMIT
+from nbext.core.rules import MAX_LIMIT, one_of
 from nbext.core.strict_json import below, parse
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import EXECUTE_KEYS
@@ -117,7 +117,7 @@ def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
     """Return filters, operator and limit of a query: filters, a whole request body, or a segment's table."""
     # Loaded by the notebook's first query, and not by `%load_ext nbext`.
     from nbext.client.filters import remembered
-    from nbext.client.validate import one_of, whole_number
+    from nbext.client.validate import whole_number
 
     # A table says by its attrs which query it came from, so a result can be opened again and changed.
     about = vars(Provenance.of(query))
