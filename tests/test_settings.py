@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import nbext
 from nbext.errors import ConfigError
 from nbext.settings import (
+    NOTEBOOKS,
     SETTINGS,
     Secret,
     Settings,
     current,
     default_data_dir,
-    share,
-    unshare,
 )
 
 
@@ -138,24 +139,26 @@ def test_a_secret_cannot_be_changed():
 
 
 def test_the_settings_of_the_notebook_that_was_loaded_last_are_the_current_ones():
-    first, last = Settings(environ={}), Settings(environ={})
-    for one in (first, last):
-        share(one)
+    first, last = (
+        SimpleNamespace(settings=Settings(arguments={"limit": limit}, environ={}))
+        for limit in (1, 2)
+    )
+    NOTEBOOKS.extend((first, last))
     try:
-        assert current() is last
-        unshare(last)
-        assert current() is first
+        assert current() is last.settings
+        NOTEBOOKS.remove(last)
+        assert current() is first.settings
     finally:
-        unshare(first)
+        NOTEBOOKS.remove(first)
 
 
 def test_the_settings_that_connect_is_given_come_before_the_current_ones():
     here, given = (
         Settings(arguments={"base_url": f"http://127.0.0.1:{port}"}, environ={}) for port in (8, 9)
     )
-    share(here)
+    NOTEBOOKS.append(SimpleNamespace(settings=here))
     try:
         urls = [nbext.connect(api_key="k", settings=one).base_url for one in (given, None)]
     finally:
-        unshare(here)
+        NOTEBOOKS.pop()
     assert urls == ["http://127.0.0.1:9", "http://127.0.0.1:8"]
