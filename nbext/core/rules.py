@@ -72,7 +72,7 @@ def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
     words = list(allowed)
     if isinstance(given, str):
         for word in words:
-            if given == word or (given.isascii() and given.lower() == word.lower()):
+            if given.isascii() and given.lower() == word.lower():
                 return word
     hint = did_you_mean(given[:40], words) if isinstance(given, str) else ""
     raise ValidationError.of(

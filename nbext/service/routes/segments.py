@@ -131,7 +131,7 @@ async def _executed(
             if caller.is_brief and not key.private:
                 known = segments.remembered.get(data, asked)
             kept = known.segment if known and not claim else None
-            if known and kept and await container.wait_for(segments.is_current, kept):
+            if known and kept and (await container.wait_for(segments.is_current, kept)) is True:
                 caller.note("segment.execute", kept.id)
                 return json_answer(known.answer)
             plan = (
