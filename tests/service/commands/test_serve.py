@@ -35,6 +35,30 @@ def test_it_says_one_line_when_ready_keeps_its_key_and_ends_in_order(tmp_path):
     assert list((tmp_path / "service" / "leases").iterdir()) == []
 
 
+_NOTED = """import sys, threading
+
+class Noted:
+    @staticmethod
+    def find_spec(name, *_):
+        if name == "pandas":
+            with open({!r}, "a") as file:
+                print(threading.current_thread().name, file=file)
+
+sys.meta_path.insert(0, Noted)
+"""
+
+
+def test_what_the_first_segments_need_is_loaded_before_any_other_thread_asks_for_it(
+    tmp_path, monkeypatch
+):
+    noted = tmp_path / "threads"
+    (tmp_path / "sitecustomize.py").write_text(_NOTED.format(str(noted)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    with serve(tmp_path / "data") as running:
+        assert running.end(signal.SIGTERM) == 0
+    assert noted.read_text() == "MainThread\n"
+
+
 @pytest.mark.slow
 def test_the_log_is_json_and_holds_no_key_address_path_or_statement(tmp_path):
     with serve(tmp_path, key="the-secret-key-of-all") as running:
