@@ -171,12 +171,14 @@ class Container:
             wrong["disk"] = (
                 f"The disk of the data folder has less than {_LEAST_FREE >> 20} MiB free."
             )
-        chain_id = dataset.about.chains[0].chain_id if dataset.about.chains else None
         for name, read, what in (
             ("registry", lambda: self.segments.store.get(""), "The registry cannot be read."),
             (
                 "data",
-                lambda: chain_id and dataset.catalog.contract(chain_id, ZERO_ADDRESS),
+                lambda: [
+                    dataset.catalog.contract(chain.chain_id, ZERO_ADDRESS)
+                    for chain in dataset.about.chains
+                ],
                 "The chain data cannot be read.",
             ),
         ):

@@ -180,7 +180,6 @@ def _below(place: Callable[[], str], of: str = "") -> Iterator[None]:
 def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
     """Return how many wallets some segments have in common, and what each holds where that is asked."""
     check_places(asked)
-    dataset, cancel = planner.dataset, planner.cancel
     plans = planner.plans([{**segment, "limit": 0} for segment in asked["segments"]])
     together, amounts = asked["counts"], asked.get("amounts", False)
     questions = [language.compile(plan) for plan in plans]
@@ -194,7 +193,7 @@ def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
             if amounts and (one := language.balance(plan, name))
         }
         asked_of = [question for _, question in columns.values()]
-        totals = dataset.answers(lambda answers: answers.totals(asked_of), cancel)
+        totals = planner.dataset.answers(lambda answers: answers.totals(asked_of), planner.cancel)
         for (place, (column, _)), (matched, total) in zip(columns.items(), totals, strict=True):
             known[(place,)] = matched
             held[place] = {
@@ -237,18 +236,20 @@ def _amount(raw: int, decimals: int | None) -> dict[str, Any]:
 
 def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
     """Return each condition of a segment that must hold, counted alone and with those before it; and a few wallets."""
-    dataset, cancel = planner.dataset, planner.cancel
     plan = planner.plan(asked)
     steps = language.funnel_steps(plan, planner.count)
     few = min(plan.limit, _SAMPLE)
-    rows = dataset.ask(language.compile(plan), limit=few, cancel=cancel).rows if few else None
+    sample = list[str]()
+    if few:
+        found = planner.dataset.ask(language.compile(plan), limit=few, cancel=planner.cancel)
+        sample = found.rows["address"].to_pylist()
     heading = _heading(plan)
     if "exclude" not in asked["filters"]:
         heading["warnings"] = language.funnel_notes(plan)
     return {
         **heading,
         "steps": steps,
-        "sample": rows["address"].to_pylist() if rows is not None else [],
+        "sample": sample,
     }
 
 
@@ -411,7 +412,6 @@ def profile_plan(plan: Any, base: Any | None, least: int, dataset: Dataset) -> A
 
 def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the profile of a plan beside that of ``asked["base"]``."""
-    dataset = planner.dataset
     known = plan.canonical["filters"]
     scope = {name: known[name] for name in ("chain", "asOf", "exclude") if name in known}
     seen = _seen_on(chain_of(one.chain_id) for one in plan.whole.seen)
@@ -422,7 +422,7 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
     questions += [Question(one.leaves[0].wallets) for one in parts]
     least = asked["least"]
     number, found = profile_of_holders(
-        dataset,
+        planner.dataset,
         questions[0],
         questions[1],
         _times(plan),
