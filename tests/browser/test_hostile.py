@@ -259,7 +259,7 @@ SEEN = """([mark, places]) => {
     const bad = "script iframe object embed svg video audio link meta base form math template body mjx-container";
     const alive = one => bad.split(" ").includes(one.localName)
         || [...one.attributes].some(each => /^on/i.test(each.name) || /^\\s*javascript:/i.test(each.value))
-        || one.matches("img, details, style") && one.outerHTML.includes(mark);
+        || one.matches("img, details:not(.nbl-more), style") && one.outerHTML.includes(mark);
     const attributes = elements.flatMap(one => [...one.attributes].map(each => each.value));
     return {
         texts: [...areas.map(area => area.textContent), ...attributes].filter(text => text.includes(mark)),

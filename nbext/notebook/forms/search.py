@@ -82,7 +82,7 @@ class SearchForm(Form):
         super().__init__(client)
         self.images = images
         # Two: the one that is asked last, whose answer may be under way, failed or cancelled, and the one whose results
-        # are shown. The table says which that is.
+        # are shown. The table says which that is where the fields say another.
         self.asked: SearchQuestion | None = None
         self.answered: SearchQuestion | None = None
         # Whether an answer is under way, or about to be asked for.
@@ -127,7 +127,7 @@ class SearchForm(Form):
 
     def search(self, after: float = 0.0) -> None:
         """Search for what the fields say, in ``after`` seconds if nothing else is typed; by default now."""
-        question = SearchQuestion(self.term.value.strip(), self.chain.value, self.kind.value)
+        question = self.question
         check = partial(search_term_of, all_allowed=True)
         self.term.error = what_is_wrong(check, question.term)
         if question.term and not self.term.error:
@@ -136,6 +136,18 @@ class SearchForm(Form):
             # The results stay: an erased term is mostly a new one being typed.
             self._forget()
             self._tell()
+        else:
+            self._draw()
+
+    @property
+    def question(self) -> SearchQuestion:
+        """What the fields say."""
+        return SearchQuestion(self.term.value.strip(), self.chain.value, self.kind.value)
+
+    def _other(self) -> str:
+        """Return the question that the results answer, where the fields say another."""
+        asked = self.answered
+        return asked.in_words() if asked and replace(asked, offset=0) != self.question else ""
 
     def do(self, asked: Mapping[str, Any]) -> None:
         """Pick the result that is pressed in the page; a key there turns the page."""
@@ -287,14 +299,14 @@ class SearchForm(Form):
             words = "".join(f'<td title="{cell}">{cell}</td>' for cell in cells)
             number = f'<td class="nbext-number">{owners}</td>'
             rows.append(f"<td>{button} {marks_html(result)}</td>{words}{number}")
-        if not rows or not self.answered:
+        if not rows:
             return ""
         # The words of the marks stand beside the name.
         *texts, number = HEADS[:4]
         heads = "".join(f'<th scope="col">{head}</th>' for head in texts)
         heads += f'<th scope="col" class="nbext-number">{number}</th>'
-        question = f'<div class="nbext-note">{html(self.answered.in_words(), None)}</div>'
-        return question + cells_html(heads, rows)
+        other = f'<div class="nbext-note">{html(self._other(), None)}</div>'
+        return other * bool(self._other()) + cells_html(heads, rows)
 
     def _show(self) -> None:
         self._ended()
@@ -334,10 +346,8 @@ class SearchForm(Form):
     def printed(self) -> str:
         """Return the results as a table."""
         rows = [result_cells(result) for result in self.results]
-        if not self.answered:
-            return ""
-        question = "" if self.asked == self.answered else f"{self.answered.in_words()}\n"
-        return question + as_text(own_table(rows, list(HEADS)))
+        table = as_text(own_table(rows, list(HEADS))) if self.answered else ""
+        return "\n".join(filter(None, [self._other(), table]))
 
     def magic(self) -> str:
         """Return the magics that search for what the fields say."""

@@ -131,7 +131,10 @@ def rows_html(frame: pd.DataFrame) -> str:
         lines.insert(shown.gap, f'<td colspan="{len(shown.columns)}">…</td>')
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     pads = sorted({pad for column in shown.columns for pad in column.pads} - {0})
-    room = "".join(f".nbext-rows td.p{pad}{{padding-right:calc(.7em + {pad}ch)}}" for pad in pads)
+    room = "".join(
+        f".nbext-result table.nbext-rows td.p{pad}{{padding-right:calc(.7em + {pad}ch)}}"
+        for pad in pads
+    )
     kind = "nbext-rows nbext-whole" if shown.is_whole else "nbext-rows"
     note = f"<p>{html(shown.note, None)}</p>" if shown.note else ""
     return (

@@ -378,6 +378,7 @@ def test_results_that_are_left_say_of_which_search_they_are_after_a_later_one_fa
     soon(lambda: form.results)
     first, second = (f"{term} in NFT collections on ethereum" for term in ("'first'", "'second'"))
     assert (form.state(), form.printed()[:4]) == (f"{first}: 1 to 40 of 40", "Name")
+    plain = form.table.value
     real, started, go_on = client.search_nfts, threading.Event(), threading.Event()
 
     def slow(*_: Any, **__: Any) -> Any:
@@ -404,7 +405,10 @@ def test_results_that_are_left_say_of_which_search_they_are_after_a_later_one_fa
     client.search_nfts = real
     enter(form.term)
     soon(lambda: form.state() == f"{second}: 1 to 40 of 40")
-    assert form.table.value.startswith(caption.replace("first", "second"))
+    assert form.table.value == plain
+    # Of what is no question, too.
+    form.term.type("")
+    assert form.table.value == caption.replace("first", "second") + plain
 
 
 def test_what_is_picked_is_looked_up_on_the_chain_that_was_searched_and_not_on_one_chosen_since(
