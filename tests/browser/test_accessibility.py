@@ -74,6 +74,7 @@ def test_axe_finds_no_violation_in_any_form_in_any_theme(open_notebook):
     notebook.run_cell(0)
     page.locator(".nbext-save").last.wait_for()
     page.locator(".nbext-view > .nbext-form").nth(2).get_by_text(NO_FIELDS).wait_for()
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     # A field that is wrong, with its error below it.
     address = page.get_by_label("E-mail address")
     address.fill("nobody")

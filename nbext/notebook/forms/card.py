@@ -17,7 +17,7 @@ from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.builder import Edit
 from nbext.notebook.forms.builder.filters import cell_text
-from nbext.notebook.forms.distribution import Bins, bars_html, counted, is_countable, ranges
+from nbext.notebook.forms.distribution import Bins, bars_html, counted, ranges
 from nbext.notebook.forms.form import Form, Steps, message_of
 from nbext.notebook.forms.markup import (
     code_html,
@@ -121,7 +121,9 @@ class Card(Form):
             if self.known.truncated or not self.known.has_all_of(self.frame):
                 # These rows are the first by address, or whichever the user left.
                 of = f" (of the {len(self.frame):,} rows here)"
-                if self.client.is_ours and is_countable(column):
+                # Of a token's amounts in its unit, or of a collection's tokens.
+                is_held = column.get("unit") == "token" or column["type"] == "integer"
+                if self.client.is_ours and column.get("address") and is_held:
                     # Where they cannot be counted the card shows how much is in the rows here, and says so.
                     with suppress(NbextError):
                         bins, _ = counted(self.client, *self.asked, column)
@@ -244,21 +246,21 @@ class ContractCard(Form):
         super().__init__(client)
         self.frame, self.images = frame, client.settings["images"] if images is None else images
         rows: list[Any] = frame.to_dict("records")
-        self.contract = rows[0]
+        self.contract = contract = rows[0]
         self.is_nft = is_nft = Provenance.of(frame).operation == "nfts"
         self.title = "Collection" if is_nft else "Token"
-        name, symbol = (text_of(self.contract.get(key)) for key in ("name", "symbol"))
+        name, symbol = (text_of(contract.get(key)) for key in ("name", "symbol"))
         self.hint = visible(f"{name or 'No name'} ({symbol})" if symbol else name or "No name")
-        self.facts = contract_facts(self.contract)
+        self.facts = contract_facts(contract)
         self.bins: Bins = []
         self.notes: list[str] = []
-        decimals = None if is_nft else self.contract.get("decimals")
+        decimals = None if is_nft else contract.get("decimals")
         if not client.is_ours:
             self.notes = ["Only nbext's own service counts how much the holders have."]
         elif not is_nft and is_missing(decimals):
             self.notes = ["Its decimals are unknown, and so are its amounts."]
         else:
-            column = {**self.contract, "decimals": None if decimals is None else int(decimals)}
+            column = {**contract, "decimals": None if decimals is None else int(decimals)}
             try:
                 self.bins, self.notes = counted(client, self.filters(), "AND", column)
             except NbextError as error:

@@ -94,13 +94,6 @@ AMOUNTS = tuple(f"1e{power}" for power in range(-3, 11))
 COUNTS = ("1", "2", "3", "4", "5", "10", "20", "50", "100", "1000")
 
 
-def is_countable(column: Mapping[str, Any]) -> bool:
-    """Return whether a column is of a token's amounts in its unit, or counts a collection's tokens."""
-    return bool(column.get("address")) and (
-        column.get("unit") == "token" or column.get("type") == "integer"
-    )
-
-
 def counted(
     client: Any, filters: Mapping[str, Any], operator: str, column: Mapping[str, Any]
 ) -> tuple[Bins, list[str]]:

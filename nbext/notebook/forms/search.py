@@ -63,6 +63,9 @@ class SearchQuestion:
         return f"'{visible(self.term)}' in {KINDS[self.kind]} on {self.chain}"
 
 
+NOTHING = SearchQuestion("", "", EVERYTHING)
+
+
 class SearchForm(Form):
     """Search tokens and collections as you type; pick one for its metadata; use it in a variable, or build on it."""
 
@@ -83,8 +86,7 @@ class SearchForm(Form):
         self.images = images
         # Two: the one that is asked last, whose answer may be under way, failed or cancelled, and the one whose results
         # are shown. The table says which that is where the fields say another.
-        self.asked: SearchQuestion | None = None
-        self.answered: SearchQuestion | None = None
+        self.asked = self.answered = NOTHING
         # Whether an answer is under way, or about to be asked for.
         self.waits = False
         self.results: list[dict[str, Any]] = []
@@ -116,9 +118,8 @@ class SearchForm(Form):
         self.below = Box()
         fields = row(self.term, self.chain, self.kind, self.go)
         self.assemble(fields, self.status, self.table, self.pager, self.below)
-        self._show()
-        if term:
-            self.search()
+        self._tell()
+        self.search()
 
     @property
     def frame(self) -> pd.DataFrame | None:
@@ -147,7 +148,8 @@ class SearchForm(Form):
     def _other(self) -> str:
         """Return the question that the results answer, where the fields say another."""
         asked = self.answered
-        return asked.in_words() if asked and replace(asked, offset=0) != self.question else ""
+        is_other = asked.term and replace(asked, offset=0) != self.question
+        return asked.in_words() if is_other else ""
 
     def do(self, asked: Mapping[str, Any]) -> None:
         """Pick the result that is pressed in the page; a key there turns the page."""
@@ -166,7 +168,7 @@ class SearchForm(Form):
 
     def _ask_from(self, offset: int) -> None:
         # Of the question whose results are shown: what is typed beside them may be another one.
-        if self.answered is not None and not self.waits:
+        if self.answered.term and not self.waits:
             self._ask(replace(self.answered, offset=max(0, offset)), after=0.0)
 
     def _ask(self, question: SearchQuestion, *, after: float) -> None:
@@ -205,7 +207,10 @@ class SearchForm(Form):
         self.results, self.total, self.notes = found, total, notes
         if question.offset == 0:
             self.size = len(self.results) if self.results and self.has_more else PAGE
-        self._show()
+        self._ended()
+        self._open(None)
+        self._tell()
+        self.renew()
 
     def _fetch(
         self, asked: SearchQuestion, limit: int = PAGE
@@ -236,18 +241,16 @@ class SearchForm(Form):
         if self.waits:
             return
         self.picked = result = self.results[index]
-        self.asked = question = self.answered
+        self.asked = self.answered
+        # Another chain may be chosen by now.
+        place = str(result.get("chain") or self.answered.chain), str(result.get("address") or "")
         self._draw()
         self._open(None)
 
         def made() -> ContractCard:
             standard = str(result.get("tokenType")).upper()
             look_up = self.client.tokens if standard == ERC20 else self.client.nfts
-            # Of the answered question: another chain may be chosen by now.
-            chain = result.get("chain") or (question.chain if question else "")
-            address = result.get("address") or ""
-            frame = look_up(str(chain), str(address))
-            return ContractCard(self.client, frame, self.images)
+            return ContractCard(self.client, look_up(*place), self.images)
 
         def load() -> Steps:
             self._open((yield made))
@@ -264,7 +267,7 @@ class SearchForm(Form):
     @property
     def offset(self) -> int:
         """How many results lie before those that are shown."""
-        return self.answered.offset if self.answered else 0
+        return self.answered.offset
 
     @property
     def has_more(self) -> bool:
@@ -305,14 +308,9 @@ class SearchForm(Form):
         *texts, number = HEADS[:4]
         heads = "".join(f'<th scope="col">{head}</th>' for head in texts)
         heads += f'<th scope="col" class="nbext-number">{number}</th>'
-        other = f'<div class="nbext-note">{html(self._other(), None)}</div>'
-        return other * bool(self._other()) + cells_html(heads, rows)
-
-    def _show(self) -> None:
-        self._ended()
-        self._open(None)
-        self._tell()
-        self.renew()
+        other = html(self._other(), None)
+        note = other and f'<div class="nbext-note">{other}</div>'
+        return note + cells_html(heads, rows)
 
     def _tell(self) -> None:
         self.asked = self.answered
@@ -320,7 +318,7 @@ class SearchForm(Form):
 
     def _summary(self) -> str:
         asked = self.answered
-        if asked is None:
+        if not asked.term:
             return ""
         count = f"{self.total:,}" if self.total is not None else ""
         if not self.results:
@@ -341,12 +339,12 @@ class SearchForm(Form):
 
     def state(self) -> str:
         """Return the last question, and what is said of its results."""
-        return f"{self.asked.in_words()}: {self.message}" if self.asked else super().state()
+        return f"{self.asked.in_words()}: {self.message}" if self.asked.term else super().state()
 
     def printed(self) -> str:
         """Return the results as a table."""
         rows = [result_cells(result) for result in self.results]
-        table = as_text(own_table(rows, list(HEADS))) if self.answered else ""
+        table = as_text(own_table(rows, list(HEADS))) if self.answered.term else ""
         return "\n".join(filter(None, [self._other(), table]))
 
     def magic(self) -> str:

@@ -543,7 +543,7 @@ def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_
     assert turned(form, form.back) == (first, [*range(1, 51)])
     # What no service takes is said, and not asked for as another page.
     said, shown = turned(form, "9" * 30)
-    assert said.endswith("is not allowed. Allowed: a whole number from 0 to 2,147,483,648.")
+    assert said.endswith("is not allowed. Allowed: a whole number from 0 to 1,000,000.")
     assert (shown, form.page.value, form.status.shown["state"]) == ([*range(1, 51)], "1", "bad")
 
 

@@ -55,11 +55,6 @@ class FieldSpec:
     examples: Mapping[str, str] | str
     accepts: tuple[Schema, ...]
 
-    @property
-    def listed(self) -> list[str]:
-        """The values of its choices."""
-        return [value for value, _ in self.choices if value]
-
 
 @dataclass(frozen=True)
 class ConditionSpec:
@@ -338,7 +333,7 @@ def missing(tree: Tree, grammar: FilterGrammar) -> Iterator[tuple[int, str, str]
 
 def orders(filters: str, grammar: FilterGrammar) -> list[tuple[str, str]]:
     """Return what the rows of some filters can be ordered by, and what is shown of each."""
-    facts = next((spec.listed for spec in grammar.scope.fields if spec.name == "columns"), ())
+    facts = next((dict(one.choices) for one in grammar.scope.fields if one.name == "columns"), {})
     ways = [
         (sign + name, f"{name}, {way} first")
         for name in row_columns(filters, facts)

@@ -108,6 +108,11 @@ class SegmentForm(Form):
         """Return the filters as they are now."""
         return filters.written(self.edits.now)[0]
 
+    @property
+    def question(self) -> tuple[dict[str, Any], str]:
+        """Filters and operator as they are now."""
+        return self.filters(), self.operator
+
     def missing(self) -> str:
         """Return which required fields are empty, as one sentence, or an empty text."""
         labels = [label for _, _, label in fields.missing(self.edits.now, self.grammar)]
@@ -119,9 +124,7 @@ class SegmentForm(Form):
         limit = self._limit_or_none()
         given = limit if limit != self.client.settings["limit"] else None
         # While a name or a limit is half typed, the cell shows what can be run already.
-        return filters.cell_text(
-            name if name.isidentifier() else "", self.filters(), self.operator, given
-        )
+        return filters.cell_text(name if name.isidentifier() else "", *self.question, given)
 
     def _limit_or_none(self) -> int | None:
         limit = whole_of(ungrouped(self.limit.value.strip()))
@@ -398,7 +401,7 @@ class SegmentForm(Form):
         self.json_error = ""
         if self._run is None:
             self.say("")
-        self.stale.show(hidden=self.frame is None or (self.filters(), self.operator) == self._ran)
+        self.stale.show(hidden=self.frame is None or self.question == self._ran)
         self.publish()
         if missing := self.missing():
             self.background.drop()
@@ -407,7 +410,7 @@ class SegmentForm(Form):
             self._recount()
 
     def _recount(self, *, at_once: bool = False) -> None:
-        question, tree = (self.filters(), self.operator), self.edits.step
+        question, tree = self.question, self.edits.step
         # The old count is marked at once: beside the new conditions it is wrong. The new one's seconds are its own.
         self.counting.show(running=False)
         self._show_count("Counting …", running=True)
@@ -544,7 +547,7 @@ class SegmentForm(Form):
         self._complete()
         if (name := self.name.name()) is None or (limit := self._limited()) is None:
             return
-        query = SegmentQuery(self.filters(), self.operator, "json", limit)
+        query = SegmentQuery(*self.question, "json", limit)
         self._run = run = BackgroundSegment(self.client, query, seen=self._progress)
         self.result.value, self.frame = "", None
         self.stale.show(hidden=True)
