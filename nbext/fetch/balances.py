@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -85,21 +86,23 @@ class Balances:
         ]
         if not self.check or not whole:
             return
-        compared, left_out = {}, []
+        compared, left_out = {}, {}
         with closing(open_dataset(self.data_dir)) as dataset:
             for address in whole:
                 line, found = self._compared(dataset, address, last)
                 if found:
                     compared[address] = found
                 if found and found.cause == _LEFT_OUT:
-                    left_out.append(f"{self.coverage.name_of(address)}: {line}")
-                    self.coverage.forget(address)
+                    left_out[address] = f"{self.coverage.name_of(address)}: {line}"
                 else:
                     say(f"{self.coverage.name_of(address)}: {line}")
-        # Answers about those that differ say so from now on.
+        # Answers about those that differ say so from now on: before anything is forgotten, which a kill would leave
+        # without a word.
         record_compared(self.data_dir, self.coverage.chain, compared)
+        for address in left_out:
+            self.coverage.forget(address)
         if left_out:
-            raise NodeError(" ".join(left_out), meaning="LEFT_OUT")
+            raise NodeError(" ".join(left_out.values()), meaning="LEFT_OUT")
 
     def _compared(self, dataset: Dataset, address: str, block: int) -> tuple[str, Compared | None]:
         """Return how balances compare, in words and as it is stored; nothing to store where they were not compared."""
@@ -128,10 +131,10 @@ class Balances:
         amounts, owners = said[: len(asked)], said[len(asked) :]
         if None in amounts:
             return f"balances were not compared: it says none at block {block:,}.", None
-        sums = dict.fromkeys(expected, 0)
+        sums = Counter[str]()
         for (wallet, _), amount in zip(asked, amounts, strict=True):
             sums[wallet] += amount or 0
-        wrong = [wallet for wallet, amount in sums.items() if expected[wallet] != amount]
+        wrong = [wallet for wallet, amount in expected.items() if sums[wallet] != amount]
         # A contract that says nobody of all of them does not say owners.
         owned = self._owners(address, drawn) if any(owners) else []
         strayed = [

@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
     )
     option(
         "--in-flight",
-        _at_least_one,
+        partial(_whole, least=1),
         metavar="N",
         help="send up to N requests at once (default: %(default)s)",
     )
@@ -172,16 +173,10 @@ def _block(*words: str) -> Callable[[str], str]:
     return read
 
 
-def _whole(text: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", text):
-        raise argparse.ArgumentTypeError(f"{quoted(text, 40)} is not a whole number from 0.")
+def _whole(text: str, least: int = 0) -> int:
+    if not re.fullmatch(r"\d{1,9}", text) or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{quoted(text, 40)} is not a whole number from {least}.")
     return int(text)
-
-
-def _at_least_one(text: str) -> int:
-    if (number := _whole(text)) < 1:
-        raise argparse.ArgumentTypeError("0 is not a whole number from 1.")
-    return number
 
 
 def _above_zero(text: str) -> float:
@@ -205,8 +200,11 @@ def urls_of(given: Sequence[str] = ()) -> list[Secret]:
         There is none.
     """
     texts, trouble = " ".join(given) or os.environ.get(URL_VARIABLE, ""), ""
-    if not texts.strip():
-        texts, trouble = _from_keyring()
+    if not texts.strip() and not importlib.util.find_spec("keyring"):
+        trouble = ' That needs `pip install "nbext[node]"`.'
+    elif not texts.strip():
+        value, wrong = ask_keyring(lambda keyring: keyring.get_password("nbext", URL_VARIABLE))
+        texts, trouble = value or "", f" The keyring cannot be read ({wrong})." if wrong else ""
     found = [Secret(url) for url in re.split(r"[\s,]+", texts) if url]
     if not found:
         raise ConfigError(
@@ -214,14 +212,6 @@ def urls_of(given: Sequence[str] = ()) -> list[Secret]:
             f"`keyring set nbext {URL_VARIABLE}`.{trouble}"
         )
     return found
-
-
-def _from_keyring() -> tuple[str, str]:
-    """Return the URLs that the system's keyring has, or nothing and why it cannot be read."""
-    if not importlib.util.find_spec("keyring"):
-        return "", ' That needs `pip install "nbext[node]"`.'
-    value, trouble = ask_keyring(lambda keyring: keyring.get_password("nbext", URL_VARIABLE))
-    return value or "", f" The keyring cannot be read ({trouble})." if trouble else ""
 
 
 def check_installed() -> None:

@@ -83,16 +83,25 @@ def fetch(
     """
     chain = chain_of(request.chain)
     check_memory(request.memory)
-    if not request.contracts:
+    if request.follow and request.to_block.isdecimal():
         raise ValidationError.of(
-            "contract", "required", "a contract is missing. Write --contract UNI, or 0x...."
+            "to_block",
+            "follow",
+            f"--follow has no last block, and --to-block {request.to_block} "
+            "is one. Leave one of them out, or write --to-block latest or finalized.",
         )
-    check_last_block(request)
+    if request.confirmations is not None and request.to_block not in ("auto", "latest"):
+        raise ValidationError.of(
+            "confirmations",
+            "to_block",
+            f"--confirmations counts from the latest block, and "
+            f"--to-block {request.to_block} names another last block. Leave one of them out.",
+        )
     failed: NbextError | None = None
     ending = ending or threading.Event()
     with open_coverage(data_dir, chain) as coverage:
         served = storage.current_generation(data_dir)
-        coverage.only_those_in(served.manifest["files"] if served else ())
+        lost = coverage.only_those_in(served.manifest["files"] if served else ())
         # Also of another chain: it is asked more than has to be, then.
         differing = {
             address for each in (served.chains if served else ()) for address in each.differing
@@ -104,6 +113,9 @@ def fetch(
         threading.Thread(
             target=_end_in_time, args=(ending, node), name="nbext-fetch-end", daemon=True
         ).start()
+        if lost:
+            names = ", ".join(map(coverage.name_of, sorted(lost)))
+            safe.say(f"Files of {names} are no longer in the data, and are read again.")
         try:
             _check_chain(node, chain, safe)
             work.run()
@@ -198,7 +210,7 @@ class _Fetch:
         self.reader = RangeReader(
             self.node,
             self.coverage,
-            dict(self.topics),
+            self.topics,
             self.request.in_flight,
             self.output.progress,
             ending=self.ending,
@@ -206,7 +218,6 @@ class _Fetch:
 
     def run(self) -> None:
         """Read what is missing; then go on as the chain does, where asked to."""
-        self._say_what_is_lost()
         # Of contracts that a killed run has read too: their parts are ingested with those of this one.
         addresses = sorted({**self.coverage.in_parts(), **self.topics})
         # Of one that was destroyed the logs are there.
@@ -262,8 +273,8 @@ class _Fetch:
         """Return the ranges of blocks that are not covered yet, of any contract, in words; nothing where all are."""
         if not self.firsts:
             return _in_words([(0, last)])
-        plan = self.reader.plan(self.firsts, last)
-        return _in_words(union([(each.first, each.last) for each in plan]))
+        missing = self.reader.plan(self.firsts, last)
+        return _in_words(union([(each.first, each.last) for each in missing]))
 
     def _verify(self, last: int) -> None:
         """Say what is new, and compare balances."""
@@ -286,11 +297,6 @@ class _Fetch:
         """Return what became of the blocks that were read, for a fetch that ends early."""
         stored = "What was complete is ingested" if self.ingested else "Nothing new was complete"
         return f"{stored}; the same command continues from there."
-
-    def _say_what_is_lost(self) -> None:
-        if self.coverage.lost:
-            names = ", ".join(map(self.coverage.name_of, sorted(self.coverage.lost)))
-            self.output.say(f"Files of {names} are no longer in the data, and are read again.")
 
     def _last(self) -> int:
         """Return the block to read to."""
@@ -488,21 +494,3 @@ def addresses_of(
             )
         found += named
     return {address: here[address].standard if address in here else None for address in found}
-
-
-def check_last_block(request: Request) -> None:
-    """Refuse words that contradict each other on where to end."""
-    if request.follow and request.to_block.isdecimal():
-        raise ValidationError.of(
-            "to_block",
-            "follow",
-            f"--follow has no last block, and --to-block {request.to_block} "
-            "is one. Leave one of them out, or write --to-block latest or finalized.",
-        )
-    if request.confirmations is not None and request.to_block not in ("auto", "latest"):
-        raise ValidationError.of(
-            "confirmations",
-            "to_block",
-            f"--confirmations counts from the latest block, and "
-            f"--to-block {request.to_block} names another last block. Leave one of them out.",
-        )

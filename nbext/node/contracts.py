@@ -104,16 +104,12 @@ def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
     totals: dict[int, int] = {}
     for number, count in zip(ids, counts, strict=True):
         totals[number] = totals.get(number, 0) + count
+    if max(totals.values(), default=0) > _MOST_ITEMS:
+        raise Unreadable("an ERC1155 amount is beyond 2**63 - 1, the largest that nbext stores")
     return [
-        (*ends, str(number), _items(count), place)
+        (*ends, str(number), str(count), place)
         for place, (number, count) in enumerate(totals.items())
     ]
-
-
-def _items(count: int) -> str:
-    if count > _MOST_ITEMS:
-        raise Unreadable("an ERC1155 amount is beyond 2**63 - 1, the largest that nbext stores")
-    return str(count)
 
 
 @lru_cache(1 << 12)

@@ -4,7 +4,8 @@
                                          *.answers: what a node answered of ranges that are not whole yet
     DATA/fetched/ethereum/*.parquet      the parts of a step together, as ingest and other tools read them; the metadata
                                          of blocks-* say what was read, and recent blocks' hashes
-    DATA/fetched/ethereum/blocks-*.again beside those of a step that is read again, all of it
+    DATA/fetched/ethereum/all-*          what many steps cover, so that a start reads one file in place of thousands
+    DATA/fetched/ethereum/again-*        what steps have read of which all is read again: they cover nothing
 
 A range that was read is a part, in one rename; a process killed at any moment reads again only what was under way. A
 step joins the parts and has them ingested: it covers what it read once the data has its files, up to the block from
@@ -40,6 +41,8 @@ from nbext.node.rpc import LAST_BLOCK, InconsistentAnswer
 Range = tuple[int, int]
 # Recent blocks whose hashes are stored, to find where a reorganisation began.
 _HASHES = 512
+# Steps that are covered by a file each: a chain that is followed has thousands a day, and a start reads all of them.
+_STEPS = 64
 # Of its SHA-256, at the end of a part's name.
 _DIGITS = 16
 _NUMBERS = {"place", "log_index", "block", "decimals", "deployed_block_number"}
@@ -76,7 +79,7 @@ _SAID = [name for name in _TOKENS.names if name != "total_supply"]
 
 @dataclass
 class Stored:
-    """What a file covers, as its metadata say: a part, or the blocks of a step, which has files of rows beside it."""
+    """What a file covers, as its metadata say: a part; the blocks of a step, which has files of rows; many steps."""
 
     path: Path
     read: list[LogFilter]
@@ -85,6 +88,7 @@ class Stored:
     blocks: Blocks
     # How many rows show a standard, by contract and standard.
     shown: Mapping[str, int]
+    # The names of the files of a step beside it; of many steps all of theirs.
     rows: list[str] = field(default_factory=list)
     # The first block that another step has instead, or is to have; 0 where all of it is read again.
     end: int = LAST_BLOCK + 1
@@ -102,6 +106,7 @@ class Stored:
     def write(self, table: pa.Table, *, flush: bool) -> None:
         """Write its file, which is named by its bytes then: as that which is written of the same again."""
         about = {
+            "name": self.path.name,
             "read": list(map(astuple, self.read)),
             "blocks": list(self.blocks.items()),
             "shown": self.shown,
@@ -117,8 +122,8 @@ class Stored:
 
     @property
     def files(self) -> list[str]:
-        """The names of its files."""
-        return [self.path.with_suffix(".parquet").name, *self.rows]
+        """The names of its files that are ingested."""
+        return [self.path.name] * self.path.name.startswith("blocks-") + self.rows
 
     def table(self) -> pa.Table:
         """Return the rows of a part in order, with the times of their blocks."""
@@ -148,8 +153,6 @@ class Coverage:
     deployed: dict[str, int | None] = field(default_factory=dict)
     # The files of the data, as it lists them, by their names: the folder may have been moved since.
     taken: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    # Contracts of which files were taken out of the data.
-    lost: set[str] = field(default_factory=set)
     # Set between the moment when a reorganisation is seen and the ingest that replaces what it orphaned.
     replacing: int | None = None
     # The last block of which a part that came had another hash than what is stored.
@@ -182,8 +185,10 @@ class Coverage:
         The next run reads that, whichever it was asked for.
         """
         # The first block of each contract is the last to be taken.
-        missing = sorted(self._missing(self.steps), reverse=True)
-        return {contract: (first, topics) for first, contract, topics in missing}
+        return {
+            contract: (first, topics)
+            for first, contract, topics in sorted(self._missing(self.steps), reverse=True)
+        }
 
     def _missing(self, steps: Iterable[Stored]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Yield the first block, contract and events of what steps have read and is not covered."""
@@ -279,10 +284,12 @@ class Coverage:
                             yield row
 
     def forget(self, contract: str) -> None:
-        """Cover nothing of a contract: its blocks are read again, and what they gave is taken out of the data then."""
-        for step in self.steps:
-            if blocks_of(contract, step.covers()):
-                step.path, step.end = step.path.replace(step.path.with_suffix(".again")), 0
+        """Cover nothing of a contract: its blocks are read again, and what they gave is taken out of the data then.
+
+        One file says so of all its steps: killed, either all of them are read again or none.
+        """
+        if steps := [step for step in self.steps if blocks_of(contract, step.covers())]:
+            self._as_one("again", steps).end = 0
 
     def drop_from(self, block: int) -> None:
         """Take everything from a block on out of what is covered: a reorganisation orphaned it.
@@ -311,14 +318,21 @@ class Coverage:
                 part.path.unlink()
         self._known = None
 
-    def only_those_in(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Cover only what the data has: its files, each with its path and the block from which on it was replaced."""
+    def only_those_in(self, entries: Iterable[Mapping[str, Any]]) -> set[str]:
+        """Cover only what the data has: its files, each with its path and the block from which on it was replaced.
+
+        Returns the contracts of which files were taken out of it.
+        """
         self.taken = {Path(entry["path"]).name: entry for entry in entries}
-        removed = []
-        for path in sorted(self.folder.glob("blocks-*")):
-            is_again = path.suffix == ".again"
+        removed: list[Stored] = []
+        of_many: set[str] = set()
+        # In the order of their names: what many steps cover, or no longer do, is believed before each of them.
+        for path in files_in(self.folder, "[ab]*-*"):
+            if path.name in of_many:
+                continue
+            is_again = path.name.startswith("again-")
             if not _is_intact(path):
-                # What the data has not taken is of no use.
+                # What the data has not taken is of no use, and what many steps cover each of them says.
                 if path.name not in self.taken and not is_again:
                     continue
                 raise StorageError(
@@ -328,31 +342,34 @@ class Coverage:
             step = Stored.of(path)
             if is_again:
                 step.end = 0
-            elif self.taken.keys() >= set(step.files):
+            elif self.taken.keys() >= set(step.files) and of_many.isdisjoint(step.files):
                 of_step = (self.taken[name] for name in step.files)
                 step.end = min(entry.get("replaced_from", step.end) for entry in of_step)
             else:
                 removed.append(step)
                 continue
+            of_many.update(step.files)
             self.steps.append(step)
-        self.lost = {contract for _, contract, _ in self._missing(removed)}
+        lost = {contract for _, contract, _ in self._missing(removed)}
+        # Read again is what is in parts alone, too: until they are ingested the data has the files from before.
+        self.steps = [
+            step
+            for step in self.steps
+            if step.end or self.taken.keys() & set(step.files) or any(self._missing([step]))
+        ]
         # Joined by a process that was killed before they were ingested, or replaced: what they have is joined or read
-        # anew.
+        # anew. So is what stands for steps that are others now.
+        names = self.taken.keys() | {step.path.name for step in self.steps}
         for path in self.folder.glob("*.parquet"):
-            if path.name not in self.taken:
+            if path.name not in names:
                 path.unlink()
-        for step in self.steps:
-            if step.path.suffix == ".again" and not any(self._missing([step])):
-                step.path.unlink()
-        self._read_said()
-
-    def _read_said(self) -> None:
-        """Read what contracts said of themselves, in the order in which the data took the files."""
+        # What contracts said of themselves, in the order in which the data took the files.
         for path in map(self.folder.joinpath, self.taken):
             if path.name.startswith("tokens-") and path.exists():
                 for row in pq.read_table(path, columns=_SAID).to_pylist():
                     self.said[row["address"]] = row
                     self.deployed[row["address"]] = row["deployed_block_number"]
+        return lost
 
     def joined(self, cards: Sequence[ContractMetadata]) -> tuple[Stored | None, list[str]]:
         """Write the parts, and what contracts say of themselves, as files; return the step, and what to ingest.
@@ -365,33 +382,28 @@ class Coverage:
         shown = dict(what.split() for what, _ in reversed(_shown(stored).most_common()))
         for card in cards:
             card.standard = card.standard or shown.get(card.address)
-        step = self._joined(parts) if parts else None
+        step = None
+        if parts:
+            # By its parts, which are named by their bytes: what is joined again after a kill are the same files. What
+            # is read again are others, whatever it is.
+            again = (each for each in self.steps if not each.end)
+            digest = checksum_of(*(each.path.name.encode() for each in (*parts, *again)))
+            last = max(each.last for part in parts for each in part.read)
+            place = f"{parts[0].read[0].first}-{last}-{digest[:12]}"
+            step = _union(self.folder / f"blocks-{place}", parts, self._rows_of(parts, place))
         # Of contracts alone there would be data without a row.
         tokens = self._metadata(cards) if any(each.covers() for each in stored) else []
         return step, [str(self.folder / name) for name in (*(step.files if step else ()), *tokens)]
 
-    def _joined(self, parts: Sequence[Stored]) -> Stored:
-        """Write the rows of parts, and their blocks."""
-        read = _merged(each for part in parts for each in part.read)
-        blocks = {number: block for part in parts for number, block in part.blocks.items()}
-        numbers = sorted(blocks)
-        recent = {n for each in read for n in (each.first - 1, each.last)}.union(numbers[-_HASHES:])
-        # By its parts, which are named by their bytes: what is joined again after a kill are the same files.
-        digest = checksum_of(*(part.path.name.encode() for part in parts))
-        place = f"{parts[0].read[0].first}-{max(each.last for each in read)}"
-        rows = self._rows_of(parts, f"{place}-{digest[:12]}")
-        step = Stored(
-            self.folder / f"blocks-{place}",
-            read,
-            {number: blocks[number] for number in numbers if number in recent},
-            _shown(parts),
-            rows,
-        )
-        # The time of the one before the first is not known.
-        timed = [(number, *blocks[number]) for number in numbers if blocks[number][1] is not None]
-        columns = list(zip(*timed, strict=True))
-        step.write(pa.table(columns, names=["number", "hash", "timestamp"]), flush=True)
-        return step
+    def _as_one(self, kind: str, steps: Sequence[Stored]) -> Stored:
+        """Have one file stand for steps, and return it."""
+        one = _union(self.folder / kind, steps, [name for step in steps for name in step.files])
+        for step in steps:
+            self.steps.remove(step)
+            if step.path.name not in self.taken:
+                step.path.unlink()
+        self.steps.append(one)
+        return one
 
     def _rows_of(self, parts: Sequence[Stored], place: str) -> list[str]:
         """Write the rows of parts; return the names of the files."""
@@ -422,6 +434,10 @@ class Coverage:
         if step:
             self.steps.append(step)
             self.discard_parts()
+            # Those of which nothing was replaced: of others it would be, wherever their files have a block.
+            whole = [each for each in self.steps if each.end > LAST_BLOCK]
+            if len(whole) > _STEPS:
+                self._as_one("all", whole)
 
     def replaced_by(self, step: Stored | None) -> tuple[int | None, set[str]]:
         """Return what the ingest of a step takes out of the data: everything from a block on, and which files."""
@@ -432,10 +448,7 @@ class Coverage:
         if replacing is not None and all(each.last < replacing for each in step.read):
             replacing = None
         names = {name for each in self.steps if not each.end for name in each.files}
-        # A step that was read again may have the bytes, and so the files, that it had before.
-        here = {name for each in (*self.steps, step) if each.end for name in each.files}
-        names = (names - here) & self.taken.keys()
-        return replacing, {self.taken[name]["path"] for name in names}
+        return replacing, {self.taken[name]["path"] for name in names & self.taken.keys()}
 
     def _parts(self) -> list[Stored]:
         return [Stored.of(path) for path in files_in(self.parts, "[0-9]*.parquet")]
@@ -504,6 +517,22 @@ def on_disk(folder: Path) -> Iterator[None]:
 def _is_intact(path: Path) -> bool:
     """Return whether a file has the bytes that it was named by."""
     return path.stem.endswith(sha256_of(path)[:_DIGITS])
+
+
+def _union(path: Path, stored: Sequence[Stored], rows: list[str]) -> Stored:
+    """Write and return what parts or steps cover together."""
+    read = _merged(each for one in stored for each in one.read)
+    # In the order of their first blocks, back: of the one before it a part knows the hash alone, and another one may
+    # have its time.
+    blocks = {n: block for one in reversed(stored) for n, block in one.blocks.items()}
+    recent = {n for each in read for n in (each.first - 1, each.last)}
+    recent.update(sorted(blocks)[-_HASHES:])
+    here = {n: block for n, block in blocks.items() if n in recent}
+    one = Stored(path, read, here, _shown(stored), rows)
+    timed = sorted((n, *block) for n, block in blocks.items() if block[1] is not None)
+    table = pa.table(list(zip(*timed, strict=True)), names=["number", "hash", "timestamp"])
+    one.write(table, flush=True)
+    return one
 
 
 def _hashes(stored: Iterable[Stored]) -> dict[int, str]:

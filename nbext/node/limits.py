@@ -6,7 +6,6 @@ Nobody configures a limit: a refusal's words say which one was met, and some of 
 from __future__ import annotations
 
 import re
-import threading
 from dataclasses import dataclass
 from enum import Enum
 
@@ -73,15 +72,14 @@ _WORDINGS = tuple(
         ),
     )
 )
-_STATUSES = {
+# What HTTP's statuses and JSON-RPC's codes mean; some gateways write the one for the other.
+_NUMBERS: dict[int | None, Meaning] = {
     401: Meaning.DENIED,
     403: Meaning.DENIED,
     408: Meaning.TIMEOUT,
     413: Meaning.LESS,
     504: Meaning.TIMEOUT,
     524: Meaning.TIMEOUT,
-}
-_CODES = {
     -32601: Meaning.UNKNOWN_METHOD,
     -32004: Meaning.UNKNOWN_METHOD,
     -32005: Meaning.LESS,
@@ -110,19 +108,14 @@ _READ = 2000
 
 
 def meaning_of(status: int, code: int | None, message: str) -> Meaning:
-    """Return what a refusal means: by its words, else by the JSON-RPC code, else by the HTTP status."""
+    """Return what a refusal means: by its words, else by the HTTP status, else by the JSON-RPC code."""
     text = message[:_READ]
     found = next((meaning for meaning, words in _WORDINGS if words.search(text)), None)
     # 429 means the rate, whatever else its page says; except where its words are of a range.
     if status == 429 and not (found is Meaning.LESS and _OF_RANGES.search(text)):
         return Meaning.RATE
-    if found is not None:
-        return found
-    if status in _STATUSES:
-        return _STATUSES[status]
-    if code is not None and code in _CODES:
-        return _CODES[code]
-    return Meaning.BUSY if status >= 500 else Meaning.OTHER
+    rest = Meaning.BUSY if status >= 500 else Meaning.OTHER
+    return found or _NUMBERS.get(status) or _NUMBERS.get(code, rest)
 
 
 def blocks_offered(message: str) -> int | None:
@@ -144,7 +137,7 @@ def blocks_offered(message: str) -> int | None:
 
 @dataclass
 class RangeSize:
-    """How many blocks to ask for next; several threads share it.
+    """How many blocks to ask for next. It has no lock: several threads share it under their reader's.
 
     It doubles after answers that were quick and small, and halves after a refusal. A size that was refused as too many
     *blocks* is not tried again; one that had too many *logs* is, as contracts have quiet years.
@@ -154,24 +147,19 @@ class RangeSize:
     # Each header of a range is read, whatever its size: in larger ones more is read again after a failure.
     most: int = 2_000
 
-    def __post_init__(self) -> None:
-        self._lock = threading.Lock()
-
     def refused(self, blocks: int, offered: int | None) -> int:
         """Take a refusal of so many blocks; return how many to ask for instead, fewer than these."""
-        with self._lock:
-            # An offer may be the very range that was asked for: halve it then.
-            size = max(1, blocks // 2)
-            # An exact offer is a limit, and worth a probe later only if it came with a range of its own.
-            if offered is not None and 0 < offered < blocks:
-                size, self.most = offered, min(self.most, offered * 4)
-            self.size = min(self.size, size)
-            return size
+        # An offer may be the very range that was asked for: halve it then.
+        size = max(1, blocks // 2)
+        # An exact offer is a limit, and worth a probe later only if it came with a range of its own.
+        if offered is not None and 0 < offered < blocks:
+            size, self.most = offered, min(self.most, offered * 4)
+        self.size = min(self.size, size)
+        return size
 
     def answered(self, blocks: int, rows: int, seconds: float) -> None:
         """Take an answer: how many blocks it covers, how many rows its logs are, and how long it took."""
-        with self._lock:
-            if rows > 5000 or seconds > 8:
-                self.size = min(self.size, blocks // 2 or 1)
-            elif blocks >= self.size and rows < 2500 and seconds < 4:
-                self.size = min(self.size * 2, self.most)
+        if rows > 5000 or seconds > 8:
+            self.size = min(self.size, blocks // 2 or 1)
+        elif blocks >= self.size and rows < 2500 and seconds < 4:
+            self.size = min(self.size * 2, self.most)

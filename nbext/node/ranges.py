@@ -33,8 +33,6 @@ _PIECE = 200
 MOST_ROWS = 500_000
 # Refusals of a range that a shorter one, or one of fewer contracts, may pass.
 TOO_MUCH = (Meaning.LESS, Meaning.TIMEOUT)
-# Answers that receipts are not offered, after which nothing more is asked.
-_TWICE = 2
 _HASH, _DATA = re.compile("0x[0-9a-fA-F]{64}"), re.compile("0x[0-9a-fA-F]*")
 _BLOOM, _HEX = re.compile("0x[0-9a-fA-F]{512}"), re.compile("0x([0-9a-f]{24})?[0-9a-f]{40}")
 # A filter that says nothing: of the busiest blocks, and of all blocks of some chains.
@@ -164,8 +162,11 @@ def read_range(
             blocks[number] = header.hash, header.timestamp
         if number == sample and not is_whole:
             _check_receipts(node, wanted, header, came)
-        elif _may_hold_more(header, wanted, came):
-            suspects.append(header)
+        else:
+            # Where its filter allows logs of contracts of which none came; of busy blocks one in eight does.
+            silent = set(wanted.contracts) - {log.contract for log in came}
+            if any(_holds(header.bloom, *each) for each in product(wanted.topics, silent)):
+                suspects.append(header)
     # An answer that was cut lacks the last ones.
     for header in suspects if near_end else {*suspects[:1], *suspects[-1:]}:
         _check_receipts(node, wanted, header, by_block.get(header.number, []))
@@ -352,12 +353,6 @@ def _check_logs(header: Header, came: Sequence[EventLog]) -> None:
         )
 
 
-def _may_hold_more(header: Header, wanted: LogFilter, came: Sequence[EventLog]) -> bool:
-    """Return whether a block's filter allows logs of contracts of which none came; of busy blocks one in eight does."""
-    silent = set(wanted.contracts) - {log.contract for log in came}
-    return any(_holds(header.bloom, *each) for each in product(wanted.topics, silent))
-
-
 def _check_receipts(
     node: Node, wanted: LogFilter, header: Header, came: Sequence[EventLog]
 ) -> None:
@@ -376,7 +371,8 @@ def _check_receipts(
 def _receipts(node: Node, wanted: LogFilter, header: Header) -> list[EventLog] | None:
     """Return the wanted logs of a block's receipts; None where the node does not say them."""
     receipts = None
-    if node.lacks_receipts < _TWICE:
+    # Twice that they are not offered, and nothing more is asked.
+    if node.lacks_receipts < 2:
         try:
             receipts = node.call("eth_getBlockReceipts", hex(header.number))
         except Refusal as refusal:

@@ -48,9 +48,7 @@ class RangeReader:
     # Set where the fetch should end after what is under way.
     ending: threading.Event = field(default_factory=threading.Event)
     rows: int = 0
-
-    def __post_init__(self) -> None:
-        self._lock = threading.Lock()
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def plan(self, firsts: Mapping[str, int], last: int) -> list[LogFilter]:
         """Return what is missing of each contract up to a block, in the order of blocks, those of one range as one."""
@@ -101,7 +99,7 @@ class RangeReader:
         started, before = time.monotonic(), self.rows
         threads = [
             threading.Thread(target=self._run, name=f"nbext-fetch-{n}", daemon=True)
-            for n in range(max(1, self.in_flight))
+            for n in range(self.in_flight)
         ]
         for thread in threads:
             thread.start()
@@ -110,7 +108,12 @@ class RangeReader:
                 for thread in threads:
                     thread.join(0.05)
                 seconds = max(0.001, time.monotonic() - started)
-                self.progress(*self._said(seconds, self.rows - before))
+                done, total = self._done, max(1, self._total)
+                speed = (self.rows - before) / seconds
+                text = f"{done:,} of {total:,} blocks, {self.rows:,} rows, {speed:,.0f} rows/s"
+                if done:
+                    text += f", {timedelta(seconds=int(seconds / done * (total - done)))} left"
+                self.progress(text, done / total)
         finally:
             # No part is stored after this: a thread may wait for a node a while longer, and nobody for it.
             with self._lock:
@@ -175,7 +178,7 @@ class RangeReader:
             return replace(wanted, last=stop)
 
     def _read(self, wanted: LogFilter) -> None:
-        span, node = self.span, self.node
+        node = self.node
         # The whole range is asked of one node, and the next one of the next: two nodes may be at different blocks.
         node.next_endpoint()
         for attempt in range(max(_REPEATS, len(node.endpoints)) + 2):
@@ -195,17 +198,17 @@ class RangeReader:
                 break
             node.switch_endpoint()
         is_less = why.meaning in TOO_MUCH
-        # Of words that nobody knows, too: a limit has any, and what is none is said of one block.
-        if wanted.blocks > 1 and (is_less or why.meaning is Meaning.OTHER):
-            rest = wanted.first + span.refused(wanted.blocks, blocks_offered(why.text))
-            pieces = [replace(wanted, last=rest - 1), replace(wanted, first=rest)]
-        elif is_less and len(wanted.contracts) > 1:
-            pieces = [replace(wanted, contracts=(each,)) for each in wanted.contracts]
-        else:
-            raise why.as_error(
-                during=f"Blocks {wanted.first:,} to {wanted.last:,} could not be read."
-            )
         with self._lock:
+            # Of words that nobody knows, too: a limit has any, and what is none is said of one block.
+            if wanted.blocks > 1 and (is_less or why.meaning is Meaning.OTHER):
+                rest = wanted.first + self.span.refused(wanted.blocks, blocks_offered(why.text))
+                pieces = [replace(wanted, last=rest - 1), replace(wanted, first=rest)]
+            elif is_less and len(wanted.contracts) > 1:
+                pieces = [replace(wanted, contracts=(each,)) for each in wanted.contracts]
+            else:
+                raise why.as_error(
+                    during=f"Blocks {wanted.first:,} to {wanted.last:,} could not be read."
+                )
             self._total += sum(piece.blocks for piece in pieces) - wanted.blocks
             for piece in pieces:
                 heappush(self._plan, piece)
@@ -223,16 +226,11 @@ class RangeReader:
             raise
 
     def _keep(self, wanted: LogFilter, received: Received) -> None:
-        started = time.monotonic()
+        started, near_end = time.monotonic(), wanted.first > self._last - NEAR
         with self._lock:
             known = self.coverage.known()
         with self.node.recording(received):
-            blocks, rows = read_range(
-                self.node,
-                wanted,
-                near_end=wanted.first > self._last - NEAR,
-                known=known,
-            )
+            blocks, rows = read_range(self.node, wanted, near_end=near_end, known=known)
         if received.is_old and not has_block(self.node, wanted.last, blocks[wanted.last][0]):
             raise InconsistentAnswer(f"Block {wanted.last:,} has changed since it was read.")
         with self._lock:
@@ -240,12 +238,4 @@ class RangeReader:
                 self.coverage.keep(wanted, blocks, rows)
                 self.rows += len(rows)
                 self._done += wanted.blocks
-        self.span.answered(wanted.blocks, len(rows), time.monotonic() - started)
-
-    def _said(self, seconds: float, rows: int) -> tuple[str, float]:
-        """Return a line for people of what was read in a time, and a share from 0 to 1."""
-        done, total = self._done, max(1, self._total)
-        text = f"{done:,} of {total:,} blocks, {self.rows:,} rows, {rows / seconds:,.0f} rows/s"
-        if done:
-            text += f", {timedelta(seconds=int(seconds / done * (total - done)))} left"
-        return text, done / total
+                self.span.answered(wanted.blocks, len(rows), time.monotonic() - started)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -37,8 +38,7 @@ class Received:
         # In JSON the end of a line is no more than a space.
         record = b"%b\n%b\n" % (asked, raw.replace(b"\n", b" "))
         # Those who may read the data may read this too; what a node answers beside results is nobody else's.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(self.path, flags, PRIVATE), "ab") as file:
+        with open(self.path, "ab", opener=partial(os.open, mode=PRIVATE)) as file:
             file.writelines((record, _seal(record)))
 
 

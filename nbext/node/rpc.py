@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -102,7 +102,6 @@ class Refusal(Exception):
 
     meaning: Meaning
     text: str = ""
-    _: KW_ONLY
     finding: str = ""
     pause: float | None = None
     node: str = ""
@@ -133,6 +132,13 @@ class Endpoint:
     failed: int = 0
 
 
+class _OfThread(threading.local):
+    """Whose turn it is to be asked by a thread, and where what it receives is written."""
+
+    turn = 0
+    received: Received | None = None
+
+
 class Node:
     """The nodes at some URLs, asked as one. Safe to use from several threads.
 
@@ -159,7 +165,7 @@ class Node:
         # One for all threads: it has a connection for each request under way.
         self._session, self._scope = session("application/json", "gzip, deflate"), Scope()
         self._rps, self._next = rps, 0.0
-        self._lock, self._local = threading.Lock(), threading.local()
+        self._lock, self._local = threading.Lock(), _OfThread()
         self._reading = threading.Lock()
         self._turn = 0
         self.stopped = self._scope.ended
@@ -230,7 +236,7 @@ class Node:
 
     def switch_endpoint(self) -> None:
         """Have this thread ask another endpoint: what this one answers cannot be used."""
-        self._local.turn = getattr(self._local, "turn", 0) + 1
+        self._local.turn += 1
 
     @contextmanager
     def recording(self, received: Received) -> Iterator[None]:
@@ -282,7 +288,7 @@ class Node:
     def _endpoint(self) -> Endpoint:
         """Return the endpoint whose turn it is: of those that may be asked now, else the one that may be first."""
         with self._lock:
-            turn = getattr(self._local, "turn", 0) % len(self.endpoints)
+            turn = self._local.turn % len(self.endpoints)
             in_turn, now = self.endpoints[turn:] + self.endpoints[:turn], time.monotonic()
             return min(in_turn, key=lambda each: max(each.not_before, now))
 
@@ -320,12 +326,14 @@ class Node:
 
     def _post(self, endpoint: Endpoint, calls: Sequence[Call]) -> list[Any]:
         """Return the results of calls that are asked at once, or refusals: of all of them the same one."""
-        bodies = [
-            {"jsonrpc": "2.0", "id": _id_of(call), "method": call[0], "params": list(call[1])}
-            for call in calls
-        ]
+        bodies: list[dict[str, Any]] = []
+        for call in calls:
+            # An id that no other call has: an answer to another one is none, and a recorded one is known again. Of 52
+            # bits, which each reader of JSON has whole.
+            number = int(checksum_of(json.dumps(call).encode())[:13], 16)
+            bodies.append({"jsonrpc": "2.0", "id": number, "method": call[0], "params": call[1]})
         body = strict_json.to_json(bodies if len(calls) > 1 else bodies[0])
-        received: Received | None = getattr(self._local, "received", None)
+        received = self._local.received
         logs = [params[0] for method, params in calls if method == "eth_getLogs"]
         is_range = any(wanted["fromBlock"] != wanted["toBlock"] for wanted in logs)
         most = RANGE_BYTES if is_range else MOST_BYTES
@@ -489,17 +497,9 @@ def quantity(value: Any, what: str, most: int = LAST_BLOCK) -> int:
     )
 
 
-def _id_of(call: Call) -> int:
-    """Return an id that no other call has: an answer to another one is none, and a recorded one is known again.
-
-    Of 52 bits, which each reader of JSON has whole.
-    """
-    return int(checksum_of(json.dumps(call).encode())[:13], 16)
-
-
 def _is_http(url: Secret) -> bool:
     try:
         split = urlsplit(url.reveal())
-        return split.scheme in ("http", "https") and bool(split.hostname) and (split.port or 1) > 0
+        return split.scheme in ("http", "https") and bool(split.hostname) and split.port != 0
     except ValueError:
         return False

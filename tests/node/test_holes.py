@@ -869,4 +869,4 @@ def test_what_a_node_left_out_stays_until_the_whole_comes_instead(tmp_path):
         assert is_chains(tmp_path, server, CHAIN, from_block="0")
         # Nothing is left of what was replaced.
         said(server, tmp_path, check=0)
-    assert list((tmp_path / "fetched" / "ethereum").glob("*.again")) == []
+    assert list((tmp_path / "fetched" / "ethereum").glob("again-*")) == []
