@@ -7,7 +7,6 @@ import ipaddress
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -246,7 +245,6 @@ class Caller:
             self.container.audit.note(action, key_id=self.key.id, target=target, client=client)
 
 
-@lru_cache(maxsize=1000)
 def _address_in(host: str) -> str | None:
     # A proxy may forward what a stranger wrote into X-Forwarded-For.
     with contextlib.suppress(ValueError):

@@ -10,7 +10,6 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import NamedTuple
 
 from nbext.core.untrusted_text import quoted
@@ -246,7 +245,6 @@ class Rate(NamedTuple):
         return max(1, self.amount // 20)
 
 
-@lru_cache(maxsize=256)
 def parse_rate(text: str) -> Rate:
     """Return the rate of a text such as ``600/minute``, or raise ConfigError."""
     found = _RATE.fullmatch(text)

@@ -144,7 +144,7 @@ def _network(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
-    named = policy.given(args, Policy())
+    args.policy = policy.given(args, Policy())
     key, source = _owner_key(commands.service_place(args).state)
     # Before the data is opened: a port in use is the commonest mistake, and large data takes seconds.
     listeners = _listen(args.host, args.port, args.processes)
@@ -159,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
             )
         if args.processes > 1:
             # Once, and not by all of them at the same time.
-            with commands.database(args, make=True, policy=Policy(**named)):
+            with commands.database(args, make=True, policy=Policy(**args.policy)):
                 pass
             return _serve_together(args, key, listeners, announce)
         _serve(args, key, listeners[0], announce)
@@ -192,7 +192,7 @@ def _serve(
             registry=place.registry,
             owner=key,
             limits=limits,
-            policy=policy.given(args, Policy()),
+            policy=args.policy,
             log=log,
         )
         app = create_app(container, hosts=hosts, root_path=args.root_path or "")

@@ -196,9 +196,13 @@ def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
         totals = planner.dataset.answers(lambda answers: answers.totals(asked_of), planner.cancel)
         for (place, (column, _)), (matched, total) in zip(columns.items(), totals, strict=True):
             known[(place,)] = matched
+            decimals = column.get("decimals", 0)
             held[place] = {
                 "symbol": column.get("symbol"),
-                **_amount(total, column.get("decimals", 0)),
+                "decimals": decimals,
+                # Reading a text rounds once, as a segment's amounts are rounded.
+                "amount": None if decimals is None else float(f"{total}e-{decimals}"),
+                "amountRaw": str(total),
             }
         rest = [places for places in map(tuple, together) if places not in known]
         if rest:
@@ -221,16 +225,6 @@ def _heading(plan: Any) -> dict[str, Any]:
         "asOf": plan.as_of,
         "chains": [chain_of(one.chain_id).name for one in plan.whole.seen],
         "warnings": plan.warnings,
-    }
-
-
-def _amount(raw: int, decimals: int | None) -> dict[str, Any]:
-    """Return an amount in its unit, where that is known, and its digits."""
-    # Reading a text rounds once, as a segment's amounts are rounded.
-    return {
-        "decimals": decimals,
-        "amount": None if decimals is None else float(f"{raw}e-{decimals}"),
-        "amountRaw": str(raw),
     }
 
 
