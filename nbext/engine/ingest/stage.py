@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -68,13 +69,7 @@ def ahead(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
     """Yield each task's result, with the next task under way in a thread while one result is used."""
     # One ahead, not all: each result is a bucket of half a million rows, and memory is bounded by two of them.
     with ThreadPoolExecutor(1) as pool:
-        waiting: Future[T] | None = None
-        for task in tasks:
-            following = pool.submit(task)
-            if waiting:
-                yield waiting.result()
-            waiting = following
-        if waiting:
+        for waiting, _ in pairwise(chain(map(pool.submit, tasks), [Future[T]()])):
             yield waiting.result()
 
 
