@@ -303,7 +303,7 @@ def _file(path: Path) -> AddressColumn:
         wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         text = content.decode("utf-16" if wide else "utf-8-sig")
         if ending == ".json":
-            return _column(_of_json(strict_json.parse(text)))
+            return _document(text)
         return _text(text, visible(str(path)), is_csv=ending == ".csv")
     except (
         OSError,
@@ -386,7 +386,7 @@ def _pieces(text: str) -> AddressColumn:
 
     if text.lstrip().startswith(("[", "{")):
         try:
-            return _column(_of_json(strict_json.parse(text)))
+            return _document(text)
         except strict_json.NotJson:
             pass
     lines = enumerate((re.sub(_BESIDE, "", line) for line in text.splitlines()), 1)
@@ -399,6 +399,17 @@ def _pieces(text: str) -> AddressColumn:
     return AddressColumn(
         pa.array([one for _, one in found], pa.large_string()), lambda row: f"line {found[row][0]}"
     )
+
+
+def _document(text: str) -> AddressColumn:
+    """Return the addresses of JSON, or of JSON lines."""
+    try:
+        return _column(_of_json(strict_json.parse(text)))
+    except strict_json.NotJson:
+        first, *more = text.strip().split("\n")
+        if not more or not first.rstrip().endswith("}"):
+            raise
+    return _column(_of_json([strict_json.parse(one) for one in (first, *more) if one.strip()]))
 
 
 def _of_json(value: Any) -> list[Any]:

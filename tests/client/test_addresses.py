@@ -59,6 +59,7 @@ FORMS = {
         [("line 4", "", "blank")],
     ),
     "a program's list": (f"['{ONE}', '{TWO}', 'vitalik.eth']", [("line 1", "'vitalik.eth'", ENS)]),
+    "JSON lines": (f'{{"wallet": "{ONE}"}}\n{{"wallet": "{TWO}"}}\n', []),
     "claims of a Merkle tree": (
         json.dumps({"merkleRoot": "0x" + "12" * 32, "claims": {ONE: {"amount": "0x1"}, TWO: {}}}),
         [],
@@ -104,6 +105,7 @@ FILES = {
     "claims.json": json.dumps(
         [{"address": ONE, "proof": []}, {"address": TWO, "proof": []}]
     ).encode(),
+    "lines.json": f'\ufeff{{"wallet": "{ONE}", "n": 1}}\r\n\n{{"wallet": "{TWO}", "n": 2}}\n'.encode(),
 }
 
 

@@ -23,7 +23,7 @@ from nbext.engine.ingest.sources import SnapshotTaken, how_many
 from nbext.engine.ingest.stage import OF_A_FILE, Stage
 from nbext.engine.schema import TABLES
 from nbext.engine.storage import FORMAT
-from nbext.errors import IngestError, StorageError
+from nbext.errors import IngestError
 
 # What says of a contract which standard it follows.
 _STATED = "address, is_erc20, is_erc721"
@@ -180,13 +180,6 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
-
-    def not_compacted(self, error: StorageError) -> None:
-        """Note why the data could not be compacted once the new rows were served."""
-        self.uncompacted = (
-            "The new rows are served; compacting them with the rest failed, so that queries may be "
-            f"slower: {error}"
-        )
 
     def lines(self) -> list[str]:
         """Return the report in plain words."""

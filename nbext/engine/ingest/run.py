@@ -139,6 +139,7 @@ def ingest(
             replace_from=replace_from,
             covered=covered or {},
             dry_run=dry_run,
+            given=len(found) + len(refused),
         )
         fresh, skipped = _not_taken(job, found, previous, refused)
         if not fresh:
@@ -324,7 +325,10 @@ def _compact_outgrown(job: IngestJob, report: Report) -> None:
     except _Busy:  # another run folds, or adds rows: the next one has more to fold
         return
     except StorageError as error:
-        report.not_compacted(error)
+        report.uncompacted = (
+            "The new rows are served; compacting them with the rest failed, so that queries may be "
+            f"slower: {error}"
+        )
 
 
 def _give_way() -> None:

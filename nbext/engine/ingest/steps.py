@@ -57,6 +57,7 @@ class IngestJob:
     covered: Covered = field(default_factory=dict)
     compacting: bool = False
     dry_run: bool = False
+    given: int = 0
     # Held while what was built takes its place.
     switching: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -230,6 +231,9 @@ def _open(run: IngestRun, fresh: dict[Source, int | None]) -> None:
                 raise
             # Nothing of the file is in the stage yet: the run can go on.
             run.report.refused.append(without.error)
+    # Of a file that is skipped, refused or empty nobody knows what it would have needed.
+    if len(run.opened) == run.job.given:
+        run.job.options.check_used(run.opened)
     if ragged := [(file.number, row, why) for file in run.opened for row, why in file.ragged]:
         stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, NULL)", ragged)
 

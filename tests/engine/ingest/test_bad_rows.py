@@ -329,13 +329,26 @@ def test_ragged_rows_of_a_csv_are_counted_with_their_rows(data, tmp_path, log):
     assert [(b.row, b.why) for b in report.bad] == [(2, "2 fields instead of 7")]
 
 
-def test_times_in_milliseconds_are_told_and_refused(data, tmp_path, log):
-    path = write_parquet(
-        tmp_path / "t.parquet", [log(), log()], block_timestamp=[1_600_000_000, 1_600_000_012_000]
-    )
-    says = r"row 2: block_timestamp is '1600000012000'.*looks like milliseconds"
-    with pytest.raises(IngestError, match=says) as caught:
+# Milliseconds; a day, a year and a spreadsheet's date as numbers; years that no block is of.
+@pytest.mark.parametrize(
+    ("times", "shown"),
+    [
+        ([1_600_000_000, 1_600_000_012_000], "1600000012000"),
+        ([0, 20250131], "20250131"),
+        (["0", "2025"], "2025"),
+        ([0.0, 45000.5], "45000.5"),
+        (["2024-01-31", "2300-01-01"], "2300-01-01"),
+        (["2024-01-31", "1970-01-01 00:00:02"], "1970-01-01 00:00:02"),
+    ],
+)
+def test_times_that_no_block_has_are_shown_and_refused(data, tmp_path, log, times, shown):
+    path = write_parquet(tmp_path / "t.parquet", [log(), log()], block_timestamp=times)
+    with pytest.raises(IngestError) as caught:
         take(data, path)
+    assert str(caught.value) == (
+        f"{path}, row 2: block_timestamp is '{shown}', which is no time from 2001 to 2199: write seconds since 1970, "
+        "or texts such as 2025-01-31."
+    )
     assert (caught.value.path, caught.value.row) == (str(path), 2)
 
 

@@ -143,6 +143,29 @@ def test_a_snapshots_token_is_named_by_an_option(tmp_path, capsys):
         assert tables.balances() == {(wallet(1000), wallet(1)): 1}
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--token", "UNI"],
+        ["--decimals", "6"],
+        ["--unit", "raw"],
+        ["--block", "5"],
+        ["--date", "2025-01-31"],
+        ["--date-format", "%d/%m/%Y"],
+    ],
+)
+def test_an_option_that_no_file_is_read_by_is_refused(tmp_path, log, capsys, given):
+    path = write_parquet(tmp_path / "t.parquet", [log(0, 1, 5)], block_timestamp=[1_600_000_000])
+    command = ["ingest", str(path), "--chain", "ethereum", "--data", str(tmp_path / "data")]
+    assert main([*command, *given]) != 0
+    name = given[0].removeprefix("--").replace("-", "_").replace("token", "tokens")
+    said = f"ValidationError: {name}: no file here is read by it. Leave it out.\n"
+    assert capsys.readouterr().err == said
+    assert main(command) == 0
+    # A file that is skipped may have needed it; with dates of another form it is read again.
+    assert main([*command, *given]) == (2 if "--date-format" in given else 0)
+
+
 @pytest.mark.parametrize("given", ["0x12", "FXS=", "FXS=abc"])
 def test_a_token_that_is_no_address_is_refused(tmp_path, capsys, given):
     assert main(["ingest", "x.csv", "--data", str(tmp_path / "data"), "--token", given]) == 2

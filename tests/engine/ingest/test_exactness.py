@@ -139,9 +139,9 @@ def test_wallets_are_ranked_by_address_and_rows_sorted_by_contract(data, tmp_pat
 
 def test_activity_counts_each_transfer_once_and_days_where_blocks_have_times(data, tmp_path, log):
     made = [log(1, 2, block=100), log(1, 1, block=101), log(2, 1, block=102)]
-    take(
-        data, write_parquet(tmp_path / "t.parquet", made, block_timestamp=[86_400, 86_500, 172_800])
-    )
+    noon = 1_036_843_200
+    times = [noon, noon + 100, noon + 86_400]
+    take(data, write_parquet(tmp_path / "t.parquet", made, block_timestamp=times))
     with Tables(data) as tables:
         rows = tables.rows(
             "SELECT chain_id, address, first_block, last_block, transfers, active_days"
@@ -149,16 +149,14 @@ def test_activity_counts_each_transfer_once_and_days_where_blocks_have_times(dat
         )
         assert rows == [(1, wallet(1), 100, 102, 3, 2), (1, wallet(2), 100, 102, 2, 2)]
         assert tables.rows("SELECT * FROM blocks") == [
-            (1, 100, 86_400, None),
-            (1, 101, 86_500, None),
-            (1, 102, 172_800, None),
+            (1, block, time, None) for block, time in zip((100, 101, 102), times, strict=True)
         ]
 
 
 def test_a_day_counts_once_however_far_apart_days_are(data, tmp_path, log):
     days = sorted([*range(65), 1, 60, 119, 120, 120, 179, 180, 181, 400, 18_500, 18_519, 18_519])
     made = [log(1, 2 + day % 2, block=100 + n) for n, day in enumerate(days)]
-    times = [86_400 * day + 1_000 * n for n, day in enumerate(days)]
+    times = [86_400 * (12_000 + day) + 1_000 * n for n, day in enumerate(days)]
     take(data, write_parquet(tmp_path / "t.parquet", made, block_timestamp=times))
     with Tables(data) as tables:
         counted = tables.rows(

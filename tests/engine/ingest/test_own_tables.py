@@ -385,11 +385,11 @@ def test_an_exponent_is_no_token_id_no_block_and_no_time_in_any_format(data, tmp
     assert [(bad.row, bad.value) for bad in report.bad] == [(1, "1.23457E+20")]
     with Tables(data) as tables:
         assert tables.owners() == {(wallet(9), n): wallet(n - 3) for n in (5, 6, 7)}
-    columns = {"block_number": ["1.2E7", "1"], "block_timestamp": ["1", "1.6E9"]}
+    columns = {"block_number": ["1.2E7", "1"], "block_timestamp": ["0", "1.6E9"]}
     path = write_parquet(tmp_path / "t.parquet", [log(0, 1, 5), log(0, 2, 5)], **columns)
     with pytest.raises(IngestError, match=r"row 1: block number is not a whole number: '1\.2E7'"):
         take(tmp_path / "t", path)
-    blocks = table(tmp_path / "b.csv", ("number", "timestamp"), [["1E2", "5"], ["7", "1.6E9"]])
+    blocks = table(tmp_path / "b.csv", ("number", "timestamp"), [["1E2", "0"], ["7", "1.6E9"]])
     assert take(tmp_path / "b", blocks).bad_rows == 2
 
 

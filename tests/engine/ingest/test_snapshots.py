@@ -525,11 +525,11 @@ def test_a_date_in_a_file_is_its_end_as_one_that_is_given_is(data, tmp_path, wri
     [
         (
             "1700000000000",
-            "row 1: snapshot_unix is '1700000000000', which looks like milliseconds or a day: times must be seconds",
+            "row 1: snapshot_unix is '1700000000000', which is no time from 2001 to 2199: write seconds since 1970",
         ),
         (
             "20240131",
-            "row 1: snapshot_unix is '20240131', which looks like milliseconds or a day: times must be seconds",
+            "row 1: snapshot_unix is '20240131', which is no time from 2001 to 2199: write seconds since 1970",
         ),
         (
             "31.01.2024",

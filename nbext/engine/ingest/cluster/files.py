@@ -21,15 +21,7 @@ from nbext.errors import IngestError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Spark reads a file by its name: what its first bytes are, only its executors see.
-_FORMATS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".ndjson": "json",
-    ".jsonl": "json",
-    ".ndjson.gz": "json",
-    ".jsonl.gz": "json",
-}
+_FORMATS = {".parquet": "parquet", ".csv": "csv", ".ndjson": "json", ".jsonl": "json"}
 _AT_ONCE = 8
 # A row of a CSV file that has other than the header's number of fields.
 _RAGGED = "_nbext_ragged"
@@ -55,8 +47,7 @@ class Listed:
     @property
     def form(self) -> str:
         """What Spark reads the file as; nothing where it does not."""
-        suffixes = [suffix.lower() for suffix in PurePosixPath(self.url).suffixes]
-        return _FORMATS.get("".join(suffixes[-2:])) or _FORMATS.get("".join(suffixes[-1:]), "")
+        return _FORMATS.get(PurePosixPath(self.url.lower().removesuffix(".gz")).suffix, "")
 
 
 @dataclass(frozen=True)
@@ -118,7 +109,11 @@ def list_files(session: Any, paths: Iterable[str]) -> list[Listed]:
             one.url for one in named if not one.form and (one.url.endswith(SUFFIXES) or not read)
         ]
         if other or not named:
-            what = f"on a cluster nbext reads {', '.join(_FORMATS)}" if other else "no such file"
+            what = (
+                f"on a cluster nbext reads {', '.join(_FORMATS)}, also as .gz"
+                if other
+                else "no such file"
+            )
             raise IngestError(f"{visible((other or [path])[0])[:200]}: {what}.", path=path[:200])
         found |= {one.url: one for one in read}
     return [found[url] for url in sorted(found)]

@@ -73,8 +73,9 @@ def decimal(number: int) -> str:
     return f"{number}::{DECIMAL}"
 
 
-# Seconds of the year 2200: a later time is in another unit. Ethereum's own years are 1.4 to 7.2e9.
-LATEST = 7_258_118_400
+# Seconds of 2001 and of 2200. No chain is older: a number before is a year, a day (20250131) or a spreadsheet's date
+# (45000), and one after is in milliseconds. Only a first block has the time 0.
+EARLIEST, LATEST = 1_000_000_000, 7_258_118_400
 # Why a row cannot be stored: the SQL of it, the words for it, and the column that is shown.
 REASONS = (
     ("contract IS NULL", "token address is not an address", "contract"),
@@ -125,14 +126,14 @@ def create_incoming(stage: Stage) -> None:
 
 
 def check_columns(stage: Stage, file: FileTable, *columns: str) -> None:
-    """Refuse a file by its first row that has in a column, of these or of any, what would be read as something else."""
+    """Refuse a file by its first row that has in one of these columns what would be read as something else."""
     seconds = file.seconds()
-    # A day written as 20250131 would be a second of 1970, and an NFT's value, 1, its id.
     refused = {
         "timestamp": (
-            f"{seconds} > {LATEST} OR {seconds} BETWEEN 20000101 AND 21991231",
-            ", which looks like milliseconds or a day: times must be seconds since 1970, or texts such as 2025-01-31.",
+            f"{seconds} BETWEEN 1 AND {EARLIEST - 1} OR {seconds} >= {LATEST}",
+            ", which is no time from 2001 to 2199: write seconds since 1970, or texts such as 2025-01-31.",
         ),
+        # An NFT's value, 1, would be its id.
         "other_id": (
             f"{file.text('other_id')} <> ''",
             ", and no column says whether it or the amount counts. Leave out the one that does not, or add "
@@ -145,7 +146,7 @@ def check_columns(stage: Stage, file: FileTable, *columns: str) -> None:
             "leave the column out if it is no count.",
         ),
     }
-    for column in columns or refused:
+    for column in columns:
         test, says = refused[column]
         for row, value in stage.rows(
             f"SELECT row, {file.text(column)} FROM {file.relation} WHERE {test} ORDER BY row LIMIT 1"
@@ -161,30 +162,12 @@ def take_rows(stage: Stage, file: FileTable) -> None:
     IngestError
         No row can be parsed.
     """
-    if not file.has("log_index"):
-        stage.run("INSERT INTO odd VALUES (?, 'unindexed', ?)", [file.number, file.rows])
-    if not file.has("block"):
-        stage.run("INSERT INTO odd VALUES (?, 'unnumbered', ?)", [file.number, file.rows])
-    _insert(stage, file, hexed=file.types["value"] == "BLOB")
-    faulty = f"FROM incoming WHERE file = {file.number} AND fault IS NOT NULL"
-    if (
-        stage.value(f"SELECT count(*) {faulty}")
-        and file.types["value"] == "VARCHAR"
-        and stage.value(
-            f"SELECT count(*) FROM {file.relation} SEMI JOIN (SELECT row {faulty}) USING (row) "
-            f"WHERE {file.text('value')} LIKE '0x%'"
-        )
-    ):
-        stage.run(f"DELETE FROM incoming WHERE file = {file.number}")
-        _insert(stage, file, hexed=True)
-    set_bad_apart(stage, file)
-
-
-def _insert(stage: Stage, file: FileTable, *, hexed: bool) -> None:
-    join = ""
-    digits = "value_text"
-    if hexed:
-        spell_hex(stage, file.relation, file.text("value"))
+    for column, what in (("log_index", "unindexed"), ("block", "unnumbered")):
+        if not file.has(column):
+            stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, what, file.rows])
+    value, join, digits = file.text("value"), "", "value_text"
+    if stage.value(f"SELECT count(*) FROM {file.relation} WHERE {value} LIKE '0x%'"):
+        spell_hex(stage, file.relation, value)
         join, digits = (
             "LEFT JOIN hex_digits h ON h.text = value_text",
             "coalesce(h.digits, value_text)",
@@ -201,6 +184,7 @@ def _insert(stage: Stage, file: FileTable, *, hexed: bool) -> None:
             LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text) {join}""",
         )
     )
+    set_bad_apart(stage, file)
 
 
 def parsed_rows(file: FileTable, named: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -86,6 +86,22 @@ class SnapshotOptions:
             raise ValidationError.of(
                 "date", "range", "a snapshot has a block or a date. Leave one of them out."
             )
+
+    def check_used(self, files: Sequence[FileTable]) -> None:
+        """Refuse what was given and says nothing of these files: a `ValidationError`."""
+        used = set()
+        for file in files:
+            if file.kind.needs_options:
+                used |= {"tokens", "decimals", "unit"}
+            if file.kind.holds == "holders":
+                used |= {"block", "date"}
+            if file.types.get("timestamp") == "VARCHAR":
+                used.add("date_format")
+        for name, given in vars(self).items():
+            if given not in (None, {}) and name not in used:
+                raise ValidationError.of(
+                    name, "unused", "no file here is read by it. Leave it out."
+                )
 
     def given(self) -> dict[str, Any]:
         """Return the options of amounts and snapshots that were given, as the manifest has them."""
@@ -255,7 +271,7 @@ def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
     if file.has("block"):
         by_row = "max(moment) OVER (PARTITION BY contract)"
         return _Moment(by_row, column="block", at=file.whole("block"))
-    check_columns(stage, file)
+    check_columns(stage, file, "timestamp")
     seconds = stage.value(f"SELECT max({_seconds(file)}) FROM {file.relation}")
     if seconds is None:
         says = "The file does not say"
