@@ -26,7 +26,7 @@ _OTHERS = {
     stat.S_IFSOCK: "a socket",
 }
 # Two letters at least: C:/ is a drive.
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def find(given: Iterable[str | os.PathLike[str]]) -> tuple[list[Source], list[In
 
 
 def _expand(text: str) -> Iterator[Path]:
-    if _URL.match(text):
+    if URL.match(text):
         raise IngestError(
             f"{text[:200]}: a URL, not a path. Download the file first: nbext ingests only files "
             "on this machine.",

@@ -73,11 +73,6 @@ def ahead(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
             yield waiting.result()
 
 
-def memory_bytes(memory: str) -> int:
-    """Return a size of memory, such as 800MB, in bytes."""
-    return int(memory[:-2]) * {"MB": 10**6, "GB": 10**9}[memory[-2:].upper()]
-
-
 @contextmanager
 def storage_errors(
     folder: Path, *, more: str = "Allow more with --memory 8GB.", then: str = "Nothing was changed."
@@ -149,7 +144,8 @@ class Stage:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         sources = list(sources)
-        size, most = sum(source.size for source in sources), memory_bytes(memory)
+        size = sum(source.size for source in sources)
+        most = int(memory[:-2]) * {"MB": 10**6, "GB": 10**9}[memory[-2:].upper()]
         # A database on disk is written through at every statement: 0.5 s for little data, and of ten million transfers
         # (1.2 GB of Parquet) 15 s of 72. One in memory is spilled too where the memory allowed does not suffice, which
         # then takes longer.

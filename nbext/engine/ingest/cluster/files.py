@@ -5,7 +5,6 @@ Only what the first line or the footer of a file says comes to the driver.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,11 +14,10 @@ from typing import Any
 from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest import formats
 from nbext.engine.ingest.cluster.stage import SparkStage
-from nbext.engine.ingest.files import SUFFIXES, Source
+from nbext.engine.ingest.files import SUFFIXES, URL, Source
 from nbext.engine.ingest.reading import FileTable
 from nbext.errors import IngestError
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Spark reads a file by its name: what its first bytes are, only its executors see.
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".ndjson": "json", ".jsonl": "json"}
 _AT_ONCE = 8
@@ -132,7 +130,7 @@ def check_unchanged(session: Any, paths: Iterable[str], files: Iterable[Listed])
 
 def _url(path: str) -> str:
     # With its scheme: a cluster's own file system may be another one.
-    return path if _URL.match(path) else f"file://{Path(path).expanduser().absolute()}"
+    return path if URL.match(path) else f"file://{Path(path).expanduser().absolute()}"
 
 
 def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -> list[FileGroup]:

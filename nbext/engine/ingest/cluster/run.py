@@ -162,7 +162,7 @@ class _Run:
         for file in self.opened:
             if file.kind.holds == "transfers":
                 self.progress("reading transfers", 0)
-                rows.check_columns(stage, file, "timestamp", "other_id")
+                rows.check_columns(stage, file)
                 stage.run(f"INSERT INTO parsed {_parsed(stage, file)}")
                 rows.set_bad_apart(stage, file, "parsed")
         self.progress("merging", 0)

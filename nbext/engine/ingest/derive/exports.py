@@ -28,7 +28,7 @@ def reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     IngestError
         The file names no contract, and no option does, its times are not in seconds, or it has token ids and amounts.
     """
-    rows.check_columns(stage, file, "timestamp", "other_id")
+    rows.check_columns(stage, file)
     if file.has("type"):
         others = stage.value(
             f"SELECT count(*) FROM {file.relation} "

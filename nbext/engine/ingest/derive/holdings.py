@@ -81,13 +81,11 @@ def history(flows: pa.Table, wallets: range) -> pa.Table:
     ``flows`` has ``contract block log_index sender recipient lo``, and ``hi mid`` where an amount has them; a sender
     may be NOBODY. Only wallets of that range are followed.
     """
+    flows = flows.take(_order(flows))
     columns = {name: flows.column(name).to_numpy() for name in (*_MOMENT, "sender", "recipient")}
     amounts = {
         limb: of_decimals(flows.column(limb)) for limb in LIMBS if limb in flows.column_names
     }
-    order = _order(columns)
-    columns = {name: column[order] for name, column in columns.items()}
-    amounts = {limb: numbers.at(order) for limb, numbers in amounts.items()}
     changes = _changes(columns, wallets)
     block = columns["block"][changes.flow]
     sums = _sums(amounts, changes, np.flatnonzero(_firsts(changes.holding)))
@@ -98,18 +96,17 @@ def history(flows: pa.Table, wallets: range) -> pa.Table:
     return _rows(changes.holding, wallets.stop.bit_length(), block, sums)
 
 
-def _order(columns: dict[str, np.ndarray]) -> np.ndarray:
+def _order(flows: pa.Table) -> np.ndarray:
     """Return how to put flows into the order of their moments, contract by contract."""
-    place, bits = np.zeros(len(columns["block"]), np.int64), 0
+    place, bits = np.zeros(len(flows), np.int64), 0
     for name in _MOMENT:
-        numbers = columns[name].astype(np.int64)
+        numbers = flows.column(name).to_numpy().astype(np.int64)
         least = int(numbers.min(initial=FOREVER))
         width = int(numbers.max(initial=least) - least).bit_length()
         bits += width
-        place <<= width
-        place |= numbers - least
+        place = place << width | numbers - least
     if bits > 63:
-        return np.lexsort([columns[name] for name in reversed(_MOMENT)])
+        return np.lexsort([flows.column(name) for name in reversed(_MOMENT)])
     # DuckDB's threads hand over parts that are each in order: to merge them takes no time beside sorting by three keys.
     return place.argsort(kind="stable")
 

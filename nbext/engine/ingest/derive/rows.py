@@ -126,7 +126,7 @@ def create_incoming(stage: Stage) -> None:
 
 
 def check_columns(stage: Stage, file: FileTable, *columns: str) -> None:
-    """Refuse a file by its first row that has in one of these columns what would be read as something else."""
+    """Refuse a file by its first row that has in a column, of these or of any, what would be read as something else."""
     seconds = file.seconds()
     refused = {
         "timestamp": (
@@ -146,7 +146,7 @@ def check_columns(stage: Stage, file: FileTable, *columns: str) -> None:
             "leave the column out if it is no count.",
         ),
     }
-    for column in columns:
+    for column in columns or refused:
         test, says = refused[column]
         for row, value in stage.rows(
             f"SELECT row, {file.text(column)} FROM {file.relation} WHERE {test} ORDER BY row LIMIT 1"
@@ -165,23 +165,18 @@ def take_rows(stage: Stage, file: FileTable) -> None:
     for column, what in (("log_index", "unindexed"), ("block", "unnumbered")):
         if not file.has(column):
             stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, what, file.rows])
-    value, join, digits = file.text("value"), "", "value_text"
-    if stage.value(f"SELECT count(*) FROM {file.relation} WHERE {value} LIKE '0x%'"):
-        spell_hex(stage, file.relation, value)
-        join, digits = (
-            "LEFT JOIN hex_digits h ON h.text = value_text",
-            "coalesce(h.digits, value_text)",
-        )
+    spell_hex(stage, file.relation, file.text("value"))
     stage.run(
         "INSERT INTO incoming "
         + parsed_rows(
             file,
             f"""
-            SELECT f.*, c.contract, s.wallet AS sender, r.wallet AS recipient, {digits} AS digits
+            SELECT f.*, c.contract, s.wallet AS sender, r.wallet AS recipient, coalesce(h.digits, value_text) AS digits
             FROM ({row_texts(stage, file)}) f
             LEFT JOIN contract_map c ON c.address = contract_text AND c.chain_id = {file.chain}
             LEFT JOIN wallet_map s ON s.spelled = spelling(sender_text)
-            LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text) {join}""",
+            LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text)
+            LEFT JOIN hex_digits h ON h.text = value_text""",
         )
     )
     set_bad_apart(stage, file)

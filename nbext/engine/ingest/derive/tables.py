@@ -268,7 +268,7 @@ def take_blocks(stage: Stage, file: FileTable) -> None:
     IngestError
         The times are not in seconds.
     """
-    check_columns(stage, file, "timestamp")
+    check_columns(stage, file)
     seconds, block = file.seconds(), file.whole("block")
     good = f"coalesce({block} >= 0 AND {seconds} >= 0, false)"
     stage.run(
