@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import textwrap
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,7 +32,7 @@ _QUESTIONS_AT_ONCE = 16
 _BATCH = 100_000
 # A relation with values is made row by row by DuckDB 1: 5.7 s for 3 million. Of DuckDB 2 it is what copies least.
 _LAZY = hasattr(duckdb.DuckDBPyConnection, "complete")
-# Columns of a notebook's text output before its lines break; DuckDB's own boxes may take several hundred.
+# Columns of a notebook's text output before its lines break.
 _WIDTH = 100
 
 
@@ -162,9 +161,10 @@ class CursorEngine:
         """Begin nothing: each statement uses all cores."""
 
     def plan(self, sql: Sql) -> str:
-        """Return DuckDB's plan of a statement, drawn."""
-        explained = Sql(f"EXPLAIN (FORMAT json) {sql.text}", sql.values, sql.tables)
-        return drawn(str(self.fetch(explained).column(1)[0]))
+        """Return DuckDB's plan of a statement, its steps indented below those that they are inputs of."""
+        explained = Sql(f"EXPLAIN (FORMAT yaml) {sql.text}", sql.values, sql.tables)
+        lines = str(self.fetch(explained).column(1)[0]).replace('"', "").splitlines()
+        return "\n".join(textwrap.fill(line, _WIDTH) for line in lines)
 
     def _relation(self, sql: Sql) -> Any:
         for name, table in sql.tables.items():
@@ -172,26 +172,3 @@ class CursorEngine:
         if _LAZY:
             return self._cursor.sql(sql.text, params=dict(sql.values))
         return self._cursor.execute(sql.text, dict(sql.values))
-
-
-def drawn(plan: str) -> str:
-    """Return a plan of ``EXPLAIN (FORMAT json)`` with a line for each step, and its inputs indented below it."""
-    return "\n".join(line for step in json.loads(plan) for line in _lines(step, ""))
-
-
-def _lines(step: Mapping[str, Any], indent: str) -> Iterator[str]:
-    further = indent + "      "
-    yield textwrap.fill(_in_words(step), _WIDTH, initial_indent=indent, subsequent_indent=further)
-    for one in step.get("children") or ():
-        yield from _lines(one, indent + "  ")
-
-
-def _in_words(step: Mapping[str, Any]) -> str:
-    told = dict(step.get("extra_info") or {})
-    rows = str(told.pop("Estimated Cardinality", ""))
-    texts = {
-        name: ", ".join(value) if isinstance(value, list) else value for name, value in told.items()
-    }
-    facts = [f"{name}: {text}" for name, text in texts.items() if text]
-    facts += [f"~{int(rows):,} row{'s' * (rows != '1')}"] if rows.isdecimal() else []
-    return f"{step.get('name', '').strip()}  {'; '.join(facts)}".strip()
