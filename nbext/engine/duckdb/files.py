@@ -129,7 +129,8 @@ class Addresses:
         """Return the address of each wallet; None where they cannot be looked up."""
         if self._texts is None:
             return None
-        texts = self._texts[wallets]
+        # Half of what an index of an array takes.
+        texts = self._texts.take(wallets, axis=0)
         mapped: Any = getattr(self._texts.base, "base", None)
         # What was read stays in the system's cache, and is no longer counted as this process's memory.
         if len(wallets) > _MANY and hasattr(mmap, "MADV_DONTNEED") and hasattr(mapped, "madvise"):

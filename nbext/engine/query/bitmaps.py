@@ -152,7 +152,9 @@ def first_of(wallets: Wallets, limit: int, *, last: bool = False) -> Wallets:
     if last:
         return -first_of(-wallets, limit)
     # Partitioning first: to sort two million wallets for the first ten thousand would take most of the answer.
-    return np.sort(np.partition(wallets, limit)[:limit] if limit < len(wallets) else wallets)
+    first = np.partition(wallets, limit)[:limit] if limit < len(wallets) else wallets
+    # Most come in order: then this sort has nothing to do, and another takes 20 ms for 700,000.
+    return np.sort(first, kind="stable")
 
 
 def first_by(

@@ -34,7 +34,7 @@ from nbext.core.wire import (
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.holdings import holdings_of, profile_of_holders
 from nbext.engine.query.answers import Dataset
-from nbext.engine.query.rows import amount_type, quotients, unit_amounts
+from nbext.engine.query.rows import amount_type, quotients
 from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
 from nbext.language import language
@@ -328,10 +328,11 @@ def _arrow_of(
     """Return holdings with the columns of `HELD_FIELDS`; a row has the place of its contract."""
     amounts, place = found["amount"].combine_chunks(), found["contract"]
     counted = pc.is_in(contracts["standard"], pa.array(NFT_STANDARDS))
-    decimals = pc.if_else(counted, 0, contracts["decimals"]).take(place)
+    decimals = pc.if_else(counted, 0, contracts["decimals"]).take(place).to_pylist()
+    units = [None if places is None else 10**places for places in decimals]
     supply = [supplies.get(one) for one in contracts["contract"].to_pylist()]
     columns = {
-        "amount": unit_amounts(amounts, decimals),
+        "amount": quotients(amounts, units),
         "share": quotients(amounts, [supply[one] for one in place.to_pylist()]),
         "address": found["address"],
         "amount_raw": amounts.cast(amount_type(size_of(amounts))),

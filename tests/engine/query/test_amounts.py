@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from decimal import Decimal
+from fractions import Fraction
 
 import duckdb
 import numpy as np
@@ -18,7 +19,7 @@ from nbext.engine.dataset import ExactColumn
 from nbext.engine.query.amounts import AmountRange, as_amounts, carried, limbs_at_least, sort_key
 from nbext.engine.query.answers import valued
 from nbext.engine.query.bitmaps import placed
-from nbext.engine.query.rows import Rows
+from nbext.engine.query.rows import Rows, quotients
 from nbext.engine.query.sql import SqlBuilder
 
 MAX = 2**256 - 1
@@ -101,6 +102,33 @@ def test_an_amount_is_answered_exactly_and_as_the_float_that_is_nearest_to_it(am
     assert made["units"].to_pylist() == [amount / 10**18 for amount in amounts]
     assert made["share"].to_pylist() == [amount / supply for amount in amounts]
     assert made["unknown"].to_pylist() == [None] * len(amounts)
+
+
+@SETTINGS
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(2**52, 2**53), st.integers(-60, 70), st.integers(-2, 2), st.booleans()
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    st.sampled_from([1, 2, 10**6, 10**18, 10**22, 10**23, 3 * 10**25 + 7]),
+)
+def test_quotients_beside_the_middle_of_two_floats_are_rounded_once(drawn, divisor):
+    # Twice a float and one more is the middle between it and the next.
+    exact = [
+        int(Fraction(2 * digits + 1) * Fraction(2) ** power * divisor) + beside
+        for digits, power, beside, _ in drawn
+    ]
+    exact = [-one if below else one for one, (*_, below) in zip(exact, drawn, strict=True)]
+    exact = [one for one in exact if abs(one) < 10**38]
+    numbers = pa.array([Decimal(one) for one in exact], pa.decimal128(38, 0))
+    each = [divisor, None, 0] * len(exact)
+    assert quotients(numbers, [divisor]).to_pylist() == [one / divisor for one in exact]
+    assert quotients(numbers, each[: len(exact)]).to_pylist() == [
+        one / by if by else None for one, by in zip(exact, each, strict=False)
+    ]
 
 
 @pytest.mark.parametrize(

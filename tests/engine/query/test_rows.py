@@ -44,7 +44,7 @@ def test_a_column_has_one_type_whichever_batch_needs_it(monkeypatch, tmp_path, l
     monkeypatch.setattr(module, "BATCH", 4)
     monkeypatch.setattr(module, "_MADE_AT_ONCE", 8)
     # The first parts are in memory, the others in the file.
-    monkeypatch.setattr(module, "_IN_MEMORY", 2_000)
+    monkeypatch.setattr(module, "_IN_MEMORY", 1_000)
     amounts = [*range(10, 28), last]
     rows = Rows(19, 3, {"A": ("A_raw", 10)}, {"A_raw": least}, tmp_path)
     added(
