@@ -92,24 +92,18 @@ def locked_down(
     try:
         layers = attach(connection.execute, generation, "generation")
         ranks = ranks_of(connection.execute, "generation") if generation.delta else None
-        found = connection.execute("SELECT count(*) FROM generation.main.transfers").fetchall()[0][
-            0
-        ]
+        counted = "SELECT count(*) FROM generation.main.transfers"
+        found = connection.execute(counted).fetchall()[0][0]
+        # A file of another generation in the place of one's own is whole, and would answer from that one's rows.
+        stated = generation.manifest["tables"].get("transfers", found)
+        differs = f"is damaged: it has {found:,} transfers, and its manifest says {stated:,}"
+        wrong = "" if stated == found else differs
     except duckdb.Error as error:
+        wrong = f"cannot be opened: {str(error).splitlines()[0]}"
+    if wrong:
         connection.close()
         spill.release()
-        raise StorageError(
-            f"{generation.folder} cannot be opened: {str(error).splitlines()[0]}. {ADVICE}"
-        ) from None
-    # A file of another generation in the place of one's own is whole, and would answer from that one's rows.
-    stated = generation.manifest["tables"].get("transfers")
-    if stated not in (None, found):
-        connection.close()
-        spill.release()
-        raise StorageError(
-            f"{generation.folder} is damaged: it has {found:,} transfers, and its manifest says "
-            f"{stated:,}. {ADVICE}"
-        )
+        raise StorageError(f"{generation.folder} {wrong}. {ADVICE}")
     # From here on no query can name a file, an address, a setting or a table of Python's.
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
     return connection, layers, ranks
@@ -143,7 +137,7 @@ class Addresses:
         Where the columns end early or the folder cannot be written there is no file: addresses then come
         from the table.
         """
-        with contextlib.suppress(OSError, _OtherWidth):
+        with contextlib.suppress(OSError, pa.ArrowInvalid):
             made_folder(
                 self._folder, self._of, lambda into: _write(columns(), number, into / _FILE)
             )
@@ -151,24 +145,16 @@ class Addresses:
             self._texts = texts.reshape(number, ADDRESS_LENGTH)
 
 
-class _OtherWidth(Exception):
-    """A column holds texts that are not addresses, or too few of them."""
-
-
 def _write(columns: Iterable[pa.StringArray], number: int, path: Path) -> None:
     with path.open("wb") as file:
         for column in columns:
             file.write(texts_joined(column))
     if path.stat().st_size != number * ADDRESS_LENGTH:
-        raise _OtherWidth
+        raise pa.ArrowInvalid("fewer addresses than wallets")
 
 
 def texts_joined(column: pa.StringArray) -> bytes:
-    """Return the column's texts one after the other: each has the same width."""
-    if not len(column):
-        return b""
-    _, buffer, data = column.buffers()
-    offsets = np.frombuffer(buffer, np.int32)[column.offset : column.offset + len(column) + 1]
-    if not (np.diff(offsets) == ADDRESS_LENGTH).all():
-        raise _OtherWidth
-    return bytes(data[offsets[0] : offsets[-1]])
+    """Return the column's texts one after the other; ArrowInvalid where one has not the width of an address."""
+    return bytes(column.cast(pa.binary(ADDRESS_LENGTH)).buffers()[1])[
+        : len(column) * ADDRESS_LENGTH
+    ]

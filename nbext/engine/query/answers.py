@@ -55,7 +55,6 @@ from nbext.engine.query.set_tree import (
     Tree,
     WalletList,
     formula_of,
-    leaves,
     spelled_out,
 )
 from nbext.engine.query.sql import SqlBuilder
@@ -324,7 +323,7 @@ class Answers:
 
         Each is cut at `MOST_EXPLAINED` characters, and says so.
         """
-        sql, numbered = self._builder(), list[Leaf]()
+        sql, numbered = self._builder(), dict[str, tuple[int, Leaf]]()
         formula = f"-- wallets: {formula_of(question.wallets(sql).tree, numbered)}"
         # One wallet in the place of those that are returned: Spark Connect makes no table of none.
         returned, order = np.zeros(1, np.int32), question.order
@@ -341,7 +340,7 @@ class Answers:
             columns[f"order by {by}"] = sql.statement((first.sort_keys or first.values)(sql))
         if limit and self._data.addresses_of(returned) is None:
             columns["address"] = _addresses(returned)
-        sets_read = {str(number): leaf for number, leaf in enumerate(numbered, 1)}
+        sets_read = {str(number): leaf for number, leaf in numbered.values()}
         answered = f"the first {limit:,} by {by} are returned" if limit else "they are only counted"
         texts = {"sql": f"{formula}; {answered}", "plan": ""}
         for name, one in {**sets_read, **columns}.items():
@@ -367,9 +366,11 @@ class Answers:
 
     def _ahead(self, sets: Sequence[Tree]) -> None:
         """Have the engine begin with the leaves of some sets that are not known."""
-        needed = chained.from_iterable(map(leaves, sets))
-        statements = {repr(leaf): leaf for leaf in needed if isinstance(leaf, Sql)}
-        self._engine.ahead([one for key, one in statements.items() if key not in self._data.sets])
+        needed = dict[str, tuple[int, Leaf]]()
+        for one in sets:
+            formula_of(one, needed)
+        unknown = (leaf for key, (_, leaf) in needed.items() if key not in self._data.sets)
+        self._engine.ahead([leaf for leaf in unknown if isinstance(leaf, Sql)])
 
     def _wallets_of(self, leaf: Leaf) -> Wallets:
         """Fetch a leaf's wallets, or return those that are known."""
@@ -459,15 +460,15 @@ class Answers:
 
     def _rows(self, wallets: Wallets, question: Question) -> Rows:
         """Return the rows of these wallets, in their order: column after column, some of the wallets at a time."""
-        sizes = {column.name: column.size for column in question.columns}
-        rows = Rows(len(wallets), question.width, question.floats, sizes, self._data.aside())
+        rows = Rows(len(wallets), question.width, question.floats, self._data.aside())
         try:
             for some in rows.chunks(CHUNK):
                 self._cancel.check()
                 rows.add("address", self._addresses(wallets[some]), "address")
             for column in question.columns:
                 for some in rows.chunks(CHUNK):
-                    rows.add(column.name, self._column(column, wallets[some]), column.kind)
+                    values = self._column(column, wallets[some])
+                    rows.add(column.name, values, column.kind, column.size)
         except BaseException:
             rows.close()
             raise
@@ -491,16 +492,12 @@ class Answers:
         if column.kind == "match":
             members = combined(self._match(column), self._wallets_of)
             return pa.array(among(wallets, members).astype(np.int64))
-        order = np.argsort(wallets, kind="stable")
-        ordered = wallets[order]
+        ordered = np.sort(wallets, kind="stable")
         parts = [
             placed(some, valued(self._engine.fetch(self._statement(column, some)), column))
             for some in _ranges(ordered)
         ]
-        found = pa.concat_arrays(parts)
-        return (
-            found if np.array_equal(ordered, wallets) else found.take(pa.array(np.argsort(order)))
-        )
+        return placed(wallets, pa.table({"wallet": ordered, "value": pa.concat_arrays(parts)}))
 
     def _statement(self, column: ExactColumn, wallets: Wallets) -> Sql:
         """Return the statement of a column of wallets in order, and of others that are as fast to read with them."""

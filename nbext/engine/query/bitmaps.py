@@ -19,6 +19,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from nbext.core.uint256 import LIMB_BASE
 from nbext.engine.query.amounts import KEY_DIGITS
@@ -26,8 +28,6 @@ from nbext.engine.query.set_tree import ENTERS, LEAVES, Leaf, Narrowed, Tree, Un
 from nbext.engine.query.sql import SqlBuilder
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from nbext.engine.dataset import Question
     from nbext.engine.query.sql import Layers
 
@@ -164,8 +164,6 @@ def first_by(
 
     Beside them their ranks, which only equal integers share. A wallet without an integer has 0, or comes last.
     """
-    import pyarrow.compute as pc
-
     keys = keys.filter(pc.is_valid(keys.column(1)))
     found, numbers = keys["wallet"].to_numpy(), keys.column(1).to_numpy()
     matching = among(found, wallets)
@@ -204,8 +202,6 @@ def apart(ranks: Ranks, most: int) -> Iterator[tuple[int, int]]:
 
 def placed(wallets: Wallets, found: pa.Table) -> pa.Array:
     """Return the column beside ``wallet`` in a table for each of some wallets; null where one is not in it."""
-    import pyarrow as pa
-
     if not found.num_rows:
         return pa.nulls(len(wallets), found.schema.field(1).type)
     keys = found["wallet"].to_numpy()
@@ -348,8 +344,6 @@ def _pieces(column: pa.Array) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
 
     Floats add a million of them exactly.
     """
-    import pyarrow as pa
-
     limbs = column.flatten() if pa.types.is_struct(column.type) else [column]
     for place, limb in enumerate(reversed(limbs)):
         width = limb.type.bit_width // 32
@@ -383,8 +377,6 @@ def _summed(
     bits: BlockBits, weights: Sequence[np.ndarray[Any, Any]], points: int
 ) -> np.ndarray[Any, Any]:
     """Return the sum of each weight over the rows of each block."""
-    import pyarrow as pa
-
     # Most rows have the bits of many others.
     encoded = pa.array(bits).dictionary_encode()
     groups, distinct = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()

@@ -62,14 +62,13 @@ class Rows:
         number: int,
         columns: int,
         floats: Mapping[str, tuple[str, int]] | None = None,
-        sizes: Mapping[str, float] | None = None,
         folder: Path | None = None,
     ) -> None:
         self.num_rows = number
         self.per_batch = max(
             1, min(BATCH, _BATCH_BYTES // (_ADDRESS_BYTES + _NUMBER_BYTES * columns))
         )
-        self._floats, self._sizes = floats or {}, sizes or {}
+        self._floats = floats or {}
         self._columns: dict[str, _Column] = {}
         # Without a name: whatever ends this process, nothing is left of it.
         self._file = tempfile.SpooledTemporaryFile(1, dir=str(folder) if folder else None)  # noqa: SIM115 - `close` ends it
@@ -87,10 +86,17 @@ class Rows:
         # A column without rows has a type, too.
         return (slice(start, start + step) for start in range(0, max(1, self.num_rows), step))
 
-    def add(self, name: str, fetched: pa.Array, kind: ColumnKind | Literal["address"]) -> None:
+    def add(
+        self,
+        name: str,
+        fetched: pa.Array,
+        kind: ColumnKind | Literal["address"],
+        size: float = 0,
+    ) -> None:
         """Store the next rows of a column, as an engine fetched them; all but the last are whole batches.
 
         Of an amount, which is an `AMOUNT`, the exact number is stored, and before it the floats that are made of it.
+        ``size`` is the size of the column at least (`amount_type`).
         """
         step = self.per_batch * max(1, _MADE_AT_ONCE // self.per_batch)
         for start in range(0, max(1, len(fetched)), step):
@@ -107,7 +113,7 @@ class Rows:
             column = self._store(name, part)
             if kind == "amount":
                 # Of all that its token's holders have, so that a column has one type however many rows are asked for.
-                column.size = max(column.size + size_of(part), self._sizes.get(name, 0))
+                column.size = max(column.size + size_of(part), size)
                 column.type = amount_type(column.size)
 
     def _store(self, name: str, values: pa.Array) -> _Column:

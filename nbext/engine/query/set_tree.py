@@ -144,32 +144,20 @@ def _union(parts: list[Tree]) -> Tree:
     return parts[0] if len(parts) == 1 else Union(parts)
 
 
-def leaves(node: Tree) -> Iterator[Leaf]:
-    """Yield the leaves of a tree, in the order in which they are combined."""
-    if isinstance(node, Union):
-        parts = node.parts
-    elif isinstance(node, Narrowed):
-        parts = (node.first, *node.inside, *node.outside)
-    else:
-        yield node
-        return
-    for part in parts:
-        yield from leaves(part)
-
-
 # Of a list of values.
 _SHOWN = 20
 _CLAUSE = re.compile(r" (?=FROM |WHERE |GROUP BY |HAVING |UNION ALL |LEFT JOIN |ANTI JOIN |JOIN )")
 
 
-def formula_of(node: Tree, leaves: list[Leaf]) -> str:
-    """Return how the leaves of a tree are combined, as ``1 and (2 or 3) and not 4``; add new ones to ``leaves``."""
+def formula_of(node: Tree, leaves: dict[str, tuple[int, Leaf]]) -> str:
+    """Return how the leaves of a tree are combined, as ``1 and (2 or 3) and not 4``.
+
+    New leaves are added to ``leaves``: by their texts, which name them wherever they are known, their numbers.
+    """
     if isinstance(node, Union):
         return " or ".join(_member(part, leaves) for part in node.parts)
     if not isinstance(node, Narrowed):
-        if node not in leaves:
-            leaves.append(node)
-        return str(leaves.index(node) + 1)
+        return str(leaves.setdefault(repr(node), (len(leaves) + 1, node))[0])
     # What is narrowed is read from left to right: it needs no brackets.
     narrowed = isinstance(node.first, Narrowed)
     first = formula_of(node.first, leaves) if narrowed else _member(node.first, leaves)
@@ -178,7 +166,7 @@ def formula_of(node: Tree, leaves: list[Leaf]) -> str:
     return " and ".join([first, *inside, *outside])
 
 
-def _member(node: Tree, leaves: list[Leaf]) -> str:
+def _member(node: Tree, leaves: dict[str, tuple[int, Leaf]]) -> str:
     text = formula_of(node, leaves)
     return f"({text})" if isinstance(node, Narrowed | Union) else text
 

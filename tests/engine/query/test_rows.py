@@ -22,10 +22,10 @@ def limbs(amounts):
     )
 
 
-def added(rows, columns, most):
+def added(rows, columns, most, size):
     for name, values in columns.items():
         for some in rows.chunks(most):
-            rows.add(name, values[some], "address" if name == "address" else "amount")
+            rows.add(name, values[some], "address" if name == "address" else "amount", size)
     return rows
 
 
@@ -46,11 +46,12 @@ def test_a_column_has_one_type_whichever_batch_needs_it(monkeypatch, tmp_path, l
     # The first parts are in memory, the others in the file.
     monkeypatch.setattr(module, "_IN_MEMORY", 1_000)
     amounts = [*range(10, 28), last]
-    rows = Rows(19, 3, {"A": ("A_raw", 10)}, {"A_raw": least}, tmp_path)
+    rows = Rows(19, 3, {"A": ("A_raw", 10)}, tmp_path)
     added(
         rows,
         {"address": pa.array([f"0x{n:040x}" for n in range(19)]), "A_raw": limbs(amounts)},
         most=9,
+        size=least,
     )
     assert rows.schema == pa.schema(
         [("address", pa.string()), ("A", pa.float64()), ("A_raw", kind)]

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbext.engine.query import bitmaps
-from nbext.engine.query.set_tree import Selection, in_all, in_any, leaves
+from nbext.engine.query.set_tree import Selection, formula_of, in_all, in_any
 
 SEEN = {1, 2, 3, 4}
 ALL = SEEN | {5, 6}
@@ -65,7 +65,9 @@ def test_the_combined_bitmaps_find_what_is_meant(tree):
 
 def test_and_not_never_looks_at_all_wallets():
     these, those, seen = (Selection(name) for name in ("these", "those", "seen"))
-    assert list(leaves(in_all([these, ~those]).among(seen).tree)) == ["these", "those"]
+    found = {}
+    assert formula_of(in_all([these, ~those]).among(seen).tree, found) == "1 and not 2"
+    assert list(found.values()) == [(1, "these"), (2, "those")]
 
 
 def test_two_hundred_sets_one_inside_the_other_are_combined_without_recursing_past_python():
@@ -77,4 +79,6 @@ def test_two_hundred_sets_one_inside_the_other_are_combined_without_recursing_pa
     }
     sizes = {name: len(bitmaps.combined(tree, lambda leaf: leaf)) for name, tree in trees.items()}
     assert sizes == {"all": 1, "any": 201, "not": 1}
-    assert len(list(leaves(trees["not"]))) == 200
+    found = {}
+    assert formula_of(trees["not"], found).startswith("1 and not 2 and not 3 and not 4 ")
+    assert len(found) == 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nbext.engine.open import open_dataset
-from nbext.engine.query.set_tree import Sql, leaves
+from nbext.engine.query.set_tree import Sql, formula_of
 from nbext.engine.query.sql import Layers, SqlBuilder
 from nbext.language import language
 from tests.engine import forms
@@ -30,6 +30,13 @@ def test_a_limit_returns_the_first_rows_of_every_form_in_order(dataset):
         assert dataset.ask(question, limit=3).rows == answer.rows.slice(0, 3), form
         addresses = answer.rows["address"].to_pylist()
         assert (addresses == sorted(addresses)) == (question.order is None), form
+
+
+def leaves(tree):
+    """Return what a tree has fetched, in the order in which it is combined."""
+    found = {}
+    formula_of(tree, found)
+    return [leaf for _, leaf in found.values()]
 
 
 def test_conditions_that_differ_in_their_values_are_the_same_text(dataset):
@@ -67,7 +74,7 @@ def test_a_statement_has_the_values_that_its_text_names_numbered_from_the_first(
 def test_base_and_delta_are_read_apart_where_a_table_has_one_row_for_each_wallet():
     layers = Layers("base", "delta", {"balances": "both"}, "lasting")
     found = SqlBuilder(layers).wallets_of("balances", "sort_key > 0", contract=7)
-    assert list(leaves(found.tree)) == [
+    assert leaves(found.tree) == [
         Sql(
             "SELECT wallet FROM base.main.balances WHERE contract = $v0 AND sort_key > 0 AND NOT EXISTS "
             "(SELECT 1 FROM delta.stale.contracts WHERE contract = $v0)",
