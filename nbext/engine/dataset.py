@@ -180,7 +180,7 @@ class ExactColumn:
     values
         Writes the statement of ``wallet`` and the value: an integer, of an amount the limbs; of a match, its set.
     holders
-        How many wallets it has, where that is known: a small column is read faster whole than joined.
+        How many wallets it has at most: a small column is read whole, and kept for the next question.
     size
         The size that a column of amounts has at least (`nbext.core.uint256.digits_of_column`), whichever rows are
         returned.
@@ -191,7 +191,7 @@ class ExactColumn:
     name: str
     kind: ColumnKind
     values: Callable[[SqlBuilder], Any]
-    holders: int | None = None
+    holders: int = MOST_VALUES
     size: float = 0.0
     sort_keys: Callable[[SqlBuilder], str] | None = None
 

@@ -22,7 +22,7 @@ from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.chains import chain_of
 from nbext.core.strict_json import below
 from nbext.core.untrusted_text import shown, visible
-from nbext.engine.dataset import Cancel, ExactColumn, Order, Question
+from nbext.engine.dataset import MOST_VALUES, Cancel, ExactColumn, Order, Question
 from nbext.errors import ValidationError, did_you_mean
 from nbext.language import describe
 from nbext.language.conditions import CONDITIONS
@@ -311,16 +311,16 @@ def _column(
 ) -> ExactColumn:
     if isinstance(shown, MatchColumn):
         return ExactColumn(name, shown.kind, shown.values)
-    is_now = False
+    holders = None
     if isinstance(shown, BalanceColumn):
-        is_now = shown.at is None
+        holders = shown.contract.holders if shown.at is None else None
         shown = replace(shown, least=least.get((shown.contract.contract, shown.at)))
     return ExactColumn(
         name,
         shown.kind,
         shown.values,
         sort_keys=shown.sort_keys if shown.kind == "amount" else None,
-        holders=shown.contract.holders if is_now and shown.contract else None,
+        holders=holders or MOST_VALUES,
         size=shown.contract.size if shown.contract else 0.0,
     )
 

@@ -32,8 +32,6 @@ _QUESTIONS_AT_ONCE = 16
 _BATCH = 100_000
 # A relation with values is made row by row by DuckDB 1: 5.7 s for 3 million. Of DuckDB 2 it is what copies least.
 _LAZY = hasattr(duckdb.DuckDBPyConnection, "complete")
-# Columns of a notebook's text output before its lines break.
-_WIDTH = 100
 
 
 class DuckDataset(Dataset):
@@ -78,7 +76,7 @@ class DuckDataset(Dataset):
             cursor.execute("USE generation")
             number = cursor.execute("SELECT count(*) FROM wallets").fetchall()[0][0]
             if number >= MANY_WALLETS:
-                self._addresses.make(lambda: self._in_order(cursor), number)
+                self._addresses.make(self._in_order(cursor), number)
 
     def _in_order(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[pa.Array]:
         """Yield the addresses, as long as the wallets are numbered one after the other."""
@@ -99,9 +97,9 @@ class DuckDataset(Dataset):
         """Return the addresses of wallets from their file, once it is made."""
         return self._addresses.of(wallets)
 
-    def aside(self) -> Path:
+    def aside(self) -> str:
         """Return the folder for rows that do not fit into memory."""
-        return self._spill.made()
+        return str(self._spill.made())
 
     def do(self, task: Callable[[Engine], Result], cancel: Cancel | None) -> Result:
         """Do work that may run several statements; however it ends, the statement under way ends with it."""
@@ -163,8 +161,9 @@ class CursorEngine:
     def plan(self, sql: Sql) -> str:
         """Return DuckDB's plan of a statement, its steps indented below those that they are inputs of."""
         explained = Sql(f"EXPLAIN (FORMAT yaml) {sql.text}", sql.values, sql.tables)
-        lines = str(self.fetch(explained).column(1)[0]).replace('"', "").splitlines()
-        return "\n".join(textwrap.fill(line, _WIDTH) for line in lines)
+        # A notebook breaks the lines of a text output after some hundred columns.
+        plan = str(self.fetch(explained).column(1)[0]).replace('"', "")
+        return "\n".join(textwrap.fill(line, 100) for line in plan.splitlines())
 
     def _relation(self, sql: Sql) -> Any:
         for name, table in sql.tables.items():

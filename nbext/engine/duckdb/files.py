@@ -12,7 +12,7 @@ import mmap
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 MOST_SPILLED = "4GB"
 FOLDER, _FILE = "addresses", "addresses.txt"
-# Of fewer wallets than this the pages stay mapped.
-_MANY = 100_000
 
 
 class Spill:
@@ -92,12 +90,13 @@ def locked_down(
     try:
         layers = attach(connection.execute, generation, "generation")
         ranks = ranks_of(connection.execute, "generation") if generation.delta else None
-        counted = "SELECT count(*) FROM generation.main.transfers"
-        found = connection.execute(counted).fetchall()[0][0]
+        ((found,),) = connection.execute(
+            "SELECT count(*) FROM generation.main.transfers"
+        ).fetchall()
         # A file of another generation in the place of one's own is whole, and would answer from that one's rows.
-        stated = generation.manifest["tables"].get("transfers", found)
-        differs = f"is damaged: it has {found:,} transfers, and its manifest says {stated:,}"
-        wrong = "" if stated == found else differs
+        wrong, stated = "", generation.manifest["tables"].get("transfers", found)
+        if stated != found:
+            wrong = f"is damaged: it has {found:,} transfers, and its manifest says {stated:,}"
     except duckdb.Error as error:
         wrong = f"cannot be opened: {str(error).splitlines()[0]}"
     if wrong:
@@ -126,21 +125,20 @@ class Addresses:
         # Half of what an index of an array takes.
         texts = self._texts.take(wallets, axis=0)
         mapped: Any = getattr(self._texts.base, "base", None)
-        # What was read stays in the system's cache, and is no longer counted as this process's memory.
-        if len(wallets) > _MANY and hasattr(mmap, "MADV_DONTNEED") and hasattr(mapped, "madvise"):
+        # What was read stays in the system's cache, and is no longer counted as this process's memory; of fewer wallets
+        # the pages stay mapped.
+        if len(wallets) > 100_000 and hasattr(mapped, "madvise"):
             mapped.madvise(mmap.MADV_DONTNEED)
         return address_column(texts)
 
-    def make(self, columns: Callable[[], Iterable[pa.StringArray]], number: int) -> None:
+    def make(self, columns: Iterable[pa.StringArray], number: int) -> None:
         """Have the file of so many addresses in the order of their wallets; one that is there is proved.
 
         Where the columns end early or the folder cannot be written there is no file: addresses then come
         from the table.
         """
         with contextlib.suppress(OSError, pa.ArrowInvalid):
-            made_folder(
-                self._folder, self._of, lambda into: _write(columns(), number, into / _FILE)
-            )
+            made_folder(self._folder, self._of, lambda into: _write(columns, number, into / _FILE))
             texts = np.memmap(self._folder / _FILE, np.uint8, mode="r")
             self._texts = texts.reshape(number, ADDRESS_LENGTH)
 

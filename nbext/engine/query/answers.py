@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain as chained
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -70,17 +69,18 @@ Result = TypeVar("Result")
 RETURNED, LISTED = "nbext_returned", "nbext_list"
 # Fewer addresses than this are looked up in their table as fast as in a file of their own.
 MANY_WALLETS = 100_000
-# Wallets whose rows are fetched at once: of each, a column takes up to 200 bytes on the way.
+# Rows of a statement that are fetched at once.
 CHUNK = 1_000_000
-# One in so many wallets of a range is dense enough to read all of it, and so many wallets are read at once.
-_DENSE, _SPAN = 8, 2_000_000
+# One in so many wallets of a range is dense enough to read all of it. Of so many wallets a column is read and made at
+# once: on the way each takes up to 400 bytes.
+_DENSE, _AT_ONCE = 8, 250_000
 # On a busy machine. For a million rows of an amount these are three seconds more.
 _VALUES_A_SECOND = 1_000_000
 # A column or a range of so many wallets is read whole: picking some of them is a join, which costs more.
 _READ_WHOLE = 100_000
-# The memory of the sets of wallets that were used last (bytes): the parts of a segment share theirs, most segments
-# leave the burn addresses out, and whoever asks again has mostly changed one condition. The least that a set counts as,
-# however few its wallets are: there are never more than a thousand.
+# The memory of the sets of wallets and of the small columns that were used last (bytes): parts of a segment share
+# theirs, most segments leave the burn addresses out, and whoever asks again has mostly changed one condition. The least
+# that a set counts as, however few its wallets are: there are never more than a thousand.
 _KEPT, _SET = 32 << 20, 32 << 10
 # The memory of the sets that one request compares (bytes).
 _COUNTED_AT_ONCE = 256 << 20
@@ -117,7 +117,7 @@ class Dataset(ABC):
     ranks
         Each wallet's rank by address, and the wallet of each rank, where its number is not its rank.
     sets
-        The wallets of statements and lists that were used last, which are last.
+        The wallets of statements and lists, and the rows of small columns, that were used last, which are last.
     """
 
     layers: Layers | None = None
@@ -126,7 +126,7 @@ class Dataset(ABC):
     def __init__(self, about: DataAbout) -> None:
         self.about = about
         self.catalog, self.clock = Catalog(self.read), Clock(self.read, about.chains)
-        self.sets: dict[str, Wallets] = {}
+        self.sets: dict[str, Any] = {}
 
     @abstractmethod
     def do(self, task: Callable[[Engine], Result], cancel: Cancel | None) -> Result:
@@ -136,7 +136,7 @@ class Dataset(ABC):
     def close(self) -> None:
         """Give back files and memory."""
 
-    def aside(self) -> Path | None:
+    def aside(self) -> str | None:
         """Return the folder for rows that do not fit into memory; None: the system's."""
         return None
 
@@ -369,18 +369,23 @@ class Answers:
         needed = dict[str, tuple[int, Leaf]]()
         for one in sets:
             formula_of(one, needed)
-        unknown = (leaf for key, (_, leaf) in needed.items() if key not in self._data.sets)
+        unknown = [leaf for key, (_, leaf) in needed.items() if key not in self._data.sets]
         self._engine.ahead([leaf for leaf in unknown if isinstance(leaf, Sql)])
 
     def _wallets_of(self, leaf: Leaf) -> Wallets:
-        """Fetch a leaf's wallets, or return those that are known."""
+        wallets: Wallets = self._kept(
+            leaf, self._fetched if isinstance(leaf, Sql) else self._listed
+        )
+        return wallets
+
+    def _kept(self, leaf: Leaf, fetch: Callable[[Any], Any]) -> Any:
+        """Fetch what a statement or a list has, or return what is known of it."""
         self._cancel.check()
         sets, key = self._data.sets, repr(leaf)
-        wallets = sets.pop(key, None)
-        if wallets is not None:
-            sets[key] = wallets
-            return wallets
-        wallets = sets[key] = self._fetched(leaf) if isinstance(leaf, Sql) else self._listed(leaf)
+        if (known := sets.pop(key, None)) is not None:
+            sets[key] = known
+            return known
+        fetched = sets[key] = fetch(leaf)
         # Copied at once: other threads change them, too.
         sizes = {key: max(_SET, len(key) + each.nbytes) for key, each in sets.copy().items()}
         over = sum(sizes.values()) - _KEPT
@@ -388,7 +393,7 @@ class Answers:
             if over > 0:
                 sets.pop(key, None)
                 over -= size
-        return wallets
+        return fetched
 
     def _fetched(self, sql: Sql) -> Wallets:
         wallets: Wallets = self._engine.fetch(sql)["wallet"].combine_chunks().to_numpy()
@@ -459,14 +464,13 @@ class Answers:
         return ranks if self._data.ranks is None else self._data.ranks[1][ranks]
 
     def _rows(self, wallets: Wallets, question: Question) -> Rows:
-        """Return the rows of these wallets, in their order: column after column, some of the wallets at a time."""
+        """Return the rows of these wallets, in their order: some of the wallets at a time, column after column."""
         rows = Rows(len(wallets), question.width, question.floats, self._data.aside())
         try:
-            for some in rows.chunks(CHUNK):
+            for some in rows.chunks(_AT_ONCE):
                 self._cancel.check()
                 rows.add("address", self._addresses(wallets[some]), "address")
-            for column in question.columns:
-                for some in rows.chunks(CHUNK):
+                for column in question.columns:
                     values = self._column(column, wallets[some])
                     rows.add(column.name, values, column.kind, column.size)
         except BaseException:
@@ -492,6 +496,9 @@ class Answers:
         if column.kind == "match":
             members = combined(self._match(column), self._wallets_of)
             return pa.array(among(wallets, members).astype(np.int64))
+        if column.holders <= _READ_WHOLE:
+            statement = self._statement(column, wallets)
+            return placed(wallets, valued(self._kept(statement, self._engine.fetch), column))
         ordered = np.sort(wallets, kind="stable")
         parts = [
             placed(some, valued(self._engine.fetch(self._statement(column, some)), column))
@@ -502,21 +509,21 @@ class Answers:
     def _statement(self, column: ExactColumn, wallets: Wallets) -> Sql:
         """Return the statement of a column of wallets in order, and of others that are as fast to read with them."""
         sql = self._builder()
+        values = column.values(sql)
+        if column.holders <= _READ_WHOLE:
+            return sql.statement(values)
         start, end = sql.value(int(wallets[0])), sql.value(int(wallets[-1]))
-        text = f"SELECT * FROM ({column.values(sql)}) WHERE wallet BETWEEN {start} AND {end}"
+        text = f"SELECT * FROM ({values}) WHERE wallet BETWEEN {start} AND {end}"
         statement = sql.statement(text)
-        few = column.holders is not None and column.holders <= _READ_WHOLE
-        return statement if few or _is_near(wallets) else _of(wallets, statement)
+        return statement if _is_near(wallets) else _of(wallets, statement)
 
 
 def _ranges(wallets: Wallets) -> list[Wallets]:
     """Return wallets, in order, in the parts that are read at once."""
     if _is_near(wallets):
-        first, last = int(wallets[0]), int(wallets[-1])
-        cuts = np.searchsorted(wallets, np.arange(first + _SPAN, last + 1, _SPAN))
-        return [some for some in np.split(wallets, cuts) if len(some)]
+        return [wallets]
     # Those that came after the base have the last numbers, and are few.
-    parts = np.split(wallets, [1 + int(np.argmax(np.diff(wallets)))])
+    parts = np.split(wallets, [1 + int(np.diff(wallets).argmax())])
     return parts if all(map(_is_near, parts)) else [wallets]
 
 

@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -32,8 +31,6 @@ _BATCH_BYTES = 4 << 20
 _ADDRESS_BYTES, _NUMBER_BYTES = 46, 16
 # Fewer bytes than these need no file: those of 700,000 wallets and an amount.
 _IN_MEMORY = 64 << 20
-# Rows of which exact amounts are made at once: on the way there each takes up to 400 bytes.
-_MADE_AT_ONCE = 4 * BATCH
 _LIMB = pa.decimal128(38, 0)
 # Above this limb, arithmetic would claim more than the 76 digits that decimals have.
 _TOO_LARGE = 10**22
@@ -61,17 +58,15 @@ class Rows:
         self,
         number: int,
         columns: int,
-        floats: Mapping[str, tuple[str, int]] | None = None,
-        folder: Path | None = None,
+        floats: Mapping[str, tuple[str, int]],
+        folder: str | None,
     ) -> None:
         self.num_rows = number
-        self.per_batch = max(
-            1, min(BATCH, _BATCH_BYTES // (_ADDRESS_BYTES + _NUMBER_BYTES * columns))
-        )
-        self._floats = floats or {}
+        self.per_batch = min(BATCH, _BATCH_BYTES // (_ADDRESS_BYTES + _NUMBER_BYTES * columns))
+        self._floats = floats
         self._columns: dict[str, _Column] = {}
         # Without a name: whatever ends this process, nothing is left of it.
-        self._file = tempfile.SpooledTemporaryFile(1, dir=str(folder) if folder else None)  # noqa: SIM115 - `close` ends it
+        self._file = tempfile.SpooledTemporaryFile(1, dir=folder)  # noqa: SIM115 - `close` ends it
         # Also where nobody closes it: rows that are forgotten are no leak.
         self._closing = weakref.finalize(self, self._file.close)
         self._held = self._end = 0
@@ -98,23 +93,20 @@ class Rows:
         Of an amount, which is an `AMOUNT`, the exact number is stored, and before it the floats that are made of it.
         ``size`` is the size of the column at least (`amount_type`).
         """
-        step = self.per_batch * max(1, _MADE_AT_ONCE // self.per_batch)
-        for start in range(0, max(1, len(fetched)), step):
-            part = fetched.slice(start, step)
-            if kind == "amount":
-                part = exact_amounts(part)
-            elif kind == "time":
-                part = part.cast(pa.timestamp("s", "UTC"))
-            elif kind in ("count", "match"):
-                part = pc.fill_null(part, 0)
-            for floats, (exact, divisor) in self._floats.items():
-                if exact == name:
-                    self._store(floats, quotients(part, [divisor]))
-            column = self._store(name, part)
-            if kind == "amount":
-                # Of all that its token's holders have, so that a column has one type however many rows are asked for.
-                column.size = max(column.size + size_of(part), size)
-                column.type = amount_type(column.size)
+        if kind == "amount":
+            fetched = exact_amounts(fetched)
+        elif kind == "time":
+            fetched = fetched.cast(pa.timestamp("s", "UTC"))
+        elif kind in ("count", "match"):
+            fetched = pc.fill_null(fetched, 0)
+        for floats, (exact, divisor) in self._floats.items():
+            if exact == name:
+                self._store(floats, quotients(fetched, [divisor]))
+        column = self._store(name, fetched)
+        if kind == "amount":
+            # Of all that its token's holders have, so that a column has one type however many rows are asked for.
+            column.size = max(column.size + size_of(fetched), size)
+            column.type = amount_type(column.size)
 
     def _store(self, name: str, values: pa.Array) -> _Column:
         column = self._columns.setdefault(name, _Column(values.type))
@@ -224,6 +216,7 @@ def _near(words: Numbers, units: Numbers) -> tuple[Numbers, Numbers]:
     (upper_near, lower_near), (upper_unit, lower_unit) = _halves(near), _halves(units)
     product = near * units
     error = upper_near * upper_unit - product + upper_near * lower_unit
+    # From left to right: each of these sums is exact.
     error = error + lower_near * upper_unit + lower_near * lower_unit
     more = (amount - product - error + rest) / units
     # A hundred times what was rounded here.

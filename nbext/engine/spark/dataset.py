@@ -56,7 +56,7 @@ class SparkDataset(Dataset):
         try:
             stopped = ended(running, cancel)
         finally:
-            if jobs.running or not running.done():
+            if jobs.begun or not running.done():
                 jobs.stop()
         if stopped is not None:
             raise stopped
@@ -70,18 +70,13 @@ class SparkDataset(Dataset):
 
 
 class _Jobs:
-    """Runs the statements of one question, as jobs of one group."""
+    """Runs the statements of one question, as jobs of one group; ``begun`` may run, and nobody waits for them yet."""
 
     def __init__(self, spark: Spark, job: str, statements: Executor) -> None:
         self._spark, self._job, self._statements = spark, job, statements
         self._waiting: dict[str, Sql] = {}
-        self._begun: dict[str, Future[pa.Table]] = {}
+        self.begun: dict[str, Future[pa.Table]] = {}
         self._stopped = threading.Event()
-
-    @property
-    def running(self) -> bool:
-        """Whether a statement may run that nobody waits for."""
-        return bool(self._begun)
 
     def stop(self) -> None:
         """End what runs, and let nothing begin."""
@@ -94,15 +89,15 @@ class _Jobs:
         self._begin()
 
     def _begin(self) -> None:
-        while self._waiting and len(self._begun) < _AHEAD:
+        while self._waiting and len(self.begun) < _AHEAD:
             name = next(iter(self._waiting))
-            self._begun[name] = self._statements.submit(self._run, self._waiting.pop(name))
+            self.begun[name] = self._statements.submit(self._run, self._waiting.pop(name))
 
     def fetch(self, sql: Sql) -> pa.Table:
         """Return all rows of a statement."""
         name = repr(sql)
         self._waiting.pop(name, None)
-        begun = self._begun.pop(name, None)
+        begun = self.begun.pop(name, None)
         self._begin()
         return self._run(sql) if begun is None else begun.result()
 

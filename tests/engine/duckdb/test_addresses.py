@@ -31,10 +31,10 @@ def is_made(addresses):
 def test_addresses_are_looked_up_in_any_order_and_again_after_opening(tmp_path):
     wallets = np.array([999, 0, 400, 399, 0], np.int32)
     # Of the second the file is there.
-    for lengths in ((400, 0, 600), None):
+    for texts in (columns(400, 0, 600), []):
         addresses = Addresses(tmp_path, "one")
         assert not is_made(addresses)
-        addresses.make(lambda lengths=lengths: columns(*lengths), 1000)
+        addresses.make(texts, 1000)
         assert is_made(addresses)
         assert addresses.of(wallets).to_pylist() == [TEXTS[wallet] for wallet in wallets]
         assert addresses.of(np.array([], np.int32)).to_pylist() == []
@@ -47,14 +47,14 @@ def test_addresses_are_looked_up_in_any_order_and_again_after_opening(tmp_path):
 )
 def test_columns_that_are_not_all_the_addresses_leave_no_file(tmp_path, texts, number):
     addresses = Addresses(tmp_path, "one")
-    addresses.make(lambda: [pa.array(texts)], number)
+    addresses.make([pa.array(texts)], number)
     assert not is_made(addresses)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_has_no_file(tmp_path):
     addresses = Addresses(tmp_path / "absent", "one")
-    addresses.make(lambda: columns(5), 5)
+    addresses.make(columns(5), 5)
     assert not is_made(addresses)
 
 
@@ -83,7 +83,7 @@ def test_an_address_that_changed_on_the_disk_is_found_by_the_check_and_never_ans
         for one in folder.iterdir():
             one.unlink()
         folder.rmdir()
-        Addresses(served.folder, "another").make(lambda: [texts], number)
+        Addresses(served.folder, "another").make([texts], number)
 
     expected = answered()
     for name in ("addresses.txt", "sha256"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from operator import methodcaller
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbext.engine.dataset import Cancel, Question
+from nbext.engine.dataset import Cancel, Order, Question
 from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.open import open_dataset
 from nbext.engine.query import answers
@@ -131,3 +132,22 @@ def test_a_request_for_counts_ends_when_it_is_cancelled_and_when_it_needs_too_mu
         dataset.answers(methodcaller("counts", [question, question], [[0], [1]]))
         == [dataset.ask(question, limit=0).matched] * 2
     )
+
+
+def test_the_rows_of_a_small_column_are_read_once_whichever_wallets_are_returned(
+    dataset, read, monkeypatch
+):
+    question = forms.question("token", dataset)
+    question = replace(question, columns=[replace(one, holders=100) for one in question.columns])
+    from_the_end = replace(question, order=Order(None, descending=True))
+    whole = dataset.ask(question, limit=1000).rows
+    assert 5 < whole.num_rows < 1000
+    assert len(question.columns) == sum("hi, mid, lo" in one.text for one in read) > 0
+    read[:] = []
+    assert dataset.ask(question, limit=5).rows == whole.slice(0, 5)
+    assert dataset.ask(from_the_end, limit=5).rows.to_pylist() == whole.to_pylist()[:-6:-1]
+    assert not any("hi, mid, lo" in one.text for one in read)
+    # A large one is read for the wallets that are returned alone.
+    monkeypatch.setattr(answers, "_READ_WHOLE", 0)
+    assert dataset.ask(question, limit=5).rows == whole.slice(0, 5)
+    assert len(question.columns) == sum("hi, mid, lo" in one.text for one in read)

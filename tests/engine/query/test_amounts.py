@@ -61,7 +61,7 @@ def run(engine, sql, text, **tables):
 
 def rows_of(fetched, floats=None):
     """Return the answer's rows of a fetched column of amounts."""
-    rows = Rows(fetched.num_rows, 1, floats)
+    rows = Rows(fetched.num_rows, 1, floats or {}, None)
     rows.add("amount", fetched["amount"].combine_chunks(), "amount")
     return rows.table()
 

@@ -42,7 +42,6 @@ def added(rows, columns, most, size):
 )
 def test_a_column_has_one_type_whichever_batch_needs_it(monkeypatch, tmp_path, last, least, kind):
     monkeypatch.setattr(module, "BATCH", 4)
-    monkeypatch.setattr(module, "_MADE_AT_ONCE", 8)
     # The first parts are in memory, the others in the file.
     monkeypatch.setattr(module, "_IN_MEMORY", 1_000)
     amounts = [*range(10, 28), last]
@@ -67,12 +66,12 @@ def test_a_column_has_one_type_whichever_batch_needs_it(monkeypatch, tmp_path, l
 
 
 def test_hundreds_of_columns_come_in_batches_of_few_rows():
-    assert Rows(1, 3).per_batch == module.BATCH
-    assert 500 < Rows(1, 401).per_batch < 1_000
+    assert Rows(1, 3, {}, None).per_batch == module.BATCH
+    assert 500 < Rows(1, 401, {}, None).per_batch < 1_000
 
 
 def test_rows_that_cannot_be_stored_aside_are_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "_IN_MEMORY", 1)
-    rows = Rows(1, 1, folder=tmp_path / "absent")
+    rows = Rows(1, 1, {}, tmp_path / "absent")
     with pytest.raises(StorageError, match="could not be stored"):
         rows.add("address", pa.array(["0x"]), "address")
