@@ -271,10 +271,10 @@ def exact_whole(parts: Sequence[pa.Array]) -> pa.ChunkedArray:
 
 
 def wide_columns(stated: Mapping[str, str], found: Any) -> list[str]:
-    """Return a note for each exact column that is wider than 38 digits, by its types: as stated, and as found."""
+    """Return a note for each column of whole numbers that is none, or wider than 38 digits, by its types."""
     notes = []
     for name, kind in stated.items():
-        if kind != "uint256" or name not in found:
+        if kind not in ("uint256", "integer") or name not in found:
             continue
         found_type = str(found[name]).removesuffix("[pyarrow]")
         if found_type.startswith("decimal256"):
@@ -282,20 +282,21 @@ def wide_columns(stated: Mapping[str, str], found: Any) -> list[str]:
                 f"{name} or its sum has more than 38 digits: its type is {found_type}, which polars, DuckDB "
                 "and Spark do not know. It is text in polars and in Parquet files."
             )
-        elif found_type in ("str", "string", "large_string"):
+        elif not found_type.lower().startswith(("int", "decimal")):
+            is_text = found_type in ("str", "string", "large_string")
+            text = "text, which sorts 9 after 10. .map(int) makes numbers of it"
             notes.append(
-                f"{name} or its sum has more than 76 digits: it is text, which sorts 9 after 10. "
-                ".map(int) makes numbers of it."
+                f"A value of {name} is not a whole number, or it or its sum has more than 76 digits: it is "
+                f"{text if is_text else found_type}."
             )
     return notes
 
 
-def wide_values(records: Sequence[Record], table: pd.DataFrame) -> list[str]:
-    """Return such notes for the columns of whole numbers in records without stated types."""
+def whole_texts(records: Sequence[Record], table: pd.DataFrame) -> dict[str, str]:
+    """Return the type of the columns that are text, and whole numbers in the records."""
     texts = [str(name) for name, dtype in table.dtypes.items() if dtype == text_dtype()]
     values = {name: [one[name] for one in records if one.get(name) is not None] for name in texts}
-    whole = {name: "uint256" for name in texts if inferred(values[name]) == "whole"}
-    return wide_columns(whole, table.dtypes)
+    return {name: "uint256" for name in texts if inferred(values[name]) == "whole"}
 
 
 def _digits(value: Any) -> bool:
@@ -361,15 +362,30 @@ def arrow_frame(table: pa.Table, types: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows), copy=False)
 
 
+def are_whole(values: pa.ChunkedArray) -> bool:
+    """Say whether all values of a column are whole numbers, or the digits of such."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = values.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        # As `_digits` has them, or nothing.
+        fits = pc.match_substring_regex(values, "^(0|-?[1-9][0-9]*)?$")
+        return bool(pc.all(fits).as_py() is not False)
+    is_decimal = pa.types.is_decimal(kind) and kind.scale == 0
+    return bool(is_decimal or pa.types.is_integer(kind) or values.null_count == len(values))
+
+
 def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
     import pandas as pd
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    if is_text and kind == "uint256":
-        exact = exact_whole([exact_part(part) for part in values.chunks])
-        # As they came, where only text holds them: a stranger may write 007.
-        values = exact if pa.types.is_decimal(exact.type) else values
+    if is_text and kind == "uint256" and are_whole(values):
+        # An empty number is missing.
+        digits = pc.if_else(pc.not_equal(values, ""), values, pa.scalar(None, values.type))
+        values = exact_whole([exact_part(part) for part in digits.chunks])
     if pa.types.is_decimal(values.type) and values.type.scale == 0:
         return exact_array()(values)
     if is_text:

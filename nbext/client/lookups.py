@@ -106,6 +106,7 @@ def metadata(
         else (readings[name].records or [{}])[0]
         for name in names
     ]
+    known = {name: kind for one in readings.values() for name, kind in one.types.items()}
     # Our own service's records have all of our fields; a stranger's names mean what it means by them.
     if service.ours or any(row.keys() >= types.keys() for row in rows):
         table = frames.frame_as_of(rows, types)
@@ -113,13 +114,13 @@ def metadata(
             units = frames.typed_column([_in_units(row) for row in rows], "float64")
             table.insert(list(types).index("totalSupply"), "supply", units)
     else:
-        known = {name: kind for one in readings.values() for name, kind in one.types.items()}
         stranger = service.stranger
         table = frames.frame(
             rows, configured={**known, **(stranger.types(kind) if stranger else {})}
         )
     # Each look-up may bring the same warning: the reader wants it once.
     warnings = list(dict.fromkeys(warning for one in readings.values() for warning in one.warnings))
+    warnings += frames.wide_columns(known, table.dtypes)
     if failed:
         reasons = [
             f"{visible(name)}: {visible(_STATUS.sub('', str(error)))}"

@@ -266,15 +266,18 @@ class Service:
             tables += [] if page.table is None else [page.table]
         stranger = self.stranger
         configured = {**reading.types, **(stranger.types(call.operation) if stranger else {})}
+        stated = {**configured, **types}
         if tables:
             import pyarrow as pa
 
-            joined = pa.concat_tables(frames.alike(tables))
-            return frames.arrow_frame(joined, {**configured, **types})
-        # A table of a million rows and their records at once would take twice the memory.
-        reading.records, reading.document = None, None if reading.id is None else reading.document
-        found = frames.frame(records, types, configured)
-        reading.warnings += frames.wide_values(records, found)
+            found = frames.arrow_frame(pa.concat_tables(frames.alike(tables)), stated)
+        else:
+            # A table of a million rows and their records at once would take twice the memory.
+            reading.records = None
+            reading.document = None if reading.id is None else reading.document
+            found = frames.frame(records, types, configured)
+            stated = {**frames.whole_texts(records, found), **stated}
+        reading.warnings += frames.wide_columns(stated, found.dtypes)
         return found
 
     def stop(self, segment_id: str) -> str:

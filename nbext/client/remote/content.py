@@ -203,21 +203,19 @@ def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> N
             raise _no_row(row)
     wallets = _address_column(records[:20]) if addressed else None
     for row in records:
-        name = next(iter(row), "")
-        value = row.get(wallets or name)
-        # One with a dot is an address to those who resolve it.
-        is_name = isinstance(value, str) and "." in value.strip(".")
-        texts = [value] if wallets else row.values()
-        cut = next((one for one in texts if isinstance(one, str) and _CUT.match(one)), None)
-        is_name = is_name and not cut and not re.search(_REMARK, str(value))
-        # A second header; and what has no field of the first row.
-        is_header = str(value).lower() == name.lower() != "" and (
-            [str(one).lower() for one in row.values()] == [one.lower() for one in row]
-        )
-        alone = len(records) > 2 and row.keys().isdisjoint(records[0])
         # Of records each may have its address under its own name.
-        if (is_header or alone or cut or (wallets and not is_name)) and not has_address(row):
-            raise _no_row(row if alone else cut or value)
+        if has_address(row):
+            continue
+        value = row.get(wallets or next(iter(row), ""))
+        # One with a dot is an address to those who resolve it.
+        is_text = isinstance(value, str) and "." in value.strip(".")
+        is_name = is_text and not re.search(_REMARK, str(value))
+        is_cut = any(isinstance(one, str) and re.match(_CUT, one) for one in row.values())
+        is_header = row and all(str(one).lower() == name.lower() for name, one in row.items())
+        # It has no field of the first row.
+        alone = len(records) > 2 and row.keys().isdisjoint(records[0])
+        if is_header or alone or ((wallets or is_cut) and not is_name):
+            raise _no_row(row if alone else value)
     _refuse_footer([*records[: max(0, min(2, len(records) - 1))], *records[-1:]])
 
 
@@ -238,10 +236,10 @@ def _no_row(value: object) -> ProtocolError:
     )
 
 
-# What ends rows: a sum, a remark, an exception of the database that sent them.
-_REMARK = r"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$"
 # An address as a page shows it: 0x1234...abcd
-_CUT = re.compile(r"0x[0-9a-fA-F]*(\.\.|…|\*\*)")
+_CUT = r"0x[0-9a-fA-F]*(\.\.|…|\*\*)"
+# What ends rows: a sum, a remark, an exception of the database that sent them.
+_REMARK = rf"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$|^{_CUT}"
 
 
 def _refuse_footer(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -49,7 +49,7 @@ from nbext.client.remote.profile import (
 from nbext.client.remote.signs import signs_of
 from nbext.client.validate import is_foreign_id
 from nbext.core.chains import chain_of
-from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN, is_whole
+from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.core.strict_json import NotJson
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import AmbiguousAnswer, ApiError, NotFound, ProtocolError, ValidationError
@@ -107,8 +107,7 @@ class Stranger:
         folder: Path | None = None,
     ) -> ForeignPage:
         """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
-        profile = self._profiles[call.operation]
-        fields: Mapping[str, str] = _METADATA.get(call.operation, {})
+        profile, fields = self._profiles[call.operation], {**_METADATA.get(call.operation, {})}
         known = {**profile.types_by_theirs, **types}
         source = content.Unread(came, known, folder)
         page = decoded(source, want, profile)
@@ -126,13 +125,6 @@ class Stranger:
             fields = {n: "uint256" if kind == "integer" else kind for n, kind in fields.items()}
         elif page.records and (profile.columns or fields):
             page.records = [to_ours(profile.renamed(record), fields) for record in page.records]
-            wrong = [
-                name
-                for name, kind in fields.items()
-                for one in page.records
-                if kind == "integer" and not (one.get(name) is None or is_whole(one[name]))
-            ]
-            page.warnings += [f"{name} is not a whole number." for name in dict.fromkeys(wrong)]
         present = page.table.column_names if page.table is not None else (page.records or [{}])[0]
         page.types |= {name: kind for name, kind in fields.items() if name in present}
         return page
