@@ -109,7 +109,10 @@ class Ours:
         if want is Want.RECORD:
             shape = wire.CollectionAnswer if operation == "nft" else wire.TokenAnswer
             _check(shape, document, "address")
-            reading.records = [document]
+            reading.records, reading.warnings = (
+                [document],
+                [*warnings, *document.pop("warnings", ())],
+            )
         elif "items" in document:
             _check(wire.SearchAnswer, document, "items", "total")
             reading.records, reading.types = document["items"], wire.SEARCH_FIELDS

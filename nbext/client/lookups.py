@@ -63,10 +63,6 @@ def _looked_up(
         )
         if not reading.records:
             raise ProtocolError(f"Expected {Want.RECORD.value}, but the answer is a table.")
-        if service.ours:
-            said = dict(reading.records[0])
-            notes = [*reading.warnings, *said.pop("warnings", ())]
-            reading = replace(reading, records=[said], warnings=notes)
     except _OF_ONE as error:
         if strict or isinstance(error, _OF_ALL):
             raise
@@ -196,13 +192,11 @@ def search(
         # Only a limit that somebody chose: a stranger does not know of ours.
         sent = len(table)
         if is_chosen and (offset or sent > limit):
-            here = f"{offset + 1:,} to {min(sent, offset + limit):,} are"
-            if not offset:
-                here = f"the first {limit:,} are"
-            elif sent <= offset:
-                here = f"none after the first {offset:,} is"
-            reading.warnings.append(f"The service sent {sent:,} hits: {here} here.")
             table = table.iloc[offset : offset + limit].reset_index(drop=True)
+            after = f", after the first {offset:,}" if offset else ""
+            reading.warnings.append(
+                f"The service sent {sent:,} hits: {len(table):,} are here{after}."
+            )
     matched = reading.stated.get("total")
     return Provenance(
         operation="search_nfts",

@@ -243,10 +243,9 @@ class SegmentRun:
         monitor = self._monitor
         target = self.service.follow(monitor) if monitor else self.path(op.SEGMENT)
         # A longer wait than at first: the segment can be stopped by now.
-        self._asked = call = self.call("GET", target, {"Prefer": "wait=10"})
-        if monitor:
-            # It answers for a job, which may have an id of its own.
-            self._asked = call = replace(call, asked={})
+        call = self.call("GET", target, {"Prefer": "wait=10"})
+        # Elsewhere a job answers, which may have an id of its own.
+        self._asked = call = replace(call, asked={}) if monitor else call
         try:
             return self.service.read(call, Want.SEGMENT)
         except DeadlineExceeded:

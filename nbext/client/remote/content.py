@@ -87,6 +87,10 @@ class ForeignPage(Reading):
             if any(like(table).fullmatch(plain) for table in tables)
         }
 
+    def first(self, table: str) -> Any:
+        """Return the outermost of these values; None without any."""
+        return next(iter(self.named(table).values()), None)
+
 
 @dataclass(frozen=True)
 class Unread:

@@ -434,14 +434,11 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
     if message := words(document) if isinstance(document, Mapping) else "":
         # Whether it was taken is for people to read: "already exists" may be both.
         page.warnings.append(f"The service says: {one_line(message, length=200)}")
-    email, delivered = (
-        next(iter(page.named(f"receipt.{name}").values()), None) for name in ("of", "delivered")
-    )
     # "email": true says that one was sent, and a***@example.com hides what it names.
-    whom = re.fullmatch(r"[\w.+%-]+@[\w.-]+", str(email))
+    whom = re.fullmatch(r"[\w.+%-]+@[\w.-]+", str(page.first("receipt.of")))
     page.document = {
         "status": page.word,
-        "delivered": truth_of(delivered),
+        "delivered": truth_of(page.first("receipt.delivered")),
         "email": whom and whom[0],
     }
     return page
@@ -472,7 +469,7 @@ def _raise_error(page: ForeignPage, want: Want, profile: ForeignProfile) -> None
 
 def _read_table(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> None:
     document, of_search = page.document, profile.operation == "search"
-    as_of = next(iter(page.named("as_of").values()), None)
+    as_of = page.first("as_of")
     page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
     try:
         found = _rows_of(page, profile)

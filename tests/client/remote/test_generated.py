@@ -51,7 +51,7 @@ PARAMETERS = {
 }
 PLACES = ((), ("meta",), ("pagination",), ("page_info",), ("meta", "pagination"))
 STYLES = ("link", "cursor", "page", "offset", "header", "none")
-FAULTS = (None, None, None, "404", "410", "500", "cut", "error", "again", "text")
+FAULTS = (None, None, None, "404", "410", "500", "cut", "error", "again", "text", "other", "short")
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,16 @@ class Made:
         if self.style == "none":
             start = 0
         number = start // self.size
-        if number and self.fault:
+        if number and self.fault not in (None, "other", "short"):
             return self.faulty(path)
         rows = ROWS[: self.rows][start : start + self.size]
         following = start + self.size if start + self.size < self.rows else None
         signs, headers = self.signs(start, rows, following)
+        if number and self.fault == "other":
+            rows = [{**row, "address": f"0x{row['n']:02x}{'ab' * 19}"} for row in rows]
+            headers |= {"X-Segment-Id": "zzz"}
+        elif number and self.fault == "short":
+            rows = [{**row, "address": f"0x...{row['n']:04x}"} for row in rows]
         if self.kind == "csv":
             lines = ["address,n", *(f"{row['address']},{row['n']}" for row in rows)]
             return reply("\n".join([*lines, ""]).encode(), content_type="text/csv", **headers)

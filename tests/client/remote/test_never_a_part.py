@@ -1002,7 +1002,7 @@ def test_a_search_has_no_more_hits_than_its_limit_and_says_how_many_came(server,
     server.script("*", reply({"items": ROWS}))
     table = client.search_nfts("ape", limit=5)
     assert table["address"].tolist() == [row["address"] for row in ROWS[:5]]
-    assert table.attrs["nbext"]["warnings"] == ["The service sent 25 hits: the first 5 are here."]
+    assert table.attrs["nbext"]["warnings"] == ["The service sent 25 hits: 5 are here."]
 
 
 def test_a_search_after_the_first_hits_has_those_after_them_also_where_the_service_sends_all(
@@ -1014,10 +1014,10 @@ def test_a_search_after_the_first_hits_has_those_after_them_also_where_the_servi
         row["address"] for row in ROWS
     ]
     assert [page.attrs["nbext"]["warnings"] for page in pages] == [
-        ["The service sent 25 hits: the first 10 are here."],
-        ["The service sent 25 hits: 11 to 20 are here."],
-        ["The service sent 25 hits: 21 to 25 are here."],
-        ["The service sent 25 hits: none after the first 30 is here."],
+        ["The service sent 25 hits: 10 are here."],
+        ["The service sent 25 hits: 10 are here, after the first 10."],
+        ["The service sent 25 hits: 5 are here, after the first 20."],
+        ["The service sent 25 hits: 0 are here, after the first 30."],
     ]
 
 
