@@ -153,8 +153,6 @@ def shape_of(value: Any) -> str:
 
 
 IDS, STATUSES = names("ids"), names("statuses")
-# Where the rows are; a plain address beside a job that still runs is where its state is.
-PLAIN_URLS, POLLED_AT = names("plain_urls"), like("polled_at_like")
 WRAPPERS, RESULTS, COLUMNS, ECHOES = map(names, ("wrappers", "results", "columns", "echoes"))
 ROWS, NOT_ROWS = names("results", "rows"), names("columns", "not_rows")
 

@@ -18,8 +18,6 @@ from nbext.client.remote import content, tables
 from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
     ENDED_BADLY,
-    PLAIN_URLS,
-    POLLED_AT,
     ROWS,
     bare,
     error_in,
@@ -250,14 +248,14 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         return _receipt(came.whole(), profile)
     page = content.opened(source, of_job=want is Want.SEGMENT)
     if came.answer is None:
+        page.signs = signs_of(None, came.headers, profile)
         if page.table is not None:
             _refuse_rows(content.some_rows(page.table), profile)
             names = page.table.column_names
             is_known = not {*profile.columns, *source.types}.isdisjoint(names)
             if not (page.rows or is_known) and (text := prose_in(names)):
                 raise _error(text)
-        page.signs = signs_of(None, came.headers, profile)
-        if page.table is not None and (told := page.table.schema.metadata):
+            told = page.table.schema.metadata or {}
             # Arrow has headers of its own.
             page.signs.headers(
                 {
@@ -331,16 +329,15 @@ def _read_job(page: ForeignPage, headers: Mapping[str, str], profile: ForeignPro
     if of_job and page.state is None and page.status != 202:
         page.doubt = _unknown_word(page.word or "", profile)
     page.reason = next(filter(None, map(words, page.named("reasons").values())), "")
-    given = page.named("plain_urls", "results_at_like", "polled_at_like")
-    found = {
-        path: one for path, one in given.items() if isinstance(one, str) and _ADDRESS.match(one)
-    }
-    polled = {path: one for path, one in found.items() if POLLED_AT.fullmatch(last_name(path))}
-    plain = [one for path, one in found.items() if last_name(path) in PLAIN_URLS]
+
+    def addresses(*tables: str) -> dict[str, str]:
+        named = page.named(*tables).items()
+        return {path: one for path, one in named if isinstance(one, str) and _ADDRESS.match(one)}
+
+    polled, plain = addresses("polled_at_like"), addresses("plain_urls").values()
     poll, url = (profile.find(name, document, headers) for name in ("poll", "url"))
     if url is None and not profile.is_absent("url"):
-        urls = {path: one for path, one in found.items() if path not in polled}
-        url = _only(urls, "url", profile.operation)
+        url = _only(addresses("plain_urls", "results_at_like"), "url", profile.operation)
     if poll is None and not page.id and not profile.is_absent("poll"):
         monitors = ("Operation-Location", "Azure-AsyncOperation", "Location")
         named = [headers.get(name) for name in monitors if is_begun]
