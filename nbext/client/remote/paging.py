@@ -171,15 +171,16 @@ class Walk:
 
     def _note_errors(self, page: ForeignPage) -> None:
         """Note a row that has an error in a column of its own, wherever it is."""
-        columns = self._ever if page.table is None else page.table.column_names
-        errors = [name for name in columns if bare(name) in names("errors")]
-        rows = page.records or []
-        if errors and page.table is not None:
-            rows = page.table.select(errors).to_pylist()
-        for name in errors:
-            if wrong := next((row for row in rows if has_error(name, row.get(name))), None):
-                said = f"{one_line(name, length=40)} = {value_shown(wrong[name])}"
-                self._notes.append(f"A row has an error: {said}. Others may be missing.")
+        table = page.table
+        for name in self._ever if table is None else table.column_names:
+            if bare(name) in names("errors"):
+                rows = page.records or []
+                values = (
+                    [row.get(name) for row in rows] if table is None else table[name].to_pylist()
+                )
+                if any(has_error(name, one) for one in values):
+                    which = one_line(name, length=40)
+                    self._notes.append(f"A row has an error, in {which}: others may be missing.")
 
     def _count_stated(self, signs: Signs, rows: int) -> None:
         # Totals change while data lives: the largest says how many rows there were. Each page's own count is no total.
