@@ -8,13 +8,13 @@ parent's service: a second one in the child would wait for ever for a lock that 
 from __future__ import annotations
 
 import atexit
-import importlib
-import importlib.util
 import os
 import secrets
 import socket
 import threading
 import time
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,7 @@ def start_service(data_dir: Path, engine: str = "duckdb://") -> Embedded:
     NoService: fastapi, uvicorn or duckdb is not installed. ServiceDied: it ended while it started; its log says
     why. ConfigError, StorageError: the engine's URL or the data folder cannot be used.
     """
-    if not all(importlib.util.find_spec(name) for name in _NEEDED):
+    if not all(find_spec(name) for name in _NEEDED):
         raise NoService
     data_dir = data_dir.expanduser().absolute()
     with _starting:
@@ -193,7 +193,7 @@ class Embedded:
     def _make(self) -> Server:
         # First of all by the caller's thread, in a cell: imported by one of the service's, pandas would take a notebook
         # for a terminal. See `WarmUp` in nbext/notebook/session.py.
-        importlib.import_module("pandas")
+        import_module("pandas")
 
         # Imported here: these load FastAPI and DuckDB, which only an embedded service needs.
         from nbext.engine.open import Newest

@@ -240,16 +240,16 @@ SETTINGS = (
         "How to read a remote service's answers: a profile's name, or paths.rows, ...",
     ),
 )
-_BY_NAME = {setting.name: setting for setting in SETTINGS}
+BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def setting_named(name: str) -> Setting:
     """Return the setting, or raise ConfigError with the nearest name."""
     try:
-        return _BY_NAME[name]
+        return BY_NAME[name]
     except KeyError:
         raise ConfigError(
-            f"Unknown setting {quoted(name)}.{did_you_mean(name, _BY_NAME)} Allowed: {', '.join(_BY_NAME)}."
+            f"Unknown setting {quoted(name)}.{did_you_mean(name, BY_NAME)} Allowed: {', '.join(BY_NAME)}."
         ) from None
 
 
@@ -283,7 +283,7 @@ class Settings:
     def where(self, name: str) -> tuple[Any, str]:
         """Return a setting's value, and the name of the source it was taken from."""
         # Several times in each call: no function of ours is entered for a setting that has its default.
-        setting = _BY_NAME.get(name) or setting_named(name)
+        setting = BY_NAME.get(name) or setting_named(name)
         variables = os.environ if self._environ is None else self._environ
         for source, value in (
             ("argument", self.arguments.get(name)),

@@ -6,7 +6,7 @@ One bad address spoils one row, not the table.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
@@ -21,7 +21,7 @@ from nbext.core import wire as op
 from nbext.core.addresses import normalised
 from nbext.core.provenance import Provenance
 from nbext.core.rules import one_of
-from nbext.core.untrusted_text import visible
+from nbext.core.untrusted_text import shown, visible
 from nbext.errors import (
     AmbiguousSymbol,
     ApiError,
@@ -146,19 +146,13 @@ def _as_list(addresses: str | Iterable[Any]) -> list[Any]:
         return [addresses]
     try:
         found = list(addresses)
+        # Each is looked up once, by itself as the key.
+        hash(tuple(found))
     except TypeError:
-        kind = type(addresses).__name__
-        raise ValidationError.of(
-            "address", "type", f"Expected an address or several, got {kind}."
-        ) from None
+        detail = f"Expected an address or a list of texts, got {shown(addresses)}."
+        raise ValidationError.of("address", "type", detail) from None
     if not found:
         raise ValidationError.of("address", "length", "No address was given.")
-    for one in found:
-        # Each is looked up once, by itself as the key.
-        if not isinstance(one, Hashable):
-            raise ValidationError.of(
-                "address", "type", f"Expected addresses, got a {type(one).__name__}."
-            )
     return found
 
 

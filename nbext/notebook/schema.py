@@ -214,8 +214,7 @@ def row_columns(filters: str, facts: Iterable[str]) -> list[str]:
 def contract_kinds(root: Schema, path: Sequence[str]) -> list[Kind]:
     """Return the kinds of contract that a place names by address or symbol; none where it takes other texts."""
     found = {one.get("x-contract") for one in at_path(root, path)}
-    kinds: tuple[Kind, ...] = ("token", "collection")
-    return [kind for kind in kinds if kind in found]
+    return [kind for kind in _SEARCHED if kind in found]
 
 
 def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:

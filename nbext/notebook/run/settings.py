@@ -10,7 +10,7 @@ from nbext.errors import ConfigError, UsageError, did_you_mean
 from nbext.notebook.line import KEY_REFUSED, Args, Command
 from nbext.notebook.results.deliver import OUT, own_table, put
 from nbext.notebook.schema import help_line
-from nbext.settings import SETTINGS, setting_named
+from nbext.settings import BY_NAME, setting_named
 
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 def _completes(session: Session, done: list[str], typed: str) -> Mapping[str, str]:
     """Return the names of settings, and after one the values that it may have."""
-    settings = {one.name: one for one in SETTINGS}
     if not done:
-        return {name: help_line("setting", one.help) for name, one in settings.items()}
-    setting = settings.get(done[0])
+        return {name: help_line("setting", one.help) for name, one in BY_NAME.items()}
+    setting = BY_NAME.get(done[0])
     if setting is None:
         return {}
     if setting.name == "chain":
