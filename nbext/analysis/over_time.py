@@ -434,7 +434,7 @@ def retention(
         later = row + (list(table.columns).index(column) - 1 if column else 0)
         if later >= number:
             return None
-        these = seen[row] if seen else _joined(moments, row)
+        these = seen[row] if seen else all_of([moments[row]], but=moments[:row])
         return these if column in (None, "wallets") else all_of([these, moments[later]])
 
     return result(table, about, cell, {"heatmap": lambda made: _heatmap(made, subject, fewer)})
@@ -449,19 +449,6 @@ def _fewer_periods(periods: list[pd.Period], most: int) -> str:
         if len(pd.period_range(first, last, freq=freq)) <= most:
             return f'Write by="{by}" (on a line --by {by}), or {words}.'
     return f"Write {words}."
-
-
-def _joined(moments: list[Segment], place: int) -> Segment:
-    """Return the segment of those that match at a moment, and at none of the moments before."""
-    *before, one = (moment.saved() for moment in moments[: place + 1])
-    filters = {
-        "all": [one, *([{"not": {"any": before}}] if before else [])],
-        **moments[place].scope(),
-        "asOf": moments[-1].filters["asOf"],
-        # Whom each leaves out it says itself.
-        "exclude": [],
-    }
-    return Segment(filters, client=moments[place].client)
 
 
 def _seen(asked: Segment, periods: list[pd.Period], block: int, chain: str) -> list[Segment]:

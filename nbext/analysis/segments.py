@@ -131,6 +131,13 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
             raise ValidationError.of(pointer, "service", of)
         return given
     about = Provenance.of(given)
+    if isinstance(given, str) and given.startswith("sg_"):
+        # Its own filters: a condition that names it would hide its chain, its time and its amounts.
+        described = client.segment(given)
+        about, given = Provenance.of(described), described.to_dict("records")[0]
+    if about.since is not None:
+        detail = "Changes have the wallets of two times. Give the filters of their segment."
+        raise ValidationError.of(pointer, "type", detail)
     if isinstance(about.filters, Mapping):
         if not about.has_all_of(given):
             detail = (
@@ -139,9 +146,6 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
             )
             raise ValidationError.of(pointer, "rows", detail)
         return Segment(about.filters, about.operator or "AND", client=client)
-    if isinstance(given, str) and given.startswith("sg_"):
-        # Its own filters: a condition that names it would hide its chain, its time and its amounts.
-        given = client.segment(given).to_dict("records")[0]
     if isinstance(given, Mapping) and isinstance(given.get("filters"), Mapping):
         operator = one_of(given.get("operator") or "AND", OPERATORS, f"{pointer}/operator")
         return Segment(given["filters"], operator, client=client)

@@ -277,6 +277,7 @@ class Client:
             service=self.base_url,
             warnings=reading.warnings,
             segment_id=run.id,
+            since=said.get("since") if isinstance(said := reading.document, dict) else None,
         ).attach(table)
 
     @public

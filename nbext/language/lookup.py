@@ -544,7 +544,9 @@ def _chains(node: Parsed, saved: SavedRequest) -> Iterator[Chain]:
             yield from _chains(child, saved)
     elif node.name == "segment":
         request: Mapping[str, Any] = saved(node.values["id"]) or {}
-        yield chain_of(request.get("filters", {}).get("chain", DEFAULT_CHAIN.id))
+        # Its own, which its conditions may name alone.
+        own = request.get("chain") or request.get("filters", {}).get("chain")
+        yield chain_of(own or DEFAULT_CHAIN.id)
     elif "chain" in node.kinds:
         yield node.values.get("chain", DEFAULT_CHAIN)
 

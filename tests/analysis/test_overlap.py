@@ -197,6 +197,26 @@ def test_a_chain_that_the_conditions_name_is_the_one_that_a_segment_names(client
     pd.testing.assert_frame_equal(*map(pd.DataFrame, found))
 
 
+def test_a_saved_segment_is_of_the_chain_that_its_conditions_name(client):
+    table = nbext.retention(QUEST[1], "day", since="3d", client=client)
+    opened = nbext.retention(QUEST[0], "day", since="3d", client=client).segment(table.index[1])
+    assert table["wallets"].iloc[1] == matched(opened) == matched(table.segment(table.index[1]))
+    assert matched(opened) > 0
+    # Stored before the one of the same id, whose filters name it themselves.
+    several = {"nft": {"nft": "QUEST", "chain": "optimism", "count": {"max": 77}}}
+    named = client.execute_segment(several).attrs["nbext"]["segment_id"]
+    run = client.execute_segment({"segment": {"id": named}, "asOf": 5}).attrs["nbext"]
+    assert (run["chain"], run["as_of"]["block"]) == ("optimism", 5)
+    assert run["matched"] == matched(Segment({**several, "asOf": 5}, client=client))
+
+
+def test_changes_which_have_the_wallets_of_two_times_are_no_segment(client):
+    changed = client.segment_changes({"nft": {"nft": "BAYC"}}, since=5)
+    for one in (changed, changed.attrs["nbext"]["segment_id"]):
+        with pytest.raises(ValidationError, match="Changes have the wallets of two times"):
+            nbext.overlap([one], client=client)
+
+
 def test_wallets_that_only_a_snapshot_shows_are_seen_where_shares_are_compared(tmp_path):
     snapshots = [(3, ERC20, {5: 10, 6: 10}), (6, WIDE, {6: 4, 7: 4, 8: 4})]
     dataset = open_data(tmp_path / "w", snapshots=snapshots)

@@ -639,6 +639,13 @@ def test_it_is_said_that_burn_addresses_are_left_out_where_that_changes_the_numb
     assert other.startswith("BAYC: the count in a row is of all token ids")
 
 
+def test_whose_count_is_in_a_row_is_said_where_token_ids_choose_its_wallet(dataset):
+    of_id = {"nft": {"nft": "BAYC", "tokenIds": [1]}}
+    note = "BAYC: the count in a row is of all token ids; tokenIds choose only the wallets."
+    assert resolved(dataset, of_id).warnings == [note]
+    assert resolved(dataset, {"not": of_id}).warnings == []
+
+
 def test_the_answer_echoes_its_block_and_time(dataset):
     assert resolved(dataset, token()).as_of == {"block": 100, "timestamp": "2023-11-19T02:13:20Z"}
     assert resolved(dataset, {**token(), "asOf": "10h"}).as_of == {

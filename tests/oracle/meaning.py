@@ -142,7 +142,9 @@ class One:
             for one in value if isinstance(value, list) else [value]:
                 if key in GROUPS:
                     found += self.named(one)
-                elif key != "segment" and key not in NO_CHAIN:
+                elif key == "segment":
+                    found.append(One(self.oracle, self.oracle.saved[one["id"]]).default)
+                elif key not in NO_CHAIN:
                     found.append(chain_of(one.get("chain", "ethereum")).id)
         return found
 

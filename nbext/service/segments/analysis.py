@@ -115,7 +115,8 @@ class Planner:
             if "since" in segment.request:
                 return None
             changed = segment.fingerprint != self.dataset.about.fingerprint
-            return {**segment.request, "matched": segment.matched, "changed": changed}
+            known = {"chain": segment.facts.get("chain"), "matched": segment.matched}
+            return {**segment.request, **known, "changed": changed}
 
         def stored(name: str) -> WalletList | None:
             named.append(name)
