@@ -403,9 +403,14 @@ def time_hint(number: int) -> str:
 
 
 def _pair(
-    low: str, high: str, one: Read, build: Callable[..., Any], last: Read | None = None
-) -> Read:
-    """Return a reader of an object of two bounds, of which at least one is given; ``last`` reads the upper one."""
+    keys: tuple[str, str],
+    one: Read,
+    schema: Mapping[str, Any],
+    build: Callable[..., Any],
+    last: Read | None = None,
+) -> FieldType:
+    """Return the type of an object of two bounds, of which at least one is given; ``last`` reads the upper one."""
+    low, high = keys
 
     def read(value: Any, place: FieldPlace) -> Any:
         name = place.field.name
@@ -425,8 +430,8 @@ def _pair(
         # Both bounds are read even where one is wrong, and unknown keys are named: all errors in one answer.
         for key, bound in value.items():
             here = place.below(key)
-            if key not in (low, high):
-                place.report.unknown(here.pointer, key, f"field {{}} of {name}", (low, high))
+            if key not in keys:
+                place.report.unknown(here.pointer, key, f"field {{}} of {name}", keys)
             elif bound is None:
                 # As Python's None becomes it: without the other bound, nothing would be left.
                 out = key if any(one is not None for one in value.values()) else name
@@ -436,7 +441,17 @@ def _pair(
                 bounds[key] = (last if last and key == high else one)(bound, here)
         return build(bounds.get(low), bounds.get(high), place)
 
-    return read
+    return FieldType(
+        read,
+        _is(
+            {
+                "type": "object",
+                "properties": {key: dict(schema) for key in keys},
+                "additionalProperties": False,
+                "minProperties": 1,
+            }
+        ),
+    )
 
 
 def _example(own: Any, value: Any, field: Field) -> str:
@@ -558,17 +573,6 @@ def _array(one: Mapping[str, Any], least: int = 1) -> Callable[[Field], dict[str
     }
 
 
-def _object(low: str, high: str, one: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
-    return _is(
-        {
-            "type": "object",
-            "properties": {low: dict(one), high: dict(one)},
-            "additionalProperties": False,
-            "minProperties": 1,
-        }
-    )
-
-
 _ADDRESS_SCHEMA = {"type": "string", "pattern": "^0[xX][0-9a-fA-F]{40}$"}
 _SAVED_SCHEMA = {"type": "string", "pattern": f"^{SAVED_PATTERN}$"}
 _AMOUNT_SCHEMA = {
@@ -578,6 +582,7 @@ _AMOUNT_SCHEMA = {
     ]
 }
 _COUNT_SCHEMA = {"type": "integer", "minimum": 0}
+_MIN_MAX = ("min", "max")
 # As text too: ids of 256 bits do not survive JavaScript's or pandas' numbers.
 _ID_SCHEMA = {"anyOf": [{"type": "string", "pattern": f"^{_DIGITS}$"}, _COUNT_SCHEMA]}
 _TIME_SCHEMA = {"anyOf": [{"type": "string", "pattern": f"^({_ISO}|{_BACK})$"}, _COUNT_SCHEMA]}
@@ -595,17 +600,10 @@ _CHAIN_SCHEMA = {
 }
 
 FIELD_TYPES: dict[str, FieldType] = {
-    "amounts": FieldType(
-        _pair("min", "max", _read_amount, _bounds), _object("min", "max", _AMOUNT_SCHEMA)
-    ),
+    "amounts": _pair(_MIN_MAX, _read_amount, _AMOUNT_SCHEMA, _bounds),
     # Of transfers: those of nothing are what address-poisoning sends.
-    "moved": FieldType(
-        _pair("min", "max", _read_amount, partial(_bounds, some=False)),
-        _object("min", "max", _AMOUNT_SCHEMA),
-    ),
-    "counts": FieldType(
-        _pair("min", "max", _read_count, _bounds), _object("min", "max", _COUNT_SCHEMA)
-    ),
+    "moved": _pair(_MIN_MAX, _read_amount, _AMOUNT_SCHEMA, partial(_bounds, some=False)),
+    "counts": _pair(_MIN_MAX, _read_count, _COUNT_SCHEMA, _bounds),
     "natural": FieldType(_read_natural, _is({"type": "integer", "minimum": 1})),
     # Read alike: of an address or a symbol, only the data knows which of the two it is.
     "token": FieldType(_read_contract, _is(_TOKEN_SCHEMA)),
@@ -629,11 +627,12 @@ FIELD_TYPES: dict[str, FieldType] = {
     "ids": FieldType(_many(_read_token_id, "token ids"), _array(_ID_SCHEMA)),
     "time": FieldType(_read_time, _is(_TIME_SCHEMA)),
     "until": FieldType(_read_until, _is(_TIME_SCHEMA)),
-    "window": FieldType(
-        _pair(
-            "after", "before", _read_time, lambda low, high, *_: TimeRange(low, high), _read_until
-        ),
-        _object("after", "before", _TIME_SCHEMA),
+    "window": _pair(
+        ("after", "before"),
+        _read_time,
+        _TIME_SCHEMA,
+        lambda low, high, *_: TimeRange(low, high),
+        _read_until,
     ),
     "choice": FieldType(
         _read_choice, lambda field: {"type": "string", "enum": list(field.choices)}

@@ -63,7 +63,6 @@ from nbext.language.model import (
 from nbext.language.parse import parse
 
 if TYPE_CHECKING:
-    from nbext.core.chains import Chain
     from nbext.core.wire import Column, FunnelCondition
     from nbext.engine.dataset import Contract
     from nbext.engine.query.answers import Dataset
@@ -116,7 +115,7 @@ def resolve(
         chain=resolver.default,
         as_of=resolver.echo(),
         limit=query.limit,
-        canonical=_canonical(query, whole, resolver.default, resolver.canonical_time(), order),
+        canonical=resolver.canonical(whole, order),
         words=f"wallets that {whole.words()}{describe.ordered(order)}",
         leaves=tuple(resolver.leaves),
         warnings=resolver.warnings,
@@ -343,30 +342,6 @@ def segment_id(plan: Plan, fingerprint: str) -> str:
     return "sg_" + base64.urlsafe_b64encode(digest[:18]).decode("ascii")
 
 
-def _canonical(
-    query: ParsedQuery,
-    whole: SegmentNode,
-    chain: Chain,
-    as_of: int | str | None,
-    order_by: str | None,
-) -> dict[str, Any]:
-    """Return the canonical request of a resolved query."""
-    assert isinstance(whole.node, AllOf | AnyOf)
-    # The scope is written out in full, defaults too: the id must not change when a default does.
-    filters = {**_map(whole.node.children, type(whole.node)), "chain": chain.name}
-    filters |= {} if as_of is None else {"asOf": as_of}
-    filters["exclude"] = list(whole.exclude)
-    # Not written out where they are not given: what was asked before they existed keeps its id.
-    filters |= {"columns": list(query.scope.columns)} if query.scope.columns else {}
-    filters |= {"orderBy": order_by} if order_by else {}
-    return {
-        "operator": query.operator,
-        "filters": filters,
-        "fileType": query.file_type,
-        "limit": query.limit,
-    }
-
-
 def _map(nodes: Sequence[PlanNode], join: type[AllOf | AnyOf]) -> dict[str, Any]:
     """Return joined nodes as one map: several under one key as a list."""
     entries: dict[str, list[Any]] = {}
@@ -537,6 +512,24 @@ class _Resolver(Context):
             self.report.add("/filters/orderBy", "column", f"The rows have {what}.{more}")
             return None
         return "-" * descending + found if descending or found != "address" else None
+
+    def canonical(self, whole: SegmentNode, order_by: str | None) -> dict[str, Any]:
+        """Return the canonical request of the resolved query."""
+        assert isinstance(whole.node, AllOf | AnyOf)
+        query, as_of = self.query, self.canonical_time()
+        # The scope is written out in full, defaults too: the id must not change when a default does.
+        filters = {**_map(whole.node.children, type(whole.node)), "chain": self.default.name}
+        filters |= {} if as_of is None else {"asOf": as_of}
+        filters["exclude"] = list(whole.exclude)
+        # Not written out where they are not given: what was asked before they existed keeps its id.
+        filters |= {"columns": list(query.scope.columns)} if query.scope.columns else {}
+        filters |= {"orderBy": order_by} if order_by else {}
+        return {
+            "operator": query.operator,
+            "filters": filters,
+            "fileType": query.file_type,
+            "limit": query.limit,
+        }
 
     def saved_segment(self, asked: ParsedCondition) -> SegmentNode:
         """Resolve the saved segment that a condition names, on this data, as of this segment's time."""

@@ -109,13 +109,10 @@ class CollectionsCondition(Condition):
 
     def canonical(self) -> dict[str, Any]:
         """Return it with addresses, in the order asked: nothing depends on it, but people know their list again."""
-        if not self.of:
-            return {
-                "distinct": bounds_json(self.within),
-                "chain": describe.chain_name(self.chain_id),
-            }
-        of = [contract.address for contract in self.of]
-        return {"of": of, "atLeast": self.within.low, "chain": describe.chain_name(self.chain_id)}
+        asked = {"distinct": bounds_json(self.within)}
+        if self.of:
+            asked = {"of": [one.address for one in self.of], "atLeast": self.within.low}
+        return {**asked, "chain": describe.chain_name(self.chain_id)}
 
     def words(self) -> str:
         """Return it as "own NFTs of at least 2 of BAYC, MAYC on ethereum"."""
