@@ -24,7 +24,7 @@ HISTORY, EARLIER = "agent.jsonl", "agent.1.jsonl"
 # Bytes of the file in which questions are added, and of one question: two such files are all that is stored.
 MOST_BYTES, MOST_OF_ONE = 1 << 20, 1 << 16
 OPTION = Option(
-    ("--agent",),
+    "--agent",
     "what agents asked through `nbext mcp`; with a number, write that one into the next cell",
 )
 # The limit of a segment's cell, where the question says none; what Python calls otherwise than a tool.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nbext.core.rules import LIST_KEYS
 from nbext.core.untrusted_text import visible
+from nbext.core.wire import EXECUTE_KEYS
 from nbext.notebook import schema
 from nbext.notebook.cell.json_source import Cursor, cursor_of
 from nbext.notebook.line import Grammar
@@ -27,8 +28,6 @@ _LINE = re.compile(
     rf"\s*(?:[\w.\[\]'\"]+\s*=\s*)?%({'|'.join(name for name in MAGICS if name != 'segment_query')})\s"
 )
 _SHOWN = 200
-# The keys of a whole request; a cell may be one.
-_REQUEST = {("filters",), ("operator",), ("fileType",), ("limit",)}
 _BREAKING = set('"\\{}')
 # Keys whose values are symbols or addresses of contracts, where a service publishes no schema that would say so.
 _CONTRACTS: dict[str, tuple[Kind, ...]] = {
@@ -121,7 +120,8 @@ def _in_body(session: Session, text: str) -> Offer:
     cursor = cursor_of(text)
     known = session.vocabulary.schema or {}
     # A cell is the filters, or a whole request that contains them.
-    path = cursor.path if cursor.path[:1] in _REQUEST else ("filters", *cursor.path)
+    whole = cursor.path and cursor.path[0] in EXECUTE_KEYS
+    path = cursor.path if whole else ("filters", *cursor.path)
     found: Mapping[str, str] = {}
     if cursor.place == "python":
         found = _python(session, cursor.typed)

@@ -240,7 +240,7 @@ def load(shell: InteractiveShell) -> None:
     magics = NbextMagics(shell, session)
     undo = _LOADED[shell] = ExitStack()
     undo.callback(session.end)
-    undo.callback(tables.Formatters(shell, session.suspicious).remove)
+    tables.display_literally(shell, session.suspicious, undo)
     # Where a widget can draw, and the picture in it can be made.
     if getattr(shell, "kernel", None) is not None and find_spec("vl_convert"):
         shown: Any = shell.display_formatter.ipython_display_formatter  # type: ignore[union-attr]
@@ -250,9 +250,10 @@ def load(shell: InteractiveShell) -> None:
         undo.callback(shown.pop, "nbext.analysis.charts.Chart", None)
     # A user may have a %token of their own: unloading brings it back.
     for kind, names in magics.magics.items():
+        of_kind = shell.magics_manager.magics[kind]
+        undo.callback(of_kind.update, {name: of_kind[name] for name in names if name in of_kind})
         for name in names:
-            of_kind = shell.magics_manager.magics[kind]
-            undo.callback(_put_back, of_kind, name, of_kind.get(name))
+            undo.callback(of_kind.pop, name, None)
     shell.register_magics(magics)
     undo.callback(shell.magics_manager.registry.pop, type(magics).__name__, None)
     # IPython's Magics puts itself among the configurables.
@@ -281,12 +282,6 @@ def unload(shell: InteractiveShell) -> None:
 def _remove(things: list[Any], ours: Any) -> None:
     if ours in things:
         things.remove(ours)
-
-
-def _put_back(magics: dict[str, Any], name: str, before: Any) -> None:
-    magics.pop(name, None)
-    if before is not None:
-        magics[name] = before
 
 
 def with_a_body(lines: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import signature
+from textwrap import indent
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -58,19 +59,25 @@ class Word:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its flags, one line of help, and the kind of its value."""
+    """One option: its flag, one line of help, the kind of its value, and a ``short`` flag where it has one."""
 
-    flags: tuple[str, ...]
+    flag: str
     help: str
     # Of a moment, digits are a block.
     kind: Literal["flag", "text", "integer", "moment"] = "flag"
     metavar: str = ""
     choices: tuple[str, ...] = ()
+    short: str = ""
 
     @cached_property
     def name(self) -> str:
-        """The longest flag, as a Python name: ``--dry-run`` is ``dry_run``."""
-        return max(self.flags, key=len).lstrip("-").replace("-", "_")
+        """The flag, as a Python name: ``--dry-run`` is ``dry_run``."""
+        return self.flag[2:].replace("-", "_")
+
+    @property
+    def flags(self) -> list[str]:
+        """The flag, and the short one."""
+        return [self.flag, self.short] if self.short else [self.flag]
 
     @property
     def spelling(self) -> str:
@@ -112,7 +119,7 @@ class Args:
 
 # Of the session, which knows the words to offer, and what to say of each: a grammar does not.
 Completes = Callable[[Any, list[str], str], Mapping[str, str]]
-HELP = Option(("--help", "-h"), "show this help")
+HELP = Option("--help", "show this help", short="-h")
 
 
 @dataclass(frozen=True)
@@ -145,16 +152,12 @@ class Grammar:
     def help(self) -> str:
         """Return purpose, options and examples, as ``?`` and ``--help`` show them."""
         width = max(len(option.spelling) for option in (*self.options, HELP)) + 2
-        parts = [self.purpose, f"Usage: {self.usage}"]
-        parts += [self.notes] if self.notes else []
         rows = [f"  {option.spelling:<{width}}{option.help}" for option in (*self.options, HELP)]
-        parts.append("Options:\n" + "\n".join(rows))
-        if self.examples:
-            shown = (
-                "\n".join("  " + line for line in example.splitlines()) for example in self.examples
-            )
-            parts.append("Examples:\n\n" + "\n\n".join(shown))
-        return "\n\n".join(parts) + "\n"
+        options = "\n".join(["Options:", *rows])
+        examples = ["Examples:", *(indent(one, "  ") for one in self.examples)]
+        parts = [self.purpose, f"Usage: {self.usage}", self.notes, options]
+        parts += examples if self.examples else []
+        return "\n\n".join(filter(None, parts)) + "\n"
 
     def parse(self, line: str, names: Mapping[str, Any] = MappingProxyType({})) -> Args:
         """Read a line into words and options; `UsageError` for an option that is unknown or has a wrong value."""
@@ -350,8 +353,7 @@ def _next_word(line: str, start: int, magic: str) -> tuple[Word, int]:
         # A backslash that nothing follows is a character like others.
         text += _unquoted(piece) if piece else line[end]
         end = piece.end() if piece else end + 1
-    kind: Literal["word", "quoted"] = "quoted" if line[start] in "'\"" else "word"
-    return Word(text, start, kind), end
+    return Word(text, start, "quoted" if line[start] in "'\"" else "word"), end
 
 
 def _unquoted(piece: re.Match[str]) -> str:

@@ -230,17 +230,17 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
             for name, one in top.items()
         ]
     condition = one_of(condition, top, "CONDITION")
-    fields = keys(root, ["filters", condition])
+    above = ["filters", condition]
+    places = [(name, one, [*above, name]) for name, one in keys(root, above).items()]
     # What has no fields is a value itself, such as orderBy.
-    places = {name: ["filters", condition, name] for name in fields} or {
-        condition: ["filters", condition]
-    }
-    rows = []
-    for name, path in places.items():
-        one = fields.get(name, top[condition])
-        allowed = ", ".join(_inside(root, path)[:_LISTED]) or _types(root, one)
-        rows.append({"field": name, "allowed": allowed, "meaning": meaning(root, one)})
-    return rows
+    return [
+        {
+            "field": name,
+            "allowed": ", ".join(_inside(root, path)[:_LISTED]) or _types(root, one),
+            "meaning": meaning(root, one),
+        }
+        for name, one, path in places or [(condition, top[condition], above)]
+    ]
 
 
 def _inside(root: Schema, path: Sequence[str]) -> list[str]:

@@ -431,12 +431,10 @@ class Session:
             from nbext.http.base_url import Origin
 
             Origin.of(url, insecure=self.settings["insecure"])
-            if url in self._typed_keys:
-                key, source = self._typed_keys[url], "prompt"
-            else:
-                key, source = keys.find_key(url)
-                if source == "prompt":
-                    self._typed_keys[url] = key
+            typed = self._typed_keys.get(url)
+            key, source = (typed, "prompt") if typed else keys.find_key(url)
+            if source == "prompt":
+                self._typed_keys[url] = key
         self.key_source = source
         return key
 

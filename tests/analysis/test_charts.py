@@ -6,6 +6,7 @@ import json
 import math
 import re
 import zlib
+from contextlib import ExitStack
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -22,7 +23,7 @@ from nbext.analysis import charts
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, ValidationError
-from nbext.notebook.results.tables import Formatters, SuspiciousNames
+from nbext.notebook.results.tables import SuspiciousNames, display_literally
 from tests.analysis.conftest import random_world
 from tests.analysis.test_random_chains import served
 from tests.browser.hostile import names
@@ -534,7 +535,7 @@ def test_hostile_names_are_literal_in_every_chart_as_a_picture_and_in_words(host
 
 def test_hostile_names_are_literal_in_every_table(hostile):
     shell = InteractiveShell()
-    Formatters(shell, SuspiciousNames())
+    display_literally(shell, SuspiciousNames(), ExitStack())
     for table in hostile:
         shown = shell.display_formatter.format(table)[0]
         html = Parsed(shown["text/html"])

@@ -17,10 +17,10 @@ GRAMMAR = Grammar(
     "%try [NAME]",
     "Try.",
     (
-        Option(("--limit",), "rows", "integer", "N"),
-        Option(("--out", "-o"), "name", "text", "NAME"),
-        Option(("--operator",), "join", "text", choices=("AND", "OR")),
-        Option(("--dry-run",), "show"),
+        Option("--limit", "rows", "integer", "N"),
+        Option("--out", "name", "text", "NAME", short="-o"),
+        Option("--operator", "join", "text", choices=("AND", "OR")),
+        Option("--dry-run", "show"),
     ),
 )
 

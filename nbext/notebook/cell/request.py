@@ -134,7 +134,14 @@ def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filters with the keys that options give which stand beside the conditions."""
     joined, given = dict(filters), {option: args[option] for option in ON_LINE}
     if args["top"] is not None:
-        given["by"] = f"-{_ranked_by(args)}"
+        by = args["by"] or "amount"
+        if by.startswith("-"):
+            column = visible(by[1:])
+            raise UsageError(
+                f"--by -{column}: --top returns the rows with the largest values. Write --by {column}. For the "
+                f'smallest, write "orderBy": "{column}" beside the conditions, and --limit {args["top"]}.'
+            )
+        given["by"] = f"-{by}"
     elif args["by"] is not None:
         raise UsageError("--by needs --top: --top 100 --by UNI_balance")
     for option, key in ON_LINE.items():
@@ -150,17 +157,6 @@ def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
     if given["by"] == "-amount" and isinstance(filters.get("token"), Mapping):
         joined.setdefault("columns", ["share"])
     return joined
-
-
-def _ranked_by(args: Args) -> str:
-    by: str = args["by"] or "amount"
-    if by.startswith("-"):
-        column = visible(by[1:])
-        raise UsageError(
-            f"--by -{column}: --top returns the rows with the largest values. Write --by {column}. For the smallest, "
-            f'write "orderBy": "{column}" beside the conditions, and --limit {args["top"]}.'
-        )
-    return by
 
 
 def _limit(args: Args, in_body: Any, default: int) -> int:

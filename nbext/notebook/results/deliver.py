@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 # IPython uses these names itself: a result under one of them would break the shell.
 _TAKEN = {"In", "Out", "exit", "quit", "get_ipython", "ip", "display"}
 _FILES = " or ".join((", ".join(FILES[:-1]), FILES[-1]))
-OUT = Option(("--out", "-o"), "store the result in this variable", "text", "NAME")
+OUT = Option("--out", "store the result in this variable", "text", "NAME", short="-o")
 RESULT = (
     OUT,
-    Option(("--to",), f"write the result to a {_FILES} file", "text", "FILE"),
-    Option(("--overwrite",), "let --to replace an existing file"),
-    Option(("--raw",), "with --to: do not escape text that a spreadsheet would run as a formula"),
+    Option("--to", f"write the result to a {_FILES} file", "text", "FILE"),
+    Option("--overwrite", "let --to replace an existing file"),
+    Option("--raw", "with --to: do not escape text that a spreadsheet would run as a formula"),
     Option(
-        ("--as",),
+        "--as",
         "the type of table (default: the setting `frame`)",
         "text",
         choices=tuple(FRAMES),
     ),
-    Option(("--page",), "write the result to an HTML file that answers offline", "text", "FILE"),
-    Option(("--explore",), "show the whole table in a view that sorts, filters and sums up"),
+    Option("--page", "write the result to an HTML file that answers offline", "text", "FILE"),
+    Option("--explore", "show the whole table in a view that sorts, filters and sums up"),
 )
 # Cells below call it: who gives a result such a name meant another.
 _CODE = {

@@ -16,6 +16,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from decimal import InvalidOperation
 from itertools import chain
 from numbers import Number
@@ -359,27 +360,19 @@ _DRAWN: tuple[tuple[str, str, Callable[[Any], str | None]], ...] = (
 )
 
 
-class Formatters:
-    """The formatters of one shell that display our tables and their columns literally.
+def display_literally(shell: InteractiveShell, names: SuspiciousNames, undo: ExitStack) -> None:
+    """Have a shell display our tables and their columns literally; ``undo`` puts back what it had before.
 
-    They are installed by the name of the type, so that pandas need not be imported yet.
+    By the name of the type, so that pandas need not be imported yet.
     """
-
-    def __init__(self, shell: InteractiveShell, names: SuspiciousNames) -> None:
-        display: Any = shell.display_formatter
-        self._formatters = display.formatters
-        self._before: dict[tuple[str, str], Any] = {}
-        for mime, kind, draw in _DRAWN:
-            old = self._before[mime, kind] = self._formatters[mime].pop(f"pandas.{kind}", None)
-            drawn = _literal_formatter(draw, old, names)
-            self._formatters[mime].for_type_by_name("pandas", kind, drawn)
-
-    def remove(self) -> None:
-        """Put back the formatters that were there before."""
-        for (mime, kind), old in self._before.items():
-            self._formatters[mime].pop(f"pandas.{kind}", None)
-            if old is not None:
-                self._formatters[mime].for_type_by_name("pandas", kind, old)
+    display: Any = shell.display_formatter
+    for mime, kind, draw in _DRAWN:
+        formatter, name = display.formatters[mime], f"pandas.{kind}"
+        old = formatter.pop(name, None)
+        formatter.for_type_by_name("pandas", kind, _literal_formatter(draw, old, names))
+        # Where there was none, IPython changes nothing. What is added last is undone first.
+        undo.callback(formatter.for_type_by_name, "pandas", kind, old)
+        undo.callback(formatter.pop, name, None)
 
 
 def _literal_formatter(

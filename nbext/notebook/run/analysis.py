@@ -18,7 +18,7 @@ from nbext.notebook.run.metadata import addresses_named
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
-_SINCE = Option(("--since",), "how far back they begin (default 1y)", "text", "SPAN")
+_SINCE = Option("--since", "how far back they begin (default 1y)", "text", "SPAN")
 
 
 def _completes(session: Session, done: list[str], typed: str) -> Mapping[str, str]:
@@ -36,8 +36,8 @@ _Analysis = partial(Command, completes=_completes, reads_words=True)
     "SEGMENT...",
     "count what segments have in common, with a chart: symbols, tables, ids or {filters}",
     (
-        Option(("--share",), "the share of the row's wallets"),
-        Option(("--lift",), "how many times as many as by chance"),
+        Option("--share", "the share of the row's wallets"),
+        Option("--lift", "how many times as many as by chance"),
         OUT,
     ),
     (
@@ -72,8 +72,8 @@ def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
     "ADDRESS...",
     "list what wallets hold, now or --as-of a time, on all chains or on --chain NAME",
     (
-        Option(("--as-of",), "a time, such as 30d or 2025-01-31, or a block", "moment", "TIME"),
-        Option(("--chain",), "this chain alone", "text", "CHAIN"),
+        Option("--as-of", "a time, such as 30d or 2025-01-31, or a block", "moment", "TIME"),
+        Option("--chain", "this chain alone", "text", "CHAIN"),
         OUT,
     ),
     (
@@ -113,15 +113,15 @@ COMMANDS = (
         "SEGMENT",
         "count a segment through time: --every 1w --since 1y",
         (
-            Option(("--every",), "the time between two points (default 1w)", "text", "SPAN"),
+            Option("--every", "the time between two points (default 1w)", "text", "SPAN"),
             _SINCE,
             Option(
-                ("--amounts",),
+                "--amounts",
                 "add up what is held of this token (default: of the only one)",
                 "text",
                 "TOKEN",
             ),
-            Option(("--no-amounts",), "only count"),
+            Option("--no-amounts", "only count"),
             OUT,
         ),
         (
@@ -136,13 +136,13 @@ COMMANDS = (
         "share of each cohort that matches later: --by month --cohort held --since 1y",
         (
             Option(
-                ("--by",),
+                "--by",
                 "the period (default month)",
                 "text",
                 choices=("day", "week", "month", "quarter"),
             ),
             Option(
-                ("--cohort",),
+                "--cohort",
                 "first held, or first seen (default held)",
                 "text",
                 choices=("held", "seen"),

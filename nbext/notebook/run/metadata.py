@@ -31,23 +31,23 @@ def _completes(kind: Kind, session: Session, done: list[str], typed: str) -> Map
 
 
 _SEARCH = (
-    Option(("--chain",), "the chain to search (default: the setting `chain`)", "text", "CHAIN"),
+    Option("--chain", "the chain to search (default: the setting `chain`)", "text", "CHAIN"),
     Option(
-        ("--limit",),
+        "--limit",
         f"how many hits to return, 1 to {MAX_HITS} (default {DEFAULT_HITS})",
         "integer",
         "N",
     ),
-    Option(("--offset",), "how many hits to skip", "integer", "N"),
+    Option("--offset", "how many hits to skip", "integer", "N"),
 )
 _METADATA = (
     Option(
-        ("--strict",),
+        "--strict",
         "fail on an address that the service does not know, instead of a row of nulls",
     ),
-    Option(("--refresh",), "ask the service again, instead of its cached answer"),
+    Option("--refresh", "ask the service again, instead of its cached answer"),
     Option(
-        ("--card",), "show one contract as a card: its metadata, and how many wallets hold how much"
+        "--card", "show one contract as a card: its metadata, and how many wallets hold how much"
     ),
 )
 
@@ -71,7 +71,7 @@ NFT = Grammar(
     "Read the metadata of NFT collections, or search them by name.",
     (
         *_SEARCH,
-        Option(("--type",), "what to search (default nft)", "text", choices=SEARCH_TYPES),
+        Option("--type", "what to search (default nft)", "text", choices=SEARCH_TYPES),
         *_METADATA,
         *RESULT,
     ),

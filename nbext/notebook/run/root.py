@@ -123,7 +123,7 @@ def _connect(session: Session, args: Args, *words: str) -> None:
     "login",
     "[--keep]",
     "type the key of a remote service at a prompt; --keep stores it in the keyring",
-    (Option(("--keep",), "store the key in the system's keyring"),),
+    (Option("--keep", "store the key in the system's keyring"),),
     elsewhere=("%nbext login --keep",),
 )
 def _login(session: Session, args: Args, *words: str) -> None:
@@ -147,7 +147,7 @@ def _logout(session: Session, args: Args) -> None:
     "[N]",
     "list this session's queries, on a --card to edit them; with a number, run that one again",
     (
-        Option(("--card",), "each query on a line, with a button that opens it in the builder"),
+        Option("--card", "each query on a line, with a button that opens it in the builder"),
         agents.OPTION,
         OUT,
     ),
@@ -222,7 +222,7 @@ def _schema(session: Session, args: Args, condition: str | None = None) -> Any:
     "last-answer",
     "[--values]",
     "print a remote's last answer in outline, and the settings that read it otherwise",
-    (Option(("--values",), "show one short value of each field"),),
+    (Option("--values", "show one short value of each field"),),
     elsewhere=("%nbext last-answer --values",),
 )
 def _last_answer(session: Session, args: Args) -> None:
@@ -296,9 +296,6 @@ def _number(text: str | None) -> int | None:
 class _ShellParser(argparse.ArgumentParser):
     """The parser of a command that the shell has, too."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(prog=f"%nbext {name}", add_help=False, allow_abbrev=False)
-
     def error(self, message: str) -> NoReturn:
         # argparse would end the process.
         raise UsageError(f"{self.prog}: {message}. `{self.prog} --help` lists the options.")
@@ -320,7 +317,7 @@ class _ShellParser(argparse.ArgumentParser):
 
 
 def _parser(name: str, **options: Any) -> _ShellParser:
-    made = _ShellParser(name)
+    made = _ShellParser(prog=f"%nbext {name}", add_help=False, allow_abbrev=False)
     resolve_name(SHELL[name][0]).add_arguments(made, **options)
     return made
 
