@@ -13,7 +13,7 @@ import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, product
+from itertools import accumulate, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -243,8 +243,8 @@ def _described(
     *,
     rows: Sequence[Mapping[str, Any]],
     panels: Sequence[dict[str, Any]],
+    cells: Sequence[Any],
     said: Sequence[Said] | None = None,
-    cells: Sequence[Any] | None = None,
 ) -> Chart:
     """Return the chart of panels below each other: our title, and under it the subject and the source as data.
 
@@ -252,7 +252,6 @@ def _described(
     """
     said = _said(rows) if said is None else said
     subject = shortened(subject, 90)
-    cells = cells or [(place, None) for place in range(len(rows))]
     chart = Chart(_look("whole"), f"{title}: {subject}" if subject else title, said, cells)
     chart.spec.update(
         title=title,
@@ -378,7 +377,7 @@ def steps(
     names: Sequence[str], alone: Sequence[int], left: Sequence[int], about: Provenance
 ) -> Chart:
     """Draw three bars for each condition: the wallets that match it alone, that it removes, and that remain."""
-    removed = [before - after for before, after in zip([*left[:1], *left], left, strict=False)]
+    removed = [before - after for before, after in pairwise([*left[:1], *left])]
     rows = [
         {"name": label, "what": what, "value": number, "shown": f"{number:,} {what}"}
         for label, *numbers in zip(
@@ -510,4 +509,5 @@ def line(table: pd.DataFrame, subject: str, about: Provenance) -> Chart:
     # As many moments as are read, the first and the last among them.
     step = max(1, -(-(len(rows) - 1) // (MOST_SAID - 2)))
     said = [(row["name"], row["wallets"], row["shown"]) for row in [*rows[:-1:step], rows[-1]]]
-    return _described("Wallets through time", subject, about, rows=rows, panels=panels, said=said)
+    title, cells = "Wallets through time", [(place, None) for place in range(len(rows))]
+    return _described(title, subject, about, rows=rows, panels=panels, said=said, cells=cells)

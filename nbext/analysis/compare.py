@@ -151,8 +151,8 @@ def _named(segments: Iterable[Any] | Mapping[str, Any]) -> tuple[list[str], list
         raise ValidationError.of(
             "/segments", "type", "Give a list of segments, or a dict of them by name."
         )
-    names = list(map(str, segments)) if isinstance(segments, Mapping) else []
-    given = list(segments.values()) if isinstance(segments, Mapping) else list(segments)
+    by_name = segments if isinstance(segments, Mapping) else {}
+    names, given = list(map(str, by_name)), list(by_name.values() or segments)
     if not given:
         raise ValidationError.of("/segments", "size", "There is no segment to compare.")
     return names, given
@@ -228,14 +228,14 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
             return matching(row if column == "alone" else 0, row + 1)
         return None
 
-    def steps(made: Result) -> charts.Chart:
-        words, alone, left = (made[name].tolist() for name in made.columns)
-
-        return charts.steps(words, alone, left, about)
-
     rows = [(step["words"], step["alone"], step["remaining"]) for step in found["steps"]]
     table = pd.DataFrame(rows, columns=["condition", "alone", "remaining"])
     table = table.astype({"condition": "str", "alone": "int64", "remaining": "int64"})
+
+    def steps(made: Result) -> charts.Chart:
+        words, alone, left = (made[name].tolist() for name in made)
+        return charts.steps(words, alone, left, about)
+
     return result(table, about, cell, {"bars": steps})
 
 
@@ -312,13 +312,13 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
         about.warnings = [*about.warnings, f"The rows have {names}: the first is measured."]
     # Whole numbers of any size: floats would lose the small holders beside the large. Who is in the segment for
     # something else may hold nothing, and less than that where transfers are missing.
-    held = [one for one in map(int, rows[column["name"]]) if one > 0]
-    largest = sorted(held, reverse=True)
+    largest = sorted((one for one in map(int, rows[column["name"]]) if one > 0), reverse=True)
     sums = list(accumulate(largest))
     number = len(largest)
     # A count of NFTs has no decimals; where a token's are unknown, its amounts have no unit.
     decimals = column.get("decimals") if column["type"] == "uint256" else 0
-    groups = {"top 10": 10, "top 100": 100, "top 1 %": -(-number // 100), "all": number}
+    wanted = {"top 10": 10, "top 100": 100, "top 1 %": -(-number // 100), "all": number}
+    groups = {name: min(most, number) for name, most in wanted.items() if number}
     records: list[dict[str, Any]] = [
         {
             "holders": name,
@@ -327,8 +327,7 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
             "amount_raw": str(sums[most - 1]),
             "share": sums[most - 1] / sums[-1],
         }
-        for name, most in ((name, min(most, number)) for name, most in groups.items())
-        if number
+        for name, most in groups.items()
     ]
     table = frames.frame(records, _SHARES).set_index("holders")
     name = str(column.get("symbol") or column["name"])

@@ -296,8 +296,8 @@ def _compared(
     ):
         columns |= {f"{name}_{when}": rows[f"{when}_{name}"] for when in ("then", "now")}
     # Those about a column's values begin with its name.
-    warnings = list(
-        dict.fromkeys(line.removeprefix("then_").removeprefix("now_") for line in said.warnings)
+    warnings = dict.fromkeys(
+        line.removeprefix("then_").removeprefix("now_") for line in said.warnings
     )
     about = Provenance(as_of=as_of, then=said.since, warnings=[*warnings, *cut])
     # Both fixed, whatever comes in.
@@ -416,12 +416,10 @@ def retention(
     table = pd.DataFrame({"wallets": sizes}, index=pd.Index(names, name="cohort"), dtype="int64")
     for step in range(number):
         shares = [
-            counts.get((row, row + step), 0) / size
-            if size and row + step < number
-            else float("nan")
+            counts[row, row + step] / size if size and row + step < number else float("nan")
             for row, size in enumerate(sizes)
         ]
-        table[f"{by} {step}"] = pd.array(shares, dtype="float64")
+        table[f"{by} {step}"] = shares
     about = found.about("retention", [asked])
     about.columns = share_columns(table.columns[1:])
     if pd.Period(end - pd.Timedelta(hours=wanted), PERIODS[by]) < periods[0]:

@@ -84,12 +84,12 @@ class CommonCounts:
 
     def about(self, operation: str, segments: Sequence[Segment]) -> Provenance:
         """Return the provenance of a table of these counts."""
-        blocks = {json.dumps(one, sort_keys=True): one for one in self.as_of}
+        first = self.as_of[0]
         return Provenance(
             operation=operation,
             service=segments[0].client.base_url,
             warnings=self.warnings,
-            as_of=dict(next(iter(blocks.values()))) if len(blocks) == 1 else None,
+            as_of=dict(first) if all(one == first for one in self.as_of) else None,
             segments=requests_of(segments),
         )
 
@@ -146,13 +146,13 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
             )
             raise ValidationError.of(pointer, "rows", detail)
         return Segment(about.filters, about.operator or "AND", client=client)
-    if isinstance(given, Mapping) and isinstance(given.get("filters"), Mapping):
-        operator = one_of(given.get("operator") or "AND", OPERATORS, f"{pointer}/operator")
-        return Segment(given["filters"], operator, client=client)
-    if isinstance(given, Mapping):
-        return Segment(given, client=client)
     if isinstance(given, str):
-        return Segment(_held(given, client, pointer), client=client)
+        given = _held(given, client, pointer)
+    if isinstance(given, Mapping):
+        if isinstance(given.get("filters"), Mapping):
+            operator = one_of(given.get("operator") or "AND", OPERATORS, f"{pointer}/operator")
+            return Segment(given["filters"], operator, client=client)
+        return Segment(given, client=client)
     detail = (
         "A segment is given as filters, as the table of one, as its id, or as a symbol or an address; "
         'wallets of your own as {"wallet": {"in": [...]}}.'
@@ -308,14 +308,11 @@ class Result(pd.DataFrame):
                 "", "cell", f"The table has no cell {quoted(row)}, {quoted(column)}."
             )
         found = self._cells(int(place), column)
-        if found is None and column is None:
-            raise ValidationError.of(
-                "", "cell", f"Name the column, too: {', '.join(map(quoted, self.columns[:20]))}."
-            )
         if found is None:
-            raise ValidationError.of(
-                "", "cell", f"The column {quoted(column)} counts no wallets: choose another one."
-            )
+            detail = f"The column {quoted(column)} counts no wallets: choose another one."
+            if column is None:
+                detail = f"Name the column, too: {', '.join(map(quoted, self.columns[:20]))}."
+            raise ValidationError.of("", "cell", detail)
         return found
 
     def chart(self, kind: str | None = None) -> Chart:

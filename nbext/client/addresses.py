@@ -506,7 +506,7 @@ _ROUNDS = np.array(
 )
 
 
-def checksums_match(digits: Bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def checksums_match(digits: Bytes) -> Mask:
     """Say of each row of 40 hex digits whether the case of its letters is its EIP-55 checksum.
 
     Many at a time: two million take 5 s; one call of a hash for each takes 40 s.
@@ -515,9 +515,7 @@ def checksums_match(digits: Bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
     digest = _keccak(lower)[:, :WIDTH]
     high = np.empty(digits.shape, bool)
     high[:, ::2], high[:, 1::2] = digest >= 128, digest & 15 >= 8
-    matches: np.ndarray[Any, np.dtype[np.bool_]] = (
-        ((lower >= ord("a")) & high) == (digits != lower)
-    ).all(axis=1)
+    matches: Mask = (((lower >= ord("a")) & high) == (digits != lower)).all(axis=1)
     return matches
 
 

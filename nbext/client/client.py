@@ -267,7 +267,7 @@ class Client:
         GET /v1/segment/{id}
         """
         run = SegmentRun(self._service, "deadline", "json", None, self._segment_id(segment_id))
-        call = run.call("GET", run.path(op.SEGMENT))
+        call = run.call(run.path(op.SEGMENT))
         reading = self._service.read(call, Want.SEGMENT)
         table = (
             run.table(reading, call) if reading.rows is not None else _description(reading.document)
@@ -645,14 +645,14 @@ class Client:
             repeat=Repeat.NEVER_TWICE,
         )
         reading = self._service.read(call, Want.RECEIPT)
-        said = reading.document if isinstance(reading.document, dict) else {}
+        said = reading.said
         other = said.get("email") or address
         if str(other).lower() != address.lower():
             raise OutcomeUnknown(
                 f"The service signed up {quoted(other)} instead of {quoted(address)}. nbext did not send it again.",
                 idempotency_key=call.headers[op.IDEMPOTENCY_HEADER],
             )
-        row = {"email": address, **{name: said.get(name) for name in ("status", "delivered")}}
+        row = {"email": address, "status": said.get("status"), "delivered": said.get("delivered")}
         table = frames.frame([row], op.SIGN_UP_FIELDS)
         return Provenance(
             operation="sign_up", service=self.base_url, warnings=reading.warnings

@@ -70,6 +70,11 @@ class Reading:
     warnings: list[str] = field(default_factory=list)
 
     @property
+    def said(self) -> Mapping[str, Any]:
+        """The fields of the answer, none where it is no object: a stranger's may be anything."""
+        return self.document if isinstance(self.document, dict) else {}
+
+    @property
     def rows(self) -> int | None:
         """How many rows came, or None where the answer holds no table."""
         if self.records is not None:
@@ -109,10 +114,8 @@ class Ours:
         if want is Want.RECORD:
             shape = wire.CollectionAnswer if operation == "nft" else wire.TokenAnswer
             _check(shape, document, "address")
-            reading.records, reading.warnings = (
-                [document],
-                [*warnings, *document.pop("warnings", ())],
-            )
+            reading.records = [document]
+            reading.warnings += document.pop("warnings", ())
         elif "items" in document:
             _check(wire.SearchAnswer, document, "items", "total")
             reading.records, reading.types = document["items"], wire.SEARCH_FIELDS

@@ -15,6 +15,7 @@ Whole numbers without a stated type are int64 where every value of the column fi
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cache
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+# 007 is a name and no number: as one it would come back as 7.
+_WHOLE = re.compile("0|-?[1-9][0-9]*")
 INT64 = range(-(2**63), 2**63)
 _ROWS_AT_ONCE = 10_000
 _AS_INTEGERS = ".astype(object) makes Python's integers of all."
@@ -250,9 +253,7 @@ def exact_part(texts: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     # Measured first: a cast of 39 digits to 38, and of 78 to 76, may return another number without a word.
-    longest = pc.max(pc.binary_length(texts)).as_py() or 0
-    if longest > 38:
-        longest = pc.max(pc.binary_length(pc.utf8_ltrim(texts, "-"))).as_py()
+    longest = pc.max(pc.binary_length(pc.utf8_ltrim(texts, "-"))).as_py() or 0
     if longest > 76:
         return texts
     return texts.cast(pa.decimal128(38, 0) if longest <= 38 else pa.decimal256(76, 0))
@@ -295,22 +296,18 @@ def wide_columns(stated: Mapping[str, str], found: Any) -> list[str]:
 def whole_texts(records: Sequence[Record], table: pd.DataFrame) -> dict[str, str]:
     """Return the type of the columns that are text, and whole numbers in the records."""
     texts = [str(name) for name, dtype in table.dtypes.items() if dtype == text_dtype()]
-    values = {name: [one[name] for one in records if one.get(name) is not None] for name in texts}
-    return {name: "uint256" for name in texts if inferred(values[name]) == "whole"}
+    return {
+        name: "uint256"
+        for name in texts
+        if inferred([one[name] for one in records if one.get(name) is not None]) == "whole"
+    }
 
 
 def _digits(value: Any) -> bool:
     """Say whether a value is a whole number, or the digits of one."""
     if not isinstance(value, str):
         return is_whole(value)
-    bare = value.removeprefix("-")
-    # 007 is a name and no number: as one it would come back as 7.
-    return (
-        bare.isascii()
-        and bare.isdigit()
-        and (bare == "0" or not bare.startswith("0"))
-        and value != "-0"
-    )
+    return _WHOLE.fullmatch(value) is not None
 
 
 def _exact_as_float(value: Any) -> bool:
@@ -362,15 +359,21 @@ def arrow_frame(table: pa.Table, types: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows), copy=False)
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Say whether an Arrow type is text, however long."""
+    import pyarrow as pa
+
+    return kind in (pa.string(), pa.large_string())
+
+
 def are_whole(values: pa.ChunkedArray) -> bool:
     """Say whether all values of a column are whole numbers, or the digits of such."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = values.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        # As `_digits` has them, or nothing.
-        fits = pc.match_substring_regex(values, "^(0|-?[1-9][0-9]*)?$")
+    if is_text(kind):
+        fits = pc.match_substring_regex(values, f"^({_WHOLE.pattern})?$")
         return bool(pc.all(fits).as_py() is not False)
     is_decimal = pa.types.is_decimal(kind) and kind.scale == 0
     return bool(is_decimal or pa.types.is_integer(kind) or values.null_count == len(values))
@@ -381,14 +384,13 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    if is_text and kind == "uint256" and are_whole(values):
+    if is_text(values.type) and kind == "uint256" and are_whole(values):
         # An empty number is missing.
         digits = pc.if_else(pc.not_equal(values, ""), values, pa.scalar(None, values.type))
         values = exact_whole([exact_part(part) for part in digits.chunks])
     if pa.types.is_decimal(values.type) and values.type.scale == 0:
         return exact_array()(values)
-    if is_text:
+    if is_text(values.type):
         return text_dtype().__from_arrow__(values)
     if pa.types.is_floating(values.type):
         return values.to_numpy()

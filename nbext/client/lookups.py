@@ -161,19 +161,18 @@ def search(
 ) -> pd.DataFrame:
     """Return the collections that match a term, best first."""
     # Only ours is known to list what it has: a stranger is asked whose it is before an empty term is refused.
-    is_empty = isinstance(term, str) and not term.strip()
-    text = validate.search_term_of(term, all_allowed=is_empty and service.is_ours())
+    text = validate.search_term_of(term, service.is_ours)
     body: dict[str, Any] = {
         "type": one_of(kind, op.SEARCH_TYPES, "/type"),
         "chain": chain,
         "searchTerm": text,
     }
-    validate.whole_number(limit, "/limit", 1, op.MAX_HITS)
-    validate.whole_number(offset, "/offset", 0, op.MAX_OFFSET)
+    limit = validate.whole_number(limit, "/limit", 1, op.MAX_HITS)
+    offset = validate.whole_number(offset, "/offset", 0, op.MAX_OFFSET)
     is_chosen = (limit, offset) != (op.DEFAULT_HITS, 0)
     # A stranger may refuse a body with fields that its interface does not have.
     if is_chosen and service.is_ours():
-        body |= {"limit": int(limit), "offset": int(offset)}
+        body |= {"limit": limit, "offset": offset}
     call = service.call("POST", op.SEARCH, body, operation="search", chain=chain, term=text)
     reading = service.read(call)
     types = op.SEARCH_FIELDS if service.ours or not reading.rows else {}
@@ -182,7 +181,7 @@ def search(
         table = frames.frame(reading.records or [], types)
     else:
         # A stranger's columns stay in its own order.
-        table = service.table(reading, call, types, limit=offset + limit)
+        table = service.table(reading, call, types, limit=offset + limit, counts={})
         # Only a limit that somebody chose: a stranger does not know of ours.
         sent = len(table)
         if is_chosen and (offset or sent > limit):

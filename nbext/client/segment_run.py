@@ -137,11 +137,11 @@ class SegmentRun:
         elif to is not None and self.service.ours:
             # The time for running a query is not meant for ten million rows.
             self.deadline = Deadline(self.service.settings["download_deadline"])
-            return self._written(to, reading, body)
+            return self._written(to, body)
         elif reading.rows is not None:
             table = self._beside_id(reading)
         elif self._rows_at is not None:
-            call = self.call("GET", self._rows_at)
+            call = self.call(self._rows_at)
             table = self.table(self.service.read(call, types=self._types), call)
         elif self.id is None:
             text = "The service says that the segment is done, but not where its rows are."
@@ -155,7 +155,7 @@ class SegmentRun:
                 if instead is None:
                     raise
                 raise instead from None
-        about = self._provenance(table, reading, body)
+        about = self._provenance(table, body)
         if to is None:
             return about.attach(table)
         return _file_of(to.path, len(table), to.save(table), about)
@@ -170,7 +170,8 @@ class SegmentRun:
         }
         stranger = self.service.stranger
         self._asked = replace(
-            self.call("POST", target, headers),
+            self.call(target, headers),
+            method="POST",
             body=json.dumps(body).encode(),
             # Our own service honours the Idempotency-Key; of another one the settings may say so.
             repeat=Repeat.IF_REFUSED if stranger and not stranger.idempotent else Repeat.ALWAYS,
@@ -207,15 +208,15 @@ class SegmentRun:
             self.id, self._monitor = reading.id or self.id, reading.poll or self._monitor
             self._rows_at = reading.url or self._rows_at
             self._raise_failure(reading)
+            doubt: NbextError | None = getattr(reading, "doubt", None)
+            runs = reading.state is State.RUNNING or doubt is not None
             # A stranger may name a segment and say nothing of its state; it is asked once, whether it is there.
             unclear = (
                 reading.state is None and not reading.rows and self.id is not None and not asked
             )
-            doubt: NbextError | None = getattr(reading, "doubt", None)
-            if reading.state is not State.RUNNING and not unclear and doubt is None:
+            if not runs and not unclear:
                 self._scope.segment_id = None
                 return reading
-            runs = reading.state is State.RUNNING or doubt is not None
             # Before anybody hears of it, and may want it to end.
             self._scope.segment_id = self.id if runs else None
             before, self._word = self._word, reading.word or ""
@@ -243,7 +244,7 @@ class SegmentRun:
         monitor = self._monitor
         target = self.service.follow(monitor) if monitor else self.path(op.SEGMENT)
         # A longer wait than at first: the segment can be stopped by now.
-        call = self.call("GET", target, {"Prefer": "wait=10"})
+        call = self.call(target, {"Prefer": "wait=10"})
         # Elsewhere a job answers, which may have an id of its own.
         self._asked = call = replace(call, asked={}) if monitor else call
         try:
@@ -297,8 +298,7 @@ class SegmentRun:
     def _rows(self, *, arrow: bool = False, folder: Path | None = None) -> tuple[Reading, Call]:
         """Return an answer with the segment's rows, or the first of them, and what was asked for it."""
         kind = self.file_type
-        document = self._described.document
-        links = document.get("links") if isinstance(document, dict) else None
+        links = self._described.said.get("links")
         offered = links.get("arrow") if isinstance(links, dict) else None
         if self.service.ours:
             # By its path: a link has what a proxy put before it, and so has base_url; and there is none where our
@@ -308,7 +308,7 @@ class SegmentRun:
             kind, target = "arrow", self.service.follow(offered)
         else:
             target = self.path(_PATHS[kind])
-        call = self.call("GET", target, {"Accept": _ACCEPT[kind]}, operation="export")
+        call = self.call(target, {"Accept": _ACCEPT[kind]}, operation="export")
         wait = FIRST_POLL
         while True:
             try:
@@ -340,13 +340,13 @@ class SegmentRun:
             types = {}
         found = self.service.table(reading, call, types, limit=limit, counts=self._counts)
         check_count(len(found), {}, limit)
-        self._notes += [note for note in reading.warnings if note not in self._notes]
+        self._notes += reading.warnings
         return found
 
     def _describe(self) -> None:
         """Ask what the service says of the segment, before its rows; learn from that whose service it is."""
         try:
-            found = self.service.read(self.call("GET", self.path(op.SEGMENT)), Want.SEGMENT)
+            found = self.service.read(self.call(self.path(op.SEGMENT)), Want.SEGMENT)
         except AuthError:
             raise
         except (ApiError, SegmentExpired, ProtocolError) as error:
@@ -354,10 +354,7 @@ class SegmentRun:
             if self.service.ours and isinstance(error, NotFound | SegmentExpired):
                 raise
             return
-        if (
-            not isinstance(found.document, dict)
-            or not {"columns", "links", "counts"} <= found.document.keys()
-        ):
+        if not {"columns", "links", "counts"} <= found.said.keys():
             self.service.ours = False
             found = self._until_done(found)
         self.learn(found)
@@ -367,12 +364,12 @@ class SegmentRun:
         """Return the rows of a segment that is done, or write them to a file; then return where, and how many."""
         self._describe()
         if to is not None:
-            return self._written(to, self._described, {})
+            return self._written(to, {})
         # The caller named the format: a stranger's Arrow is only taken where rows come as a stream of the same values.
         table = self.fetch(arrow=self.file_type == "csv")
-        return self._provenance(table, self._described, {}).attach(table)
+        return self._provenance(table, {}).attach(table)
 
-    def _written(self, to: Target, reading: Reading, body: Mapping[str, Any]) -> pd.DataFrame:
+    def _written(self, to: Target, body: Mapping[str, Any]) -> pd.DataFrame:
         """Write the rows of the segment to a file, page by page, or while they arrive."""
         if self.service.ours:
             rows, size = self._streamed(to)
@@ -381,7 +378,7 @@ class SegmentRun:
             with to.opened() as file:
                 rows = self._save(*found, to, file)
                 size = file.tell()
-        about = self._provenance(frames.frame([]), reading, body)
+        about = self._provenance(frames.frame([]), body)
         about.returned = rows
         return _file_of(to.path, rows, size, about)
 
@@ -389,9 +386,7 @@ class SegmentRun:
         """Write our own service's rows while they arrive; return how many there are, and the size of the file."""
         # Its Arrow has the columns' types; its CSV is for a file that has it byte for byte.
         kind = "csv" if to.raw and to.kind == ".csv" else "arrow"
-        call = self.call(
-            "GET", self.path(_PATHS[kind]), {"Accept": _ACCEPT[kind]}, operation="export"
-        )
+        call = self.call(self.path(_PATHS[kind]), {"Accept": _ACCEPT[kind]}, operation="export")
         for attempt in self.service.transport.exchange(call):
             with attempt as exchange:
                 came = exchange.open()
@@ -428,7 +423,7 @@ class SegmentRun:
             batches = (batch for table in tables for batch in table.to_batches())
             rows = to.write(first.table.schema, batches, file)
         check_count(rows, {}, self._limit)
-        self._notes += [note for note in reading.warnings if note not in self._notes]
+        self._notes += reading.warnings
         return rows
 
     def path(self, template: str) -> str:
@@ -437,14 +432,13 @@ class SegmentRun:
 
     def call(
         self,
-        method: str,
         target: str,
         headers: Mapping[str, str] | None = None,
         operation: str = "segment",
     ) -> Call:
-        """Return a request within this segment's deadline."""
+        """Return a GET within this segment's deadline."""
         return Call(
-            method,
+            "GET",
             target,
             self.deadline,
             headers=headers or {},
@@ -473,7 +467,7 @@ class SegmentRun:
     def learn(self, described: Reading) -> None:
         """Remember what the service states of the segment: its columns' types, the count of its rows."""
         self._described = described
-        document = described.document if isinstance(described.document, dict) else {}
+        document = described.said
         # No stranger has all fields of our answer by chance.
         if self.service.ours is None and op.SegmentAnswer.__required_keys__ <= document.keys():
             self.service.ours = True
@@ -487,11 +481,10 @@ class SegmentRun:
         self._limit = limit if type(limit) is int and limit > 0 else None
         self._counts = self._counts or dict(described.stated)
 
-    def _provenance(
-        self, table: pd.DataFrame, reading: Reading, body: Mapping[str, Any]
-    ) -> Provenance:
+    def _provenance(self, table: pd.DataFrame, body: Mapping[str, Any]) -> Provenance:
         """Return where the table comes from: what the answer says of it, else what was asked for."""
-        said: Mapping[str, Any] = reading.document if isinstance(reading.document, dict) else {}
+        reading = self._described
+        said = reading.said
         counts = said["counts"] if isinstance(said.get("counts"), dict) else {}
         matched = counts.get("matched", reading.stated.get("total"))
         # A stranger may have anything under that name.

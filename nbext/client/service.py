@@ -190,11 +190,7 @@ class Service:
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
             self._remember(answer, call.operation, None, str(error))
-            if (
-                isinstance(error, ProtocolError)
-                and not isinstance(error, AmbiguousAnswer)
-                and self.last_answer
-            ):
+            if isinstance(error, ProtocolError) and not isinstance(error, AmbiguousAnswer):
                 self.advise(
                     error, *(("id", "rows", "url", "poll") if want is Want.SEGMENT else ("rows",))
                 )
@@ -226,24 +222,28 @@ class Service:
         call: Call,
         types: Mapping[str, str],
         *,
-        limit: int | None = None,
-        counts: Mapping[str, int] | None = None,
-        cap: int | None = None,
+        limit: int | None,
+        counts: Mapping[str, int],
         folder: Path | None = None,
     ) -> Iterator[Reading]:
         """Yield an answer page by page, the first one being read already; the next is asked for when it is wanted.
 
         An error where the rows are not as many as ``counts``, or the answer, state; the ``limit`` excuses fewer.
-        ``cap`` bounds the bytes of all pages of a stranger's.
+        All bytes of a stranger's pages are bounded, but for those on their way to a file, in the ``folder``.
         """
-        counts, origin = counts or {}, self.transport.origin
         if stranger := self.stranger:
             if reading.source is not None:
                 # A link is relative to the address that it came from.
                 call = replace(call, method="GET", target=reading.source, body=None)
             read = partial(self.read, types=types, folder=folder)
             yield from stranger.pages(
-                read, origin, reading, call, limit=limit, counts=counts, cap=cap
+                read,
+                self.transport.origin,
+                reading,
+                call,
+                limit=limit,
+                counts=counts,
+                cap=None if folder else self.cap,
             )
             return
         # Our own service's rows come in one piece, as Arrow.
@@ -256,12 +256,12 @@ class Service:
         call: Call,
         types: Mapping[str, str],
         *,
-        limit: int | None = None,
-        counts: Mapping[str, int] | None = None,
+        limit: int | None,
+        counts: Mapping[str, int],
     ) -> pd.DataFrame:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
         records, tables = list[dict[str, Any]](), list[Any]()
-        for page in self.pages(reading, call, types, limit=limit, counts=counts, cap=self.cap):
+        for page in self.pages(reading, call, types, limit=limit, counts=counts):
             records += page.records or []
             tables += [] if page.table is None else [page.table]
         stranger = self.stranger

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 from nbext.core import chains
 from nbext.core.rules import MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
@@ -70,16 +71,17 @@ def is_symbol(given: object) -> bool:
     )
 
 
-def search_term_of(given: object, *, all_allowed: bool) -> str:
-    """Return the text to search for; an empty one, for all there is, where the service takes that."""
+def search_term_of(given: object, takes_all: Callable[[], bool]) -> str:
+    """Return the text to search for; an empty one, for all there is, where the service ``takes_all``."""
     if not isinstance(given, str):
         kind = type(given).__name__
         raise ValidationError.of("/searchTerm", "type", f"A term is a text, not {kind}.")
-    if all_allowed and not given.strip():
+    is_empty = not given.strip()
+    if is_empty and takes_all():
         return ""
-    if not given.strip() or len(given) > MAX_SEARCH_TERM:
+    if is_empty or len(given) > MAX_SEARCH_TERM:
         detail = f"The term has {len(given):,} characters. Allowed: 1 to {MAX_SEARCH_TERM}."
-        if not given.strip():
+        if is_empty:
             detail = "The term is empty. This service needs a name or a symbol; only nbext's own lists everything."
         raise ValidationError.of("/searchTerm", "length", detail)
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in given):

@@ -260,8 +260,7 @@ def safe(batch: Any, schema: Any) -> Any:
     """Return a batch whose texts a spreadsheet shows as they are: with ``'`` before what it would run."""
     import pyarrow as pa
 
-    texts = (pa.string(), pa.large_string())
-    columns = [_safe(column) if column.type in texts else column for column in batch.columns]
+    columns = [_safe(one) if frames.is_text(one.type) else one for one in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -129,7 +129,7 @@ class SearchForm(Form):
     def search(self, after: float = 0.0) -> None:
         """Search for what the fields say, in ``after`` seconds if nothing else is typed; by default now."""
         question = self.question
-        check = partial(search_term_of, all_allowed=True)
+        check = partial(search_term_of, takes_all=lambda: True)
         self.term.error = what_is_wrong(check, question.term)
         if question.term and not self.term.error:
             self._ask(question, after=after)
