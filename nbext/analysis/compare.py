@@ -108,7 +108,9 @@ def overlap(
         [counts[tuple(sorted({row, column}))] for column in places] for row in places
     ]
     if share or lift:
-        everyone = Segment({"any": _seen_on(found.chains), **each[0].scope()}, client=client)
+        # A block is one chain's, which the segment may not name beside its conditions.
+        scope = {**each[0].scope(), "chain": found.chain}
+        everyone = Segment({"any": _seen_on(found.chains), **scope}, client=client)
         everyones = count_common([everyone], [[0]]).counts[0] if lift else None
         rows = [[_part(rows, row, column, everyones) for column in places] for row in places]
     kind = "float64" if share or lift else "int64"

@@ -12,6 +12,7 @@ import pandas as pd
 
 from nbext.analysis import charts
 from nbext.analysis.segments import (
+    CommonCounts,
     Result,
     Segment,
     all_of,
@@ -405,7 +406,7 @@ def retention(
         seen, ends_at = list[Segment](), 0
     else:
         first, ends_at = [[row] for row in range(number)], number
-        seen = _seen(asked, periods, last["block"], now.chains[0])
+        seen = _seen(asked, periods, now)
     together = [dict.fromkeys([*first[row], ends_at + later]) for row, later in cells]
     found = count_common([*seen, *moments], [*first, *map(list, together)])
     sizes, counts = found.counts[:number], dict(zip(cells, found.counts[number:], strict=True))
@@ -449,16 +450,17 @@ def _fewer_periods(periods: list[pd.Period], most: int) -> str:
     return f"Write {words}."
 
 
-def _seen(asked: Segment, periods: list[pd.Period], block: int, chain: str) -> list[Segment]:
-    """Return for each period the segment of the wallets with their first transfer on a chain in it."""
+def _seen(asked: Segment, periods: list[pd.Period], now: CommonCounts) -> list[Segment]:
+    """Return for each period the segment of the wallets with their first transfer in it; ``now`` is of all."""
     spans = [
         {"after": str(one.start_time.date()), "before": str(one.end_time.date())} for one in periods
     ]
     # The last one goes on until the data ends.
     del spans[-1]["before"]
-    scope = {**asked.scope(), "asOf": block}
+    # A block is one chain's, which the segment may not name beside its conditions.
+    scope = {**asked.scope(), "chain": now.chain, "asOf": now.as_of[0]["block"]}
     return [
-        Segment({"activity": {"first": span, "chain": chain}, **scope}, client=asked.client)
+        Segment({"activity": {"first": span, "chain": now.chains[0]}, **scope}, client=asked.client)
         for span in spans
     ]
 

@@ -45,7 +45,7 @@ class Segment:
     def member(self) -> dict[str, Any]:
         """Return the conditions as one map inside a group."""
         conditions = {key: one for key, one in self.filters.items() if key not in SCOPE}
-        if self.operator == "AND":
+        if one_of(self.operator, OPERATORS, "/operator") == "AND":
             return conditions
         # The list under a group is its members; under another key each element is a condition.
         several = (

@@ -435,7 +435,7 @@ class _Resolver(Context):
         for leaf in self.positive:
             if column := leaf.shown():
                 shown.setdefault(*column)
-            if isinstance(leaf, NftCondition) and leaf.ids:
+            if self.query.limit and isinstance(leaf, NftCondition) and leaf.ids:
                 owned = describe.contract_name(leaf.contract)
                 self.warn(
                     f"{owned}: the count in a row is of all token ids; tokenIds choose only the wallets."

@@ -210,6 +210,38 @@ def test_a_saved_segment_is_of_the_chain_that_its_conditions_name(client):
     assert run["matched"] == matched(Segment({**several, "asOf": 5}, client=client))
 
 
+def test_a_block_is_of_the_segments_own_chain_wherever_all_wallets_are_looked_at(client, oracle):
+    own = {"chain": "optimism", "asOf": 1}
+    both = [{**QUEST[1], "asOf": 1}, {**QUEST[0], "asOf": 1}]
+    bare, named = (nbext.overlap({"A": one, "B": "BAYC"}, lift=True, client=client) for one in both)
+    pd.testing.assert_frame_equal(pd.DataFrame(bare), pd.DataFrame(named))
+    everyone, size = (
+        len(oracle.wallets({"filters": {**one, **own}})) for one in (seen_on([1, 10]), QUEST[0])
+    )
+    assert bare.loc["A", "A"] == everyone / size
+    # Its conditions are on another chain than the one whose block its own end is.
+    seen = {"activity": {"transfers": {"min": 1}, "chain": "optimism"}, "chain": "ethereum"}
+    by_id = {"segment": {"id": client.execute_segment(seen).attrs["nbext"]["segment_id"]}}
+    cohorts = [
+        nbext.retention(one, "day", cohort="seen", since="3d", client=client)
+        for one in (by_id, seen)
+    ]
+    pd.testing.assert_frame_equal(*map(pd.DataFrame, cohorts))
+    assert cohorts[0]["wallets"].sum() > 0
+
+
+def test_an_operator_in_small_letters_joins_a_segments_conditions_as_it_is_asked(client):
+    several = {"nft": {"nft": "BAYC"}, "token": {"token": "USDC"}}
+    for operator in ("and", "or"):
+        one = Segment(several, operator, client=client)
+        assert matched(all_of([one, one])) == matched(one) > 0
+    assert matched(Segment(several, "or", client=client)) != matched(
+        Segment(several, client=client)
+    )
+    with pytest.raises(ValidationError, match="/operator: 'xor' is not allowed"):
+        Segment(several, "xor", client=client).member()
+
+
 def test_changes_which_have_the_wallets_of_two_times_are_no_segment(client):
     changed = client.segment_changes({"nft": {"nft": "BAYC"}}, since=5)
     for one in (changed, changed.attrs["nbext"]["segment_id"]):

@@ -129,6 +129,14 @@ def test_what_is_held_of_the_only_token_is_added_up_unless_it_is_left_out_and_on
         assert named.attrs["nbext"]["amounts"] == alone.attrs["nbext"]["amounts"] == "WEI"
 
 
+def test_that_token_ids_choose_only_the_wallets_is_said_of_amounts_and_of_no_counts(client):
+    of_id = {"nft": {"nft": "BAYC", "tokenIds": [1]}}
+    note = "BAYC: the count in a row is of all token ids; tokenIds choose only the wallets."
+    for amounts, said in ((None, False), (True, True)):
+        table = nbext.trend(of_id, every="1d", since="1d", amounts=amounts, client=client)
+        assert (note in table.attrs["nbext"]["warnings"]) == said
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

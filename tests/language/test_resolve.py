@@ -644,6 +644,8 @@ def test_whose_count_is_in_a_row_is_said_where_token_ids_choose_its_wallet(datas
     note = "BAYC: the count in a row is of all token ids; tokenIds choose only the wallets."
     assert resolved(dataset, of_id).warnings == [note]
     assert resolved(dataset, {"not": of_id}).warnings == []
+    # There are no rows.
+    assert resolved(dataset, of_id, limit=0).warnings == []
 
 
 def test_the_answer_echoes_its_block_and_time(dataset):

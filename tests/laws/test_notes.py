@@ -120,7 +120,7 @@ WAYS: dict[str, tuple[Callable[[Any, nbext.Client, dict[str, Any]], str], set[st
     ),
     "--count": (
         lambda shell, _, asked: shell.run("%segment {{asked}} --count").printed,
-        {"wide"},
+        {"wide", "ids"},
         "no amount is returned",
     ),
     "--to": (
@@ -137,7 +137,7 @@ WAYS: dict[str, tuple[Callable[[Any, nbext.Client, dict[str, Any]], str], set[st
     ),
     "analysis": (
         lambda _, client, asked: "\n".join(said(lambda: nbext.funnel(asked, client=client))),
-        {"wide"},
+        {"wide", "ids"},
         "it counts",
     ),
 }

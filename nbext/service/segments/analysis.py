@@ -181,8 +181,10 @@ def _below(place: Callable[[], str], of: str = "") -> Iterator[None]:
 def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
     """Return how many wallets some segments have in common, and what each holds where that is asked."""
     check_places(asked)
-    plans = planner.plans([{**segment, "limit": 0} for segment in asked["segments"]])
     together, amounts = asked["counts"], asked.get("amounts", False)
+    # Amounts are those of rows, with what is said of these.
+    limit = 1 if amounts else 0
+    plans = planner.plans([{**segment, "limit": limit} for segment in asked["segments"]])
     questions = [language.compile(plan) for plan in plans]
     known: dict[tuple[int, ...], int] = {}
     held: list[dict[str, Any] | None] = [None] * len(plans)
