@@ -439,7 +439,7 @@ class _Fetch:
         if step is None:
             return
         self.ingested = True
-        for address in sorted({each for known in step.read for each in known.contracts}):
+        for address in sorted(step.contracts):
             spans = _in_words(blocks_of(address, step.read))
             self.output.say(f"{self.coverage.name_of(address)}: blocks {spans}.")
         for line in report.removed:

@@ -41,7 +41,8 @@ from nbext.node.rpc import LAST_BLOCK, InconsistentAnswer
 Range = tuple[int, int]
 # Recent blocks whose hashes are stored, to find where a reorganisation began.
 _HASHES = 512
-# Steps that are covered by a file each: a chain that is followed has thousands a day, and a start reads all of them.
+# Steps of equal contracts that are covered by a file each: a chain that is followed has thousands a day, and a start
+# reads all of them.
 _STEPS = 64
 # Of its SHA-256, at the end of a part's name.
 _DIGITS = 16
@@ -124,6 +125,11 @@ class Stored:
     def files(self) -> list[str]:
         """The names of its files that are ingested."""
         return [self.path.name] * self.path.name.startswith("blocks-") + self.rows
+
+    @property
+    def contracts(self) -> set[str]:
+        """The contracts that were read."""
+        return {contract for each in self.read for contract in each.contracts}
 
     def table(self) -> pa.Table:
         """Return the rows of a part in order, with the times of their blocks."""
@@ -434,8 +440,13 @@ class Coverage:
         if step:
             self.steps.append(step)
             self.discard_parts()
-            # Those of which nothing was replaced: of others it would be, wherever their files have a block.
-            whole = [each for each in self.steps if each.end > LAST_BLOCK]
+            # Those of which nothing was replaced: of others it would be, wherever their files have a block. Of equal
+            # contracts: where one of a file is forgotten, all of it is read again.
+            whole = [
+                each
+                for each in self.steps
+                if each.end > LAST_BLOCK and each.contracts == step.contracts
+            ]
             if len(whole) > _STEPS:
                 self._as_one("all", whole)
 

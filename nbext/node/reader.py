@@ -99,7 +99,7 @@ class RangeReader:
         started, before = time.monotonic(), self.rows
         threads = [
             threading.Thread(target=self._run, name=f"nbext-fetch-{n}", daemon=True)
-            for n in range(self.in_flight)
+            for n in range(max(1, self.in_flight))
         ]
         for thread in threads:
             thread.start()

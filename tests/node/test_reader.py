@@ -63,6 +63,11 @@ def test_all_rows_come_through_a_limit_whatever_its_words(reader_of, refused):
     assert reader.coverage.covered(COIN, ()) == [(0, SMALL.blocks)]
 
 
+def test_a_reader_with_fewer_requests_at_once_than_one_has_one(reader_of):
+    with FaultNode(SMALL) as server:
+        assert told(read_all(reader_of(server, in_flight=0), SMALL)) == expected_rows(SMALL)
+
+
 @pytest.mark.parametrize("refused", PASSING, ids=lambda one: f"{one.who}: {one.message[:20]}")
 def test_what_passes_is_asked_again(reader_of, refused):
     with FaultNode(SMALL, refuse=once(refused), headers={"Retry-After": "0"}) as server:

@@ -250,5 +250,9 @@ def test_what_many_steps_cover_is_forgotten_as_one(tmp_path, monkeypatch):
         fetched_in_steps(server, tmp_path, from_block="0")
         forgotten(server, tmp_path)
         assert covered_by_steps(tmp_path) == []
+        # Of another contract nothing is.
+        with opened(tmp_path) as coverage:
+            assert coverage.covered(ITEMS, TRANSFERS) == [(0, 50)]
+            assert coverage.owed() == {COIN: (0, TRANSFERS)}
         assert is_chains(tmp_path, server, CHAIN, from_block="0")
         assert said(server, tmp_path)[0].startswith("Nothing new")
