@@ -24,7 +24,11 @@ DEFAULT_SCOPES = ("read", "execute", "signup")
 DEFAULT_RATE = "600/minute"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}\Z")
 _ID = re.compile(r"[0-9a-f]{12}\Z", re.IGNORECASE)
-_RATE = re.compile(r"([1-9]\d{0,8})/(second|minute|hour|day|month|year)", re.ASCII)
+# Also as registries of former versions have it: "10 per second", "100/2 Minutes".
+_RATE = re.compile(
+    r"\s*([1-9]\d{0,8})\s*(?:/|\s+per\s)\s*([1-9]\d{0,8})?\s*(second|minute|hour|day|month|year)s?\s*",
+    re.IGNORECASE,
+)
 _RATE_SECONDS = {
     "second": 1,
     "minute": 60,
@@ -252,7 +256,7 @@ def parse_rate(text: str) -> Rate:
         raise ConfigError(
             f"{quoted(text)} is not a rate. Write 600/minute, 10/second or 20000/day."
         )
-    return Rate(int(found[1]), _RATE_SECONDS[found[2]])
+    return Rate(int(found[1]), int(found[2] or 1) * _RATE_SECONDS[found[3].lower()])
 
 
 class Rates:

@@ -49,11 +49,11 @@ def at_least_zero(text: str) -> float:
 
 def span(text: str) -> float:
     """Read an option's span of time, as seconds."""
-    found = re.fullmatch(r"(\d{1,5})([hdw])", text, re.ASCII)
+    found = re.fullmatch(r"([1-9]\d{0,4})([hdw])", text, re.ASCII)
     if not found:
         message = f"{quoted(text)} is not a span of time. Write 12h, 90d or 4w."
         raise argparse.ArgumentTypeError(message)
-    return int(found[1]) * {"h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}[found[2]]
+    return int(found[1]) * {"h": 3600.0, "d": 86_400.0, "w": 604_800.0}[found[2]]
 
 
 def add_data(parser: argparse.ArgumentParser, *, notebook: bool = True) -> None:

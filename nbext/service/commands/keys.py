@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rotate.add_argument("name", help="the key's name or id")
     rotate.add_argument(
         "--grace",
-        type=commands.span,
+        type=lambda text: 0.0 if text == "0h" else commands.span(text),
         metavar="SPAN",
         default="24h",
         help="for how long the former text is accepted, too (default: %(default)s; 0h: not at all)",

@@ -317,9 +317,16 @@ def test_a_key_that_was_looked_up_is_known_without_the_registry_and_no_other(tmp
 
 
 def test_a_rate_is_a_number_of_requests_in_one_span():
-    for text, rate in (("600/minute", (600, 60)), ("5/day", (5, 86_400))):
+    for text, rate in (
+        ("600/minute", (600, 60)),
+        ("5/day", (5, 86_400)),
+        # What former versions stored with a key.
+        ("600/Minute", (600, 60)),
+        ("10 per second", (10, 1)),
+        ("100/2 minutes", (100, 120)),
+    ):
         assert parse_rate(text) == rate, text
-    for text in ("0/minute", "10 per minute", "10/2 minutes", "10/minutes", "10", ""):
+    for text in ("0/minute", "10/0 minutes", "10perminute", "10/minute/hour", "10", ""):
         with pytest.raises(ConfigError, match=r"is not a rate\. Write 600/minute"):
             parse_rate(text)
 

@@ -167,6 +167,14 @@ def test_a_command_that_cannot_be_done_says_why(folder, capsys, words, message):
         # What a script makes of a variable that is not set.
         (["keys", "add", "a", "--expires", ""], "''"),
         (["audit", "--since", ""], "''"),
+        # A key that has ended when it is made.
+        *(
+            (["keys", "add", "a", "--expires", none], f"'{none}'")
+            for none in ("0h", "0d", "00000w")
+        ),
+        (["keys", "rotate", "a", "--expires", "0h"], "'0h'"),
+        (["keys", "rotate", "a", "--grace", "0d"], "'0d'"),
+        (["audit", "--since", "0w"], "'0w'"),
     ],
 )
 def test_a_span_of_time_that_is_none_is_refused_with_its_option(folder, capsys, words, shown):
@@ -178,13 +186,10 @@ def test_a_span_of_time_that_is_none_is_refused_with_its_option(folder, capsys, 
     assert capsys.readouterr().err.endswith(expected)
 
 
-def test_a_key_that_ends_at_once_is_none_that_never_ends(folder, capsys):
-    data = ["--data", str(folder.folder)]
-    text = run(capsys, "keys", "add", "brief", "--expires", "0h", *data)[1].splitlines()[-1]
-    refused(folder, text)
-    assert run(capsys, "keys", "rotate", "brief", *data)[0] == 2
-    text = run(capsys, "keys", "rotate", "brief", "--expires", "0h", *data)[1].splitlines()[-1]
-    refused(folder, text)
+def test_a_key_that_ends_at_once_is_none_that_never_ends(folder):
+    ring = KeyRing(folder.container.database)
+    texts = [ring.add("brief", lasts=0)[1], ring.rotate("brief", grace=0, lasts=0)[1]]
+    assert [ring.find(text.reveal()) for text in texts] == [None, None]
 
 
 def test_a_data_folder_without_a_name_is_not_the_current_one(tmp_path, capsys, monkeypatch):
