@@ -111,9 +111,10 @@ class Rows:
     def _store(self, name: str, values: pa.Array) -> _Column:
         column = self._columns.setdefault(name, _Column(values.type))
         try:
+            # A part that stays holds all that was fetched with it.
+            self._held += values.get_total_buffer_size()
             for start in range(0, len(values), self.per_batch):
                 part = values.slice(start, self.per_batch)
-                self._held += part.nbytes
                 column.parts.append(self._aside(part) if self._held > _IN_MEMORY else part)
         except OSError as error:
             raise DiskFull.where(
@@ -188,16 +189,18 @@ def in_exact_order(
 
 def quotients(numbers: pa.Array, divisors: Sequence[int | None]) -> pa.Array:
     """Return exact numbers divided by one each, or all by the only one, each as the float that is nearest to the
-    quotient; by None or 0, missing.
+    quotient; by None or 0, missing, and of what is missing.
     """
+    missing = np.asarray(numbers.is_null())
     by = np.array([one or 1 for one in divisors], object)
     units = by.astype(float)
     near, sure = np.zeros(len(numbers)), np.zeros(len(numbers), bool)
     if pa.types.is_integer(numbers.type) or pa.types.is_decimal128(numbers.type):
         near, sure = _near(_words(numbers.cast(_LIMB)), units)
     # Python divides whole numbers of any size, and rounds once: a million take a second, and 15 ms by floats.
-    for place in np.flatnonzero(~(sure & (by == units))):
+    for place in np.flatnonzero(~(missing | sure & (by == units))):
         near[place] = int(numbers[place].as_py()) / by[place % len(by)]
+    near[missing] = np.nan
     return pa.array(np.where([not one for one in divisors], np.nan, near), from_pandas=True)
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from nbext.engine import storage
 from nbext.engine.ingest import ingest as on_one_machine
+from nbext.engine.ingest.cluster.files import Listed
 from nbext.engine.ingest.cluster.run import _history, by_value, ingest
 from nbext.engine.ingest.cluster.stage import SparkStage, _parsed, translated
 from nbext.engine.layers import attach
@@ -511,6 +512,24 @@ def test_what_only_one_machine_reads_is_refused_also_beside_what_spark_reads(tmp
     (raw / "more.json").write_text("[]")
     with pytest.raises(IngestError, match=r"more\.json: on a cluster nbext reads"):
         ingest([str(raw)], "ethereum", f"file://{tmp_path}/there", "local[1]", CONF)
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        *((f"a.{form}", form) for form in ("parquet", "csv")),
+        *((f"a.b.CSV{packed}", "csv") for packed in ("", ".GZ")),
+        *(
+            (f"a.{lines}{packed}", "json")
+            for lines in ("ndjson", "jsonl")
+            for packed in ("", ".gz")
+        ),
+        # Spark would read the packed bytes as Parquet.
+        *((name, "") for name in ("a.parquet.gz", "a.json", "a.gz", "csv", "a.csv.zip")),
+    ],
+)
+def test_a_file_is_read_by_its_name_as_spark_reads_it_or_not_at_all(name, form):
+    assert Listed(f"file:///data.csv/{name}", 1, 0).form == form
 
 
 @pytest.mark.slow

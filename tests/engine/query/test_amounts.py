@@ -131,6 +131,12 @@ def test_quotients_beside_the_middle_of_two_floats_are_rounded_once(drawn, divis
     ]
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.decimal128(38, 0), pa.decimal256(76, 0)])
+def test_the_quotient_of_a_missing_number_is_missing(kind):
+    numbers = pa.array([6, None, 9], kind)
+    assert quotients(numbers, [3]).to_pylist() == [2.0, None, 3.0]
+
+
 @pytest.mark.parametrize(
     ("amounts", "expected"),
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from nbext.core.untrusted_text import quoted, visible
@@ -18,8 +18,18 @@ from nbext.engine.ingest.files import SUFFIXES, URL, Source
 from nbext.engine.ingest.reading import FileTable
 from nbext.errors import IngestError
 
+# The names of columns, and their types in Spark's words.
+Columns = tuple[tuple[str, str], ...]
 # Spark reads a file by its name: what its first bytes are, only its executors see.
-_FORMATS = {".parquet": "parquet", ".csv": "csv", ".ndjson": "json", ".jsonl": "json"}
+_FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".ndjson": "json",
+    ".ndjson.gz": "json",
+    ".jsonl": "json",
+    ".jsonl.gz": "json",
+}
 _AT_ONCE = 8
 # A row of a CSV file that has other than the header's number of fields.
 _RAGGED = "_nbext_ragged"
@@ -45,7 +55,8 @@ class Listed:
     @property
     def form(self) -> str:
         """What Spark reads the file as; nothing where it does not."""
-        return _FORMATS.get(PurePosixPath(self.url.lower().removesuffix(".gz")).suffix, "")
+        name = self.url.lower()
+        return next((form for suffix, form in _FORMATS.items() if name.endswith(suffix)), "")
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,7 @@ class FileGroup:
     """Files of one format and equal columns, and the types of these."""
 
     form: str
-    columns: tuple[tuple[str, str], ...]
+    columns: Columns
     files: tuple[Listed, ...]
 
     @property
@@ -107,11 +118,7 @@ def list_files(session: Any, paths: Iterable[str]) -> list[Listed]:
             one.url for one in named if not one.form and (one.url.endswith(SUFFIXES) or not read)
         ]
         if other or not named:
-            what = (
-                f"on a cluster nbext reads {', '.join(_FORMATS)}, also as .gz"
-                if other
-                else "no such file"
-            )
+            what = f"on a cluster nbext reads {', '.join(_FORMATS)}" if other else "no such file"
             raise IngestError(f"{visible((other or [path])[0])[:200]}: {what}.", path=path[:200])
         found |= {one.url: one for one in read}
     return [found[url] for url in sorted(found)]
@@ -146,15 +153,13 @@ def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -
     files = list(files)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         kinds = list(pool.map(lambda file: _kind(session, file, renamed), files))
-    groups: dict[tuple[str, tuple[tuple[str, str], ...], str], list[Listed]] = {}
+    groups: dict[tuple[str, Columns, str], list[Listed]] = {}
     for file, (found, apart) in zip(files, kinds, strict=True):
         groups.setdefault((file.form, found, apart), []).append(file)
     return [FileGroup(form, found, tuple(members)) for (form, found, _), members in groups.items()]
 
 
-def _kind(
-    session: Any, file: Listed, renamed: Mapping[str, str]
-) -> tuple[tuple[tuple[str, str], ...], str]:
+def _kind(session: Any, file: Listed, renamed: Mapping[str, str]) -> tuple[Columns, str]:
     """Return a file's columns, and the text that files of one group share: the chain of their first rows."""
     columns = _columns(session, file)
     known = formats.recognise([name for name, _ in columns], renamed)
@@ -167,7 +172,7 @@ def _kind(
     return columns, str(first and first[0])
 
 
-def _columns(session: Any, file: Listed) -> tuple[tuple[str, str], ...]:
+def _columns(session: Any, file: Listed) -> Columns:
     from pyspark.errors import PySparkException
 
     reader = session.read.option("header", "true").option("primitivesAsString", "true")
@@ -175,7 +180,7 @@ def _columns(session: Any, file: Listed) -> tuple[tuple[str, str], ...]:
         # As many lines as Spark looks at for a header are read, and not the whole file.
         reader = reader.option("inferSchema", "false")
     try:
-        found = tuple((name, kind) for name, kind in getattr(reader, file.form)(file.url).dtypes)
+        found = tuple(getattr(reader, file.form)(file.url).dtypes)
     except PySparkException as error:
         raise IngestError(
             f"{visible(file.url)}: it cannot be read: {str(error).splitlines()[0][:200]}",
