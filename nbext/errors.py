@@ -90,11 +90,13 @@ _SAME = {
 def did_you_mean(got: str, allowed: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the allowed word that means the same or is spelt nearly so, or nothing."""
     # Without regard to case: "TOKEN" shares no letter with "token", and so would be near to nothing.
-    by_lower = {word.lower(): word for word in allowed}
+    got, by_lower = got.lower(), {word.lower(): word for word in allowed}
     # Two letters that changed places are the commonest slip, and to difflib as far off as another letter.
-    near = [word for word in map(str.lower, _SAME.get(got.lower(), ())) if word in by_lower]
-    near += [word for word in by_lower if sorted(word) == sorted(got.lower())]
-    near += difflib.get_close_matches(got.lower(), by_lower, n=1)
+    near = [word for word in by_lower if sorted(word) == sorted(got)]
+    # Of a user's own names `holders` is nearer to `holder` than `wallet`; but `unit` is not meant by `count`.
+    near += difflib.get_close_matches(got, by_lower, n=1, cutoff=0.8)
+    near += [word for word in map(str.lower, _SAME.get(got, ())) if word in by_lower]
+    near += difflib.get_close_matches(got, by_lower, n=1)
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 

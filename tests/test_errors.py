@@ -64,3 +64,16 @@ def test_without_a_service_the_two_choices_are_named():
 )
 def test_the_nearest_allowed_word_is_suggested(got, hint):
     assert did_you_mean(got, ["token", "nft", "transfer"]) == hint
+
+
+@pytest.mark.parametrize(
+    ("got", "names", "near"),
+    [
+        ("holder", ["wallet", "holders"], "holders"),
+        ("holder", ["wallet", "older"], "older"),
+        ("holder", ["wallet", "folded"], "wallet"),
+        ("count", ["unit", "balance"], "balance"),
+    ],
+)
+def test_a_name_that_is_spelt_nearly_so_is_nearer_than_one_that_means_the_same(got, names, near):
+    assert did_you_mean(got, names) == f" Did you mean {near!r}?"

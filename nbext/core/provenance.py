@@ -37,7 +37,8 @@ class AnswerWarning(UserWarning):
 def _warning_text(
     before: Callable[..., str], message: object, category: type[Warning], *place: Any, **line: Any
 ) -> str:
-    ours = issubclass(category, AnswerWarning)
+    # A plain script that imports IPython runs no shell.
+    ours = issubclass(category, AnswerWarning) and sys.modules["IPython"].get_ipython()
     return f"{message}\n" if ours else before(message, category, *place, **line)
 
 

@@ -71,12 +71,16 @@ def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
     """Return the word if it is allowed, in the spelling of the interface."""
     words = list(allowed)
     if isinstance(given, str):
+        if given in words:
+            return given
         for word in words:
             if given.isascii() and given.lower() == word.lower():
                 return word
     hint = did_you_mean(given[:40], words) if isinstance(given, str) else ""
     raise ValidationError.of(
-        pointer, "choice", f"{shown(given)} is not allowed.{hint} Allowed: {', '.join(words)}."
+        pointer,
+        "choice",
+        f"{shown(given)} is not allowed.{hint} Allowed: {', '.join(map(visible, words))}.",
     )
 
 

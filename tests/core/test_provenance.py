@@ -3,6 +3,7 @@
 import ast
 import copy
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -104,3 +105,20 @@ def test_no_other_module_reads_or_writes_it_by_its_keys():
             if of_attrs and ast.unparse(key) == "'nbext'":
                 wrong.append(f"{path.name}:{node.lineno}")
     assert wrong == [where for where in wrong if where.startswith("provenance.py")]
+
+
+def test_in_a_script_that_imports_ipython_a_warning_of_ours_has_its_file_and_line(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import warnings\n\nimport IPython\n\nimport nbext\n\n"
+        "warnings.warn('2 of 9 wallets', nbext.AnswerWarning)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, script],
+        cwd=REPO,
+        env={**os.environ, "PYTHONPATH": str(REPO)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stderr.splitlines()[0] == f"{script}:7: AnswerWarning: 2 of 9 wallets"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.core.rules import MAX_LIMIT, is_whole, limit_of
+from nbext.core.rules import MAX_LIMIT, is_whole, limit_of, one_of
 from nbext.errors import ValidationError
 
 
@@ -57,3 +57,23 @@ def test_numpys_integers_are_whole_numbers_and_booleans_are_not():
         True
     ] * 2 + [False] * 4
     assert type(limit_of(np.int64(5))) is int
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [("größe", "größe"), ("UNI", "UNI"), ("uni", "uni"), ("Uni", "UNI"), ("TOKEN", "token")],
+)
+def test_a_word_is_taken_as_it_is_written_or_in_another_case(given, word):
+    assert one_of(given, ["UNI", "uni", "token", "größe"], "/word") == word
+
+
+def test_nothing_hides_in_the_words_that_a_refusal_lists():
+    with pytest.raises(ValidationError) as caught:
+        one_of("foo", ["evil\x1b[31mX", "token"], "/word")
+    assert caught.value.errors == [
+        {
+            "pointer": "/word",
+            "code": "choice",
+            "detail": "'foo' is not allowed. Allowed: evil\\x1b[31mX, token.",
+        }
+    ]

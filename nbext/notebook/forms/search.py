@@ -176,6 +176,8 @@ class SearchForm(Form):
         known = question == self.answered or self.status.shown["running"]
         if question != self.asked or not known:
             self.asked, self.waits = question, True
+            # What runs is forgotten: Enter is to hurry this one.
+            self.status.show(running=False)
             self.background.schedule(partial(self._run, question), after=after)
         self._draw()
 

@@ -67,7 +67,7 @@ _NO_TABLE = {
     ),
     "explain": ("words and SQL", (*_OF_TABLES, "as", "dry_run")),
     "changes": ("who of all wallets joined and left", (*_COMPARED, "profile")),
-    "profile": ("what all wallets hold", _COMPARED),
+    "profile": ("what its wallets hold more than others do", _COMPARED),
 }
 
 

@@ -344,6 +344,28 @@ def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be
     assert form.picked is form.results[0]
 
 
+def test_enter_hurries_what_was_typed_while_an_earlier_search_is_under_way(client, monkeypatch):
+    # A pause that no test sees the end of.
+    monkeypatch.setattr("nbext.notebook.forms.search.PAUSE", 3600.0)
+    form = nbext.search_form(kind="nft", client=client)
+    real, started, go_on = client.search_nfts, threading.Event(), threading.Event()
+
+    def slow(term: str, *rest: Any, **options: Any) -> Any:
+        if term == "slow":
+            started.set()
+            go_on.wait(20)
+        return real(term, *rest, **options)
+
+    client.search_nfts = slow
+    form.term.type("slow")
+    enter(form.term)
+    assert started.wait(5)
+    form.term.type("latest")
+    enter(form.term)
+    soon(lambda: (form.answered.term, form.message) == ("latest", "1 to 40 of 40"))
+    go_on.set()
+
+
 def test_a_search_that_is_cancelled_leaves_the_results_before_it_and_may_be_asked_again(
     client, hostile
 ):

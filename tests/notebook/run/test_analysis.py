@@ -214,7 +214,6 @@ def test_a_profile_of_filters_and_of_an_id_is_one_table(shell):
     assert both == f"UsageError: %segment: --profile {COMPARED}"
     limited = shell.error('%segment {"nft": {"nft": "BAYC"}} --profile --limit 5')
     assert (
-        limited
-        == "UsageError: %segment: --limit has no effect with --profile, which returns what all wallets hold. "
-        "Use one of them."
+        limited == "UsageError: %segment: --limit has no effect with --profile, which returns "
+        "what its wallets hold more than others do. Use one of them."
     )
