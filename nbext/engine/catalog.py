@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 # `nbext.engine.query.answers.Dataset.read`.
 Read = Callable[..., "pa.Table"]
-_COLUMNS = tuple(field.name for field in fields(Contract))
 # How well a term fits, from best to worst; last, where it fits only without the spaces between its words.
 _EXACT_SYMBOL, _EXACT_NAME, _PREFIX, _WORD, _SUBSTRING, _SPACELESS = 1.0, 0.9, 0.8, 0.6, 0.4, 0.3
 # Below every fit of a contract that is not spam: an exact symbol of spam is worth less than a loose fit.
@@ -181,7 +180,7 @@ class _ChainIndex:
                 found[symbol.strip().casefold(), standard in NFT_STANDARDS].append(row)
         # Sorted here, once: a symbol is looked up by every condition of every query.
         for rows in found.values():
-            rows.sort(key=lambda row: (row in self._spam, *self._order[row]))
+            rows.sort(key=lambda row: self._order[row])
         return found
 
     @cached_property
@@ -205,16 +204,13 @@ class _ChainIndex:
         ]
 
     @cached_property
-    def _order(self) -> dict[int, tuple[bool, int, str]]:
-        columns = (self._column(name) for name in ("verified", "holders", "address"))
+    def _order(self) -> dict[int, tuple[bool, bool, int, str]]:
+        """Of each contract whether it is spam, and what it comes by among its equals."""
+        columns = (self._column(name) for name in ("spam", "verified", "holders", "address"))
         return {
-            row: (not verified, -(holders or 0), address)
-            for verified, holders, address, row in zip(*columns, self.rows, strict=True)
+            row: (bool(spam), not verified, -(holders or 0), address)
+            for spam, verified, holders, address, row in zip(*columns, self.rows, strict=True)
         }
-
-    @cached_property
-    def _spam(self) -> set[int]:
-        return {row for spam, row in zip(self._column("spam"), self.rows, strict=True) if spam}
 
     def hits(self, term: str, standards: frozenset[str]) -> list[tuple[float, int]]:
         """Return (score, row) of every contract that the folded term fits, best first; all, where it is empty."""
@@ -225,9 +221,10 @@ class _ChainIndex:
             if standard in standards
             and (term in symbol or row == addressed or spaceless in name.replace(" ", ""))
         ]
-        scored = [(score * _SPAM if row in self._spam else score, row) for score, row in found]
-        # All of them come by their holders, whether they are verified or not.
-        return sorted(scored, key=lambda hit: (-hit[0], self._order[hit[1]][not term :]))
+        scored = [(score * _SPAM if self._order[row][0] else score, row) for score, row in found]
+        # All of them come by their holders, whether they are verified or not. By their score spam is apart already.
+        first = 0 if term else 2
+        return sorted(scored, key=lambda hit: (-hit[0], self._order[hit[1]][first:]))
 
     def _column(self, name: str) -> Iterable[Any]:
         return [] if self.table is None else self.table[name].take(self.rows).to_pylist()
@@ -267,7 +264,7 @@ def _all_contracts(sql: SqlBuilder) -> str:
     dead = sql.wallets_at([BURN_ADDRESSES[1]])
     balances, history = sql.table("balances"), sql.table("history")
     large, wide = (sql.value(sort_key(least)) for least in (10**28, 2**63))
-    columns = ", ".join(f"c.{name}" for name in _COLUMNS if name in CONTRACTS)
+    columns = ", ".join(f"c.{one.name}" for one in fields(Contract) if one.name in CONTRACTS)
     # Read with the contracts, once: no row of them says it, and each generation's balances do. What has no balance of
     # 29 digits has no sum of 39: that would take 10 billion wallets.
     return f"""
@@ -396,10 +393,9 @@ class Clock:
         self, chain_id: int, columns: str, rest: Callable[[SqlBuilder], str] = lambda _: ""
     ) -> list[dict[str, Any]]:
         """Return some columns of the blocks of a chain, of those that the rest of the statement takes."""
-        found = self._read(
+        found: list[dict[str, Any]] = self._read(
             lambda sql: (
                 f"SELECT {columns} FROM {sql.table('blocks', chain_id=chain_id)} AS b {rest(sql)}"
             )
-        )
-        rows: list[dict[str, Any]] = found.to_pylist()
-        return rows
+        ).to_pylist()
+        return found

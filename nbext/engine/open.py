@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Not what DuckDB takes: it reads "4" as bytes and "50%" as a part of a machine that other services share.
 MEMORY_SIZE = re.compile(r"[1-9][0-9]{0,5}(MB|GB)\Z", re.IGNORECASE)
+# Of an ingest: half of a laptop of 8 GB, of which little is taken where little is read.
+DEFAULT_MEMORY = "4GB"
 _THREADS = re.compile(r"[1-9][0-9]{0,2}\Z")
 # How long a segment may run where nobody says: elsewhere each is planned, sent and collected, and the data is larger.
 QUERY_SECONDS, QUERY_SECONDS_ELSEWHERE = 30.0, 300.0

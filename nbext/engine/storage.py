@@ -18,7 +18,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,13 +86,17 @@ class Generation:
         return tuple(map(_extent, self.manifest["chains"]))
 
 
+def files_of(generation: Generation | None) -> Sequence[Mapping[str, Any]]:
+    """Return the entries of the files that a generation is of; of None, none."""
+    return generation.manifest["files"] if generation else ()
+
+
 def _extent(chain: Mapping[str, Any]) -> ChainExtent:
-    lists = {"gaps": tuple(map(tuple, chain.get("gaps", ())))}
     differing, covered = (chain.get(name, {}) for name in ("differing", "covered"))
     return ChainExtent(
         **{
             **chain,
-            **lists,
+            "gaps": tuple(map(tuple, chain.get("gaps", ()))),
             "differing": {address: Compared(**one) for address, one in differing.items()},
             "covered": {address: tuple(map(tuple, ranges)) for address, ranges in covered.items()},
         }
@@ -122,8 +126,8 @@ def _pointed(data_dir: Path) -> tuple[str, str] | None:
         try:
             text = pointer.read_text("utf-8")
         except FileNotFoundError:
-            names = [path.name for path in files_in(data_dir / "generations", "*")]
-            left = [name for name in names if _NAME.match(name)]
+            found = files_in(data_dir / "generations", "*")
+            left = [path.name for path in found if _NAME.match(path.name)]
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{pointer} cannot be read: {error}. {ADVICE}") from None
     if left:
@@ -186,8 +190,8 @@ def parse_manifest(folder: Path, text: str | bytes) -> Generation:
     return found
 
 
-def verify(generation: Generation, *, base: bool = True) -> None:
-    """Read every byte of a generation's files, and compare each file with its SHA-256 in the manifest.
+def verify(generation: Generation | None, *, base: bool = True) -> None:
+    """Read every byte of a generation's files, if there is one, and compare each with its SHA-256 in the manifest.
 
     Without ``base`` only what was added to it is read: DuckDB compares each block of the base with its own checksum
     when it reads it.
@@ -197,6 +201,8 @@ def verify(generation: Generation, *, base: bool = True) -> None:
     StorageError
         A file is missing or damaged.
     """
+    if generation is None:
+        return
     for name, expected in generation.manifest["digests"].items():
         if name == TABLES_FILE and not base:
             continue
@@ -290,7 +296,7 @@ def withdraw(data_dir: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def prune(data_dir: Path, keep: int = KEPT) -> None:
+def prune(data_dir: Path) -> None:
     """Remove all but the current generation and the ones just before it."""
     pointer, _ = _pointed(data_dir) or ("", None)
     named = [(_NAME.match(p.name), p) for p in (data_dir / "generations").iterdir()]
@@ -300,7 +306,7 @@ def prune(data_dir: Path, keep: int = KEPT) -> None:
     # Renamed by a process that was killed before it could switch `current`: never served.
     orphans = [path for number, name, path in numbered if number >= served and name != pointer]
     # What cannot be removed, such as a file that a process on another machine reads, is tried again at the next run.
-    for path in before[: max(0, len(before) - keep + 1)] + orphans:
+    for path in before[: max(0, len(before) - KEPT + 1)] + orphans:
         shutil.rmtree(path, ignore_errors=True)
 
 

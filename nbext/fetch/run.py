@@ -101,7 +101,7 @@ def fetch(
     ending = ending or threading.Event()
     with open_coverage(data_dir, chain) as coverage:
         served = storage.current_generation(data_dir)
-        lost = coverage.only_those_in(served.manifest["files"] if served else ())
+        lost = coverage.only_those_in(storage.files_of(served))
         # Also of another chain: it is asked more than has to be, then.
         differing = {
             address for each in (served.chains if served else ()) for address in each.differing

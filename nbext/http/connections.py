@@ -221,8 +221,7 @@ def send(
     request: requests.Request,
     watch: Watch,
     *,
-    connect: float,
-    read: float,
+    timeout: tuple[float, float],
 ) -> requests.Response:
     """Send a request, through the proxy that the environment names, and follow no redirect; the body is to be read."""
     url = request.url
@@ -230,7 +229,7 @@ def send(
     local = is_loopback(urlsplit(url).hostname or "")
     proxies = {} if local else requests.utils.get_environ_proxies(url)
     watch.proxy = _without_password(requests.utils.select_proxy(url, proxies))
-    prepared, timeout = session.prepare_request(request), (connect, read)
+    prepared = session.prepare_request(request)
     return session.get_adapter(url).send(prepared, stream=True, timeout=timeout, proxies=proxies)
 
 

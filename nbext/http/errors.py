@@ -175,16 +175,11 @@ class _Unlogged(logging.Filter):
 _UNLOGGED = _Unlogged()
 
 
-# What requests, urllib3, http.client, ssl and the sockets may raise.
-FOREIGN: Final = (
-    requests.RequestException,
-    u.HTTPError,
-    http.client.HTTPException,
-    OSError,
-    ValueError,
-)
+# What requests, urllib3, http.client, ssl and the sockets may raise: requests' errors are OSErrors, too.
+FOREIGN: Final = (u.HTTPError, http.client.HTTPException, OSError, ValueError)
 
-# The first that fits: what failed, and what we make of it. {0} is the service's address, {1} what it is.
+# The first that fits: what failed, and what we make of it. {0} is the service's address, {1} what it is. What requests
+# raises has urllib3's error as a cause, or is a ValueError.
 _OF_LIBRARY: Final[
     tuple[tuple[tuple[type[BaseException], ...], type[TransportError], str], ...]
 ] = (
@@ -194,7 +189,8 @@ _OF_LIBRARY: Final[
         "{0}: there is no host of that name, or no network.",
     ),
     (
-        (u.IncompleteRead, http.client.IncompleteRead, u.InvalidChunkLength),
+        # urllib3's are of this class, too.
+        (http.client.IncompleteRead,),
         TruncatedResponse,
         "{0} ended its answer before it was complete.",
     ),
@@ -204,22 +200,22 @@ _OF_LIBRARY: Final[
         "{0} refused the connection. Is {1} running there?",
     ),
     (
-        (u.ConnectTimeoutError, requests.ConnectTimeout),
+        (u.ConnectTimeoutError,),
         ConnectionFailed,
         "{0} could not be reached in time.",
     ),
     (
-        (u.ReadTimeoutError, requests.ReadTimeout, TimeoutError),
+        (u.ReadTimeoutError, TimeoutError),
         DeadlineExceeded,
         "{0} sent nothing for longer than the setting read_timeout allows.",
     ),
     (
-        (ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected),
+        (ConnectionResetError, BrokenPipeError),
         ConnectionFailed,
         "{0} closed the connection before it had answered.",
     ),
     (
-        (http.client.HTTPException, requests.exceptions.InvalidHeader, u.InvalidHeader, ValueError),
+        (http.client.HTTPException, u.InvalidHeader, ValueError),
         ProtocolError,
         "{0} answered with something that is not HTTP.",
     ),
@@ -244,12 +240,10 @@ def of_library(
         # Ours, raised while a library read for us: it says more than what the library made of it.
         if isinstance(cause, TransportError | ConfigError):
             return cause
-    if proxy:
-        found = _of_proxy(causes, where, proxy)
-        if found:
-            return found
+    if proxy and (found := _of_proxy(causes, where, proxy)):
+        return found
     for cause in causes:
-        if isinstance(cause, ssl.SSLError | u.SSLError | requests.exceptions.SSLError):
+        if isinstance(cause, ssl.SSLError | u.SSLError):
             return TLSError(f"No safe connection to {where}: {_tls_reason(causes, proxy)}.")
     return _by_cause(causes, where) or ConnectionFailed(f"The connection to {where} failed.")
 
@@ -278,10 +272,7 @@ def _of_proxy(
             )
     # PySocks has no error of its own for a proxy that failed.
     of_socks = u.NewConnectionError if proxy.startswith("socks") else u.ProxyError
-    if not any(
-        isinstance(cause, u.ProxyError | requests.exceptions.ProxyError | of_socks)
-        for cause in causes
-    ):
+    if not any(isinstance(cause, u.ProxyError | of_socks) for cause in causes):
         return None
     for cause in causes:
         if refused := re.search(r"Tunnel connection failed: (\d{3})", str(cause)):

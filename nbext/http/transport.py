@@ -190,8 +190,7 @@ class Transport:
             self.session,
             request,
             watch,
-            connect=min(connect, left),
-            read=left if call.patient else min(read, left),
+            timeout=(min(connect, left), left if call.patient else min(read, left)),
         )
         self.data = response.headers.get(DATA_HEADER, self.data) if own else self.data
         return response

@@ -424,7 +424,7 @@ class Node:
         try:
             with (
                 watched(watch, self._scope),
-                send(self._session, request, watch, connect=CONNECT, read=SILENCE) as response,
+                send(self._session, request, watch, timeout=(CONNECT, SILENCE)) as response,
             ):
                 status, headers = response.status_code, response.headers
                 came = Incoming(

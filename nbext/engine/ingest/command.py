@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nbext.core.addresses import looks_like_address, normalised
 from nbext.core.untrusted_text import quoted
-from nbext.engine.open import add_spark_conf, master_and_options, with_options
+from nbext.engine.open import (
+    DEFAULT_MEMORY,
+    add_spark_conf,
+    master_and_options,
+    with_options,
+)
 from nbext.errors import UsageError, did_you_mean
 from nbext.settings import current, data_folder, data_place, default_data_dir
 
@@ -146,7 +151,6 @@ def _ingest(args: argparse.Namespace) -> int:
     # Here, so that `nbext --help` and wrong arguments do not wait for DuckDB and Arrow to load.
     from nbext.engine.ingest import ingest
     from nbext.engine.ingest.derive.snapshots import SnapshotOptions
-    from nbext.engine.ingest.stage import DEFAULT_MEMORY
 
     options = SnapshotOptions(
         tokens=_tokens(args.token),
@@ -261,7 +265,6 @@ def _declare_remove(parser: argparse.ArgumentParser) -> None:
 def _remove(args: argparse.Namespace) -> int:
     """Take a file, or all files, out of the data and print what is served then."""
     from nbext.engine.ingest import remove
-    from nbext.engine.ingest.stage import DEFAULT_MEMORY
 
     if args.all == (args.source is not None):
         raise UsageError("Name a file of `nbext sources`, or write --all for every file.")
@@ -286,7 +289,6 @@ def _declare_compact(parser: argparse.ArgumentParser) -> None:
 def _compact(args: argparse.Namespace) -> int:
     """Compact the data folder, and print what is served; queries do not wait, and answers stay the same."""
     from nbext.engine.ingest.run import compact
-    from nbext.engine.ingest.stage import DEFAULT_MEMORY
 
     data = _folder(args)
     with bar(quiet=args.quiet) as progress:

@@ -61,10 +61,12 @@ class Source:
         """Raise IngestError if the file was written to since it was found."""
         now = source_of(self.path)
         if (now.size, now.modified) != (self.size, self.modified):
-            raise IngestError(
-                f"{self.shown}: the file changed while it was being read. Ingest it again.",
-                path=self.name,
-            )
+            raise self.fault("the file changed while it was being read. Ingest it again.")
+
+
+def _fault(path: object, why: str) -> IngestError:
+    """Return the error of what is no source: by its whole path."""
+    return IngestError(f"{path}: {why}.", path=str(path))
 
 
 def short_path(path: str | Path) -> str:
@@ -83,7 +85,7 @@ def open_regular(path: Path):  # type: ignore[no-untyped-def]  # the built-in op
     handle = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise IngestError(f"{path}: not a regular file.", path=str(path))
+        raise _fault(path, "not a regular file")
     return os.fdopen(handle, "rb")
 
 
@@ -98,14 +100,12 @@ def source_of(path: Path) -> Source:
     try:
         found = path.lstat()
     except FileNotFoundError:
-        raise IngestError(f"{path}: no such file.", path=str(path)) from None
+        raise _fault(path, "no such file") from None
     except (OSError, ValueError) as error:
-        raise IngestError(
-            f"{path}: {getattr(error, 'strerror', None) or error}.", path=str(path)
-        ) from None
+        raise _fault(path, getattr(error, "strerror", None) or str(error)) from None
     if not stat.S_ISREG(found.st_mode):
         what = _OTHERS.get(stat.S_IFMT(found.st_mode), "not a file")
-        raise IngestError(f"{path}: {what}; only regular files can be ingested.", path=str(path))
+        raise _fault(path, f"{what}; only regular files can be ingested")
     # Only the folder is resolved: resolving the name would follow a link that has just been refused.
     return Source(path.parent.resolve() / path.name, found.st_size, found.st_mtime_ns)
 
@@ -129,20 +129,16 @@ def find(given: Iterable[str | os.PathLike[str]]) -> tuple[list[Source], list[In
         except IngestError as error:
             refused.append(error)
         except OSError as error:
-            text = os.fspath(item)
-            refused.append(
-                IngestError(f"{text}: cannot be read now ({error.strerror}).", path=text)
-            )
+            refused.append(_fault(os.fspath(item), f"cannot be read now ({error.strerror})"))
     # Sorted, so that the first of two contradicting rows is the same one whatever order a shell expands a glob in.
     return sorted(sources.values(), key=lambda source: source.path), refused
 
 
 def _expand(text: str) -> Iterator[Path]:
     if URL.match(text):
-        raise IngestError(
-            f"{text[:200]}: a URL, not a path. Download the file first: nbext ingests only files "
-            "on this machine.",
-            path=text[:200],
+        raise _fault(
+            text[:200],
+            "a URL, not a path. Download the file first: nbext ingests only files on this machine",
         )
     path = Path(text).expanduser()
     if os.path.lexists(path):  # true of a broken link too, which must be refused as a link
@@ -153,7 +149,7 @@ def _expand(text: str) -> Iterator[Path]:
     _check_listed(path)
     if not found:
         missing = "no file matches" if glob.has_magic(text) else "no such file"
-        raise IngestError(f"{text[:200]}: {missing}.", path=text[:200])
+        raise _fault(text[:200], missing)
     for name in found:
         if not Path(name).is_dir() or Path(name).is_symlink():
             yield Path(name)
@@ -170,9 +166,7 @@ def _check_listed(pattern: Path) -> None:
 
 def _unreadable(error: OSError) -> None:
     # Left out, as os.walk leaves it out, its rows would be missing from all answers.
-    raise IngestError(
-        f"{error.filename}: the folder cannot be read: {error.strerror}.", path=str(error.filename)
-    )
+    raise _fault(error.filename, f"the folder cannot be read: {error.strerror}")
 
 
 def _below(folder: Path) -> list[Path]:
@@ -184,8 +178,5 @@ def _below(folder: Path) -> list[Path]:
         if name.lower().endswith(SUFFIXES) and not name.startswith(".")
     ]
     if not found:
-        raise IngestError(
-            f"{folder}: the folder contains no file that ends in {', '.join(SUFFIXES)}.",
-            path=str(folder),
-        )
+        raise _fault(folder, f"the folder contains no file that ends in {', '.join(SUFFIXES)}")
     return found

@@ -469,8 +469,3 @@ def unreadable(source: Source, error: Exception) -> IngestError:
     why = getattr(error, "strerror", None) or str(error)
     first = why.replace(str(source.path), "").strip().splitlines()[0][:300]
     return source.fault(f"the file cannot be read: {first}")
-
-
-def is_error_of(source: Source, error: Exception) -> bool:
-    """Return whether DuckDB's error is about that file: it names the file, or is about the data read."""
-    return str(source.path) in str(error) or not isinstance(error, duckdb.IOException)

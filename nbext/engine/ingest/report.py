@@ -266,9 +266,8 @@ class Report:
         # One block, and not 1 blocks; history and activity are no plural.
         rows = ", ".join(
             how_many(rows, table[:-1]) if table.endswith("s") else f"{rows:,} {table}"
-            for table, rows in (
-                (table.replace("_", " "), rows) for table, rows in self.tables.items()
-            )
+            for name, rows in self.tables.items()
+            for table in [name.replace("_", " ")]
         )
         again = [f"Everything was built again: {self.rebuilt}."] if self.rebuilt else []
         return [
@@ -488,18 +487,18 @@ def fingerprint(stage: Stage) -> str:
         if same and not any(count for count, *_ in came):
             return before
         return hashlib.sha256(repr((before, listed, came)).encode()).hexdigest()[:32]
-    found = hashlib.sha256(repr((__version__, FORMAT)).encode())
     # Neither XOR nor a sum depends on the order of rows. XOR alone would miss a row that is there twice more.
-    for table in ("transfers", "blocks", "contracts", "snapshot_wallets"):
+    found = [
+        (__version__, FORMAT),
         # Not its other columns, if it has some: which file gave a row is nothing that a query sees.
-        found.update(
-            repr(
-                (table, _hashed(stage, f"SELECT {', '.join(TABLES[table])} FROM out.{table}"))
-            ).encode()
-        )
-    found.update(repr(_hashed(stage, "SELECT * FROM opened")).encode())
-    found.update(repr(stage.rows("SELECT count(*), bit_xor(hash(address)) FROM wallets")).encode())
-    return found.hexdigest()[:32]
+        *(
+            (table, _hashed(stage, f"SELECT {', '.join(TABLES[table])} FROM out.{table}"))
+            for table in ("transfers", "blocks", "contracts", "snapshot_wallets")
+        ),
+        _hashed(stage, "SELECT * FROM opened"),
+        stage.rows("SELECT count(*), bit_xor(hash(address)) FROM wallets"),
+    ]
+    return hashlib.sha256("".join(map(repr, found)).encode()).hexdigest()[:32]
 
 
 def _hashed(stage: Stage, rows: str) -> tuple[object, ...]:

@@ -29,14 +29,13 @@ from nbext.engine.ingest.files import Source
 from nbext.engine.ingest.reading import unreadable
 from nbext.engine.ingest.report import Report
 from nbext.engine.ingest.stage import (
-    DEFAULT_MEMORY,
     Stage,
     TakenOut,
     storage_errors,
     take_out,
 )
 from nbext.engine.ingest.steps import Covered, IngestJob, IngestRun, Progress, Refused, take
-from nbext.engine.open import MEMORY_SIZE
+from nbext.engine.open import DEFAULT_MEMORY, MEMORY_SIZE
 from nbext.errors import IngestError, StorageError, ValidationError
 from nbext.settings import data_folder
 
@@ -133,7 +132,7 @@ def ingest(
             renamed=renamed or {},
             removed=frozenset(
                 entry["source"]
-                for entry in (previous.manifest["files"] if previous else ())
+                for entry in storage.files_of(previous)
                 if entry["path"] in in_place_of
             ),
             replace_from=replace_from,
@@ -143,9 +142,9 @@ def ingest(
         )
         fresh, skipped = _not_taken(job, found, previous, refused)
         if not fresh:
-            _verify(previous, base=False)
+            storage.verify(previous, base=False)
         report = _take(job, previous, fresh, refused)
-        before = previous.manifest["files"] if previous and replace_from is None else ()
+        before = storage.files_of(previous) if replace_from is None else ()
         report.other_bytes = [
             each.source.name
             for each in report.files
@@ -207,7 +206,7 @@ def remove(
     with _locked(folder):
         previous = storage.current_generation(folder)
         found = taken.removable(folder, previous, name, named)
-        if previous and len(found) == len(previous.manifest["files"]):
+        if len(found) == len(storage.files_of(previous)):
             storage.withdraw(folder)
             report = Report(removed=[taken.what(entry) for entry in found], changed=True)
         else:
@@ -396,15 +395,11 @@ def _not_taken(
     same file, taken in another way.
     """
     # The same bytes for another chain are another source.
-    before = (
-        [
-            entry
-            for entry in previous.manifest["files"]
-            if taken.is_of(entry, job.chain) and entry["source"] not in job.removed
-        ]
-        if previous
-        else []
-    )
+    before = [
+        entry
+        for entry in storage.files_of(previous)
+        if taken.is_of(entry, job.chain) and entry["source"] not in job.removed
+    ]
     places = {(entry["path"], entry["size"], entry["mtime"]): entry for entry in before}
     sizes = {entry["size"] for entry in before}
     digests = {entry["sha256"]: entry for entry in before}
@@ -453,10 +448,8 @@ def _take(
         out = TakenOut(
             job.removed | {number for number in fresh.values() if number},
             job.chain.id if job.chain else 0,
-            job.replace_from,
+            job.replace_from if previous else None,
         )
-        if previous is None:
-            out = TakenOut()
         appending = appending and not out
         report.rebuilt = why
         size = previous.tables.stat().st_size if previous else 0
@@ -480,7 +473,7 @@ def _take(
                     previous_as="before" if out else "prev",
                 ) as stage,
             ):
-                verified = pool.submit(_verify, previous, base=not appending)
+                verified = pool.submit(storage.verify, previous, base=not appending)
                 digests = {source: pool.submit(source.digest) for source in fresh}
                 try:
                     if out:
@@ -512,16 +505,11 @@ def _take(
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def _verify(previous: storage.Generation | None, *, base: bool = True) -> None:
-    if previous:
-        storage.verify(previous, base=base)
-
-
 @contextmanager
 def _damage_first(previous: storage.Generation | None) -> Iterator[None]:
     """Where DuckDB fails on stored data that is damaged, raise what `storage.verify` says of it."""
     try:
         yield
     except duckdb.Error:
-        _verify(previous)
+        storage.verify(previous)
         raise

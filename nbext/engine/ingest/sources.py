@@ -13,7 +13,7 @@ from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.stage import Stage, TakenOut
-from nbext.engine.storage import Generation
+from nbext.engine.storage import Generation, files_of
 from nbext.errors import ValidationError
 
 # As many digits of a checksum as are shown, and as few as name a file.
@@ -58,9 +58,7 @@ def removable(
     ValidationError
         No file or several are so named.
     """
-    entries = (
-        [entry for entry in previous.manifest["files"] if is_of(entry, chain)] if previous else []
-    )
+    entries = [entry for entry in files_of(previous) if is_of(entry, chain)]
     if not entries:
         of = f" for {chain.name}" if chain else ""
         raise ValidationError.of(
@@ -120,7 +118,7 @@ def how_many(number: int, noun: str) -> str:
 def source_lines(previous: Generation | None) -> list[str]:
     """Return what was taken in, a few lines for each file, in the order in which they were ingested."""
     lines = []
-    for entry in previous.manifest["files"] if previous else ():
+    for entry in files_of(previous):
         lines.append(f"{_line(entry)}, ingested {entry['taken_at']}")
         lines += [
             f"    {SnapshotTaken(entry['source'], **one)}"
@@ -178,11 +176,7 @@ class SnapshotTaken:
 
 def removed(stage: Stage, out: TakenOut) -> list[str]:
     """Return what the run took out of the generation before, a line for each source and one for a chain's blocks."""
-    if not out or stage.previous is None:
-        return []
-    lines = [
-        what(entry) for entry in stage.previous.manifest["files"] if entry["source"] in out.sources
-    ]
+    lines = [what(entry) for entry in stage.files if entry["source"] in out.sources]
     if out.block is not None:
         transfers = how_many(stage.value("SELECT count(*) FROM prev.main.beyond"), "transfer")
         lines.append(f"{transfers} of {chain_of(out.chain_id).name} from block {out.block:,} on")
@@ -198,7 +192,7 @@ def removed(stage: Stage, out: TakenOut) -> list[str]:
 
 def replaced_before(stage: Stage, out: TakenOut) -> list[str]:
     """Return a line for each file of which earlier runs replaced rows, where what may have replaced them goes."""
-    if stage.previous is None or out.block is not None:
+    if out.block is not None:
         return []
     return [
         f"{short_path(entry['path'])}: its rows from block {entry['replaced_from']:,} on were replaced before, and do "
@@ -211,11 +205,7 @@ def replaced_before(stage: Stage, out: TakenOut) -> list[str]:
 
 def left(stage: Stage, out: TakenOut) -> list[Entry]:
     """Return the entries of the files whose rows stay."""
-    if stage.previous is None:
-        return []
-    entries: list[Entry] = [
-        entry for entry in stage.previous.manifest["files"] if entry["source"] not in out.sources
-    ]
+    entries = [entry for entry in stage.files if entry["source"] not in out.sources]
     if out.block is None:
         return entries
     beyond = f"WHERE chain_id = {out.chain_id} AND block >= {out.block}"

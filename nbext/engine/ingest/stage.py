@@ -32,11 +32,17 @@ import pyarrow as pa
 from nbext.engine.ingest.files import Source
 from nbext.engine.layers import attach
 from nbext.engine.schema import sql_literal
-from nbext.engine.storage import ADVICE, DELTA_FILE, DUCKDB, TABLES_FILE, Generation, link_file
+from nbext.engine.storage import (
+    ADVICE,
+    DELTA_FILE,
+    DUCKDB,
+    TABLES_FILE,
+    Generation,
+    files_of,
+    link_file,
+)
 from nbext.errors import OutOfMemory, StorageError
 
-# Half of a laptop of 8 GB, of which little is taken where little is read.
-DEFAULT_MEMORY = "4GB"
 # What DuckDB has beside the size of what it reads: with twice as much, five million transfers took 5 % less processor
 # time.
 LITTLE_MEMORY = 512_000_000
@@ -125,7 +131,7 @@ class Stage:
         previous: Generation | None,
         sources: Iterable[Source],
         *,
-        memory: str = DEFAULT_MEMORY,
+        memory: str,
         previous_as: str = "prev",
         appending: bool = False,
         needed: int | None = 0,
@@ -136,8 +142,9 @@ class Stage:
             previous,
             appending,
         )
-        stored = previous.manifest["files"] if previous else ()
-        self.paths: dict[int, str] = {entry["source"]: entry["path"] for entry in stored}
+        # The files of earlier runs.
+        self.files = files_of(previous)
+        self.paths: dict[int, str] = {entry["source"]: entry["path"] for entry in self.files}
         self.first = 1 + max(self.paths, default=0)
         self.base = "prev_base" if previous and previous.delta else "prev"
         self.now = "now.main" if appending else "out.main"
@@ -267,21 +274,17 @@ class TakenOut:
     def __bool__(self) -> bool:
         return bool(self.sources) or self.block is not None
 
-    def kept(self, block: str | None = None, on_chain: str | None = None) -> str:
+    def kept(
+        self, block: str | None = None, on_chain: str | None = None, source: str = "source"
+    ) -> str:
         """Return the SQL of whether a row stays; ``block`` is its block, if it has one, ``on_chain`` its chain."""
-        gone = [f"source IN ({self._numbers()})"] if self.sources else []
+        numbers = ", ".join(map(str, sorted(self.sources)))
+        gone = [f"{source} IN ({numbers})"] if numbers else []
         if block and self.block is not None:
             gone.append(
                 f"coalesce({on_chain or f'chain_id = {self.chain_id}'} AND {block} >= {self.block}, false)"
             )
         return f"NOT ({' OR '.join(gone)})" if gone else "true"
-
-    def kept_facts(self) -> str:
-        """Return the SQL of whether a fact stays."""
-        return f"seq // {OF_A_FILE} NOT IN ({self._numbers()})" if self.sources else "true"
-
-    def _numbers(self) -> str:
-        return ", ".join(map(str, sorted(self.sources)))
 
 
 def take_out(stage: Stage, out: TakenOut) -> None:
@@ -323,9 +326,8 @@ def take_out(stage: Stage, out: TakenOut) -> None:
             f"CREATE VIEW prev.ingest.{table} AS SELECT * FROM before.ingest.{table} "
             f"WHERE {out.kept('block')}"
         )
-    stage.run(
-        f"CREATE VIEW prev.ingest.facts AS SELECT * FROM before.ingest.facts WHERE {out.kept_facts()}"
-    )
+    facts = out.kept(source=f"seq // {OF_A_FILE}")
+    stage.run(f"CREATE VIEW prev.ingest.facts AS SELECT * FROM before.ingest.facts WHERE {facts}")
     _keep_used_addresses(stage)
 
 

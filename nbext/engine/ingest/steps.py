@@ -183,7 +183,7 @@ def _refusing(source: Source) -> Iterator[None]:
         duckdb.BinderException,
     ) as error:
         # What went wrong with our own files is not the source's fault.
-        if not reading.is_error_of(source, error):
+        if isinstance(error, duckdb.IOException) and str(source.path) not in str(error):
             raise
         raise Refused(reading.unreadable(source, error), source) from None
 
@@ -320,8 +320,8 @@ def _publish(run: IngestRun, rows_of: Mapping[str, int]) -> None:
     stage, report = run.stage, run.report
     previous = stage.previous
     # Compacted, the rows are the same.
-    same = previous is not None and run.job.compacting
-    fingerprint = previous.fingerprint if previous and same else counts.fingerprint(stage)
+    compacted = previous if run.job.compacting else None
+    fingerprint = compacted.fingerprint if compacted else counts.fingerprint(stage)
     manifest = _manifest(run, fingerprint, rows_of)
     report.tables = manifest["tables"]
     # What was built on is read to the end before anything is served.
@@ -375,9 +375,6 @@ def manifest_of(
 
 def _manifest(run: IngestRun, fingerprint: str, rows_of: Mapping[str, int]) -> dict[str, Any]:
     stage, previous, job = run.stage, run.stage.previous, run.job
-    made: dict[int, list[dict[str, Any]]] = {}
-    for one in run.report.snapshots:
-        made.setdefault(one.source, []).append(one.entry())
     files = [
         {
             "source": file.number,
@@ -391,9 +388,10 @@ def _manifest(run: IngestRun, fingerprint: str, rows_of: Mapping[str, int]) -> d
             **taken.read_how(job.options, job.renamed),
             # Those that it is read by.
             **({"options": job.options.given()} if file.kind.needs_options else {}),
-            **({"snapshots": made[file.number]} if file.number in made else {}),
+            **({"snapshots": made} if made else {}),
         }
         for file in run.opened
+        for made in [[one.entry() for one in run.report.snapshots if one.source == file.number]]
     ]
     manifest = manifest_of(stage, fingerprint, rows_of, files, _known(run))
     manifest["files"] = [*taken.left(stage, run.out), *manifest["files"]]

@@ -134,7 +134,9 @@ def test_a_zip_is_not_unpacked(data, tmp_path, log):
 def test_the_stage_reads_its_sources_and_nothing_else(tmp_path, secret, log):
     path = write_parquet(tmp_path / "a.parquet", [log()])
     building = storage.create_building(tmp_path / "data")
-    with Stage(tmp_path / "data" / ".stage", building, None, [files.source_of(path)]) as stage:
+    with Stage(
+        tmp_path / "data" / ".stage", building, None, [files.source_of(path)], memory="4GB"
+    ) as stage:
         assert stage.value(f"SELECT count(*) FROM read_parquet('{path}')") == 1
         for sql in (
             f"SELECT * FROM read_parquet('{secret}')",

@@ -378,12 +378,12 @@ def _replace(stage: Stage, table: str, which: str, key: str, came: str = "") -> 
 
 def _holdings(stage: Stage, flows: pa.Table) -> None:
     """Save the balances and their history from stored balances on."""
-    stage.connection.register("flowing", flows)
-    stage.run(
-        "CREATE TABLE pairs AS SELECT DISTINCT contract, unnest([sender, recipient]) AS wallet FROM flowing "
-        "UNION FROM earlier"
+    stage.insert(
+        "pairs",
+        flows,
+        "SELECT DISTINCT contract, unnest([sender, recipient]) AS wallet FROM arriving UNION FROM earlier",
+        create=True,
     )
-    stage.connection.unregister("flowing")
     stage.run(f"DELETE FROM pairs WHERE wallet = {NOBODY}")
     # By the wallet alone first: DuckDB looks at one column as it reads it, at half of what a join by two takes.
     stage.run(f"""

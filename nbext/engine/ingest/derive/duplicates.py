@@ -240,8 +240,9 @@ def in_todays_ranks(stage: Stage, relation: str, columns: str = REPEATED) -> str
 
 def contradiction(stage: Stage) -> Conflict | None:
     """Return the error of rows that contradict others of the same transaction and log index, with both versions."""
-    within = stage.value("SELECT min(file) FROM contradictions WHERE source = file")
-    across = stage.value("SELECT count(*) FROM contradictions WHERE source <> file")
+    within, across = stage.rows(
+        "SELECT min(file) FILTER (source = file), count(*) FILTER (source <> file) FROM contradictions"
+    )[0]
     if within is None and not across:
         return None
     paths = stage.paths

@@ -158,7 +158,7 @@ def check_decimals(stage: Stage, new: str = _NEW, which: str = "true") -> None:
         return
     read = {
         entry["source"]: entry["path"]
-        for entry in stage.previous.manifest["files"]
+        for entry in stage.files
         if entry.get("options", {}).get("unit") != "raw"
     }
     found = stage.rows(
@@ -242,15 +242,14 @@ def learn_decimals(stage: Stage, file: FileTable, address: str, decimals: int) -
         "INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', ?, ?)",
         [*key, file.number * OF_A_FILE, decimals],
     )
-    if stated:
-        return
-    if stage.value("SELECT count(*) FROM known WHERE chain_id = ? AND address = ?", key):
+    if not stated:
         stage.run(
-            "UPDATE known SET decimals = ? WHERE chain_id = ? AND address = ?", [decimals, *key]
-        )
-    else:
-        stage.run(
-            "INSERT INTO known (chain_id, address, decimals) VALUES (?, ?, ?)", [*key, decimals]
+            """
+            MERGE INTO known USING (SELECT ? AS chain_id, ? AS address, ? AS decimals) AS now
+            USING (chain_id, address) WHEN MATCHED THEN UPDATE SET decimals = now.decimals
+            WHEN NOT MATCHED THEN
+                INSERT (chain_id, address, decimals) VALUES (now.chain_id, now.address, now.decimals)""",
+            [*key, decimals],
         )
 
 

@@ -325,11 +325,7 @@ def collect_addresses(stage: Stage, file: FileTable) -> None:
         for side in ("sender", "recipient")
     )
     # The first file, often the only one, is spared the join with nothing.
-    met = (
-        ""
-        if stage.value("SELECT count(*) FROM spelled") == 0
-        else "ANTI JOIN spelled USING (address)"
-    )
+    met = "ANTI JOIN spelled USING (address)" if stage.value("SELECT count(*) FROM spelled") else ""
     stage.run(f"INSERT INTO spelled SELECT DISTINCT address FROM ({sides}) {met}")
     stage.run(
         f"INSERT INTO spelled_contracts SELECT DISTINCT {file.chain}, {file.text('contract')} FROM {file.relation}"
