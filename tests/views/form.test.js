@@ -5,7 +5,9 @@ import { document, Model } from "./page.js";
 const { fill, h, walk } = await import("../../nbext/notebook/views/dom.js");
 const { Button, Field, focusHeld, Status } = await import("../../nbext/notebook/views/form.js");
 const { Line } = await import("../../nbext/notebook/views/line.js");
+const { Lines } = await import("../../nbext/notebook/views/lines.js");
 const { Link } = await import("../../nbext/notebook/views/link.js");
+const { Picker } = await import("../../nbext/notebook/views/picker.js");
 
 const HOSTILE = `<img src=x onerror="window.pwned = 1">`;
 const SHOWN = {
@@ -182,4 +184,31 @@ test("arrows go to the nearest in their direction, also to a short bar between l
     all.map((one) => one.tabIndex),
     [-1, -1, -1, -1, -1, -1, 0],
   );
+});
+
+test("what is typed is searched once typing pauses, and not once its list is closed", () => {
+  const model = new Model();
+  const link = new Link(model, () => {});
+  const search = Lines.prototype.search.bind({ link, id: 7 });
+  const input = h("input");
+  new Picker(
+    input,
+    (done, wanted) => search(["token"], input.value, null, done, wanted),
+    () => {},
+  );
+  document.body.replaceChildren(input);
+  const type = (value) => {
+    input.value = value;
+    input.dispatchEvent(new window.Event("input"));
+  };
+  input.focus();
+  type("uni");
+  link.flush();
+  const asked = [{ kinds: ["token"], term: "uni", chain: null, op: "search", part: 7 }];
+  assert.deepEqual(model.said(), asked);
+  type("unis");
+  input.blur();
+  link.send(7, "undo");
+  assert.deepEqual(model.said(), [...asked, { op: "undo", part: 7 }]);
+  link.end();
 });

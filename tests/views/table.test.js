@@ -70,6 +70,33 @@ test("a table without columns takes no keys and no clicks, and one without rows 
   }
 });
 
+test("the Tab key stops at one button of the toolbar that is not off, whatever is switched off and on again", async () => {
+  const { table } = tableOf(4);
+  await settled();
+  const stops = () =>
+    [...table.tools.querySelectorAll("button:enabled[tabindex='0']")].map((one) => one.textContent);
+  const press = (button, key) => {
+    button.focus();
+    button.dispatchEvent(new window.KeyboardEvent("keydown", { key, bubbles: true }));
+  };
+  const filtered = async () => {
+    table.asked.filters[1] = { min: "2" };
+    table.renew();
+    await settled();
+  };
+  assert.deepEqual(stops(), ["Pin"]);
+  await filtered();
+  press(table.pin, "End");
+  assert.deepEqual([stops(), document.activeElement], [["Clear filters"], table.clear]);
+  table.clear.click();
+  await settled();
+  assert.deepEqual(stops(), ["Pin"]);
+  press(table.pin, "End");
+  assert.deepEqual(stops(), ["Hide"]);
+  await filtered();
+  assert.deepEqual(stops(), ["Hide"]);
+});
+
 test("what is brushed over stays whole and looks so, and the others narrow, whatever is sorted or resized, until it is cleared", async () => {
   const { table } = tableOf(4);
   await settled();

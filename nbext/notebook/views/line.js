@@ -283,10 +283,10 @@ export class Field extends FormField {
     const own = spec.choices.map((/** @type {[string, string]} */ [value, label]) => ({ value, label }));
     const box = new Picker(
       input,
-      (done) => {
+      (done, wanted) => {
         const term = last().toLowerCase();
         if (own.length) done({ found: own.filter((one) => one.label.toLowerCase().includes(term)) });
-        else page.search([spec.picks], last(), this.chain, done);
+        else page.search([spec.picks], last(), this.chain, done, wanted);
       },
       (one) => {
         if (one.value.startsWith("$")) page.send("list", { id, value: one.value.slice(1) });

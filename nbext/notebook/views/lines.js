@@ -86,10 +86,10 @@ export class Lines {
     }
   }
 
-  /** @param {string[]} kinds @param {string} term @param {string | null | undefined} chain @param {import("./picker.js").Done} done */
-  search(kinds, term, chain, done) {
+  /** @param {string[]} kinds @param {string} term @param {string | null | undefined} chain @param {import("./picker.js").Done} done @param {() => boolean} wanted */
+  search(kinds, term, chain, done, wanted) {
     const ask = () => this.link.ask(this.id, "search", { kinds, term, chain });
-    this.link.later("search", () => ask().then(/** @type {any} */ (done)));
+    this.link.later("search", () => wanted() && ask().then(/** @type {any} */ (done)));
   }
 
   /** @param {KeyboardEvent} event */
@@ -226,13 +226,17 @@ class Adder {
     });
     const box = new Picker(
       this.input,
-      (done) => {
+      (done, wanted) => {
         const term = this.input.value.trim();
         const own = entries.filter((one) => one.label.toLowerCase().includes(term.toLowerCase()));
         if (!term) done({ found: own });
         else
-          page.search([...Object.keys(asks), "saved"], term, null, ({ found, error }) =>
-            done({ found: [...found, ...own], error }),
+          page.search(
+            [...Object.keys(asks), "saved"],
+            term,
+            null,
+            ({ found, error }) => done({ found: [...found, ...own], error }),
+            wanted,
           );
       },
       ({ key, kind = "", value }) => {

@@ -11,7 +11,7 @@ for (const type of ["pointerdown", "pointerup", "pointercancel"])
   document.addEventListener(type, () => (pressed = type === "pointerdown"), { capture: true });
 
 export class Picker {
-  /** @param {HTMLInputElement} input @param {(done: Done) => void} search @param {(one: Item) => void} pick */
+  /** @param {HTMLInputElement} input @param {(done: Done, wanted: () => boolean) => void} search  asks if its answer is still wanted @param {(one: Item) => void} pick */
   constructor(input, search, pick) {
     this.input = input;
     this.search = search;
@@ -54,9 +54,10 @@ export class Picker {
     this.waits = true;
     this.asks += 1;
     const asked = this.asks;
+    const wanted = () => asked === this.asks;
     this.search((found) => {
-      if (asked === this.asks) this.show(found.found, found.error);
-    });
+      if (wanted()) this.show(found.found, found.error);
+    }, wanted);
   }
 
   /** @param {Item[]} items @param {string} [error] */

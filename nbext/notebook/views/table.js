@@ -66,8 +66,7 @@ export class Table {
         class: "nbext-actions",
         role: "toolbar",
         "aria-label": "Table",
-        onkeydown: (/** @type {KeyboardEvent} */ event) =>
-          walk(event, [...this.tools.querySelectorAll("button:enabled")]),
+        onkeydown: (/** @type {KeyboardEvent} */ event) => walk(event, this.buttons),
       },
       this.pin,
       this.hide,
@@ -110,7 +109,6 @@ export class Table {
     );
     this.seen = new ResizeObserver(() => this.draw());
     this.seen.observe(this.grid);
-    stopAt([...this.tools.children]);
     this.el.inert = !source.columns.length; // no cell for a key to move to
     this.layout();
     this.renew();
@@ -419,6 +417,12 @@ export class Table {
     this.pin.title = `Keep ${name} in sight`;
     this.hide.title = `Hide ${name}`;
     this.hide.disabled = this.shown.length < 2;
+    // All that is switched off and on was: the Tab key stops at no button that is off.
+    stopAt(this.buttons);
+  }
+
+  get buttons() {
+    return [...this.tools.querySelectorAll("button:enabled")];
   }
 
   typed() {
