@@ -51,8 +51,9 @@ def span(text: str) -> float:
     """Read an option's span of time, as seconds."""
     found = re.fullmatch(r"([1-9]\d{0,4})([hdw])", text, re.ASCII)
     if not found:
-        message = f"{quoted(text)} is not a span of time. Write 12h, 90d or 4w."
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(
+            f"{quoted(text)} is not a span of time. Write 12h, 90d or 4w."
+        )
     return int(found[1]) * {"h": 3600.0, "d": 86_400.0, "w": 604_800.0}[found[2]]
 
 
