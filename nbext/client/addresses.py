@@ -41,6 +41,8 @@ _MOST_FAULTS = 20
 _AROUND = " \t\r\n\v\f\u00a0\u200b\ufeff\"'`,;"
 _BESIDE = r"(^|\s)#.*$|^eip155:[0-9]{1,20}:"
 _BETWEEN = re.compile(r"[\s,;]+")
+# Where an object ends, and the next line begins another.
+_ENDS = r"\}(?=\s*\n\s*\{)"
 _NO_ROWS = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
 # How people head the column of addresses.
 _NAMES = ("address", "wallet", "account", "holder", "owner")
@@ -405,11 +407,11 @@ def _document(text: str) -> AddressColumn:
     """Return the addresses of JSON, or of JSON lines."""
     try:
         return _column(_of_json(strict_json.parse(text)))
-    except strict_json.NotJson:
-        first, *more = text.strip().split("\n")
-        if not more or not first.rstrip().endswith("}"):
+    except strict_json.NotJson as error:
+        if "Extra data" not in str(error):
             raise
-    return _column(_of_json([strict_json.parse(one) for one in (first, *more) if one.strip()]))
+    # As one list, in which a fault is in its own line.
+    return _column(_of_json(strict_json.parse(f"[{re.sub(_ENDS, '},', text)}]")))
 
 
 def _of_json(value: Any) -> list[Any]:

@@ -109,6 +109,20 @@ FILES = {
 }
 
 
+def test_a_fault_in_lines_of_json_is_named_by_its_line(tmp_path):
+    for text, place in (
+        (
+            f'{{"wallet": "{ONE}"}}\n\n{{"wallet": "{TWO}"}}\n{{"wallet": oops}}\n',
+            "line 4, column 12",
+        ),
+        (f'{{"wallet": "{ONE}"}}\r\n{{"wallet": "{TWO}"\r\n', "line 3, column 1"),
+        (f'{{"wallet": {ONE}}}\n{{"wallet": "{TWO}"}}\n', "line 1, column 13"),
+    ):
+        (tmp_path / "lines.json").write_bytes(text.encode())
+        with pytest.raises(ValidationError, match=f"cannot be read: {place}: "):
+            nbext.addresses(tmp_path / "lines.json")
+
+
 def test_a_file_is_read_alike_by_a_path_a_name_and_a_cell(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():

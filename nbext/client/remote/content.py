@@ -203,7 +203,11 @@ def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> N
     """
     for row, other in ((records[-1], records[0]), (records[0], records[-1])) if records else ():
         alone = row is other or row.keys().isdisjoint(other)
-        if row and alone and _OF_ROWS.issuperset(map(bare, row)):
+        # {"name": "sum", "total": 3} after {"address": ..., "name": ...}
+        lacks = any(is_address(other[name]) for name in other.keys() - row) and row.keys() - other
+        if row and (
+            (lacks and not has_address(row)) or (alone and _OF_ROWS.issuperset(map(bare, row)))
+        ):
             raise _no_row(row)
     wallets = _address_column(records[:20]) if addressed else None
     for row in records:

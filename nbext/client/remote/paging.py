@@ -22,7 +22,14 @@ from nbext.client.remote.profile import ForeignProfile
 from nbext.client.remote.signs import Signs, Way, value_shown
 from nbext.core.uint256 import whole_of
 from nbext.core.wire import IDEMPOTENCY_HEADER
-from nbext.errors import ApiError, NotFound, ProtocolError, ResponseTooLarge, TruncatedResponse
+from nbext.errors import (
+    ApiError,
+    NbextError,
+    NotFound,
+    ProtocolError,
+    ResponseTooLarge,
+    TruncatedResponse,
+)
 from nbext.http.base_url import Origin
 from nbext.http.errors import one_line
 from nbext.http.transport import Call, Repeat
@@ -65,7 +72,7 @@ class Walk:
         self._way: Way | None = None
         self._before = Signs()
         self._unknown, self._notes = dict[str, Any](), list[str]()
-        # Whether tables or records came, and the columns of the page before: in order, of all its rows, and of any.
+        # Whether tables or records came, and the columns: in order, of all rows, and of any.
         self._kinds, self._columns = set[bool](), list[str]()
         self._always, self._ever = set[str](), set[str]()
         # What was asked for, and the pages and rows that came, to know one that comes again: by its texts, or whole.
@@ -118,14 +125,15 @@ class Walk:
             page, call = found
 
     def _check_offset(self, page: ForeignPage, call: Call) -> None:
-        """Refuse to ask for rows by their number where pages are counted: the page from row 1 begins with that row."""
-        name, second = next(iter(self._way or ()), ""), self._marks(page)[1:2]
-        with suppress(ApiError):
-            found = self._ask(self._calls(call, {name: "1"})[0])
-            if second and self._marks(found)[:1] != second:
-                raise self._missing(
-                    f"{one_line(name, length=40)} seems to count pages, and not rows."
-                )
+        """Refuse to ask for rows by their number where pages are counted: the page from row 2 has rows of the first."""
+        name, first = next(iter(self._way or ()), ""), self._marks(page)
+        shared = set(first[1:])
+        # Of two rows the second.
+        with suppress(NbextError):
+            found = self._ask(self._calls(call, {name: str(min(2, len(shared)))})[0])
+            shared.intersection_update(self._marks(found))
+        if len(first) > 1 and not shared:
+            raise self._missing(f"{one_line(name, length=40)} seems to count pages, and not rows.")
 
     def _mark(self, call: Call) -> tuple[str, bytes | None]:
         return self._origin.address(call.target), call.body
@@ -195,8 +203,8 @@ class Walk:
     def _named(self, records: list[dict[str, Any]], *, unnamed: bool) -> list[dict[str, Any]]:
         """Return a page's records under the columns of the first, where it is lists without names: SQL by a cursor.
 
-        A note where a column has another name than on the page before: the rows would be half empty. Of the address, an
-        error.
+        A note where a column has another name than on the pages before, once for each name: the rows would be half
+        empty. Of the address, an error.
         """
         first = records[0]
         self._columns = self._columns or list(first)
@@ -213,7 +221,8 @@ class Walk:
             if lost and any(is_address(first[name]) for name in new):
                 raise ProtocolError(text)
             self._notes.append(text)
-        self._always, self._ever = always, ever
+        self._always = self._always & always if self._ever else always
+        self._ever |= ever
         return records
 
     def _repeats(self, page: ForeignPage) -> bool:

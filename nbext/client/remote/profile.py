@@ -156,7 +156,9 @@ class ForeignProfile:
         # A list of one around a table or a job is taken off before it is read.
         for one in dict.fromkeys((path, re.sub(r"(?<=\w)\[0\](?=\.)", "", path))) if path else ():
             found = _used(f"remote.paths.{name}", one, lambda parsed: parsed.search(document))
-            if found is not None:
+            # All of an answer is its id or its status where it is a text alone.
+            is_all = name != "rows" and found is document and isinstance(found, list | Mapping)
+            if found is not None and not is_all:
                 return found
         return None
 

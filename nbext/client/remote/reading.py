@@ -105,9 +105,8 @@ class Stranger:
         folder: Path | None = None,
     ) -> ForeignPage:
         """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
-        profile, fields = self._profiles[call.operation], {**_METADATA.get(call.operation, {})}
-        known = {**profile.types_by_theirs, **types}
-        source = content.Unread(came, known, folder)
+        profile, fields = self._profiles[call.operation], _METADATA.get(call.operation, {})
+        source = content.Unread(came, {**profile.types_by_theirs, **types}, folder)
         page = decoded(source, want, profile)
         _refuse_other(page, call.asked, profile)
         # A path is logged: an id that echoes the key must not become one.
@@ -143,8 +142,9 @@ def _refuse_other(page: ForeignPage, asked: Mapping[str, str], profile: ForeignP
     """Refuse an answer that says, wherever it does, that it is of something else than was ``asked`` for."""
     said = {kind: dict(page.signs[kind]) for kind in asked}
     if page.id is not None and profile.operation == "segment" and asked:
-        # Beside the id of its run, say.
-        ids = page.named("ids") or {"id": page.id}
+        # Beside the id of its run, say; where the settings have its path, that one.
+        path = profile.paths.get("id")
+        ids = {path: page.id} if path else page.named("ids") or {"id": page.id}
         is_ours = any(_is_same("segment", one, asked) for one in ids.values())
         said["segment"] |= {} if is_ours else ids
     for kind, fields in said.items():
@@ -162,13 +162,12 @@ def _refuse_other(page: ForeignPage, asked: Mapping[str, str], profile: ForeignP
 def _is_same(kind: str, said: object, asked: Mapping[str, str]) -> bool:
     """Say whether an answer is of what was asked for, as a field of it says."""
     if kind == "term":
-        # Nobody sends back what is around the words, nor their case.
-        one, other = (
-            re.findall(r"\w+", unquote(text.lower())) for text in (str(said), asked[kind])
-        )
-        return one == other
-    # Google's id of an operation is operations/7.
-    return f"/{said}".endswith(f"/{asked[kind]}")
+        # It may be a query that has the words, or a name that begins with them; a number is no echo.
+        parts = re.findall(r"\w+", asked[kind].lower()) or [""]
+        return not isinstance(said, str) or any(one in unquote(said).lower() for one in parts)
+    # Google's id of an operation is operations/7, and others write 007.
+    own = f"(.*/)?0*{re.escape(asked[kind].lstrip('0'))}"
+    return re.fullmatch(own, str(said), re.IGNORECASE) is not None
 
 
 def _refuse_contract(record: Mapping[str, Any], chain: str, address: str) -> None:
@@ -183,7 +182,7 @@ def _refuse_contract(record: Mapping[str, Any], chain: str, address: str) -> Non
         chains += [known.name, str(known.id), *known.aliases]
     # What is inside of a search's answer may be a hit.
     if other := _other(record, asked, set(map(bare, chains)), 3 if address else 0):
-        whose = address if other.startswith("0x") else f"a contract on {chain}"
+        whose = address if other.startswith("0x") else f"chain {chain}"
         raise ProtocolError(f"The service was asked for {whose}, and answered for {other}.")
 
 
@@ -271,6 +270,7 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         document = {name: document}
     page.document = document
     _read_status(page, came.headers, profile)
+    unless = f'If it speaks of something else: `%nbext set remote.{profile.operation}.paths.status = "null"`.'
     if want is Want.SEGMENT:
         _read_job(page, came.headers, profile)
     _raise_error(page, want, profile)
@@ -279,7 +279,7 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
     elif not page.empty:
         if page.status == 202 or page.state is State.RUNNING:
             is_said = f": its status is {one_line(page.word, length=60)}" if page.word else ""
-            raise ProtocolError(f"The service has no record of that yet{is_said}.")
+            raise ProtocolError(f"The service has no record of that yet{is_said}. {unless}")
         # A path that was set for segments leads to nothing here: the record is where it always is.
         chosen = profile.find("rows", document)
         page.records = [tables.the_record(document if chosen is None else chosen)]
@@ -287,7 +287,7 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
         page.signs = signs_of(document, came.headers, profile)
         page.warnings += [note.partition(" = ")[0] for note in page.signs.notes()]
     if page.rows and page.state in ENDED_BADLY and not is_job:
-        raise _error(f"its status is {page.word or page.state.value}")
+        raise _error(f"its status is {page.word or page.state.value}. {unless}")
     # What runs is asked for again: by its id, or where an earlier answer said.
     again = page.id or page.url or page.poll or (page.state and page.word is not None)
     runs = want is Want.SEGMENT and (again or page.state is State.RUNNING)
@@ -311,8 +311,9 @@ _ADDRESS = re.compile(r"(https?:/)?/\S+\Z")
 
 def _read_status(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> None:
     """Read the state that an answer speaks of: of a job, of its rows, of a record or of a sign-up."""
-    chosen = profile.find("status", page.document, headers)
-    page.word, page.state = status_of(page.document, chosen, profile.state_of)
+    if not profile.is_absent("status"):
+        chosen = profile.find("status", page.document, headers)
+        page.word, page.state = status_of(page.document, chosen, profile.state_of)
 
 
 def _read_job(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> None:
@@ -544,8 +545,8 @@ def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | 
         return tables.FoundTable("", []) if is_said else None
     every, has_id = tables.tables(document), page.id is not None
     if operation in ("segment", "export"):
-        only_named = has_id and operation == "segment"
-        if parts := tables.parts_in(document, every, only_named=only_named):
+        named = has_id and operation == "segment"
+        if parts := tables.parts_in(document, every, only_named=named):
             return parts
     candidates = [found for found in every if not has_id or tables.is_result(found)]
     if not candidates and has_id:

@@ -326,13 +326,13 @@ def test_two_addresses_are_ambiguous():
 @pytest.mark.parametrize(
     "body",
     [
-        {"error": "no"},
+        {"error": "no rows"},
         {"error": {"message": "no"}},
         {"errors": ["no"]},
         {"success": False, "message": "no"},
         {"ok": False, "error": "no"},
         {"status": "error", "message": "no"},
-        {"data": {"error": "no"}},
+        {"data": {"error": "no rows"}},
         {"statusCode": 500, "body": '{"message": "no"}'},
     ],
 )

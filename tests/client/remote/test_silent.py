@@ -833,8 +833,8 @@ def test_a_search_is_answered_for_the_words_and_the_chain_that_were_asked_for(se
     hits = [{"name": "Ape", "address": OTHER}]
     for said in (
         {"query": "dog"},
-        {"searchTerm": "bored dog"},
-        {"meta": {"q": "apes"}},
+        {"searchTerm": "boring dog"},
+        {"meta": {"q": "cats"}},
         {"chain": "polygon"},
         {"network": {"id": 137}},
     ):
@@ -846,10 +846,134 @@ def test_a_search_is_answered_for_the_words_and_the_chain_that_were_asked_for(se
         {"query": "bored%20ape"},
         {"searchTerm": " *BORED+APE*"},
         {"query": {"match": "name"}},
+        {"query": "SELECT * FROM hits WHERE name LIKE '%bored ape%'"},
+        {"query": "q=bored&chain=ethereum"},
+        {"q": "bored AND ape"},
+        {"term": "Bored Ape Yacht Club"},
+        {"query": 17},
         {"chain": 1, "query": None},
     ):
         server.script("*", reply({"results": hits, **said}))
         assert client.search_nfts("Bored Ape", "ethereum")["name"].tolist() == ["Ape"]
+
+
+def test_a_hit_that_lacks_the_address_and_has_fields_of_its_own_is_no_hit(server, client):
+    hits = [{"address": row["address"], "name": f"n{row['n']}"} for row in FIRST[:3]]
+    for rows in ([*hits, {"name": "sum", "total": 3}], [{"name": "sum", "total": 3}, *hits]):
+        server.script("*", reply({"results": rows}))
+        with pytest.raises(ProtocolError, match=r"Among the rows is .*sum"):
+            client.search_nfts("n")
+    # One whose address is not known, and one of another chain.
+    for last in (
+        {"name": "n4"},
+        {"address": "So11111111111111111111111111111111111111112", "mint": 1},
+    ):
+        server.script("*", reply({"results": [*hits, last]}))
+        assert len(client.search_nfts("n")) == 4
+
+
+def test_an_id_is_the_one_of_the_path_and_the_same_in_other_case_or_with_zeros(
+    server, client, settings
+):
+    def told(paths: dict[str, str]) -> Client:
+        return Client(server.url, KEY, settings=settings(remote={"segment": {"paths": paths}}))
+
+    path = told({"id": "run"})
+    for one, begun, ended in (
+        (path, {"id": "req-1", "run": "e1"}, {"id": "req-2", "run": "e1"}),
+        (client, {"id": "AB1"}, {"id": "ab1"}),
+        (client, {"id": 7}, {"id": "007"}),
+        (client, {"id": "007"}, {"name": "operations/7", "id": "operations/7"}),
+    ):
+        server.scripts.clear()
+        server.script("POST /v1/segment/execute", reply({**begun, "status": "running"}, 202))
+        server.script("*", reply({**ended, "status": "completed", "rows": FIRST}))
+        assert len(one.execute_segment({"a": 1})) == 10
+    server.scripts.clear()
+    server.script(
+        "POST /v1/segment/execute", reply({"id": 7, "run": "e1", "status": "running"}, 202)
+    )
+    server.script("*", reply({"id": 7, "run": "e2", "status": "completed", "rows": FIRST}))
+    with pytest.raises(ProtocolError, match="asked for segment e1, and answered for e2"):
+        path.execute_segment({"a": 1})
+
+
+@pytest.mark.parametrize("roles", [["id"], ["status"], ["id", "status"]])
+def test_a_path_to_the_whole_answer_is_its_id_or_its_status_where_that_is_one_word(
+    server, settings, roles
+):
+    words = iter(["running", "completed"])
+
+    def answer(request: Request) -> bytes:
+        if request.method == "POST":
+            return reply("seg-1", 202)
+        return reply(
+            {"/v1/segment/seg-1": lambda: next(words), "/v1/segment/seg-1/json": lambda: FIRST}[
+                urlsplit(request.path).path
+            ]()
+        )
+
+    server.handler = answer
+    remote = {"segment": {"paths": dict.fromkeys(roles, "@")}}
+    told = Client(server.url, KEY, settings=settings(remote=remote))
+    assert told.execute_segment({"a": 1})["address"].tolist() == [row["address"] for row in FIRST]
+
+
+@pytest.mark.parametrize(
+    "said", [{"status": "pending"}, {"status": "cancelled"}, {"indexed": False}]
+)
+def test_a_record_whose_state_is_the_contracts_is_read_with_the_line_of_its_error(
+    server, client, settings, said
+):
+    server.script("*", reply({"symbol": "DAI", **said}))
+    line = '`%nbext set remote.token.paths.status = "null"`'
+    with pytest.raises(NbextError) as caught:
+        client.tokens("ethereum", ASKED)
+    assert line in str(caught.value)
+    told = Client(
+        server.url, KEY, settings=settings(remote={"token": {"paths": {"status": "null"}}})
+    )
+    assert told.tokens("ethereum", ASKED)["symbol"].tolist() == ["DAI"]
+
+
+def test_rows_that_move_or_pages_that_refuse_row_2_are_no_sign_of_counted_pages(server, settings):
+    new, asked = {"address": OTHER, "n": 9}, []
+
+    def moved(query: dict[str, str], _request: Request) -> bytes:
+        asked.append(start := int(query.get("offset", 0)))
+        rows = MANY if len(asked) < 3 else [new, *MANY]
+        return reply({"rows": rows[start : start + 10]})
+
+    def refused(query: dict[str, str], _request: Request) -> bytes:
+        start = int(query.get("offset", 0))
+        html = reply(b"<html>a multiple of 10</html>", content_type="text/html")
+        return html if start % 10 else reply({"rows": MANY[start : start + 10]})
+
+    told = Client(server.url, KEY, settings=settings(remote={"paging": {"style": "offset"}}))
+    for style, rows in ((moved, 41), (refused, 40)):
+        server.handler = serve(style)
+        assert len(told.export_json("abc")) == rows
+
+
+def test_a_column_that_comes_and_goes_is_noted_once(server, client):
+    rows = [{**row, **({"ens": "a.eth"} if row["n"] % 2 else {})} for row in FIRST]
+    server.handler = serve(
+        lambda query, _request: reply(
+            {
+                "rows": rows[(page := int(query.get("page", 1))) - 1 : page],
+                "page": page,
+                "pages": 10,
+            }
+        )
+    )
+    notes = client.export_json("abc").attrs["nbext"]["warnings"]
+    assert notes == ["After 1 rows the column 'ens' comes first."]
+
+
+@pytest.mark.parametrize("nothing", [0, 0.0, "0.0", "ok", "OK", "no", "N/A", "false", "", None])
+def test_a_value_that_says_that_there_is_no_error_is_none(server, client, nothing):
+    server.script("*", reply({"rows": [{**row, "error": nothing} for row in FIRST]}))
+    assert client.export_json("abc").attrs["nbext"]["warnings"] == []
 
 
 @pytest.mark.parametrize("first", [0, 1])
