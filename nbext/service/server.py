@@ -127,7 +127,8 @@ def most_connections() -> int:
         import resource
     except ImportError:  # Windows, which has no such limit
         return _MOST_CONNECTIONS
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limits: Any = resource
+    soft = int(limits.getrlimit(limits.RLIMIT_NOFILE)[0])
     return min(_MOST_CONNECTIONS, max(soft - _FILES, soft // 4))
 
 

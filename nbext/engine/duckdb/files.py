@@ -127,7 +127,7 @@ class Addresses:
         mapped: Any = getattr(self._texts.base, "base", None)
         # What was read stays in the system's cache, and is no longer counted as this process's memory; of fewer wallets
         # the pages stay mapped.
-        if len(wallets) > 100_000 and hasattr(mapped, "madvise"):
+        if len(wallets) > 100_000 and hasattr(mmap, "MADV_DONTNEED") and hasattr(mapped, "madvise"):
             mapped.madvise(mmap.MADV_DONTNEED)
         return address_column(texts)
 

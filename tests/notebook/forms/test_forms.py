@@ -552,9 +552,14 @@ def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_
     form = nbext.search_form("x", kind="nft", client=client)
     assert form.background.join(10)
     unknown, sent = ". The service does not say how many there are.", "The service sent 60 hits:"
+    # What it sends as a supply is a hostile text.
+    supply = (
+        "A value of totalSupply is not a whole number, or it or its sum has more than 76 digits: "
+        "it is text, which sorts 9 after 10. .map(int) makes numbers of it."
+    )
     first, second = (
-        f"1 to 50{unknown}\n{sent} the first 50 are here.",
-        f"51 to 60{unknown}\n{sent} 51 to 60 are here.",
+        f"1 to 50{unknown}\n{supply}\n{sent} 50 are here.",
+        f"51 to 60{unknown}\n{supply}\n{sent} 10 are here, after the first 50.",
     )
     assert (form.message, form.pages, form.next.shown["disabled"]) == (first, None, False)
     assert turned(form, form.next) == (second, [*range(51, 61)])
