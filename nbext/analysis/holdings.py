@@ -182,6 +182,7 @@ def profile(
     client = client_of(client, segment, does="profiles a segment")
     asked = segment_of(segment, client)
     against = None if base is None else segment_of(base, client, "/base")
+    both = [one for one in (asked, against) if one]
     sides = None if against is None else (against.filters, against.operator)
     said = client.segment_profile(asked.filters, asked.operator, sides, least, progress=progress)
     found = said["profile"]
@@ -196,13 +197,13 @@ def profile(
         service=client.base_url,
         as_of=said["asOf"],
         segment_id=said["id"],
-        warnings=[*said["warnings"], *notes],
+        warnings=[*said["warnings"], *notes, *(note for one in both for note in one.notes)],
         wallets=found["wallets"],
         base=found["base"],
         base_words=found["baseWords"],
         least=found["least"],
         activity=found["activity"],
-        segments=requests_of(one for one in (asked, against) if one),
+        segments=requests_of(both),
     )
 
     def cell(row: int, _: Any) -> Segment:

@@ -300,7 +300,7 @@ def _compared(
     warnings = dict.fromkeys(
         line.removeprefix("then_").removeprefix("now_") for line in said.warnings
     )
-    about = Provenance(as_of=as_of, then=said.since, warnings=[*warnings, *cut])
+    about = Provenance(as_of=as_of, then=said.since, warnings=[*warnings, *asked.notes, *cut])
     # Both fixed, whatever comes in.
     if hours and as_of.get("timestamp"):
         since = before(as_of["timestamp"], hours)

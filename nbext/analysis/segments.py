@@ -12,7 +12,7 @@ import pandas as pd
 
 from nbext.analysis.charts import Chart, told_apart
 from nbext.core.chains import DEFAULT_CHAIN
-from nbext.core.provenance import Provenance, warned
+from nbext.core.provenance import Provenance, retaken, warned
 from nbext.core.rules import MAX_LIMIT, one_of
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import MAX_COMPARED, MAX_COUNTS, OPERATORS
@@ -35,6 +35,8 @@ class Segment:
     operator: str = "AND"
     limit: int = MAX_LIMIT
     client: Client = field(kw_only=True, repr=False, compare=False)
+    # What an analysis says beside the answers.
+    notes: Sequence[str] = ()
 
     @warned
     def open(self, limit: int | None = None) -> pd.DataFrame:
@@ -130,11 +132,13 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
             of = f"It is of {given.client.base_url}, and {client.base_url} is asked."
             raise ValidationError.of(pointer, "service", of)
         return given
-    about = Provenance.of(given)
+    about, notes = Provenance.of(given), list[str]()
     if isinstance(given, str) and given.startswith("sg_"):
         # Its own filters: a condition that names it would hide its chain, its time and its amounts.
         described = client.segment(given)
         about, given = Provenance.of(described), described.to_dict("records")[0]
+        # Of an unfinished one it is not known.
+        notes = retaken(given, about.segment_id or "") if given.get("truncated") is True else []
     if about.since is not None:
         detail = "Changes have the wallets of two times. Give the filters of their segment."
         raise ValidationError.of(pointer, "type", detail)
@@ -151,7 +155,7 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
     if isinstance(given, Mapping):
         if isinstance(given.get("filters"), Mapping):
             operator = one_of(given.get("operator") or "AND", OPERATORS, f"{pointer}/operator")
-            return Segment(given["filters"], operator, client=client)
+            return Segment(given["filters"], operator, client=client, notes=notes)
         return Segment(given, client=client)
     detail = (
         "A segment is given as filters, as the table of one, as its id, or as a symbol or an address; "
@@ -216,13 +220,14 @@ def count_common(
         counts += answer["counts"]
         said |= zip(used, answer["segments"], strict=True)
     each = [said[place] for place in range(len(segments))]
+    notes = [*(one["warnings"] for one in each), *(one.notes for one in segments)]
     return CommonCounts(
         counts,
         [one["words"].removeprefix("wallets that ") for one in each],
         [one["asOf"] for one in each],
         each[0]["canonical"]["filters"]["chain"],
         list(dict.fromkeys(chain for one in each for chain in one["chains"])),
-        _once([note for one in each for note in one["warnings"]]),
+        _once([note for one in notes for note in one]),
         [one.get("held") for one in each],
     )
 

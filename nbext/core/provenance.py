@@ -193,6 +193,18 @@ class Provenance(_Said):
         return table
 
 
+def retaken(request: Mapping[str, Any], name: str) -> list[str]:
+    """Return that a saved segment has other wallets now than its rows had, in a line, where that is so."""
+    limit, matched, changed = map(request.get, ("limit", "matched", "changed"))
+    is_cut = limit and (matched is None or matched > limit)
+    ways = [*[f"with limit {limit or 0:,}"] * bool(is_cut), *["on other data"] * bool(changed)]
+    if not ways:
+        return []
+    count = "" if changed or matched is None else f"{matched:,} "
+    now = "now " if changed else ""
+    return [f"{name} was saved {' and '.join(ways)}: all {count}wallets that match {now}are taken."]
+
+
 def warned(call: Callable[P, R]) -> Callable[P, R]:
     """Have what is to be known of an answer warn a caller outside of nbext; ours show it in their own way."""
 

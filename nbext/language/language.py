@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.chains import chain_of
+from nbext.core.provenance import retaken
 from nbext.core.strict_json import below
 from nbext.core.untrusted_text import shown, visible
 from nbext.engine.dataset import MOST_VALUES, Cancel, ExactColumn, Order, Question
@@ -569,21 +570,9 @@ class _Resolver(Context):
                 detail = f"The saved segment {name} is no longer valid: {one['pointer']}: {one['detail']}"
                 self.report.add(pointer, one["code"], detail)
             raise Unresolved from None
-        for line in (*_retaken(request, name), *inner.warnings):
+        for line in (*retaken(request, name), *inner.warnings):
             self.warn(line)
         self.used.extend(chain for chain in inner.chains() if chain not in self.used)
         # It may look at a later time than this segment does, and so hold wallets not seen yet.
         loose = any(self.at(chain, "/filters/asOf") is not None for chain in inner.chains())
         return replace(segment, loose=loose)
-
-
-def _retaken(request: Mapping[str, Any], name: str) -> list[str]:
-    """Return that a saved segment has other wallets now than its rows had, in a line, where that is so."""
-    limit, matched, changed = map(request.get, ("limit", "matched", "changed"))
-    is_cut = limit and (matched is None or matched > limit)
-    ways = [*[f"with limit {limit or 0:,}"] * bool(is_cut), *["on other data"] * bool(changed)]
-    if not ways:
-        return []
-    count = "" if changed or matched is None else f"{matched:,} "
-    now = "now " if changed else ""
-    return [f"{name} was saved {' and '.join(ways)}: all {count}wallets that match {now}are taken."]
