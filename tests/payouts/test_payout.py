@@ -416,7 +416,9 @@ def test_a_payout_names_the_hash_of_its_block_by_which_a_reorganisation_is_found
         }
         files = {"t": "\n".join([files["transfers"], *rows]), "b": "number,timestamp,hash\n"}
         hashes = {n: f"0x{n}{branch * (n == 102)}".ljust(66, "a") for n in range(100, last + 1)}
-        files["b"] += "".join(f"{n},{n + late},{hashes[n] if branch else ''}\n" for n in hashes)
+        files["b"] += "".join(
+            f"{n},{1_700_000_000 + n + late},{hashes[n] if branch else ''}\n" for n in hashes
+        )
         for file, text in files.items():
             (tmp_path / f"{name}-{file}.csv").write_text(text)
         ingest([tmp_path / f"{name}-{file}.csv" for file in files], "ethereum", tmp_path / name)
@@ -435,12 +437,12 @@ def test_a_payout_names_the_hash_of_its_block_by_which_a_reorganisation_is_found
         with each:
             if name == "made":
                 rows = each.execute_segment({"token": {"token": THREE}}, limit="all")
-                at = {"block": 102, "timestamp": "1970-01-01T00:01:42Z", "hash": of_block}
+                at = {"block": 102, "timestamp": "2023-11-14T22:15:02Z", "hash": of_block}
                 assert rows.attrs["nbext"]["as_of"] == at
                 nbext.payout(rows, 7, to=tmp_path / "drop", client=each)
                 manifest, before = said(tmp_path / "drop"), of_block
                 assert (manifest["as_of"], manifest["block_hash"]) == (
-                    {"block": 102, "timestamp": "1970-01-01T00:01:42Z"},
+                    {"block": 102, "timestamp": "2023-11-14T22:15:02Z"},
                     of_block,
                 )
             try:

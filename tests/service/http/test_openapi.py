@@ -216,6 +216,17 @@ def narrowed(service, document):
     return document
 
 
+def without_repeats(document):
+    """Return the document without Idempotency-Key: one key with two bodies is refused, as no schema can say."""
+    for path in document["paths"].values():
+        for operation in path.values():
+            if "parameters" in operation:
+                operation["parameters"] = [
+                    one for one in operation["parameters"] if one.get("name") != "Idempotency-Key"
+                ]
+    return document
+
+
 @pytest.mark.parametrize(
     "examples",
     [pytest.param(20, marks=pytest.mark.load), pytest.param(100, marks=pytest.mark.long)],
@@ -224,7 +235,7 @@ def test_schemathesis_finds_nothing_in_examples_of_each_operation(
     service, document, tmp_path, examples
 ):
     contract = tmp_path / "openapi.json"
-    contract.write_text(json.dumps(narrowed(service, document)), "utf-8")
+    contract.write_text(json.dumps(without_repeats(narrowed(service, document))), "utf-8")
     began = time.monotonic()
     found = subprocess.run(
         [
