@@ -94,9 +94,11 @@ def did_you_mean(got: str, allowed: Iterable[str]) -> str:
     # Two letters that changed places are the commonest slip, and to difflib as far off as another letter.
     near = [word for word in by_lower if sorted(word) == sorted(got)]
     # Of a user's own names `holders` is nearer to `holder` than `wallet`; but `unit` is not meant by `count`.
-    near += difflib.get_close_matches(got, by_lower, n=1, cutoff=0.8)
-    near += [word for word in map(str.lower, _SAME.get(got, ())) if word in by_lower]
-    near += difflib.get_close_matches(got, by_lower, n=1)
+    alike = difflib.get_close_matches(got, by_lower, n=1)
+    means = [word for word in map(str.lower, _SAME.get(got, ())) if word in by_lower]
+    if alike and difflib.SequenceMatcher(None, alike[0], got).ratio() >= 0.8:
+        near += alike
+    near += means + alike
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 

@@ -691,8 +691,7 @@ def test_twenty_errors_are_worded_and_the_others_only_counted(filters, all_error
     assert (len(caught.value.errors), caught.value.more) == (MOST_ERRORS, all_errors - MOST_ERRORS)
     assert str(caught.value).splitlines()[-1] == f"and {all_errors - MOST_ERRORS:,} more errors"
     assert len(str(caught.value)) < 5_000
-    # Before what means the same, and after it.
-    assert searched <= 2 * MOST_ERRORS, "the nearest word is looked for only where it is shown"
+    assert searched <= MOST_ERRORS, "the nearest word is looked for only where it is shown"
 
 
 def test_a_hostile_key_is_cut():

@@ -124,11 +124,11 @@ class Addresses:
             return None
         # Half of what an index of an array takes.
         texts = self._texts.take(wallets, axis=0)
-        mapped: Any = getattr(self._texts.base, "base", None)
+        mapped: Any = self._texts.base
         # What was read stays in the system's cache, and is no longer counted as this process's memory; of fewer wallets
         # the pages stay mapped.
-        if len(wallets) > 100_000 and hasattr(mmap, "MADV_DONTNEED") and hasattr(mapped, "madvise"):
-            mapped.madvise(mmap.MADV_DONTNEED)
+        if len(wallets) > 100_000 and hasattr(mmap, "MADV_DONTNEED"):
+            mapped.base.madvise(mmap.MADV_DONTNEED)
         return address_column(texts)
 
     def make(self, columns: Iterable[pa.StringArray], number: int) -> None:

@@ -117,7 +117,8 @@ class Dataset(ABC):
     ranks
         Each wallet's rank by address, and the wallet of each rank, where its number is not its rank.
     sets
-        The wallets of statements and lists, and the rows of small columns, that were used last, which are last.
+        The wallets of statements and lists, and the rows of small columns, that were used last, which are last; with
+        the bytes of each.
     """
 
     layers: Layers | None = None
@@ -382,12 +383,14 @@ class Answers:
         """Fetch what a statement or a list has, or return what is known of it."""
         self._cancel.check()
         sets, key = self._data.sets, repr(leaf)
-        if (known := sets.pop(key, None)) is not None:
+        if known := sets.pop(key, None):
             sets[key] = known
-            return known
-        fetched = sets[key] = fetch(leaf)
+            return known[1]
+        fetched = fetch(leaf)
+        # Measured once: of a table that takes as long as a small question.
+        sets[key] = fetched.nbytes, fetched
         # Copied at once: other threads change them, too.
-        sizes = {key: max(_SET, len(key) + each.nbytes) for key, each in sets.copy().items()}
+        sizes = {key: max(_SET, len(key) + size) for key, (size, _) in sets.copy().items()}
         over = sum(sizes.values()) - _KEPT
         for key, size in sizes.items():
             if over > 0:
