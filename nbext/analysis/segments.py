@@ -138,7 +138,9 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
         described = client.segment(given)
         about, given = Provenance.of(described), described.to_dict("records")[0]
         # Of an unfinished one it is not known.
-        notes = retaken(given, about.segment_id or "") if given.get("truncated") is True else []
+        is_cut = given.get("truncated") is True
+        # How many match now nobody has counted yet.
+        notes = retaken({**given, "matched": None}, about.segment_id or "") if is_cut else []
     if about.since is not None:
         detail = "Changes have the wallets of two times. Give the filters of their segment."
         raise ValidationError.of(pointer, "type", detail)

@@ -42,7 +42,7 @@ _AROUND = " \t\r\n\v\f\u00a0\u200b\ufeff\"'`,;"
 _BESIDE = r"(^|\s)#.*$|^eip155:[0-9]{1,20}:"
 _BETWEEN = re.compile(r"[\s,;]+")
 # Where an object ends, and the next line begins another.
-_ENDS = r"\}(?=\s*\n\s*\{)"
+_ENDS = r"\}(?=[^\S\n]*\n\s*\{)"
 _NO_ROWS = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
 # How people head the column of addresses.
 _NAMES = ("address", "wallet", "account", "holder", "owner")
@@ -408,10 +408,11 @@ def _document(text: str) -> AddressColumn:
     try:
         return _column(_of_json(strict_json.parse(text)))
     except strict_json.NotJson as error:
-        if "Extra data" not in str(error):
+        listed, lines = re.subn(_ENDS, "},", text)
+        if not lines or "Extra data" not in str(error):
             raise
     # As one list, in which a fault is in its own line.
-    return _column(_of_json(strict_json.parse(f"[{re.sub(_ENDS, '},', text)}]")))
+    return _column(_of_json(strict_json.parse(f"[{listed}]")))
 
 
 def _of_json(value: Any) -> list[Any]:

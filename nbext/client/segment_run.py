@@ -495,7 +495,7 @@ class SegmentRun:
             *self._notes,
             *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
         ]
-        about = Provenance(
+        return Provenance(
             segment_id=self.id,
             operation="execute_segment" if body else "export",
             service=self.service.transport.origin.url,
@@ -510,10 +510,8 @@ class SegmentRun:
             seconds=round(time.monotonic() - self.deadline.began, 3),
             cached=bool(said.get("cached", False)),
             warnings=list(dict.fromkeys(warnings)),
+            since=said.get("since"),
         )
-        if "since" in body:
-            about.since = said.get("since")
-        return about
 
 
 def _file_of(path: Path, rows: int, size: int, about: Provenance) -> pd.DataFrame:

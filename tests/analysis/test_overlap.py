@@ -181,7 +181,7 @@ def test_it_is_said_that_the_limit_with_which_a_segment_was_saved_does_not_count
     # Of no other test: one that was asked with the last block as its time has the same id.
     filters = {**QUEST[0], "exclude": ["0x" + "7" * 40]}
     run = client.execute_segment(filters, limit=2).attrs["nbext"]
-    note = f"{run['segment_id']} was saved with limit 2: all {run['matched']} wallets that match are taken."
+    note = f"{run['segment_id']} was saved with limit 2: all wallets that match are taken."
     assert analysis(run["segment_id"], client).attrs["nbext"]["warnings"].count(note) == 1
     for limit in (0, "all"):
         whole = client.execute_segment(filters, limit=limit).attrs["nbext"]["segment_id"]

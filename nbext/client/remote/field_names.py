@@ -423,9 +423,9 @@ def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | No
     return ": ".join(found) or "the service says that it failed, but not why"
 
 
-def has_error(name: str, value: Any) -> bool:
-    """Say whether a field is of an error, and has one."""
-    return _is_failure(vocabulary()["failures"]["errors"], {bare(name): value})
+def has_error(name: str, value: Any, rule: str = "errors") -> bool:
+    """Say whether a field is of an error, and has one, by a ``rule`` of words.toml: of an object, or of a column."""
+    return _is_failure(vocabulary()["failures"][rule], {bare(name): value})
 
 
 def _is_failure(rule: Mapping[str, str], named: Mapping[str, Any]) -> bool:

@@ -125,14 +125,13 @@ class Walk:
             page, call = found
 
     def _check_offset(self, page: ForeignPage, call: Call) -> None:
-        """Refuse to ask for rows by their number where pages are counted: the page from row 2 has rows of the first."""
+        """Refuse to ask for rows by their number where pages are counted: from row 2 on come rows of the first page."""
         name, first = next(iter(self._way or ()), ""), self._marks(page)
-        shared = set(first[1:])
-        # Of two rows the second.
+        # Of two rows the second; and not the first row, with which the first of all pages begins.
+        found = first[1:]
         with suppress(NbextError):
-            found = self._ask(self._calls(call, {name: str(min(2, len(shared)))})[0])
-            shared.intersection_update(self._marks(found))
-        if len(first) > 1 and not shared:
+            found = self._marks(self._ask(self._calls(call, {name: str(min(2, len(found)))})[0]))
+        if len(first) > 1 and (first[0] in found or set(found).isdisjoint(first)):
             raise self._missing(f"{one_line(name, length=40)} seems to count pages, and not rows.")
 
     def _mark(self, call: Call) -> tuple[str, bytes | None]:
@@ -186,7 +185,7 @@ class Walk:
                 values = (
                     [row.get(name) for row in rows] if table is None else table[name].to_pylist()
                 )
-                if any(has_error(name, one) for one in values):
+                if any(has_error(name, one, "column") for one in values):
                     which = one_line(name, length=40)
                     self._notes.append(f"A row has an error, in {which}: others may be missing.")
 

@@ -163,11 +163,15 @@ def _is_same(kind: str, said: object, asked: Mapping[str, str]) -> bool:
     """Say whether an answer is of what was asked for, as a field of it says."""
     if kind == "term":
         # It may be a query that has the words, or a name that begins with them; a number is no echo.
-        parts = re.findall(r"\w+", asked[kind].lower()) or [""]
-        return not isinstance(said, str) or any(one in unquote(said).lower() for one in parts)
-    # Google's id of an operation is operations/7, and others write 007.
-    own = f"(.*/)?0*{re.escape(asked[kind].lstrip('0'))}"
-    return re.fullmatch(own, str(said), re.IGNORECASE) is not None
+        echo = unquote(said).lower() if isinstance(said, str) else asked[kind].lower()
+        parts = re.findall(r"\w+", asked[kind].lower())
+        return all(re.search(rf"\b{re.escape(one)}", echo) for one in parts)
+    # Google's id of an operation is operations/7, and others write 007, or a hash in capitals.
+    own, said = asked[kind], str(said).rpartition("/")[2]
+    if own.isdigit():
+        return own.lstrip("0") == said.lstrip("0")
+    is_hex = re.fullmatch("[0-9a-fA-F-]+", own)
+    return own.lower() == said.lower() if is_hex else own == said
 
 
 def _refuse_contract(record: Mapping[str, Any], chain: str, address: str) -> None:

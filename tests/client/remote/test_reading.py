@@ -326,13 +326,13 @@ def test_two_addresses_are_ambiguous():
 @pytest.mark.parametrize(
     "body",
     [
-        {"error": "no rows"},
+        {"error": "no"},
         {"error": {"message": "no"}},
         {"errors": ["no"]},
         {"success": False, "message": "no"},
         {"ok": False, "error": "no"},
         {"status": "error", "message": "no"},
-        {"data": {"error": "no rows"}},
+        {"data": {"error": "no"}},
         {"statusCode": 500, "body": '{"message": "no"}'},
     ],
 )

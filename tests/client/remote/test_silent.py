@@ -833,8 +833,9 @@ def test_a_search_is_answered_for_the_words_and_the_chain_that_were_asked_for(se
     hits = [{"name": "Ape", "address": OTHER}]
     for said in (
         {"query": "dog"},
-        {"searchTerm": "boring dog"},
-        {"meta": {"q": "cats"}},
+        {"searchTerm": "bored dog"},
+        {"meta": {"q": "apes"}},
+        {"query": "grapefruit, bored"},
         {"chain": "polygon"},
         {"network": {"id": 137}},
     ):
@@ -847,7 +848,6 @@ def test_a_search_is_answered_for_the_words_and_the_chain_that_were_asked_for(se
         {"searchTerm": " *BORED+APE*"},
         {"query": {"match": "name"}},
         {"query": "SELECT * FROM hits WHERE name LIKE '%bored ape%'"},
-        {"query": "q=bored&chain=ethereum"},
         {"q": "bored AND ape"},
         {"term": "Bored Ape Yacht Club"},
         {"query": 17},
@@ -976,13 +976,14 @@ def test_a_value_that_says_that_there_is_no_error_is_none(server, client, nothin
     assert client.export_json("abc").attrs["nbext"]["warnings"] == []
 
 
+@pytest.mark.parametrize("size", [2, 3, 10])
 @pytest.mark.parametrize("first", [0, 1])
 def test_pages_that_are_asked_for_by_rows_where_the_service_counts_pages_are_an_error(
-    server, settings, first, tmp_path
+    server, settings, first, size, tmp_path
 ):
     def paged(query: dict[str, str], request: Request) -> bytes:
-        start = 10 * (int(query.get("p", first)) - first)
-        rows = MANY[start : start + 10]
+        start = size * (int(query.get("p", first)) - first)
+        rows = MANY[start : start + size]
         return (
             table(csv_of(rows) if rows else b"address,n\n")
             if "csv" in request.path
@@ -1372,3 +1373,19 @@ def test_a_path_into_a_list_of_one_leads_there(server, settings, path):
     server.script("GET /v1/segment/abc/json", reply(body))
     client = Client(server.url, KEY, settings=settings(remote={"paths": {"rows": path}}))
     assert client.export_json("abc")["address"].tolist() == owners
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "is_other"),
+    [("dQw4w9", "DQW4w9", True), ("0", "7", True), ("00ab", "ab", True), ("ab-01", "AB-01", False)],
+)
+def test_an_id_is_the_same_in_other_letters_where_it_is_hexadecimal_alone(
+    server, client, asked, said, is_other
+):
+    server.script("POST /v1/segment/execute", reply({"id": asked, "status": "running"}, 202))
+    server.script("*", reply({"id": said, "status": "completed", "rows": FIRST}))
+    if is_other:
+        with pytest.raises(ProtocolError, match=f"asked for segment {asked}"):
+            client.execute_segment({"a": 1})
+    else:
+        assert len(client.execute_segment({"a": 1})) == 10
