@@ -149,7 +149,7 @@ def _as_list(addresses: str | Iterable[Any]) -> list[Any]:
         # Each is looked up once, by itself as the key.
         hash(tuple(found))
     except TypeError:
-        detail = f"Expected an address or a list of texts, got {shown(addresses)}."
+        detail = f"Expected an address or a flat list of texts, got {shown(addresses)}."
         raise ValidationError.of("address", "type", detail) from None
     if not found:
         raise ValidationError.of("address", "length", "No address was given.")
@@ -188,7 +188,7 @@ def search(
             table = table.iloc[offset : offset + limit].reset_index(drop=True)
             after = f", after the first {offset:,}" if offset else ""
             reading.warnings.append(
-                f"The service sent {sent:,} hits: {len(table):,} are here{after}."
+                f"The service sent {sent:,} hits: {f'{len(table):,} are' if len(table) else 'none is'} here{after}."
             )
     matched = reading.stated.get("total")
     return Provenance(

@@ -672,7 +672,10 @@ class Sum(TypedDict):
 
 
 class CountedSegment(Asked):
-    """What a segment of a request for counts means; ``held`` where amounts are asked, null of one without balances."""
+    """What a segment of a request for counts means; ``chains`` are those whose wallets it sees.
+
+    ``held`` is there where amounts are asked, null of one without balances.
+    """
 
     held: NotRequired[Sum | None]
 

@@ -83,6 +83,10 @@ def fetch(
     """
     chain = chain_of(request.chain)
     check_memory(request.memory)
+    if not request.contracts or "" in map(str.strip, request.contracts):
+        raise ValidationError.of(
+            "contract", "required", "a contract is missing. Write --contract UNI, or 0x...."
+        )
     if request.follow and request.to_block.isdecimal():
         raise ValidationError.of(
             "to_block",

@@ -26,7 +26,10 @@ def test_what_is_neither_an_address_nor_several_is_refused(client):
     for odd, said in ((5, "5"), ([ADDRESSES[0], [ADDRESSES[1]]], "a list")):
         with pytest.raises(ValidationError) as caught:
             client.tokens("ethereum", odd)
-        assert str(caught.value) == f"address: Expected an address or a list of texts, got {said}."
+        assert (
+            str(caught.value)
+            == f"address: Expected an address or a flat list of texts, got {said}."
+        )
 
 
 def test_the_rows_come_in_the_order_asked_and_each_address_is_asked_once(server, client):

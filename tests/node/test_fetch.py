@@ -1186,6 +1186,12 @@ def test_an_install_without_what_ingest_needs_names_the_extra_that_has_it(
     )
 
 
+@pytest.mark.parametrize("contracts", [(), ("",), (" ",), ("UNI", "")])
+def test_no_contract_is_no_fetch(tmp_path, contracts):
+    with pytest.raises(ValidationError, match="a contract is missing"):
+        fetch([Secret("http://127.0.0.1:1")], Request(contracts), tmp_path, Output())
+
+
 @pytest.mark.slow
 def test_each_holder_is_as_likely_to_be_compared_and_the_last_block_says_which(tmp_path):
     asked = Counter()

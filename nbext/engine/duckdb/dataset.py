@@ -163,7 +163,8 @@ class CursorEngine:
         explained = Sql(f"EXPLAIN (FORMAT yaml) {sql.text}", sql.values, sql.tables)
         # A notebook breaks the lines of a text output after some hundred columns.
         plan = str(self.fetch(explained).column(1)[0]).replace('"', "")
-        return "\n".join(textwrap.fill(line, 100) for line in plan.splitlines())
+        lines = [(line, " " * (line.find(line.strip()) + 4)) for line in plan.splitlines()]
+        return "\n".join(textwrap.fill(line, 100, subsequent_indent=deep) for line, deep in lines)
 
     def _relation(self, sql: Sql) -> Any:
         for name, table in sql.tables.items():

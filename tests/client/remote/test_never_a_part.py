@@ -1017,7 +1017,7 @@ def test_a_search_after_the_first_hits_has_those_after_them_also_where_the_servi
         ["The service sent 25 hits: 10 are here."],
         ["The service sent 25 hits: 10 are here, after the first 10."],
         ["The service sent 25 hits: 5 are here, after the first 20."],
-        ["The service sent 25 hits: 0 are here, after the first 30."],
+        ["The service sent 25 hits: none is here, after the first 30."],
     ]
 
 

@@ -19,6 +19,7 @@ from nbext.engine.open import open_dataset
 from nbext.engine.query import answers
 from nbext.engine.query.amounts import limbs_at_least
 from nbext.engine.query.set_tree import in_all, in_any
+from nbext.engine.query.sql import Sql
 from nbext.errors import ConfigError, QueryCancelled, QueryTimeout, ResourceLimit
 from tests.engine.hand_made import ADDRESSES, balance, generation
 
@@ -234,6 +235,18 @@ def test_an_explanation_shows_the_sql_with_its_values_and_the_plan(dataset):
     assert explained["plan"].startswith("1\n")
     assert "SCAN" in explained["plan"]
     assert max(map(len, explained["plan"].splitlines())) <= 100
+
+
+def test_a_step_of_a_plan_that_is_too_long_for_a_line_goes_on_below_itself(dataset):
+    many = " OR ".join(f"address LIKE '%{n:040}%'" for n in range(9))
+    leaf = Sql(f"SELECT wallet FROM wallets WHERE {many}")
+    plan = dataset.do(lambda engine: engine.plan(leaf), None).splitlines()
+    assert max(map(len, plan)) <= 100
+    (first,) = [at for at, line in enumerate(plan) if f"{0:040}" in line][:1]
+    depths = [len(line) - len(line.lstrip()) for line in plan[first - 1 : first + 4]]
+    # Below its name, and not beside it as another step would be.
+    assert {*depths[2:]} == {max(depths)}
+    assert max(depths) > depths[0]
 
 
 @pytest.mark.load

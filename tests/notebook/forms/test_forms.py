@@ -563,7 +563,7 @@ def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_
     )
     assert (form.message, form.pages, form.next.shown["disabled"]) == (first, None, False)
     assert turned(form, form.next) == (second, [*range(51, 61)])
-    none = f"No more results: 60 came before.\n{supply}\n{sent} 0 are here, after the first 60."
+    none = f"No more results: 60 came before.\n{supply}\n{sent} none is here, after the first 60."
     assert turned(form, form.next) == (none, [])
     assert form.next.shown["disabled"]
     assert turned(form, form.back) == (second, [*range(51, 61)])

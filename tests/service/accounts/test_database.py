@@ -324,6 +324,7 @@ def test_a_rate_is_a_number_of_requests_in_one_span():
         ("600/Minute", (600, 60)),
         ("10 per second", (10, 1)),
         ("100/2 minutes", (100, 120)),
+        ("10 per 2 minutes", (10, 120)),
     ):
         assert parse_rate(text) == rate, text
     for text in ("0/minute", "10/0 minutes", "10perminute", "10/minute/hour", "10", ""):

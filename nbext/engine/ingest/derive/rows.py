@@ -75,7 +75,7 @@ def decimal(number: int) -> str:
 
 # Seconds of 2001 and of 2200. No chain is older: a number before is a year, a day (20250131) or a spreadsheet's date
 # (45000), and one after is in milliseconds. Only a first block has the time 0.
-EARLIEST, LATEST = 1_000_000_000, 7_258_118_400
+EARLIEST, LATEST = 978_307_200, 7_258_118_400
 # Why a row cannot be stored: the SQL of it, the words for it, and the column that is shown.
 REASONS = (
     ("contract IS NULL", "token address is not an address", "contract"),
