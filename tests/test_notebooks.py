@@ -78,6 +78,7 @@ def test_a_page_leaves_out_the_cells_that_only_check_and_wraps_long_lines():
     assert "<style>.highlight pre" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.name)
 def test_a_page_says_in_words_what_each_of_its_pictures_shows(path):
     settings = PyFileConfigLoader("html_page.py", path=str(FOLDER)).load_config()

@@ -142,6 +142,7 @@ def test_huge_questions_are_refused_or_answered_within_bounds(agent):
     assert exact["words"] == f"hold at least {10**30:,} UNI on ethereum"
 
 
+@pytest.mark.slow
 def test_a_name_from_a_chain_is_data(agent):
     (row,) = agent.ask("search", searchTerm="<b>")["rows"]
     assert (row["symbol"], row["possibleSpam"]) == ("<b>GIFT</b>", True)

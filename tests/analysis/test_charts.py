@@ -76,6 +76,7 @@ def values(chart):
     return {(row["row"], row["column"]): row for row in chart.spec["data"]["values"]}
 
 
+@pytest.mark.slow
 def test_each_chart_is_a_description_a_picture_and_words_with_title_source_and_block(tables):
     all_kinds = {
         "overlap": ["heatmap", "upset"],
@@ -192,6 +193,7 @@ def kinds_of(given):
     )
 
 
+@pytest.mark.slow
 def test_whatever_stands_in_a_name_is_data_and_no_title_field_or_expression_of_a_chart():
     plain = [
         list(our_words(chart.spec)) for chart in kinds_of([f"n{at}" for at in range(len(ODD))])
@@ -253,6 +255,7 @@ def points_of(png):
     ]
 
 
+@pytest.mark.slow
 def test_a_picture_takes_less_room_than_it_is_made_with_and_has_the_same_points(tables):
     chart = tables["overlap"].chart()
     made = vl_convert.vegalite_to_png({**chart.spec, "background": "white"}, "5.8", scale=2)
@@ -429,6 +432,7 @@ def test_what_a_chart_is_of_begins_below_its_title_however_wide_its_axes_are():
         assert begins[source] == begins[title]
 
 
+@pytest.mark.slow
 def test_a_chart_of_nothing_is_drawn_too():
     for chart in (
         charts.upset(["A", "B"], [0, 0], {1: 0, 2: 0, 3: 0}, Provenance()),

@@ -261,6 +261,7 @@ def test_changes_which_have_the_wallets_of_two_times_are_no_segment(client):
             nbext.overlap([one], client=client)
 
 
+@pytest.mark.slow
 def test_wallets_that_only_a_snapshot_shows_are_seen_where_shares_are_compared(tmp_path):
     snapshots = [(3, ERC20, {5: 10, 6: 10}), (6, WIDE, {6: 4, 7: 4, 8: 4})]
     dataset = open_data(tmp_path / "w", snapshots=snapshots)

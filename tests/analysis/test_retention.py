@@ -122,6 +122,7 @@ def held_for(wallets):
     return World(CONTRACTS[:1], moves, {1: YEAR}, {1: STEP}), held
 
 
+@pytest.mark.slow
 def test_of_thousands_of_wallets_by_week_no_more_statements_are_asked_than_of_a_few(
     tmp_path, monkeypatch
 ):

@@ -203,6 +203,7 @@ def test_data_that_begins_later_is_taken_from_there_on_and_a_date_is_as_good_as_
     assert [name.removeprefix("until ") for name in cohorts.index] == [day]
 
 
+@pytest.mark.slow
 def test_dates_and_times_of_python_are_taken_wherever_a_time_is(client):
     last = pd.Timestamp(client.about()["data"]["chains"][0]["lastTimestamp"])
     day, moment = (last - timedelta(1)).date(), (last - timedelta(1)).to_pydatetime()

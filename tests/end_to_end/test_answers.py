@@ -155,6 +155,7 @@ def test_the_month_in_which_the_holders_of_a_collection_were_first_seen(shell, s
     assert months.to_dict() == expected.to_dict()
 
 
+@pytest.mark.slow
 def test_the_same_query_for_20_tokens_in_a_function(shell, sample):
     own = sample.contracts.query(
         "chain_id == 1 and standard == 'ERC20' and holders > 0 and symbol.str.isalnum()"

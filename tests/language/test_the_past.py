@@ -129,6 +129,7 @@ def test_who_had_some_of_an_erc1155s_id_from_the_beginning_owned_it_and_was_seen
     dataset.close()
 
 
+@pytest.mark.slow
 def test_who_sends_an_id_that_a_snapshot_does_not_name_had_it_from_the_snapshots_block_on(tmp_path):
     dataset = open_data(
         tmp_path / "w",
@@ -215,6 +216,7 @@ def test_counts_that_no_float_holds_are_compared_ordered_and_returned_exactly(tm
     dataset.close()
 
 
+@pytest.mark.slow
 def test_whom_a_snapshot_shows_was_seen_from_its_block_on_whatever_the_time(tmp_path):
     snapshots = [(3, ERC20, {5: 10, 6: 10}), (6, ERC20, {5: 4})]
     dataset = open_data(

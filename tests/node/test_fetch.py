@@ -174,6 +174,7 @@ def states_asked(server):
     return [block for block in codes if block != "latest"]
 
 
+@pytest.mark.slow
 def test_balances_that_differ_are_named_in_later_answers_until_a_later_check_finds_them_equal(
     tmp_path,
 ):
@@ -219,6 +220,7 @@ def test_balances_that_differ_are_named_in_later_answers_until_a_later_check_fin
         assert states_asked(server) == ["0x0"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("receipts", slow.but_the_first(["not offered", "offered", "empty"]))
 def test_logs_that_a_node_left_out_are_told_from_a_token_that_moves_balances_without_them(
     tmp_path, receipts
@@ -277,6 +279,7 @@ def without_receipts(method, params):
 SUPPLY, BALANCE = "0x18160ddd", "0x70a08231"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True])
 def test_a_mint_that_a_node_left_out_is_found_from_where_the_token_says_something(tmp_path, known):
     """In the supply where its owner is nobody who could be compared; before the token says one there was none."""
@@ -460,6 +463,7 @@ def test_a_range_that_cannot_be_stored_ends_the_fetch_with_the_reason_and_is_rea
     assert served == CHAIN.rows()
 
 
+@pytest.mark.slow
 def test_a_digit_that_changed_in_what_is_covered_or_in_a_part_never_is_a_hole(tmp_path):
     folder = tmp_path / "fetched" / "ethereum"
     with FaultNode(CHAIN) as server:
@@ -555,6 +559,7 @@ def test_an_address_without_a_contract_is_refused(tmp_path):
         said(server, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_latest_block_behind_the_last_one_is_not_believed(tmp_path, monkeypatch):
     monkeypatch.setattr("nbext.fetch.run._TRIES", 2)
     with FaultNode(CHAIN) as server:
@@ -966,6 +971,7 @@ def test_a_contract_that_was_deployed_after_the_last_block_to_read_is_read_once_
         )
 
 
+@pytest.mark.slow
 def test_a_deployment_that_a_node_failed_to_tell_is_not_stored(tmp_path):
     def refusing(refused):
         return lambda method, params: (
@@ -1109,6 +1115,7 @@ def test_what_we_find_of_an_answer_is_not_said_to_be_the_nodes_words(tmp_path, r
     assert "It says" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_contract_that_was_fetched_is_known_by_its_symbol_and_what_was_not_read_is_not_said_to_be(
     tmp_path,
 ):

@@ -101,6 +101,7 @@ def as_logged(chain):
     )
 
 
+@pytest.mark.slow
 def test_polars_and_duckdb_read_the_files_as_every_row_that_was_logged(tmp_path):
     """Of two runs: a folder has several files of each table."""
     folder, (coins, items) = tmp_path / "fetched" / "ethereum", as_logged(CHAIN)
@@ -258,6 +259,7 @@ def test_decimals_are_what_eight_bits_hold(tmp_path):
         assert metadata_of_coin(tmp_path / str(places))[2] == known
 
 
+@pytest.mark.slow
 def test_what_a_contract_says_again_after_something_else_is_known_again(tmp_path):
     """Of a token whose supply never moves in the same bytes: what a node said once in between would stay."""
 

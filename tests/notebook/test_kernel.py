@@ -74,6 +74,7 @@ def test_ctrl_c_tells_the_service_which_segment_to_stop(kernel, service, answers
     assert ("DELETE", "/v1/segment/seg_1") in service.asked
 
 
+@pytest.mark.slow
 def test_a_bar_appears_after_half_a_second_and_takes_itself_away(kernel, answers):
     record = {"chain": "ethereum", "address": "0x" + "a" * 40, "symbol": "AAA"}
     answers["GET /v1/tokens/ethereum/0x" + "a" * 40] = (1.3, 200, record)

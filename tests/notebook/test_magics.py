@@ -164,6 +164,7 @@ def test_the_largest_holders_are_one_cell(asked):
     assert '--top on the line contradicts "orderBy" in the cell' in asked.error(smallest)
 
 
+@pytest.mark.slow
 def test_a_notebook_is_pinned_to_a_time_by_one_setting(asked):
     then = asked.value('%segment {"token": {"token": "UNI"}} --all --as-of 24000000')
     asked.run("%nbext set as_of 24,000,000")

@@ -78,6 +78,7 @@ def test_the_next_cell_answers_from_data_that_was_ingested_meanwhile_and_says_so
         assert (shell.value(HOLDERS), shell.value(COUNT)) == (1, 0)
 
 
+@pytest.mark.slow
 def test_status_shows_the_new_data_and_completion_forgets_the_symbols_of_the_old(folder):
     with loaded_shell() as shell:
         shell.run("%token ethereum UNI")

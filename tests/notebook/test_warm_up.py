@@ -48,6 +48,7 @@ def run(code, *words):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_the_service_starts_without_a_call_and_without_a_word(kernel):
     until_warm(kernel)
     assert kernel.run(THREADS).printed == "['nbext-service']\n"

@@ -103,6 +103,7 @@ def test_new_data_is_served_by_itself_under_new_ids_and_the_log_and_the_metrics_
     assert (line["fingerprint"], line["last_blocks"]) == (fingerprint, {"ethereum": 200})
 
 
+@pytest.mark.slow
 def test_a_service_ends_though_new_data_is_being_opened_and_does_not_come_to_an_end(
     data, tmp_path, monkeypatch
 ):
@@ -148,6 +149,7 @@ def test_the_sample_gives_way_to_data_of_ones_own_and_comes_back_once_that_is_re
         running.stop()
 
 
+@pytest.mark.slow
 def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_does_not_wait(
     data, tmp_path
 ):
@@ -182,6 +184,7 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
         running.stop()
 
 
+@pytest.mark.slow
 def test_two_calls_of_one_idempotency_key_are_one_segment_though_the_data_changed_between_them(
     live, data
 ):

@@ -551,6 +551,7 @@ def bomb(layers):
     return body if layers == 1 else gzip.compress(body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [
@@ -772,6 +773,7 @@ def test_tls_to_a_plain_port_is_a_tls_error_without_a_retry(server, settings):
 # ------------------------------------------------------------------ threads, forks, copies, interrupts
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_many_threads_and_random_faults_make_no_storm(server, settings, monkeypatch):
     monkeypatch.setattr("nbext.http.transport.FIRST_PAUSE", 0.001)

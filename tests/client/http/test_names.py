@@ -64,6 +64,7 @@ def silent_resolver(tmp_path):
         assert b"nobody-answers" in nameserver.recv(512)
 
 
+@pytest.mark.slow
 def test_a_name_that_nobody_resolves_ends_at_the_deadline(silent_resolver):
     asking = silent_resolver(1)
     told, _ = asking.communicate(timeout=25)

@@ -458,6 +458,7 @@ def test_depth_that_json_still_takes_is_no_crash():
             decoded(answer(body), want)
 
 
+@pytest.mark.slow
 def test_an_object_of_more_names_than_any_wrapper_or_record_has_is_refused():
     many = {f"k{number}": number for number in range(20_000)}
     for want in set(Want) - {Want.RECEIPT}:

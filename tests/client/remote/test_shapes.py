@@ -749,6 +749,7 @@ def asked(client, name):
     return (client.export_csv if csv else client.export_json)("abc")
 
 
+@pytest.mark.slow
 def test_a_documented_shape_is_read_to_its_end(server, client):
     for name, style in COMPLETE.items():
         with case(name):
@@ -1198,6 +1199,7 @@ def test_no_record_is_an_error(server, client, sent):
         client.tokens("ethereum", ADDRESSES[0])
 
 
+@pytest.mark.slow
 def test_an_answer_of_too_many_objects_is_refused_and_its_rows_can_be_named(server, settings):
     from nbext import Client
     from tests.client.conftest import KEY

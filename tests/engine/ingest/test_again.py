@@ -47,6 +47,7 @@ def test_a_file_that_was_taken_in_is_skipped_also_under_another_name(data, tmp_p
     assert (again.changed, again.generation, again.rows) == (False, first.generation, 0)
 
 
+@pytest.mark.slow
 def test_a_file_with_other_bytes_than_before_says_that_what_these_gave_stays(data, tmp_path, days):
     path = write_csv(tmp_path / "day.csv", days[1])
     assert take(data, path).other_bytes == []
@@ -60,6 +61,7 @@ def test_a_file_with_other_bytes_than_before_says_that_what_these_gave_stays(dat
     assert take(data, path).other_bytes == []
 
 
+@pytest.mark.slow
 def test_the_same_rows_in_another_file_change_nothing(data, tmp_path, days):
     take(data, days[0][0])
     before = everything(data)
@@ -68,6 +70,7 @@ def test_the_same_rows_in_another_file_change_nothing(data, tmp_path, days):
     assert everything(data) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order",
     [
@@ -149,6 +152,7 @@ def test_the_same_log_on_another_chain_is_another_transfer(data, tmp_path, log):
         ]
 
 
+@pytest.mark.slow
 def test_blocks_that_are_missing_between_others_are_told_as_ranges(data, tmp_path, log):
     logs = [log(block=block) for block in (*range(100, 150), *range(300, 350), *range(351, 360))]
     report = take(data, write_parquet(tmp_path / "t.parquet", logs))
@@ -195,6 +199,7 @@ def test_a_second_run_in_the_same_folder_is_turned_away(data, days):
         take(data, days[0][0])
 
 
+@pytest.mark.slow
 def test_the_files_of_a_generation_before_stay_readable_while_two_more_are_made(
     data, days, contracts_file
 ):

@@ -391,6 +391,7 @@ def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(
         assert tables.rows(days)[1:] == [(wallet(1), 7), (wallet(2), 7)]
 
 
+@pytest.mark.slow
 def test_a_report_counts_the_balances_below_zero_of_the_contracts_read_and_after_a_removal_all_of_them(
     tmp_path, added, log
 ):
@@ -474,6 +475,7 @@ def test_the_same_rows_again_leave_the_fingerprint_as_it_was(grown, tmp_path, lo
     assert after == before
 
 
+@pytest.mark.slow
 def test_what_lies_in_a_delta_can_be_listed_and_removed(grown, tmp_path):
     data, _ = grown
     remove("1.csv", data)
@@ -505,6 +507,7 @@ REACHING_BACK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", slow.but_the_first(list(REACHING_BACK.values())), ids=str)
 def test_rows_that_change_the_past_of_a_contract_are_added_and_all_others_stay_as_they_are(
     grown, tmp_path, log, rows
@@ -548,6 +551,7 @@ def test_an_id_that_no_snapshot_names_is_its_senders_from_the_snapshot_on_in_whi
     assert contents(added) == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", slow.but_the_first(["its contract", "its block"]))
 def test_a_row_of_the_base_that_is_there_in_another_form_for_two_reasons_is_counted_once(
     tmp_path, added, log, first
@@ -571,6 +575,7 @@ def test_a_row_of_the_base_that_is_there_in_another_form_for_two_reasons_is_coun
     assert contents(added) == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", slow.but_the_first(range(4)))
 def test_a_day_counts_balances_below_zero_as_one_ingest_of_all_days_does(
     tmp_path, added, log, seed

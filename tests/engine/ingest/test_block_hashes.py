@@ -37,6 +37,7 @@ def blocks_file(path, *blocks, branch=0):
     return path
 
 
+@pytest.mark.slow
 def test_files_of_blocks_and_of_transfers_say_the_hashes_of_blocks(data, tmp_path, log):
     first, second, third = log(0, 1, block=100), log(1, 2, block=101), log(0, 2, block=104)
     etherscan = tmp_path / "api.json"
@@ -98,6 +99,7 @@ def test_two_hashes_of_one_block_are_refused(data, tmp_path, log, later):
     assert hashes(data)[1] == name(102)
 
 
+@pytest.mark.slow
 def test_a_reorganised_block_gets_its_new_hash_and_what_is_taken_out_takes_its_hash_along(
     added, tmp_path, log
 ):

@@ -55,6 +55,7 @@ def test_a_run_prints_what_it_took_and_ends_well(tmp_path, log, capsys, contract
     assert printed[-1].startswith("Services that run on this folder serve it within two seconds")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("printed_to", ["the terminal", "a file"])
 def test_beside_a_bar_the_report_stands_in_whole_lines_where_it_was_sent(tmp_path, log, printed_to):
     pty = pytest.importorskip("pty", reason="Windows has no such terminals")

@@ -471,6 +471,7 @@ def test_of_ten_minted_pieces_of_which_three_and_one_are_sent_three_wallets_hold
             assert found == [now, now[1:2], now[:1], now[:2], now, []], name
 
 
+@pytest.mark.slow
 def test_pieces_of_every_format_are_counted_once(data, tmp_path):
     for n, names in enumerate((SOURCES[:3], SOURCES[3:6], SOURCES[6:])):
         report = take(data, *(pieces(tmp_path, name, wallet(3000)) for name in names))
@@ -688,6 +689,7 @@ def test_forks_of_ethereum_etl_are_read_by_the_standard_of_each_row(data, tmp_pa
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow.but_the_first(["single.csv", "batch.csv", "token1155tx.csv"]))
 def test_a_token_id_is_the_same_in_hex_and_with_zeros_before_it_and_a_hash_in_capitals(
     data, tmp_path, name

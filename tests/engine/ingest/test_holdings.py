@@ -67,6 +67,7 @@ FLOWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(FLOWS, st.integers(1, 5))
 def test_a_history_is_what_each_wallet_has_after_each_log_whole_or_by_shares_of_wallets(
     flows, shares

@@ -127,6 +127,7 @@ def test_a_dry_run_over_stored_data_leaves_it_and_reads_what_is_new(data, tmp_pa
     assert storage.current_generation(data).manifest == before
 
 
+@pytest.mark.slow
 def test_other_options_of_dates_read_a_file_anew(data, tmp_path, ingest, capsys):
     rows = [[*row[:3], f"2021-06-0{n}", row[4]] for n, row in enumerate(ROWS, 1)]
     path = table(tmp_path / "own.csv", rows=rows)
@@ -187,6 +188,7 @@ def test_times_in_the_place_of_blocks_are_never_mixed_with_blocks(data, tmp_path
     assert balances(data) == {(UNI, wallet(5)): 7 * 10**18}
 
 
+@pytest.mark.slow
 def test_the_header_of_an_explorer_is_a_source_of_the_map(data, tmp_path, ingest):
     names = ("Transaction Hash", "Blockno", "UnixTimestamp", "DateTime (UTC)", "From", "To", "Qty")
     rows = [
@@ -204,6 +206,7 @@ def test_the_header_of_an_explorer_is_a_source_of_the_map(data, tmp_path, ingest
         assert balances(data / folder) == HELD
 
 
+@pytest.mark.slow
 def test_a_token_is_named_by_a_symbol_that_is_known_or_that_the_data_has(data, tmp_path, ingest):
     path = table(tmp_path / "a-own.csv")
     code, said = ingest(path, *MAP, "--token", "FOO", *DAYS_FIRST)
@@ -393,6 +396,7 @@ def test_an_exponent_is_no_token_id_no_block_and_no_time_in_any_format(data, tmp
     assert take(tmp_path / "b", blocks).bad_rows == 2
 
 
+@pytest.mark.slow
 def test_zero_bytes_at_the_end_of_a_symbol_are_nowhere(data, tmp_path):
     # As a bytes32 has them, that old contracts return.
     card = {"address": UNI, "symbol": "MKR\0\0\0", "name": "Maker\0", "decimals": 18}

@@ -385,6 +385,7 @@ def test_a_newer_snapshot_stands_in_the_place_of_the_one_before(data, tmp_path):
         assert tables.balances() == {(TOKEN, wallet(2)): 90}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("a", "b"), pytest.param(("b", "a"), marks=pytest.mark.slow)])
 def test_an_older_snapshot_changes_nothing_of_a_newer_one_in_whatever_order_they_come(
     data, tmp_path, names

@@ -234,6 +234,7 @@ def live(draw, folder, acts):
 
 
 # Not made smaller: that takes hundreds of runs of ingest, and what is printed is short enough to read.
+@pytest.mark.slow
 @pytest.mark.parametrize("part", slow.but_the_first(range(3)))
 @settings(
     max_examples=2,
@@ -280,6 +281,7 @@ def halves(data, tmp_path, log):
     return paths, (one, both, two)
 
 
+@pytest.mark.slow
 def test_a_row_of_two_files_stays_until_both_are_removed(data, tmp_path, halves, contracts_file):
     (a, b), (one, both, two) = halves
     take(data, contracts_file)
@@ -295,6 +297,7 @@ def test_a_row_of_two_files_stays_until_both_are_removed(data, tmp_path, halves,
         assert tables.balances() == tokens([one, both]).balances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", slow.but_the_first(["etherscan.csv", "etl.csv"]))
 @pytest.mark.parametrize(
     "order",
@@ -336,6 +339,7 @@ def test_of_transfers_that_are_matched_by_content_as_many_stay_as_one_source_has
         assert tables.balances() == tokens(alike).balances
 
 
+@pytest.mark.slow
 def test_the_sources_are_listed_with_how_each_was_read(data, tmp_path, halves, capsys):
     holders = tmp_path / "holders.csv"
     holders.write_text(f"address,balance\n{wallet(5)},1.5\n")
@@ -429,6 +433,7 @@ def test_a_file_is_named_by_its_path_its_name_or_its_checksum(data, halves, name
     ]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_named_wrongly_or_not_uniquely_is_refused_with_the_candidates(
     data, tmp_path, halves, log
 ):
@@ -471,6 +476,7 @@ def snapshot(path, *rows):
     return path
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_is_given_again_with_other_options_replaces_what_it_gave(
     data, tmp_path, contracts_file
 ):
@@ -494,6 +500,7 @@ def test_a_snapshot_that_is_given_again_with_other_options_replaces_what_it_gave
     assert everything(data) == before
 
 
+@pytest.mark.slow
 def test_decimals_that_are_given_go_before_those_of_an_earlier_snapshot(data, tmp_path):
     made = SnapshotOptions(tokens={"": wallet(3000)}, decimals=6, block=100)
     take(data, snapshot(tmp_path / "a.csv", (wallet(1), "1.5")), options=made)
@@ -511,6 +518,7 @@ def test_decimals_that_are_given_go_before_those_of_an_earlier_snapshot(data, tm
         assert tables.contract(wallet(3000))["decimals"] == 6
 
 
+@pytest.mark.slow
 def test_decimals_with_which_stored_amounts_were_not_read_refuse_the_run(data, tmp_path):
     made = SnapshotOptions(tokens={"": wallet(3000)}, decimals=6, block=100)
     path = snapshot(tmp_path / "h.csv", (wallet(1), "1.5"))
@@ -535,6 +543,7 @@ def test_decimals_with_which_stored_amounts_were_not_read_refuse_the_run(data, t
         assert tables.contract(wallet(3000))["decimals"] == 18
 
 
+@pytest.mark.slow
 def test_a_snapshot_stays_what_it_was_taken_as_when_the_decimals_metadata_goes(data, tmp_path):
     (tmp_path / "tokens.csv").write_text(f"{TOKENS}\n{wallet(3000)},T,T,3\n")
     take(data, tmp_path / "tokens.csv")
@@ -556,6 +565,7 @@ def test_a_file_name_that_hides_something_is_listed_with_it_shown(data, tmp_path
     assert "a\\x1b[31m.csv: token_transfers" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_file_that_is_given_again_for_another_chain_is_another_source(data, halves, capsys):
     a = halves[0][0]
     counted = "SELECT chain_id, transfers FROM contracts WHERE transfers > 0"
@@ -589,6 +599,7 @@ def test_a_file_that_is_given_again_for_another_chain_is_another_source(data, ha
         assert tables.rows(counted) == [(8453, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", slow.but_the_first(["b.csv", "--all"]))
 def test_a_folder_without_its_last_file_is_as_before_its_first(data, halves, named, capsys):
     (a, b), _ = halves
@@ -714,6 +725,7 @@ def everything_of(folder, untimed, path, made):
     return everything(folder)[0]["balances"]
 
 
+@pytest.mark.slow
 def test_a_block_has_one_time_and_another_refuses_the_run(data, tmp_path, log):
     one, other, wrong = (tmp_path / f"{name}.csv" for name in ("one", "other", "wrong"))
     one.write_text("number,timestamp\n100,1600000000\n101,1600000060\n102,1600000120\n")
@@ -752,6 +764,7 @@ def test_a_block_has_one_time_and_another_refuses_the_run(data, tmp_path, log):
         ]
 
 
+@pytest.mark.slow
 def test_times_that_run_backwards_refuse_their_file_or_the_run(data, tmp_path, log):
     one, alone, later, between = (
         tmp_path / f"{name}.csv" for name in ("one", "alone", "later", "between")
@@ -803,6 +816,7 @@ def test_times_that_run_backwards_refuse_their_file_or_the_run(data, tmp_path, l
     assert take(data, between).refused == [], "blocks of one second are in order"
 
 
+@pytest.mark.slow
 def test_a_run_says_which_blocks_have_no_time(data, tmp_path, log):
     times = tmp_path / "blocks.csv"
     times.write_text("number,timestamp\n100,1600000000\n101,1600000060\n")
@@ -899,6 +913,7 @@ def test_a_file_that_contradicts_itself_is_refused_alone(data, tmp_path, log):
     )
 
 
+@pytest.mark.slow
 def test_replacing_from_a_block_on_takes_out_what_every_file_has_there(data, tmp_path, reorganised):
     rows, path, moved = reorganised
     report = take(data, path, chain="ethereum", replace_from=101)
@@ -930,6 +945,7 @@ def test_what_comes_before_the_block_must_agree_all_the_same(data, reorganised):
     assert everything(data) == before
 
 
+@pytest.mark.slow
 def test_replacing_needs_the_chain_and_every_file_and_may_find_nothing(
     data, tmp_path, reorganised, log
 ):
@@ -987,6 +1003,7 @@ def test_replacing_from_a_block_that_the_files_do_not_reach_is_refused(data, tmp
     assert (report.new, report.odd["beside_replaced"]) == (2, 0)
 
 
+@pytest.mark.slow
 def test_replacing_says_which_snapshots_go_too(data, tmp_path, log):
     take(data, write_csv(tmp_path / "t.csv", [log(0, 1, 5, block=block) for block in (100, 130)]))
     path, made = (
@@ -1004,6 +1021,7 @@ def test_replacing_says_which_snapshots_go_too(data, tmp_path, log):
     assert f"replaced: holders of {wallet(1000)} at block 125 ({path})" in report.lines()
 
 
+@pytest.mark.slow
 def test_files_that_say_other_things_of_a_contract_are_named(data, tmp_path, log):
     one, other = tmp_path / "one.csv", tmp_path / "other.csv"
     header = "address,symbol,name,decimals,total_supply\n"
@@ -1051,6 +1069,7 @@ def test_a_contract_that_is_taken_for_another_standard_than_before_is_named_with
     assert take(data, write_csv(tmp_path / "three.csv", [log(6, 7, 1, block=130)])).restated == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "nth"),
     slow.but_the_first([("switch", 2), ("statement", 30), ("sync", 3), ("rename", 1)]),

@@ -84,6 +84,7 @@ def test_a_collection_whose_mints_are_all_there_has_seen_all(data, tmp_path, log
         assert tables.rows(COUNTED) == [("ERC721", True, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("amounts", "stated", "standard"),
     slow.but_the_first(

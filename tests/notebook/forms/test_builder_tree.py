@@ -264,6 +264,7 @@ def test_undo_and_redo_go_through_every_step_and_what_is_typed_into_one_field_is
     assert gone_to(-1) == [*"abc"]
 
 
+@pytest.mark.slow
 def test_undo_goes_back_500_steps_and_no_further():
     edits = Edits(Tree(FilterGroup("all", [])))
     for number in range(600):

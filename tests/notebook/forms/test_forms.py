@@ -245,6 +245,7 @@ def test_every_form_gives_html_and_text_beside_the_widget(client):
         assert form.title in form.text()
 
 
+@pytest.mark.slow
 def test_a_refused_query_is_marked_beside_the_field_and_the_mark_goes_when_it_is_mended(client):
     form = nbext.segment_form({"token": {"token": "refused"}}, client=client)
     line = form.edits.now.root.members[0]

@@ -363,6 +363,7 @@ def kernel(home):
         yield made
 
 
+@pytest.mark.slow
 def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_is_inserted(kernel):
     shown = kernel.run(f"import nbext\nform = nbext.segment_form({QUERY})\nform")
     assert shown.reply["status"] == "ok", shown.error

@@ -148,6 +148,7 @@ def test_a_table_is_a_segment_by_its_name_and_as_a_value_from_python(shell):
         assert table.at["whales", "whales"] == len(shell.ip.user_ns["whales"])
 
 
+@pytest.mark.slow
 def test_wallets_are_named_on_the_line_or_by_a_table_a_file_or_a_value_from_python(shell, tmp_path):
     shell.run("%%segment_query rich --top 2 --by UNI_balance\n" + '{"token": {"token": "UNI"}}')
     addresses = list(shell.ip.user_ns["rich"]["address"])

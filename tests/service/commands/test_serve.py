@@ -48,6 +48,7 @@ sys.meta_path.insert(0, Noted)
 """
 
 
+@pytest.mark.slow
 def test_what_the_first_segments_need_is_loaded_before_any_other_thread_asks_for_it(
     tmp_path, monkeypatch
 ):

@@ -588,6 +588,7 @@ def test_an_explanation_that_a_service_does_not_wait_for_at_its_end_is_answered_
     eventually(lambda: not set(threading.enumerate()) - before)
 
 
+@pytest.mark.slow
 def test_a_service_that_ends_tells_its_waiting_callers_where_to_ask(data_dir, tmp_path):
     running = Running(data_dir, tmp_path, dataset=Slow(open_dataset(data_dir)))
     with ThreadPoolExecutor(1) as pool:
