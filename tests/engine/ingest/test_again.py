@@ -88,6 +88,7 @@ def test_a_day_more_makes_the_data_that_one_run_over_all_files_makes(
     assert everything(tmp_path / "steps") == everything(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_hashes_that_all_collide_change_nothing(tmp_path, days, contracts_file, monkeypatch):
     """Addresses and keys are told apart by hashes where those differ, else by themselves."""
     take(tmp_path / "data", days[0][0], contracts_file, days[0][2])
@@ -106,6 +107,7 @@ def test_hashes_that_all_collide_change_nothing(tmp_path, days, contracts_file, 
     assert report.odd["duplicates"] == 3
 
 
+@pytest.mark.slow
 def test_a_day_more_does_not_need_the_files_of_the_days_before(data, days, contracts_file):
     take(data, days[0][0], contracts_file)
     days[0][0].unlink()
@@ -129,6 +131,7 @@ def test_hashes_that_differ_in_their_last_byte_only_are_of_different_transfers(d
     )
 
 
+@pytest.mark.slow
 def test_a_changed_file_adds_its_new_rows_and_takes_none_away(data, tmp_path, log):
     one, two, three = (log(0, n, 10**20) for n in (1, 2, 3))
     path = write_csv(tmp_path / "t.csv", [one, two])
@@ -286,6 +289,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path, days):
         take(tmp_path / "data", days[0][0])
 
 
+@pytest.mark.slow
 def test_what_is_served_between_the_rename_and_the_switch_is_the_old_generation(data, days):
     take(data, days[0][0])
     served = storage.current_generation(data)

@@ -601,6 +601,7 @@ def test_a_day_counts_balances_below_zero_as_one_ingest_of_all_days_does(
     assert whole.odd["below_zero"] > 3
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_the_first_block_leaves_known_which_mints_of_other_contracts_are_missing(
     tmp_path, added, log
 ):

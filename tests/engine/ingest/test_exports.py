@@ -177,6 +177,7 @@ def test_amounts_that_are_none_are_bad_rows_and_a_file_of_them_is_refused(
         )
 
 
+@pytest.mark.slow
 def test_the_same_transfers_in_three_of_etherscans_forms_are_counted_once(data, tmp_path, log):
     made = [log(0, 1, 9 * 10**18, tx=5), log(0, 1, 9 * 10**18, tx=5), log(1, 2, 4)]
     etherscan(tmp_path / "api.csv", made)

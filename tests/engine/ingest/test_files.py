@@ -621,6 +621,7 @@ def test_a_column_that_is_mapped_and_not_there_refuses_the_file(data, tmp_path, 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "extra",
     slow.but_the_first(["Row", "row", "file", "fault", "wallet"]),

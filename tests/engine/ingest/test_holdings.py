@@ -7,6 +7,7 @@ from itertools import pairwise
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -62,6 +62,7 @@ def balances(data):
         return tables.balances()
 
 
+@pytest.mark.slow
 def test_five_columns_are_enough_on_whichever_side_of_the_map_they_are(data, tmp_path, ingest):
     path = table(tmp_path / "own.csv")
     turned = ("--map", ",".join(map("=".join, zip(OURS, NAMES, strict=True))))

@@ -121,6 +121,7 @@ def test_a_raw_amount_that_is_no_whole_number_of_256_bits_is_a_bad_row(text):
     )
 
 
+@pytest.mark.slow
 def test_a_hexadecimal_balance_needs_the_smallest_unit(data, tmp_path):
     path = holders(
         tmp_path / "h.csv",
@@ -136,6 +137,7 @@ def test_a_hexadecimal_balance_needs_the_smallest_unit(data, tmp_path):
         assert tables.balances() == {(TOKEN, wallet(1)): 10**18, (TOKEN, wallet(2)): 1}
 
 
+@pytest.mark.slow
 def test_the_symbol_of_a_token_that_is_given_may_be_in_the_name_of_a_folder(data, tmp_path):
     for balance, name in enumerate(
         ("ABC/2024.csv", "holders_xyz_2024.csv", "ABC/xyz_2024.csv"), start=1
@@ -161,6 +163,7 @@ def test_without_decimals_a_balance_in_units_is_refused_and_says_what_helps(data
         take(data, path, options=options(None))
 
 
+@pytest.mark.slow
 def test_decimals_that_are_given_are_the_tokens_from_then_on(data, tmp_path):
     path = holders(tmp_path / "export.csv", (wallet(1), "1.5", "No"))
     take(data, path, options=options(9, block=100))

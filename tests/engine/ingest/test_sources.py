@@ -423,6 +423,7 @@ def test_a_date_that_is_none_is_refused(data, tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", slow.but_the_first(["checksum", "path", "name"]))
 def test_a_file_is_named_by_its_path_its_name_or_its_checksum(data, halves, named):
     path = halves[0][0]
@@ -643,6 +644,7 @@ def test_a_snapshot_without_a_block_or_a_time_asks_for_one(data, tmp_path):
         SnapshotOptions(block=1, date=1)
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_a_time_counts_the_blocks_up_to_then_that_come_later(
     data, tmp_path, log, contracts_file
 ):
