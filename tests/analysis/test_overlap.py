@@ -334,6 +334,7 @@ def test_a_cell_and_a_chart_that_are_not_there_are_named(client):
             many.chart(kind)
 
 
+@pytest.mark.slow
 def test_more_segments_than_one_request_takes_are_asked_in_several(client, oracle):
     table = nbext.overlap(
         {f"s{place}": {"activity": {"transfers": {"min": place}}} for place in range(1, 131)},

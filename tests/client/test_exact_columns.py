@@ -84,6 +84,7 @@ def test_single_values_are_pythons_integers_and_lose_no_digit_in_what_a_user_com
     assert json.loads(whole.to_json(orient="values")) == list(map(str, values[:2]))
 
 
+@pytest.mark.slow
 @hypothesis_settings(deadline=None)
 @given(st.lists(st.integers(1 - 10**76, 10**76 - 1), min_size=1, max_size=4), st.integers(1, 3))
 def test_what_columns_set_under_each_other_sum_to_is_exact_or_refused(values, times):

@@ -79,6 +79,7 @@ def of_ids(contract, *ids, **more):
     return {"nft": wallet(contract), "tokenIds": [str(one) for one in ids], **more}
 
 
+@pytest.mark.slow
 def test_the_ids_of_a_snapshot_are_owned_at_every_block_from_its_own_on(tmp_path):
     dataset = open_data(
         tmp_path / "w",

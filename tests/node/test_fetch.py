@@ -307,6 +307,7 @@ def test_a_mint_that_a_node_left_out_is_found_from_where_the_token_says_somethin
     assert "block 10 has transfers that it did not return" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_node_without_the_old_states_cannot_tell_and_it_is_said(tmp_path):
     def lie(method, params, true):
         if method == "eth_getLogs":
@@ -434,6 +435,7 @@ def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compa
         assert server.logs_asked() == []
 
 
+@pytest.mark.slow
 def test_the_last_block_of_the_chain_may_be_named(tmp_path):
     with FaultNode(CHAIN) as server:
         said(server, tmp_path, check=0, to_block=str(CHAIN.blocks))
@@ -441,6 +443,7 @@ def test_the_last_block_of_the_chain_may_be_named(tmp_path):
     assert served == CHAIN.rows()
 
 
+@pytest.mark.slow
 def test_a_range_that_cannot_be_stored_ends_the_fetch_with_the_reason_and_is_read_again(tmp_path):
     parts = tmp_path / "fetched" / "ethereum" / "parts"
 
@@ -504,6 +507,7 @@ def test_a_symbol_that_a_node_did_not_say_is_the_one_that_is_known():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["blocks", "parts"])
 def test_a_file_that_cannot_be_read_just_now_is_not_called_damaged(tmp_path, file):
     with FaultNode(CHAIN) as server:
@@ -598,6 +602,7 @@ def test_of_a_chain_that_is_shorter_than_its_confirmations_the_first_block_is_th
         assert head_of(node, "latest", 5, 12) == 0
 
 
+@pytest.mark.slow
 def test_a_node_that_takes_too_long_is_named_and_asked_again_where_its_chain_is_followed(tmp_path):
     slow = next(refused for refused in RANGES if refused.who == "geth's timeout")
     ending, lines = threading.Event(), []
@@ -860,6 +865,7 @@ def test_a_fetch_that_is_told_to_end_again_and_again_ends(tmp_path, capsys, monk
     assert "The fetch was stopped" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_fetch_that_is_ended_by_sigterm_says_what_became_of_it(tmp_path, capsys, monkeypatch):
     words = [
         "fetch",

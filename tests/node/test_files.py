@@ -179,6 +179,7 @@ def test_of_a_chain_of_many_blocks_a_second_each_second_ends_with_its_last_block
             assert balances_of_coin(tmp_path, chain="arbitrum", asOf=as_of) == at_the_end_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ["how"],  # noqa: PT006  a refusal is itself a tuple, which a name alone would not take apart
     slow.but_the_first([(FINAL[10],), (FINAL[11],), (None,)]),
@@ -245,6 +246,7 @@ def test_a_revert_with_an_http_status_of_its_own_hides_nothing_else_that_the_con
     assert metadata_of_coin(tmp_path) == ("COIN", None, 18, -CHAIN.balance(ZERO, 90))
 
 
+@pytest.mark.slow
 def test_decimals_are_what_eight_bits_hold(tmp_path):
     for places, known in ((255, 255), (256, None)):
         with FaultNode(

@@ -30,6 +30,7 @@ def closed_after(connection: socket.socket, began: float) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [b"", b"G", HALF])
 def test_half_a_head_is_closed_in_time(quick, sent):
     began = time.monotonic()
@@ -38,6 +39,7 @@ def test_half_a_head_is_closed_in_time(quick, sent):
         assert 0.5 < closed_after(connection, began) < 9
 
 
+@pytest.mark.slow
 def test_a_head_that_trickles_is_closed_in_time(quick):
     began = time.monotonic()
 
@@ -54,6 +56,7 @@ def test_a_head_that_trickles_is_closed_in_time(quick):
     assert time.monotonic() - began < 9
 
 
+@pytest.mark.slow
 def test_a_second_request_on_a_kept_connection_has_to_arrive_in_time_too(quick):
     with socket.create_connection((quick.host, quick.port), timeout=10) as connection:
         connection.sendall(HALF + f"x-api-key: {KEY}\r\n\r\n".encode())

@@ -829,6 +829,7 @@ def test_a_client_is_neither_pickled_nor_copied(quick, copied):
         copied(quick)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drip", [dripping, dripping_head, lambda _: [60.0]])
 def test_an_interrupt_ends_a_call_at_once_and_leaves_the_client_usable(server, settings, drip):
     patient = Client(server.url, KEY, settings=settings(deadline=30.0, execute_deadline=30.0))

@@ -74,6 +74,7 @@ def test_a_name_that_nobody_resolves_ends_at_the_deadline(silent_resolver):
     assert asking.returncode == 0
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_look_up_of_a_name(silent_resolver):
     asking = silent_resolver(600)
     assert asking.stdout.readline() == "asking\n"

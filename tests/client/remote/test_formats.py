@@ -83,6 +83,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_comes_between_rows_is_refused_wherever_they_go(server, client, tmp_path):
     wrong = {}
     for name, (body, said) in REFUSED.items():

@@ -807,6 +807,7 @@ HONEST |= {
 }
 
 
+@pytest.mark.slow
 def test_a_part_of_a_documented_shape_is_an_error(server, client):
     for name in HONEST:
         with case(name):

@@ -143,6 +143,7 @@ def test_a_changed_file_adds_its_new_rows_and_takes_none_away(data, tmp_path, lo
         assert tables.balances() == tokens([one, two, three]).balances
 
 
+@pytest.mark.slow
 def test_the_same_log_on_another_chain_is_another_transfer(data, tmp_path, log):
     row = log(0, 1, 10**20)
     take(data, write_parquet(tmp_path / "a.parquet", [row]))
@@ -180,6 +181,7 @@ def test_of_many_gaps_the_widest_three_are_told(data, tmp_path, log):
     ]
 
 
+@pytest.mark.slow
 def test_metadata_that_comes_later_classifies_transfers_that_came_before(
     data, tmp_path, log, contracts_file
 ):

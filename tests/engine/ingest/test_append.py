@@ -887,6 +887,7 @@ def test_a_process_killed_while_it_appends_or_compacts_leaves_before_or_after(
             shutil.rmtree(copy)
 
 
+@pytest.mark.slow
 def test_balances_that_differed_from_the_chains_are_known_until_they_are_equal_again(
     grown, tmp_path, log
 ):

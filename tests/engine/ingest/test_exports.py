@@ -448,6 +448,7 @@ def held(dataset, contract, **nft):
         return [tuple(row.values()) for row in answer.rows.to_pylist()]
 
 
+@pytest.mark.slow
 def test_of_ten_minted_pieces_of_which_three_and_one_are_sent_three_wallets_hold_some_in_every_format(
     data, tmp_path
 ):

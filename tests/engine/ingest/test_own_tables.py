@@ -236,6 +236,7 @@ def test_a_token_is_named_by_a_symbol_that_is_known_or_that_the_data_has(data, t
     assert balances(data / "two")[wallet(77), wallet(1)] == 125
 
 
+@pytest.mark.slow
 def test_raw_amounts_and_token_ids_have_tables_of_their_own_too(data, tmp_path, ingest):
     raw = table(tmp_path / "raw.csv", rows=[[*row[:2], "5", *row[3:]] for row in ROWS])
     words = (*MAP, "--token", "UNI", *DAYS_FIRST)
@@ -364,6 +365,7 @@ def test_a_list_of_holders_is_read_in_utf16_and_between_comments(data, tmp_path,
     assert balances(data) == SNAPSHOT
 
 
+@pytest.mark.slow
 def test_the_claims_of_a_merkle_distribution_are_amounts_in_the_smallest_unit(data, tmp_path):
     claims = {
         wallet(1): {"index": 0, "amount": hex(10 * 10**18), "proof": ["0x" + "a" * 64]},
@@ -379,6 +381,7 @@ def test_the_claims_of_a_merkle_distribution_are_amounts_in_the_smallest_unit(da
     assert balances(tmp_path / "line") == SNAPSHOT
 
 
+@pytest.mark.slow
 def test_an_exponent_is_no_token_id_no_block_and_no_time_in_any_format(data, tmp_path, log):
     path = table(
         tmp_path / "ids.csv",

@@ -567,6 +567,7 @@ def test_holders_of_several_of_a_token_id_are_not_taken_for_holders_of_one(data,
     )
 
 
+@pytest.mark.slow
 def test_of_an_erc1155s_token_id_several_wallets_are_holders_and_of_any_other_the_first(
     data, tmp_path
 ):
@@ -589,6 +590,7 @@ def test_of_an_erc1155s_token_id_several_wallets_are_holders_and_of_any_other_th
         assert tables.balances() == {(TOKEN, wallet(1)): 1, (TOKEN, wallet(2)): 1}
 
 
+@pytest.mark.slow
 def test_two_snapshots_of_equal_bytes_are_of_the_two_tokens_that_their_files_are_named_for(
     data, tmp_path
 ):

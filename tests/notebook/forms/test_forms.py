@@ -72,6 +72,7 @@ def test_clicks_and_enters_while_the_service_is_slow_send_one_sign_up(client, ho
     assert (form.email.value, form.consent.value) == ("", False)
 
 
+@pytest.mark.slow
 def test_an_address_that_is_typed_while_another_is_sent_stays_and_can_be_signed_up(client, hostile):
     form = filled(client)
     real, go_on = client.sign_up, threading.Event()

@@ -142,6 +142,7 @@ def test_what_is_no_list_is_refused_and_leaves_nothing(service, body, headers, s
     assert sorted(service.container.segments.lists.folder.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_a_list_is_bounded_whether_its_length_is_declared_or_not(data_dir, tmp_path):
     bound = Bound("lists of wallets", per_key=2, in_all=4)
     service = Running(

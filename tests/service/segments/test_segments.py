@@ -90,6 +90,7 @@ def test_a_caller_who_does_not_wait_is_told_where_to_ask(slow):
     assert slow.get(segment["links"]["json"]).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_caller_waits_no_longer_than_it_prefers(slow):
     began = time.monotonic()
     answer = begin(slow, Prefer="respond-async, wait=1")
