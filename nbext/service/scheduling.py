@@ -36,7 +36,7 @@ from nbext.service.generations import not_open
 from nbext.service.http.problems import Problem, problem_of, stopping
 from nbext.service.limits import Bound, Limits
 from nbext.service.middleware import Log
-from nbext.service.segments.store import SegmentRecord, SegmentStore
+from nbext.service.segments.store import CANCELLED, SegmentRecord, SegmentStore
 
 Result = TypeVar("Result")
 
@@ -133,7 +133,6 @@ _END_SECONDS = 5.0
 _LOOK = 0.25
 # For how long segments wait for data that this service does not serve, but others may (seconds).
 _OTHER_DATA_SECONDS = 60.0
-_CANCELLED = Problem("cancelled", "It was cancelled.").summary
 _TWICE = Problem(
     "resource-limit", "It crashed the service twice, and is not run again. Narrow it."
 ).summary
@@ -313,10 +312,7 @@ class Scheduler:
         here, lease = self.running, self._lease.name
         for segment in self._store.running():
             if segment.lease == lease and segment.id not in here:
-                if segment.cancel:
-                    self._store.end(segment.id, lease, "cancelled", _CANCELLED)
-                else:
-                    self._store.requeue(segment.id, lease, killed=False)
+                self._store.requeue(segment.id, lease, killed=False)
 
     def _run(self, job: SegmentJob) -> None:
         noted = False
@@ -344,12 +340,11 @@ class Scheduler:
             job.cancel.check()
             self._answer(job)
         except QueryCancelled:
-            # A service that ends stops its jobs too: the next service runs these, but not what a caller cancelled.
-            segment = self._store.get(job.id) if self.stopping else None
-            if segment is not None and not segment.cancel:
+            # A service that ends stops its jobs too: the next service runs these.
+            if self.stopping:
                 self._store.requeue(job.id, self._lease.name, killed=False)
             else:
-                self._store.end(job.id, self._lease.name, "cancelled", _CANCELLED)
+                self._store.end(job.id, self._lease.name, "cancelled", CANCELLED)
         except Unreachable:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the segment's end
@@ -362,7 +357,7 @@ class Scheduler:
 
         One that runs here has a few seconds to stop: most callers then get the final status at once.
         """
-        if not self._store.cancel(segment_id, _CANCELLED):
+        if not self._store.cancel(segment_id):
             return False
         if job := self.find(segment_id):
             job.cancel.asked.set()
@@ -379,7 +374,7 @@ class Scheduler:
             return
         for job in waiting:
             if job.cancel.asked.is_set():
-                self._store.cancel(job.id, _CANCELLED)
+                self._store.cancel(job.id)
         for segment_id, unfinished in self._store.unsettled(list(jobs)):
             if unfinished:
                 jobs[segment_id].cancel.asked.set()

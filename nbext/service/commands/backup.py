@@ -77,8 +77,7 @@ def _fill(building: Path, database: Database, state: Path) -> int:
         folder.claim(expected=False)
     # The registry first: results that are written from here on are in neither.
     database.backup(made / REGISTRY_FILE)
-    batches = SegmentStore(database).results()
-    names = [result.file for batch in batches for _, result in batch]
+    names = [result.file for _, result in SegmentStore(database).results()]
     copied = sum(_copy(name, state / copy.folder.name, copy.folder) for name in names)
     # Saved segments name them, by their hash.
     for path in files_in(state / lists.folder.name, "ls_*"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from pathlib import Path
 
 from nbext.core.atomic_files import files_in
@@ -48,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
                 store, results = SegmentStore(database), ResultFolder(state, database.id)
                 if args.give_up:
                     results.claim(expected=False)
-                for segment_id, result in itertools.chain.from_iterable(store.results()):
+                for segment_id, result in store.results():
                     checked += 1
                     wrong = _wrong(results, result)
                     if wrong == _MISSING and args.give_up:
-                        store.expire([result.file], expired("The result's file was lost."))
+                        store.expire([result], expired("The result's file was lost."))
                     elif wrong:
                         damage.append(f"segment {segment_id}: result {result.file} {wrong}")
         except StorageError as error:

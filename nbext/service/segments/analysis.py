@@ -102,17 +102,14 @@ class Planner:
 
         It may be parsed already.
         """
-        key = self.key
         # What is named may be another one tomorrow, and for another key.
         named = list[str]()
 
         def saved(segment_id: str) -> dict[str, Any] | None:
             named.append(segment_id)
-            segment = self.store.get(segment_id)
-            if segment is None or not (key is None or segment.seen_by(key)):
-                return None
+            segment = self.store.get(segment_id, self.key)
             # Changes have the wallets of two times: no filters say which these are.
-            if "since" in segment.request:
+            if segment is None or "since" in segment.request:
                 return None
             changed = segment.fingerprint != self.dataset.about.fingerprint
             known = {"chain": segment.facts.get("chain"), "matched": segment.matched}
@@ -120,7 +117,7 @@ class Planner:
 
         def stored(name: str) -> WalletList | None:
             named.append(name)
-            return self.lists.find(name, key)
+            return self.lists.find(name, self.key)
 
         query = language.parse(body) if isinstance(body, Mapping) else body
         plan = language.resolve(query, self.dataset, saved=saved, lists=stored, cancel=self.cancel)

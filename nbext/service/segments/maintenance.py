@@ -103,13 +103,12 @@ class Maintenance:
         if not segments.store.lead(lease.name, lease.is_alive):
             return
         # Those of another size; bytes that changed are found when they are read. One that is missing may come back.
-        damaged, missing = dict[str, ResultFile](), 0
-        for batch in segments.store.results():
-            for name, result in batch:
-                found = segments.results.check(result, read=False)
-                missing += found == "absent"
-                if found == "damaged":
-                    damaged[name] = result
+        damaged, missing = list[ResultFile](), 0
+        for _, result in segments.store.results():
+            found = segments.results.check(result, read=False)
+            missing += found == "absent"
+            if found == "damaged":
+                damaged.append(result)
             if self._stop.is_set():
                 return
         self._missing = missing

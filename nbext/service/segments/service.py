@@ -187,30 +187,32 @@ class SegmentService:
             **({"since": plan.canonical["since"]} if "since" in plan.canonical else {}),
         }
 
-    def read(self, segment_id: str, key: Key | None) -> SegmentRecord:
+    def read(self, segment_id: str, key: Key | None, *, whole: bool = False) -> SegmentRecord:
         """Return the segment as it is now; the problem is 404 where there is none that the key may see, or any at all.
 
-        ``key`` is None where that was asked before.
+        ``key`` is None where that was asked before. The bytes of a ``whole`` result are compared.
         """
-        segment = self._current(segment_id)
-        if segment is None or not (key is None or segment.seen_by(key)):
+        segment = self._current(segment_id, key, whole=whole)
+        if segment is None:
             raise Problem("not-found", "There is no segment with that id.")
         return segment
 
-    def _current(self, segment_id: str) -> SegmentRecord | None:
+    def _current(
+        self, segment_id: str, key: Key | None = None, *, whole: bool = False
+    ) -> SegmentRecord | None:
         """Return the segment after what became of its result: lost or damaged.
 
         Without its file it is expired for whoever reads it, and stays as it is stored: the file may come back.
         Unavailable: nobody can tell now.
         """
-        segment = self.store.get(segment_id)
+        segment = self.store.get(segment_id, key)
         if segment and segment.result:
-            found = self.results.check(segment.result, read=False)
+            found = self.results.check(segment.result, read=whole)
             if found == "absent":
                 error = expired("The result's file is missing.")
                 return replace(segment, status="expired", error=error, preview=[])
             if found == "damaged":
-                self.quarantine({segment.id: segment.result})
+                self.quarantine([segment.result])
                 return self.store.get(segment_id)
         return segment
 
@@ -219,7 +221,7 @@ class SegmentService:
 
         The problem is 404; 409 while it runs or where it ended without a result; 410 where that has been deleted.
         """
-        segment = self.read(segment_id, key)
+        segment = self.read(segment_id, key, whole=True)
         # One whose file is missing now is expired, and still has its result.
         if segment.result is None or segment.status != "completed":
             code, detail, error = "not-completed", f"The segment is {segment.status}", segment.error
@@ -230,12 +232,6 @@ class SegmentService:
             else:
                 detail = f"{detail}: {error['detail']}"
             raise Problem(code, detail, segment_id=segment.id)
-        found = self.results.check(segment.result)
-        if found != "here":
-            if found == "damaged":
-                self.quarantine({segment.id: segment.result})
-            # Now `read` says 410.
-            return self.result(segment_id, key)
         reader = self.results.open(segment.result)
         if time.time() - segment.used_at > _TOUCH_SECONDS:
             # On a full disk what is stored is still read; the next reader notes it.
@@ -309,19 +305,15 @@ class SegmentService:
 
     def expire(self, results: Collection[ResultFile], why: str) -> None:
         """Delete results, and mark their segments as expired."""
-        for file in self._marked(results, why):
+        for file in self.store.expire(results, expired(why)).values():
             self.results.remove(file)
 
-    def quarantine(self, damaged: Mapping[str, ResultFile]) -> None:
-        """Take damaged results out of service, given by their segments' ids."""
-        marked = self._marked(damaged.values(), "The result was damaged and has been set aside.")
-        for segment_id, result in damaged.items():
-            if result.file in marked:
-                self._log.warning("damaged result set aside", segment=segment_id)
-                self.results.set_aside(result.file)
-
-    def _marked(self, results: Collection[ResultFile], why: str) -> list[str]:
-        return self.store.expire([each.file for each in results], expired(why))
+    def quarantine(self, damaged: Collection[ResultFile]) -> None:
+        """Take damaged results out of service."""
+        why = expired("The result was damaged and has been set aside.")
+        for segment_id, file in self.store.expire(damaged, why).items():
+            self._log.warning("damaged result set aside", segment=segment_id)
+            self.results.set_aside(file)
 
 
 def _check_owner(segment: SegmentRecord, key: Key) -> None:

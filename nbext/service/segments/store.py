@@ -26,6 +26,7 @@ from nbext.service.limits import Limits, Policy
 UNFINISHED = ("queued", "running")
 # Whoever asks again for one of these begins it anew.
 WITHOUT_RESULT = ("expired", "failed", "cancelled")
+CANCELLED = Problem("cancelled", "It was cancelled.").summary
 # Rows of one look or change, where all of them might be a million.
 _BATCH = 500
 # For how long a call may be repeated with its Idempotency-Key (seconds).
@@ -91,7 +92,6 @@ class SegmentRecord:
     key_id: str
     # Only that key and those with the scope admin see it.
     private: bool
-    cancel: bool
     # How many services began to run it and did not end in order.
     attempts: int
 
@@ -177,8 +177,8 @@ def _result(row: Row) -> ResultFile:
 def _segment(row: Row) -> SegmentRecord:
     found = row._asdict()
     found |= {name: json.loads(found[name] or "null") for name in _JSON}
-    found |= {name: bool(found[name]) for name in ("private", "cancel")}
     found |= {"result": _result(row) if row.file else None, "preview": found["preview"] or []}
+    found["private"] = bool(row.private)
     return SegmentRecord(**{each.name: found[each.name] for each in fields(SegmentRecord)})
 
 
@@ -250,9 +250,10 @@ class SegmentStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def get(self, segment_id: str) -> SegmentRecord | None:
-        """Return the segment, or None."""
-        return next(map(_segment, self._database.rows(_GET, id=segment_id)), None)
+    def get(self, segment_id: str, key: Key | None = None) -> SegmentRecord | None:
+        """Return the segment, or None where there is none, or ``key`` may not see it."""
+        segment = next(map(_segment, self._database.rows(_GET, id=segment_id)), None)
+        return segment if segment and (key is None or segment.seen_by(key)) else None
 
     def enqueue(
         self,
@@ -397,22 +398,26 @@ class SegmentStore:
         return self._database.change(this, status=status, error=why, now=time.time(), **own) > 0
 
     def requeue(self, segment_id: str, lease: str, *, killed: bool) -> bool:
-        """Put an unfinished segment back, for the next service to run; False where another was quicker.
+        """Put an unfinished segment back, for the next service to run; end one that was to be cancelled.
 
-        Its service ends in order, or was ``killed``.
+        Its service ends in order, or was ``killed``. False where it is not put back, or another was quicker.
         """
         back = f"""
             UPDATE segments
-            SET status = 'queued', started_at = NULL, lease = NULL, attempts = attempts - :less WHERE {_OWN}
+            SET status = 'queued', started_at = NULL, lease = NULL, attempts = attempts - :less
+            WHERE {_OWN} AND cancel = 0
         """
-        return self._database.change(back, less=int(not killed), id=segment_id, lease=lease) > 0
+        if self._database.change(back, less=int(not killed), id=segment_id, lease=lease):
+            return True
+        self.end(segment_id, lease, "cancelled", CANCELLED)
+        return False
 
-    def cancel(self, segment_id: str, why: Mapping[str, Any]) -> bool:
+    def cancel(self, segment_id: str) -> bool:
         """Cancel a segment that waits, or ask the service that runs it to; False where it has finished."""
         waits = f"UPDATE segments SET status = 'cancelled', {_ENDED} WHERE id = :id AND status = 'queued'"
         runs = f"UPDATE segments SET cancel = 1 WHERE id = :id AND {_UNFINISHED}"
         with self._database.write() as db:
-            waited = db.change(waits, id=segment_id, error=_text(why), now=time.time())
+            waited = db.change(waits, id=segment_id, error=_text(CANCELLED), now=time.time())
             return bool(waited or db.change(runs, id=segment_id))
 
     def unsettled(self, ids: Collection[str]) -> list[tuple[str, bool]]:
@@ -442,8 +447,8 @@ class SegmentStore:
         free = "UPDATE registry SET leader = :lease WHERE coalesce(leader, '') = :former"
         return self._database.change(free, lease=lease, former=leader or "") > 0
 
-    def expire(self, files: Collection[str], reason: Mapping[str, Any]) -> list[str]:
-        """Mark the completed segments of these files as expired, in one transaction; return the files of those marked.
+    def expire(self, results: Collection[ResultFile], reason: Mapping[str, Any]) -> dict[str, str]:
+        """Mark the segments of these results as expired, in one transaction; return the ids and files of those marked.
 
         Their requests stay for a while, so that they can be run again: see `forget`.
         """
@@ -456,10 +461,10 @@ class SegmentStore:
             WHERE id IN :ids
         """
         with self._database.write(alone=True) as db:
-            rows = db.rows(named, files=[*files])
+            rows = db.rows(named, files=[each.file for each in results])
             found = {row.id: row.file for row in rows if row.status == "completed"}
             db.change(gone, error=_text(reason), ids=[*found])
-        return [*found.values()]
+        return found
 
     def forget(self, before: float, excess: int = 0) -> None:
         """Delete what has no result, with its request: all last used ``before``, and the first ``excess`` bytes of it.
@@ -486,15 +491,15 @@ class SegmentStore:
         running = "SELECT * FROM segments WHERE status = 'running' ORDER BY used_at"
         return [_segment(row) for row in self._database.rows(running)]
 
-    def results(self) -> Iterator[list[tuple[str, ResultFile]]]:
-        """Yield all results with their segments' ids, some hundred at a time."""
+    def results(self) -> Iterator[tuple[str, ResultFile]]:
+        """Yield all results with their segments' ids; some hundred are read at a time."""
         some = f"""
             SELECT id, file, size, sha256 FROM segments WHERE file > :after ORDER BY file LIMIT {_BATCH}
         """
         last = ""
         while rows := self._database.rows(some, after=last):
             last = rows[-1].file
-            yield [(row.id, _result(row)) for row in rows]
+            yield from ((row.id, _result(row)) for row in rows)
 
     def least_used(self, before: float, excess: int) -> list[ResultFile]:
         """Return the results that were last used ``before``, and those that take the first ``excess`` bytes.

@@ -138,11 +138,23 @@ def test_a_segment_that_waits_is_cancelled_by_any_service_and_one_that_runs_by_i
     enter(store, "runs", "a")
     store.start("a-lease", [DATA])
     enter(store, "waits", "a")
-    assert [store.cancel(name, WHY) for name in ("waits", "runs", "none")] == [True, True, False]
+    assert [store.cancel(name) for name in ("waits", "runs", "none")] == [True, True, False]
     assert (store.get("waits").status, store.get("runs").status) == ("cancelled", "running")
     assert sorted(store.unsettled(["waits", "runs", "none"])) == [("runs", True), ("waits", False)]
     assert store.end("runs", "a-lease", "cancelled", WHY)
-    assert not store.cancel("runs", WHY)
+    assert not store.cancel("runs")
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_what_was_to_be_cancelled_ends_so_and_is_not_run_again_when_its_service_ends(store, killed):
+    enter(store, "one", "a")
+    store.start("a-lease", [DATA])
+    assert store.cancel("one")
+    assert not store.requeue("one", "another-lease", killed=killed)
+    assert store.get("one").status == "running"
+    assert not store.requeue("one", "a-lease", killed=killed)
+    assert (store.get("one").status, store.get("one").error["code"]) == ("cancelled", "cancelled")
+    assert order(store) == []
 
 
 def test_a_result_is_completed_by_the_service_that_runs_it(store):
@@ -160,7 +172,7 @@ def test_a_result_is_completed_by_the_service_that_runs_it(store):
         done["result"],
     )
     assert not enter(store, "one", "b"), "it is there"
-    assert (store.expire(["f.arrow"], WHY), store.expire(["f.arrow"], WHY)) == (["f.arrow"], [])
+    assert (store.expire([file], WHY), store.expire([file], WHY)) == ({"one": "f.arrow"}, {})
     assert enter(store, "one", "b"), "it is made anew"
     assert (store.get("one").status, store.get("one").key_id, store.get("one").error) == (
         "queued",
@@ -185,7 +197,7 @@ def test_a_key_whose_results_take_too_much_room_is_told_so_and_others_are_not(st
     assert not enter(store, "0", "full"), "what is there is found"
     assert enter(store, "more", "owner")
     assert enter(store, "other", "other")
-    store.expire(["0.arrow"], WHY)
+    store.expire([ResultFile("0.arrow", 84, "hash")], WHY)
     assert enter(store, "room", "full")
     # Its request has 28 bytes, and 440 are reserved for its ten rows.
     store._database.set_policy(Policy(key_bytes=468))
@@ -221,7 +233,7 @@ def test_room_is_reserved_for_accepted_segments_and_settled_when_they_end(store)
     done = {"matched": 2, "returned": 1, "preview": [], "facts": {}}
     store.complete("0", "a-lease", result=ResultFile("f.arrow", 7, "hash"), **done)
     assert (accepted("after one is written"), accepted("more")) == (True, False)
-    assert store.cancel("1", WHY)
+    assert store.cancel("1")
     store.start("a-lease", [DATA])
     store.end("2", "a-lease", "failed", WHY)
     store.fail_of_other_data(["other-data"], before=2**40, why=WHY)
@@ -315,8 +327,7 @@ def test_results_are_listed_deleted_and_forgotten_in_batches(store):
             ],
         )
     listed = list(store.results())
-    assert [len(batch) for batch in listed] == [500, 500, 203]
-    assert [segment_id for batch in listed for segment_id, _ in batch] == names
+    assert [segment_id for segment_id, _ in listed] == names
     for before, excess in ((2, 0), (0, 7), (2, 12)):
         assert [result.file for result in store.least_used(before, excess)] == [
             "0000.arrow",
@@ -328,7 +339,7 @@ def test_results_are_listed_deleted_and_forgotten_in_batches(store):
         7_218,
         {"stray.arrow"},
     )
-    store.expire([f"{name}.arrow" for name in names[:700]], WHY)
+    store.expire([result for _, result in listed[:700]], WHY)
     assert (store.stored_bytes(), store.get("0000").status, store.get("0000").result) == (
         5_818,
         "expired",
