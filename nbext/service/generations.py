@@ -108,8 +108,7 @@ class Generations:
         """Close all of them."""
         self._ending = True
         self.wake()
-        with contextlib.suppress(RuntimeError):  # never started: the service failed before
-            self._thread.join(timeout=5)
+        self._thread.join(timeout=5)
         with self._looking:
             for dataset in self._open:
                 dataset.close()

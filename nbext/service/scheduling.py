@@ -129,7 +129,7 @@ class SegmentJob:
 _STORING = 6
 # Seconds that all threads together have to end.
 _END_SECONDS = 5.0
-# Seconds between two looks at the queue where another service may have added to it, and after one that failed.
+# Seconds between two looks at the queue: another service may have added to it, or one may have failed.
 _LOOK = 0.25
 # For how long segments wait for data that this service does not serve, but others may (seconds).
 _OTHER_DATA_SECONDS = 60.0
@@ -167,8 +167,6 @@ class Scheduler:
         self._news = True
         # Whether the last look left out what its key may not run now: only then does an end make it worth another.
         self._held = False
-        # Whether other services may add to the queue.
-        self._shared = False
         # Whether the registry may have segments as running here that nobody runs.
         self._in_doubt = False
         # Set when a segment has ended here, and nothing refers to its answer any more.
@@ -255,11 +253,8 @@ class Scheduler:
         """Wait until a look is worth it; return the keys that have all they may, or None where the service ends."""
         with self._changed:
             while not self.stopping:
-                # An idle service that is alone on its registry reads nothing.
-                often = self._shared or self._in_doubt or self._in("waits")
                 self._changed.wait_for(
-                    lambda: self.stopping or (self._news and self._has_room()),
-                    _LOOK if often else None,
+                    lambda: self.stopping or (self._news and self._has_room()), _LOOK
                 )
                 if self._has_room() and not self.stopping:
                     self._news = False
@@ -287,10 +282,6 @@ class Scheduler:
         if self._in_doubt:
             self._in_doubt = False
             self._put_back()
-        # Those that cannot be seen now may be there.
-        self._shared = True
-        with self._log.once("leases unread", OSError):
-            self._shared = bool(self._lease.others())
         segment = self._store.start(self._lease.name, self._fingerprints(), busy)
         if segment is None:
             return None

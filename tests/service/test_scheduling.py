@@ -219,14 +219,9 @@ def test_beside_the_segments_of_one_key_there_is_room_for_one_of_another(tmp_pat
             job.done.result(timeout=20)
 
 
-@pytest.mark.parametrize(
-    "where",
-    ["SegmentStore.start", "SegmentStore.running", "ProcessLock.others", "SegmentStore.end"],
-)
+@pytest.mark.parametrize("where", ["start", "running", "end"])
 def test_no_thread_ends_of_what_fails_at_any_place_of_a_segment(where, tmp_path, monkeypatch):
-    kind, name = where.split(".")
-    owner = {"SegmentStore": SegmentStore, "ProcessLock": ProcessLock}[kind]
-    former, failed = getattr(owner, name), threading.Semaphore(0)
+    former, failed = getattr(SegmentStore, where), threading.Semaphore(0)
     # As many as there are threads, and more.
     fails = iter(range(20))
 
@@ -237,10 +232,10 @@ def test_no_thread_ends_of_what_fails_at_any_place_of_a_segment(where, tmp_path,
             raise ValueError("of a kind that nobody expects")
         return former(*values, **options)
 
-    monkeypatch.setattr(owner, name, failing)
+    monkeypatch.setattr(SegmentStore, where, failing)
     monkeypatch.setattr("nbext.service.scheduling._LOOK", 0.001)
     with segments(tmp_path, lambda job: None) as some:
-        if where == "SegmentStore.running":
+        if where == "running":
             some.scheduler._in_doubt = True
         some.scheduler.start()
         some.enter("sg_1", "a")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, StorageError, did_you_mean
-from nbext.service.accounts.database import Database, Lent, Row
+from nbext.service.accounts.database import Database, Lent, Row, insert_into
 from nbext.service.http.problems import Problem
 from nbext.settings import Secret
 
@@ -154,14 +154,10 @@ class KeyRing:
             "digest": digest_of(text.reveal()),
         }
         # Two commands may add one name at once.
-        with self._database.write(alone=True) as db:
-            if db.scalar(
-                "SELECT id FROM keys WHERE name = :name AND revoked_at IS NULL", name=name
-            ):
-                raise ConfigError(
-                    f"A key named {name!r} is in use. Revoke it first, or choose another name."
-                )
-            db.add("keys", [row])
+        if not self._database.change(f"{insert_into('keys', row)} ON CONFLICT DO NOTHING", **row):
+            raise ConfigError(
+                f"A key named {name!r} is in use. Revoke it first, or choose another name."
+            )
         return key, text
 
     def rotate(self, name: str, *, grace: float, lasts: float | None = None) -> tuple[Key, Secret]:
@@ -182,13 +178,13 @@ class KeyRing:
             ended = "until < :now" if grace else "key_id = :id"
             db.change(f"DELETE FROM former_keys WHERE {ended}", id=row.id, now=now)
             db.add("former_keys", [{"digest": row.digest, "key_id": row.id, "until": now + grace}])
-            db.change(
-                "UPDATE keys SET digest = :digest, expires_at = :expires_at WHERE id = :id",
+            (row,) = db.rows(
+                "UPDATE keys SET digest = :digest, expires_at = :end WHERE id = :id RETURNING *",
                 id=row.id,
                 digest=digest_of(text.reveal()),
-                expires_at=row.expires_at if lasts is None else now + lasts,
+                end=row.expires_at if lasts is None else now + lasts,
             )
-            return _key(_named(db, row.id)[0]), text
+        return _key(row), text
 
     def revoke(self, name: str) -> Key:
         """End a key, given by its name or id; running services accept it for at most FRESH seconds more."""

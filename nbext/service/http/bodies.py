@@ -29,8 +29,6 @@ from nbext.service.segments.store import SegmentRecord
 LARGE_BODY = 16 << 10
 # Keys, and objects, of a large body; colons and braces in its texts are counted, too.
 MOST_KEYS = 10_000
-# Metadata changes only with the data, which may do so at any moment: a caller who has it asks by its ETag.
-_METADATA_CACHE = "private, no-cache"
 Shape = TypeVar("Shape")
 
 
@@ -132,20 +130,18 @@ def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = 
 def cacheable_answer(caller: Caller, value: Any) -> Response:
     """Answer with a JSON body that the caller may cache; 304 where it has this version."""
     body = to_json(value)
-    headers = {
-        "ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"',
-        "Cache-Control": _METADATA_CACHE,
-    }
-    if has_version(caller, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    return json_answer(body, headers=headers)
+    headers, unchanged = version_of(caller, hashlib.sha256(body).hexdigest()[:32])
+    return unchanged or json_answer(body, headers=headers)
 
 
-def has_version(caller: Caller, etag: str) -> bool:
-    """Return whether the caller names this version among those that it has."""
+def version_of(caller: Caller, version: str) -> tuple[dict[str, str], Response | None]:
+    """Return the headers of an answer that the caller may cache, and the answer 304 where it has this version."""
+    etag, named = f'"{version}"', caller.request.headers.get("if-none-match", "")
+    # Results never change; metadata does with the data, at any moment: a caller who has it asks by its ETag.
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
     # The quotes are a part of an ETag, so that none is found inside another; W/ in front makes no difference here.
-    named = caller.request.headers.get("if-none-match", "")
-    return etag in named or named.strip() == "*"
+    known = etag in named or named.strip() == "*"
+    return headers, Response(status_code=304, headers=headers) if known else None
 
 
 def _described(caller: Caller, segment: SegmentRecord, cached: bool) -> SegmentAnswer:

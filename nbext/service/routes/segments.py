@@ -27,11 +27,11 @@ from nbext.engine.dataset import Cancel
 from nbext.errors import ValidationError
 from nbext.service.container import Caller, Executor, Reader
 from nbext.service.http.bodies import (
-    has_version,
     json_answer,
     read_body,
     receive,
     segment_answer,
+    version_of,
 )
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
@@ -321,12 +321,9 @@ def _export(
     pieces = write(segment, reader)
     rows = max(0, min(limit, (segment.returned or 0) - offset))
     # The bytes of a result never change, so its hash names every form of it.
-    headers: dict[str, Any] = {
-        "ETag": f'"{segment.result.sha256[:32]}-{form}"',
-        "Cache-Control": "private, no-cache",
-    }
-    if has_version(caller, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
+    headers, unchanged = version_of(caller, f"{segment.result.sha256[:32]}-{form}")
+    if unchanged:
+        return unchanged
     caller.request.scope["nbext.rows"] = rows
     if rows * len(segment.facts["columns"]) <= results.SMALL:
         # Each piece of a stream costs a turn of a thread and a write: a small result goes out at once.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import threading
 import time
@@ -67,8 +66,7 @@ class Maintenance:
     def stop(self) -> None:
         """End the rounds."""
         self._stop.set()
-        with contextlib.suppress(RuntimeError):  # never started: the service failed before
-            self._thread.join(timeout=5)
+        self._thread.join(timeout=5)
         self._do("audit", self._audit.flush)
 
     def _do(self, name: str, work: Callable[[], object]) -> None:
