@@ -18,7 +18,7 @@ from unittest import mock
 
 import nbext
 from nbext import cli, embedded
-from nbext.engine.ingest.formats import formats
+from nbext.engine.ingest.formats import CHAIN_NAMES, formats
 from notebooks.example_files import write_example_files
 from tests.reference import table
 from tests.reference.shown import cut, transcript
@@ -159,8 +159,11 @@ def _rows(parser: argparse.ArgumentParser, shared: dict[str, str]) -> list[list[
 
 def _formats() -> str:
     rows = [[kind.name, kind.described().replace("|", " or ")] for kind in formats()]
-    return "A format's columns, with those that a file may lack in brackets:\n\n" + table(
-        ["format", "columns"], rows
+    chain = ", ".join(CHAIN_NAMES)
+    return (
+        "A format's columns, with those that a file may lack in brackets. A file of any of them may have one that "
+        f"names the chain of its rows, by the first of these that it has: {chain}.\n\n"
+        + table(["format", "columns"], rows)
     )
 
 

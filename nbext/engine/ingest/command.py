@@ -316,9 +316,10 @@ def _date(text: str) -> int:
 
 
 def _columns() -> str:
-    from nbext.engine.ingest.formats import formats
+    from nbext.engine.ingest.formats import CHAIN_NAMES, formats
 
-    return "\n".join(f"  {one.name}\n    {one.described()}" for one in formats())
+    each = f"  any of them, for its rows' chain\n    [{'|'.join(CHAIN_NAMES)}]"
+    return "\n".join([each, *(f"  {one.name}\n    {one.described()}" for one in formats())])
 
 
 def _renamed(text: str) -> dict[str, str]:

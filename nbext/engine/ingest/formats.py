@@ -15,6 +15,9 @@ from nbext.engine.ingest.files import Source
 
 Holds = Literal["transfers", "tokens", "contracts", "blocks", "holders"]
 
+# Any file may say which chain its rows are of: rows of another would be taken for those of --chain.
+CHAIN_NAMES = ("chain_id", "chainid", "blockchain", "chain", "network")
+
 
 @dataclass(frozen=True)
 class Format:
@@ -31,7 +34,7 @@ class Format:
     @property
     def all(self) -> Mapping[str, Sequence[str]]:
         """The names of each column, required or not."""
-        return {**self.needs, **self.may}
+        return {"chain_id": CHAIN_NAMES, **self.needs, **self.may}
 
     @property
     def needs_options(self) -> bool:

@@ -118,7 +118,7 @@ class FileTable:
             return f"('0x' || lower(hex({sql})))"
         if kind in ("FLOAT", "DOUBLE"):
             # A float of more than 53 bits has lost digits already; a small one is a count that pandas widened.
-            if column in ("value", "balance", "token_id", "total_supply"):
+            if column in ("value", "amount", "balance", "token_id", "total_supply"):
                 raise self.source.fault(
                     f"column {self.columns[column]!r} holds floating-point numbers, which lose "
                     "digits. Write amounts as text or as integers.",

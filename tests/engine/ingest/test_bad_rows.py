@@ -117,6 +117,23 @@ DAMAGED = [
         "column 'value' holds floating-point numbers",
     ),
     (
+        "amounts.parquet",
+        lambda path, log: pq.write_table(
+            pa.table(
+                {
+                    "from": [wallet(77)],
+                    "to": [wallet(1)],
+                    "amount": [1234567.1234567891],
+                    "block": [1],
+                    "hash": ["0x" + "1" * 64],
+                    "contract": [wallet(1000)],
+                }
+            ),
+            path,
+        ),
+        "column 'amount' holds floating-point numbers",
+    ),
+    (
         "types.parquet",
         lambda path, log: write_parquet(path, [log(sender=77)], log_index=[[1]]),
         "row 1: log index is not a whole number",

@@ -18,7 +18,7 @@ import pytest
 from nbext.engine.ingest import reading
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.files import find
-from nbext.engine.ingest.formats import recognise
+from nbext.engine.ingest.formats import CHAIN_NAMES, formats, recognise
 from nbext.errors import IngestError, ValidationError
 from tests import slow
 from tests.engine.ingest.conftest import write_csv, write_parquet
@@ -564,6 +564,69 @@ def test_blocks_give_times_to_transfers_that_have_none(data, tmp_path, log):
 def test_a_kind_is_told_by_columns_in_any_case(columns, kind):
     found, _ = recognise(columns)
     assert found.name == kind
+
+
+@pytest.mark.parametrize("spelled", CHAIN_NAMES)
+def test_a_file_of_any_kind_may_name_the_chain_of_its_rows(spelled):
+    for kind in formats():
+        header = [names[0] for names in kind.needs.values()]
+        found, columns = recognise([*header, spelled])
+        assert (found, columns["chain_id"]) == (
+            kind,
+            kind.needs.get("chain_id", [spelled])[0],
+        )
+
+
+SOME_CHAINS = {
+    "t": "from,to,amount,block,hash,contract,blockchain",
+    "h": "holder,balance,contract_address,block_number,chain",
+    "b": "number,timestamp,network",
+}
+
+
+@pytest.mark.parametrize("name", SOME_CHAINS)
+@pytest.mark.parametrize(
+    ("chains", "says"),
+    [
+        (
+            ["ethereum", "base"],
+            "its rows are on several chains (ethereum, base). Split it by chain.",
+        ),
+        (["base", "base"], "its rows are on chain base, but --chain ethereum was given."),
+    ],
+)
+def test_rows_of_another_chain_are_never_taken_for_those_of_the_one_that_is_given(
+    data, tmp_path, name, chains, says
+):
+    values = {
+        "from": wallet(1),
+        "to": wallet(2),
+        "holder": wallet(1),
+        "contract": wallet(1000),
+        "contract_address": wallet(1000),
+        "hash": "0x" + "1" * 64,
+    }
+    header = SOME_CHAINS[name].split(",")
+    path = tmp_path / f"{name}.csv"
+    rows = [",".join([*(values.get(one, "1600000000") for one in header[:-1]), c]) for c in chains]
+    path.write_text("\n".join([",".join(header), *rows]) + "\n")
+    with pytest.raises(IngestError) as refused:
+        take(data, path, options=SnapshotOptions(decimals=0))
+    assert str(refused.value).endswith(f"{path.name}: {says}")
+
+
+def test_tokens_of_other_chains_are_theirs_also_beside_a_chain_that_is_given(data, tmp_path):
+    path = tmp_path / "tokens.csv"
+    path.write_text(
+        "chain,address,symbol,name,decimals\n"
+        f"arb,{wallet(1)},T1,,6\nETH,{wallet(2)},T2,,6\nnosuch,{wallet(3)},T3,,6\n"
+    )
+    report = take(data, path)
+    assert "  1 token on a chain that nbext does not support" in report.lines()
+    with Tables(data) as tables:
+        assert tables.rows(
+            "SELECT chain_id, symbol FROM contracts WHERE regexp_full_match(symbol, 'T[0-9]') ORDER BY 2"
+        ) == [(42161, "T1"), (1, "T2")]
 
 
 def test_columns_that_fit_nothing_are_no_kind():

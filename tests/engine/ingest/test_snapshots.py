@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -108,6 +109,54 @@ def test_a_raw_amount_is_exact_in_digits_in_hex_and_with_an_exponent(number, zer
         *scientific[: 2 if zeros + len(digits) > 78 else 3],
     ):
         assert snapshots._digits(text, tokens, TOKEN, by_id=False) == (digits, None)
+
+
+@pytest.mark.parametrize(
+    ("page", "block"),
+    [
+        # As Moralis' API answers /erc20/{address}/owners.
+        (
+            {
+                "result": [
+                    {
+                        "balance": "10930056627204137678149589",
+                        "balance_formatted": "10930056.627204137678149589",
+                        "is_contract": False,
+                        "owner_address": wallet(1),
+                    }
+                ]
+            },
+            100,
+        ),
+        # As Covalent's answers /tokens/{address}/token_holders_v2.
+        (
+            {
+                "data": {
+                    "items": [
+                        {
+                            "contract_decimals": 18,
+                            "contract_address": TOKEN,
+                            "address": wallet(1),
+                            "balance": "10930056627204137678149589",
+                            "block_height": 100,
+                        }
+                    ]
+                }
+            },
+            None,
+        ),
+    ],
+    ids=["Moralis", "Covalent"],
+)
+def test_a_services_balances_in_the_smallest_unit_are_not_taken_for_whole_tokens(
+    data, tmp_path, page, block
+):
+    path = tmp_path / "owners.json"
+    path.write_text(json.dumps(page))
+    report = take(data, path, options=options(decimals=None, block=block))
+    assert report.lines()[1] == f"  holders of {TOKEN}, at block 100"
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 10930056627204137678149589}
 
 
 @pytest.mark.parametrize(
