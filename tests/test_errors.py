@@ -66,6 +66,11 @@ def test_the_nearest_allowed_word_is_suggested(got, hint):
     assert did_you_mean(got, ["token", "nft", "transfer"]) == hint
 
 
+def test_of_a_strangers_text_80_characters_are_compared_with_the_allowed_words():
+    word = "t" * 80
+    assert did_you_mean(word + "x" * 10_000, [word]) == f" Did you mean {word!r}?"
+
+
 @pytest.mark.parametrize(
     ("got", "names", "near"),
     [

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from nbext.core.rules import is_whole
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ValidationError, did_you_mean
 
@@ -67,7 +68,7 @@ def chain_names() -> tuple[str, ...]:
 
 def chain_of(given: object, pointer: str = "chain") -> Chain:
     """Return the chain that a name, alias, id, hex id or CAIP-2 identifier means, or raise ValidationError."""
-    text = str(given).strip().lower() if isinstance(given, str | int) and given is not True else ""
+    text = str(given).strip().lower() if isinstance(given, str) or is_whole(given) else ""
     chain = _by_alias().get(text)
     if chain is None:
         raise ValidationError.of(

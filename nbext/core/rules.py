@@ -76,7 +76,7 @@ def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
         for word in words:
             if given.isascii() and given.lower() == word.lower():
                 return word
-    hint = did_you_mean(given[:40], words) if isinstance(given, str) else ""
+    hint = did_you_mean(given, words) if isinstance(given, str) else ""
     raise ValidationError.of(
         pointer,
         "choice",
@@ -176,7 +176,7 @@ def check_shape(shape: Any, body: Mapping[str, Any]) -> None:
             "pointer": f"/{visible(name, 80)}",
             "code": "unknown-key",
             "detail": f"Unknown field {quoted(name)}."
-            + (did_you_mean(name[:80], names) or f" Allowed: {', '.join(names)}."),
+            + (did_you_mean(name, names) or f" Allowed: {', '.join(names)}."),
         }
         for name in unknown[:MOST_ERRORS]
     ]

@@ -287,7 +287,7 @@ class ChangesRequest(SegmentFilters):
 
 def _check_type(given: Any) -> None:
     if given not in SEARCH_TYPES:
-        hint = did_you_mean(given[:80], SEARCH_TYPES) if isinstance(given, str) else ""
+        hint = did_you_mean(given, SEARCH_TYPES) if isinstance(given, str) else ""
         allowed = f"Allowed: {', '.join(SEARCH_TYPES)}."
         raise ValidationError.of(
             "/type", "type", f"{shown(given)} is not a type of contract.{hint} {allowed}"

@@ -201,7 +201,7 @@ class ErrorReport:
         detail = ""
         # To find the nearest word takes longer than all else, and a body may have a hundred thousand such keys.
         if not self.full:
-            hint = did_you_mean(str(key)[:80], allowed) or f" Allowed: {', '.join(allowed)}."
+            hint = did_you_mean(str(key), allowed) or f" Allowed: {', '.join(allowed)}."
             detail = f"Unknown {what.format(shown(key))}.{hint}"
         self.add(pointer, "unknown-key", detail)
 

@@ -289,10 +289,8 @@ def _read_chain(value: Any, place: FieldPlace) -> Any:
     if not isinstance(value, str) and not is_whole(value):
         place.wrong_type("a chain", value, 'Write its name or its id, such as "ethereum" or 1.')
         return None
-    # Long texts and huge integers are no chain, and must not be spelt out in the message.
-    short = value if is_whole(value) and value.bit_length() < 64 else str(value)[:80]
     try:
-        return chain_of(short, place.pointer)
+        return chain_of(value, place.pointer)
     except ValidationError as error:
         place.report.take(error)
         return None
@@ -304,7 +302,7 @@ def _read_choice(value: Any, place: FieldPlace) -> str | None:
     if isinstance(value, str) and value in choices:
         return value
     hint = (
-        did_you_mean(value[:80], choices)
+        did_you_mean(value, choices)
         if isinstance(value, str) and not place.report.full
         else ""
     )
@@ -533,7 +531,7 @@ def _read_excluded(value: Any, place: FieldPlace) -> Any:
 
     def read_one(value: Any, place: FieldPlace) -> str | None:
         if isinstance(value, str) and value[:2].lower() != "0x" and value != BURN:
-            hint = "" if place.report.full else did_you_mean(value[:80], (BURN,))
+            hint = "" if place.report.full else did_you_mean(value, (BURN,))
             detail = f'{shown(value)} is neither an address nor the word "burn".{hint}'
             place.wrong("address", detail)
             return None

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from nbext.core.chains import CHAIN_TEXT, CHAINS, chain_of
@@ -6,7 +7,8 @@ from tests.shared_data import shared_data
 
 
 @pytest.mark.parametrize(
-    "name", ["polygon", "Polygon", " matic ", "pol", "137", 137, "0x89", "eip155:137"]
+    "name",
+    ["polygon", "Polygon", " matic ", "pol", "137", 137, np.int64(137), "0x89", "eip155:137"],
 )
 def test_every_spelling_of_polygon_means_polygon(name):
     assert chain_of(name).name == "polygon"
