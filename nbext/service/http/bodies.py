@@ -19,7 +19,7 @@ from nbext.core.rules import check_shape
 from nbext.core.strict_json import NotJson, read_request, to_json
 from nbext.core.times import iso_ms
 from nbext.core.untrusted_text import shown
-from nbext.core.wire import REPLAYED_HEADER, SEGMENT, SegmentAnswer
+from nbext.core.wire import EXECUTE_KEYS, REPLAYED_HEADER, SEGMENT
 from nbext.errors import FieldError
 from nbext.service.container import Caller
 from nbext.service.http.problems import Problem, invalid
@@ -29,6 +29,8 @@ from nbext.service.segments.store import SegmentRecord
 LARGE_BODY = 16 << 10
 # Keys, and objects, of a large body; colons and braces in its texts are counted, too.
 MOST_KEYS = 10_000
+# What an answer has of a segment's facts, as they are.
+_FACTS = ("chain", "chainId", "asOf", "columns", "warnings", "profile", "since")
 Shape = TypeVar("Shape")
 
 
@@ -144,24 +146,18 @@ def version_of(caller: Caller, version: str) -> tuple[dict[str, str], Response |
     return headers, Response(status_code=304, headers=headers) if known else None
 
 
-def _described(caller: Caller, segment: SegmentRecord, cached: bool) -> SegmentAnswer:
-    """Return the object that execute, reading and cancelling a segment answer with."""
-    request, facts = segment.request, segment.facts
+def _described(caller: Caller, segment: SegmentRecord, cached: bool) -> dict[str, Any]:
+    """Return the `SegmentAnswer` that execute, reading and cancelling a segment answer with."""
+    facts = segment.facts
     own = caller.link(SEGMENT.format(id=segment.id))
     ran = segment.started_at is not None and segment.completed_at is not None
-    answer: SegmentAnswer = {
+    return {
         "id": segment.id,
         "status": segment.status,
-        "operator": request["operator"],
-        "filters": request["filters"],
-        "fileType": request["fileType"],
-        "limit": request["limit"],
-        "chain": facts["chain"],
-        "chainId": facts["chainId"],
-        "asOf": facts["asOf"],
+        **{name: segment.request[name] for name in EXECUTE_KEYS},
+        **{name: facts[name] for name in _FACTS if name in facts},
         "counts": {"matched": segment.matched, "returned": segment.returned},
         "truncated": (segment.returned or 0) < (segment.matched or 0),
-        "columns": facts["columns"],
         "preview": segment.preview,
         "links": {"self": own, **{form: f"{own}/{form}" for form in ("json", "csv", "arrow")}},
         "createdAt": iso_ms(segment.created_at) or "",
@@ -171,14 +167,8 @@ def _described(caller: Caller, segment: SegmentRecord, cached: bool) -> SegmentA
         if ran
         else None,
         "cached": cached,
-        "warnings": facts["warnings"],
         "error": segment.error,
     }
-    if "profile" in facts:
-        answer["profile"] = facts["profile"]
-    if "since" in facts:
-        answer["since"] = facts["since"]
-    return answer
 
 
 def segment_answer(
