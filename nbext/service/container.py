@@ -170,8 +170,15 @@ class Container:
             wrong["disk"] = (
                 f"The disk of the data folder has less than {_LEAST_FREE >> 20} MiB free."
             )
+
+        def look_at_the_queue() -> None:
+            if (queued := self.segments.store.queued()) >= self.limits.queue:
+                wrong["queue"] = (
+                    f"The queue is full: {queued} of {self.limits.queue} segments wait."
+                )
+
         for name, read, what in (
-            ("registry", lambda: self.segments.store.get(""), "The registry cannot be read."),
+            ("registry", look_at_the_queue, "The registry cannot be read."),
             (
                 "data",
                 lambda: [
@@ -186,9 +193,6 @@ class Container:
             except NbextError as error:
                 self.log.warning("not ready", cause=error, check=name)
                 wrong[name] = what
-        queued = 0 if "registry" in wrong else self.segments.store.queued()
-        if queued >= self.limits.queue:
-            wrong["queue"] = f"The queue is full: {queued} of {self.limits.queue} segments wait."
         return wrong
 
     def close(self) -> None:

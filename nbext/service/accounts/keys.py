@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import math
 import re
 import secrets
@@ -81,16 +80,13 @@ class KeyRing:
 
     def __init__(self, database: Database, owner: Secret | None = None) -> None:
         self._database = database
-        self._owner = digest_of(owner.reveal()) if owner else None
-        # digest -> when it was looked up, and the key.
-        self._found: dict[str, tuple[float, Key]] = {}
+        # digest -> when it was looked up, and the key; the owner's is always as if it had just been.
+        self._own = {digest_of(owner.reveal()): (math.inf, _OWNER)} if owner else {}
+        self._found = {**self._own}
 
     def known(self, text: str) -> Key | None:
         """Return the key of that text where it was found less than FRESH seconds ago: no look into the registry."""
-        digest = digest_of(text)
-        if self._owner is not None and hmac.compare_digest(self._owner, digest):
-            return _OWNER
-        read_at, key = self._found.get(digest, (-FRESH, None))
+        read_at, key = self._found.get(digest_of(text), (-FRESH, None))
         return key if time.monotonic() - read_at < FRESH else None
 
     def find(self, text: str) -> Key | None:
@@ -106,7 +102,7 @@ class KeyRing:
             return None
         # Most of so many are not fresh any more.
         if len(self._found) >= _REMEMBERED:
-            self._found.clear()
+            self._found = {**self._own}
         self._found[digest] = (time.monotonic(), key)
         return key
 

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the chain data, the registry and each stored file's bytes; exit code 1 where something is damaged."""
-    (data, state, place), checked, lists = commands.service_place(args), 0, 0
+    (data, state, place), checked = commands.service_place(args), 0
     if isinstance(data, str):
         raise ConfigError(
             f"{data} is a URL, whose files have no checksums here. Name a data folder with --data."
@@ -62,16 +62,17 @@ def run(args: argparse.Namespace) -> int:
         damage.append(
             f"registry: {registry} names none of the {files} files in {state / 'results'}"
         )
-    for name, intact in verified_lists(state):
-        lists += 1
-        damage += [] if intact else [f"list {name} has other bytes than were stored"]
+    lists = list(verified_lists(state))
+    damage += [
+        f"list {name} has other bytes than were stored" for name, intact in lists if not intact
+    ]
     for line in damage:
         print(line)
     total = f"{len(damage)} damaged" if damage else "all intact"
     print(
         f"Checked {registry} and {'the chain data' if ingested else 'no chain data, because none was ingested'}."
     )
-    print(f"{checked} results and {lists} lists checked: {total}.")
+    print(f"{checked} results and {len(lists)} lists checked: {total}.")
     return 1 if damage else 0
 
 

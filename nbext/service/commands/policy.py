@@ -49,12 +49,11 @@ def given(args: argparse.Namespace, policy: Policy) -> dict[str, Any]:
     }
     if "keep_bytes" in named and "key_bytes" not in named:
         named["key_bytes"] = named["keep_bytes"] // 4
-    whole, part = (
-        named.get(field, getattr(policy, field)) / _GIB for field in ("keep_bytes", "key_bytes")
-    )
-    if part > whole:
+    new = replace(policy, **named)
+    if new.key_bytes > new.keep_bytes:
         raise ConfigError(
-            f"--key-gib {part:g} is more than --keep-gib {whole:g}, of which it is a part."
+            f"--key-gib {new.key_bytes / _GIB:g} is more than --keep-gib {new.keep_bytes / _GIB:g}, of which it is a"
+            " part."
         )
     return named
 

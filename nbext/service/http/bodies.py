@@ -43,13 +43,12 @@ async def read_body(caller: Caller, shape: type[Shape]) -> Shape:
     container, raw = caller.container, bytearray()
 
     def take(piece: bytes) -> None:
-        was_large = len(raw) > LARGE_BODY
         raw.extend(piece)
-        if len(raw) > LARGE_BODY and not was_large:
+        if caller.is_brief and len(raw) > LARGE_BODY:
+            caller.is_brief = False
             caller.held.enter_context(container.large_bodies.taken(caller.key.id))
 
     await receive(caller, take, "application/json", container.limits.body_bytes)
-    caller.is_brief = len(raw) <= LARGE_BODY
     if caller.is_brief:
         value: Shape = _value(shape, raw)
         return value

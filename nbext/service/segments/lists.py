@@ -111,22 +111,19 @@ class Lists(StoredFiles):
         ``arrived``, of so many bytes, and does not fit then. A key may take a quarter of the room, as of results.
         """
         policy, now = self._database.policy, time.time()
-        stored = self._stored()
         shares = [("The lists of wallets that are in use", "", policy.list_bytes)]
         if key is not None and key.id != "owner":
             shares.append(
                 ("This key's lists that are in use", f".{key.id}", policy.list_bytes // 4)
             )
         for whose, mark, most in shares:
-            named = [each for each in stored if mark in each[2].name]
+            named = [each for each in self._stored() if mark in each[2].name]
             total = sum(size for _, size, _ in named) + arrived
-            for each in named:
-                used_at, size, path = each
+            for used_at, size, path in named:
                 # A use within the hour may have been noted an hour before.
                 gives_way = total > most and abs(now - used_at) > 2 * _NOTED
                 if gives_way or (aged and now - used_at > policy.keep_days * 86400):
                     self.remove(path.name)
-                    stored.remove(each)
                     total -= size
             if arrived and total > most:
                 detail = (
