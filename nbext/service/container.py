@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -61,7 +60,7 @@ class Container:
     owner
         A key that is accepted beside those in the registry, with every scope and no rate.
     log
-        Where events are written, by default as JSON lines to stderr.
+        Where events are written, as JSON lines.
 
     Raises
     ------
@@ -79,10 +78,10 @@ class Container:
         owner: Secret | None = None,
         limits: Limits | None = None,
         policy: Mapping[str, Any] | None = None,
-        log: Log | None = None,
+        log: Log,
     ) -> None:
         limits = self.limits = limits or Limits()
-        log = self.log = log or Log(sys.stderr)
+        self.log = log
         state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         # A registry and a lease need a few pages to be opened: without the reserve a service that starts on a full
         # disk could not even read.
@@ -115,9 +114,8 @@ class Container:
         self.exports, self.receiving = Lane(limits.exports), Lane(limits.receiving)
         self.large_bodies = Lane(limits.large_bodies)
         # What Python itself takes long for, as to read a megabyte of JSON or to plan; and what asks the engine.
-        self.planning, self.explaining = (
-            Lane(bound, limits.query_seconds) for bound in (limits.planning, limits.explaining)
-        )
+        self.planning = Lane(limits.planning, limits.query_seconds)
+        self.explaining = Lane(limits.explaining, limits.query_seconds)
         store = self.segments.store
         for name, text, read in (
             ("disk_free_bytes", "Bytes free for results", self._free_bytes),

@@ -19,6 +19,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from http import HTTPMethod
 from traceback import walk_tb
 from typing import Any, TextIO
 
@@ -67,7 +68,7 @@ _FIXED = (
     (b"referrer-policy", b"no-referrer"),
 )
 # Any other method is counted as "other": a caller could make up names without end, and each is kept in memory.
-_METHODS = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
+_METHODS = frozenset(HTTPMethod)
 # Each key has four counters, which the service holds in memory.
 MOST_KEYS = 1_000
 # None reveals anything of the data or of who asks; a browser and a load balancer carry no key.

@@ -106,12 +106,9 @@ class SegmentJob:
     """One segment to run; ``plan`` is what the segment language made of its request, None where another service did."""
 
     id: str
-    plan: Any
-    key_id: str
-    # Of the data that it asks: the newest, where nothing is said.
-    fingerprint: str | None = None
-    request: dict[str, Any] = field(default_factory=dict)
-    private: bool = False
+    plan: Any = None
+    # As the registry has it that began it: there is none while it waits.
+    segment: SegmentRecord = field(init=False)
     # It waits in the registry, asks the engine, or has its answer and only waits for the disk.
     state: Literal["waits", "asks", "stores"] = "waits"
     # It stops as soon as the engine looks where it runs, and before it begins where it waits.
@@ -260,7 +257,7 @@ class Scheduler:
                     self._news = False
                     asking = self._in("asks")
                     self._held = len(asking) >= self._limits.workers
-                    return {job.key_id for job in asking} if self._held else ()
+                    return {job.segment.key_id for job in asking} if self._held else ()
         return None
 
     def _has_room(self) -> bool:
@@ -291,8 +288,8 @@ class Scheduler:
             job = self._jobs.get(segment.id)
             # Or one that has just ended in the registry, and is about to end here: it was begun anew meanwhile.
             if job is None or job.state != "waits":
-                job = SegmentJob(segment.id, None, segment.key_id, segment.fingerprint, wanted=True)
-            job.request, job.private, job.state = segment.request, segment.private, "asks"
+                job = SegmentJob(segment.id, wanted=True)
+            job.segment, job.state = segment, "asks"
             self._jobs[job.id] = job
             self._news = True
         return job

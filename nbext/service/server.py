@@ -60,9 +60,8 @@ def create_app(
         # Not by their routers, each of which looks at a request before its routes do: a tenth of a small one's work.
         routes=[*ROUTES],
         lifespan=_lifespan,
+        # Nor a page of FastAPI's own.
         openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
         redirect_slashes=False,
     )
     app.state.container = container

@@ -148,7 +148,7 @@ class Segments:
         )
 
     def enter(self, name: str, key: str) -> SegmentJob:
-        with self.scheduler.entering(SegmentJob(name, None, key)) as job:
+        with self.scheduler.entering(SegmentJob(name)) as job:
             self.store.enqueue(name, {"limit": 1}, {}, DATA, key=Key(key, key), limits=Limits())
         return job
 

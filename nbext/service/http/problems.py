@@ -44,7 +44,7 @@ class Problem(ours.NbextError):
     ) -> None:
         super().__init__(detail)
         self.code, self.detail = code, detail
-        self.status, self.title = CODES[code]["status"], CODES[code]["title"]
+        self.status = CODES[code]["status"]
         self.errors = list(errors)
         later = CODES[code].get("retry")
         self.headers = {**({"Retry-After": str(later)} if later else {}), **(headers or {})}
@@ -56,7 +56,7 @@ class Problem(ours.NbextError):
         return {
             "code": self.code,
             "status": self.status,
-            "title": self.title,
+            "title": CODES[self.code]["title"],
             "detail": self.detail,
         }
 

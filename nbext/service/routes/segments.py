@@ -143,16 +143,16 @@ async def _executed(
                 )
             )
             found = await container.wait_for(segments.execute, data, plan, asked, key, claim)
+    # Its result was there, and not only made by a call before this one.
+    cached = found.segment.status == "completed" and not found.replayed
     # From here on it only waits: the memory that its body took to be read is free again.
     caller.held.close()
     caller.note("segment.execute", found.segment.id)
     segment = await _finished(caller, found.segment, container.limits.wait_seconds, found.job)
     # The caller's own words, not those of whoever asked for the same segment first.
     segment = found.in_words(segment)
-    answer = segment_answer(
-        caller, segment, cached=found.cached, replayed=found.replayed, strict=True
-    )
-    if known and found.cached:
+    answer = segment_answer(caller, segment, cached=cached, replayed=found.replayed, strict=True)
+    if known and cached:
         known.answer, known.segment = bytes(answer.body), segment
     return answer
 

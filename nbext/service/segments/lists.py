@@ -100,7 +100,7 @@ class Lists(StoredFiles):
         yield self._path(name, key)
         # Ids travel in shared notebooks: a private key's lists are its own, and it sees no others.
         if key is None or not key.private:
-            for path in (self.folder / name, *self.folder.glob(f"{name}.*")):
+            for path in self.folder.glob(f"{name}*"):
                 if key is None or path.suffix != _PRIVATE:
                     yield path
 

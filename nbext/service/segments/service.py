@@ -44,14 +44,13 @@ _TOUCH_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Executed:
-    """What execute found or began: the segment, whether its result was there, whether the call was a repeat.
+    """What execute found or began: the segment, and whether the call was a repeat.
 
     ``job`` is what to wait for where it runs here: by the time that the caller looks, it may have ended. ``in_words``
     puts a segment that others asked for before, in other words, into the caller's own.
     """
 
     segment: SegmentRecord
-    cached: bool = False
     replayed: bool = False
     job: SegmentJob | None = None
     in_words: Callable[[SegmentRecord], SegmentRecord] = lambda segment: segment
@@ -140,7 +139,7 @@ class SegmentService:
         if segment and segment.status not in WITHOUT_RESULT and claim is None:
             job = self.scheduler.find(segment_id)
         else:
-            own = SegmentJob(segment_id, plan, key.id, fingerprint)
+            own = SegmentJob(segment_id, plan)
             try:
                 with self.scheduler.entering(own) as job:
                     if job is own:
@@ -163,8 +162,7 @@ class SegmentService:
                 assert claim is not None, "without one nothing is claimed meanwhile"
                 claim, former = self.repeated(claim.name, key, body)
                 return former or self.execute(dataset, plan, body, key, claim)
-        cached = segment.status == "completed"
-        return Executed(segment, cached, job=job, in_words=partial(self._worded, request, plan))
+        return Executed(segment, job=job, in_words=partial(self._worded, request, plan))
 
     def _worded(self, request: dict[str, Any], plan: Any, segment: SegmentRecord) -> SegmentRecord:
         facts = segment.facts
@@ -266,13 +264,14 @@ class SegmentService:
         return self.read(segment_id, None)
 
     def _run(self, job: SegmentJob) -> None:
-        with self.generations.acquire(job.fingerprint) as dataset:
+        with self.generations.acquire(job.segment.fingerprint) as dataset:
             self._answer(job, dataset)
 
     def _answer(self, job: SegmentJob, dataset: Dataset) -> None:
-        planner = self.planner(dataset, None, job.cancel, private=job.private)
+        request = job.segment.request
+        planner = self.planner(dataset, None, job.cancel, private=job.segment.private)
         if job.plan is None:
-            job.plan = planner.requested(job.request)
+            job.plan = planner.requested(request)
         plan, facts = job.plan, self._facts(job.plan)
         answer = planner.dataset.ask(language.compile(plan), limit=plan.limit, cancel=job.cancel)
         if not answer.matched:
@@ -285,7 +284,7 @@ class SegmentService:
                 counted = language.count_none(said, planner.count)
                 facts = self._facts(plan, why=language.why_none(said, counted))
                 facts["counted"] = counted
-        if asked := job.request.get("profile"):
+        if asked := request.get("profile"):
             facts["profile"] = profile_of(planner, plan, asked)
         self.scheduler.storing(job)
         with contextlib.closing(answer.stored) as rows:
