@@ -15,9 +15,10 @@ import argparse
 import contextlib
 import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, DiskFull
@@ -126,6 +127,16 @@ def database(
         raise DiskFull(
             f"The disk of {where} is full. Free some of it, and run the command again."
         ) from None
+
+
+@contextlib.contextmanager
+def handling(signum: int, handler: Any) -> Iterator[None]:
+    """Have a signal handled so; to end as Ctrl-C does takes away what is half written."""
+    former = signal.signal(signum, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signum, former)
 
 
 def note(database: Database, action: str, target: str | None) -> None:

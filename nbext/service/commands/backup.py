@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 from nbext.core.atomic_files import PART, files_in, whole_folder
@@ -42,23 +41,14 @@ def run(args: argparse.Namespace) -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
         _take_away_what_is_left(target.parent)
         # Where the disk is full, half a backup with the name of one would be found on the day that it is needed.
-        with _ends_at_sigterm(), whole_folder(target) as building:
+        ending = commands.handling(signal.SIGTERM, signal.default_int_handler)
+        with ending, whole_folder(target) as building:
             with exclusive(building / _HELD):
                 copied = _fill(building, database, state)
             (building / _HELD).unlink()
     results = f"{copied} result{'s' * (copied != 1)}"
     print(f"{results} and the registry were copied to {args.target}. For chain data, run ingest.")
     return 0
-
-
-@contextlib.contextmanager
-def _ends_at_sigterm() -> Iterator[None]:
-    """Have SIGTERM end this as Ctrl-C does, which takes away what is half written."""
-    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)
 
 
 def _take_away_what_is_left(folder: Path) -> None:

@@ -45,6 +45,7 @@ from nbext.settings import Secret, Settings
 KEY_FILE = "owner.key"
 # Shorter ones can be guessed: 16 letters and digits at random are 95 bits.
 _SHORTEST_KEY = 16
+_ENDS = (signal.SIGTERM, signal.SIGINT)
 # How long a process is waited with that is started in place of one that has ended.
 _AGAIN_SECONDS = 0.5
 
@@ -154,13 +155,14 @@ def run(args: argparse.Namespace) -> int:
             closing.callback(listener.close)
         if hasattr(signal, "SIGHUP"):
             # Here for "look at the data now"; until a service does so, and in the parent of several, it ends nothing.
-            closing.callback(
-                signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            )
+            closing.enter_context(commands.handling(signal.SIGHUP, signal.SIG_IGN))
         if args.processes > 1:
             # Once, and not by all of them at the same time.
             with commands.database(args, make=True, policy=Policy(**args.policy)):
                 pass
+            for each in _ENDS:
+                # The handler of Python's own raises KeyboardInterrupt.
+                closing.enter_context(commands.handling(each, signal.default_int_handler))
             return _serve_together(args, key, listeners, announce)
         _serve(args, key, listeners[0], announce)
         return 0
@@ -235,9 +237,6 @@ def _serve_together(
 
     # With what each says it is ready by: its semaphore ends with the last reference here, also for the child.
     children: list[tuple[Any, Event]] = []
-    ends = (signal.SIGTERM, signal.SIGINT)
-    # The handler of Python's own raises KeyboardInterrupt.
-    former = [signal.signal(each, signal.default_int_handler) for each in ends]
     try:
         children.extend(map(start, range(len(listeners))))
         for child, ready in children:
@@ -249,15 +248,13 @@ def _serve_together(
     except KeyboardInterrupt:
         return 0
     finally:
-        for signum in ends:
+        for signum in _ENDS:
             signal.signal(signum, signal.SIG_IGN)
         for child, _ in children:
             child.terminate()
         for child, _ in children:
             child.join(GRACE_SECONDS + 15)
             child.kill()
-        for signum, handler in zip(ends, former, strict=True):
-            signal.signal(signum, handler)
 
 
 def _start_dead_ones_anew(

@@ -442,7 +442,7 @@ class SegmentStore:
     def lead(self, lease: str, is_alive: Callable[[str], bool]) -> bool:
         """Return whether this service is the one that cleans up for all: it is, unless another is that is alive."""
         leader = self._database.scalar("SELECT leader FROM registry")
-        if leader and (leader == lease or is_alive(leader)):
+        if leader and is_alive(leader):
             return bool(leader == lease)
         free = "UPDATE registry SET leader = :lease WHERE coalesce(leader, '') = :former"
         return self._database.change(free, lease=lease, former=leader or "") > 0
