@@ -534,8 +534,9 @@ def test_decimals_and_blocks_that_cannot_be_are_refused(given, message):
     "moments", [("snapshot_block", 1000, 2000), ("snapshot_date", "2024-01-01", "2024-02-01")]
 )
 @pytest.mark.parametrize("thing", ["balance", "token_id"])
+@pytest.mark.parametrize("given", [{}, {"block": 5000}, {"date": 1_706_745_600}])
 def test_several_snapshots_in_a_file_are_refused_since_who_left_would_be_a_holder_still(
-    data, tmp_path, moments, thing
+    data, tmp_path, moments, thing, given
 ):
     column, first, last = moments
     rows = [
@@ -546,7 +547,7 @@ def test_several_snapshots_in_a_file_are_refused_since_who_left_would_be_a_holde
     ]
     path = holders(tmp_path / "h.csv", *rows, header=f"contract_address,holder,{thing},{column}")
     with pytest.raises(IngestError) as caught:
-        take(data, path, options=options(None, token=None, block=None, unit="raw"))
+        take(data, path, options=SnapshotOptions(unit="raw", **given))
     assert str(caught.value) == (
         f"{path}: it has several snapshots of {TOKEN}, by column '{column}'. Write each to a file of its own."
     )

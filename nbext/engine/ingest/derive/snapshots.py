@@ -264,15 +264,17 @@ def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
     IngestError
         Neither says: of whatever block it were taken, its balances could be wrong.
     """
+    # Also beside an option: several snapshots in one file are none of that moment.
+    own = file.whole("block") if file.has("block") else _seconds(file)
     if options.block is not None:
-        return _Moment(str(options.block))
+        return _Moment(str(options.block), at=own)
     if options.date is not None:
-        return _Moment(seconds=options.date)
+        return _Moment(seconds=options.date, at=own)
     if file.has("block"):
         by_row = "max(moment) OVER (PARTITION BY contract)"
-        return _Moment(by_row, column="block", at=file.whole("block"))
+        return _Moment(by_row, column="block", at=own)
     check_columns(stage, file, "timestamp")
-    seconds = stage.value(f"SELECT max({_seconds(file)}) FROM {file.relation}")
+    seconds = stage.value(f"SELECT max({own}) FROM {file.relation}")
     if seconds is None:
         says = "The file does not say"
         if file.has("timestamp"):
@@ -284,7 +286,7 @@ def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
             f"of which block are these holders? {says}. Give it with --block N, "
             "or its day with --date 2025-01-31.",
         )
-    return _Moment(seconds=int(seconds), column="timestamp", at=_seconds(file))
+    return _Moment(seconds=int(seconds), column="timestamp", at=own)
 
 
 def _seconds(file: FileTable) -> str:
