@@ -287,13 +287,12 @@ def _open_text(
 def _parquet_rows(
     file: pq.ParquetFile, kind: Format, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    last, columns = 0, schema.names[:-1]
-    for batch in file.iter_batches(columns=columns):
-        numbers = pa.array(range(last + 1, last + len(batch) + 1))
-        last += len(batch)
-        yield pa.record_batch(
-            [*(_texts(batch.column(one)) for one in columns), numbers], schema=schema
-        )
+    names = schema.names[:-1]
+    texts = (
+        pa.record_batch(list(map(_texts, batch.select(names).columns)), names)
+        for batch in file.iter_batches(columns=names)
+    )
+    return _numbered(texts, schema, [])
 
 
 def _texts(column: Any) -> Any:

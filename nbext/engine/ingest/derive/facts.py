@@ -225,7 +225,7 @@ def known_decimals(stage: Stage, file: FileTable, address: str) -> tuple[int | N
         key,
     )
     found = stage.value("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", key)
-    return None if found is None else int(found), bool(stated)
+    return found, stated
 
 
 def learn_decimals(stage: Stage, file: FileTable, address: str, decimals: int) -> None:
@@ -299,13 +299,10 @@ def _well_known() -> Iterator[dict[str, Any]]:
 
     for entry in KNOWN:
         yield {
+            **vars(entry),
             "chain_id": entry.chain_id,
             "address": entry.address,
             "source": "known",
             "seq": 0,
-            "standard": entry.standard,
-            "name": entry.name,
-            "symbol": entry.symbol,
-            "decimals": entry.decimals,
             "verified": True,
         }
