@@ -20,7 +20,7 @@ import numpy as np
 from nbext.core.addresses import BURN_ADDRESSES, ZERO_ADDRESS
 from nbext.core.rules import NFT_STANDARDS
 from nbext.core.uint256 import Limbs, join
-from nbext.engine.dataset import CatalogHit, ChainExtent, Contract
+from nbext.engine.dataset import ChainExtent, Contract
 from nbext.engine.query.amounts import amount_near, sort_key
 from nbext.engine.schema import CONTRACTS
 
@@ -110,8 +110,8 @@ class Catalog:
 
     def search(
         self, chain_id: int, term: str, *, standards: Sequence[str], limit: int, offset: int
-    ) -> tuple[int, Sequence[CatalogHit]]:
-        """Return how many contracts match the literal text, and one page of them, best first.
+    ) -> tuple[int, Sequence[tuple[Contract, float]]]:
+        """Return how many contracts match the literal text, and one page of them, best first, with how well each fits.
 
         An exact symbol ranks before an exact name, a prefix, a whole word and any other place; case and
         accents do not matter, and neither do spaces where nothing else fits ("bored ape" finds BoredApeYachtClub);
@@ -123,9 +123,7 @@ class Catalog:
         hits = chain.hits(folded, frozenset(standards)) if folded or not term.strip() else []
         page = hits[offset : offset + limit]
         contracts = self._contracts([row for _, row in page])
-        return len(hits), [
-            CatalogHit(c, score) for c, (score, _) in zip(contracts, page, strict=True)
-        ]
+        return len(hits), list(zip(contracts, (score for score, _ in page), strict=True))
 
     def _contracts(self, rows: Sequence[int]) -> list[Contract]:
         found: list[dict[str, Any]] = self._table.take(rows).to_pylist() if rows else []

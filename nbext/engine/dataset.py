@@ -164,14 +164,6 @@ class Contract:
 
 
 @dataclass(frozen=True)
-class CatalogHit:
-    """One hit of a search, with how well it fits (1.0 is best)."""
-
-    contract: Contract
-    score: float
-
-
-@dataclass(frozen=True)
 class ExactColumn:
     """A column that is returned after the address.
 

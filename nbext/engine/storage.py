@@ -166,10 +166,9 @@ def read_generation(folder: Path, digest: str | None = None) -> Generation:
             f"{path} is damaged: its SHA-256 is not the one in {folder.parents[1] / 'current'}. {ADVICE}"
         )
     found = parse_manifest(folder, text)
-    if not found.tables.is_file():
-        raise StorageError(f"{folder} has no {TABLES_FILE}. {ADVICE}")
-    if found.delta and not found.delta.is_file():
-        raise StorageError(f"{folder} has no {DELTA_FILE}. {ADVICE}")
+    for name in found.manifest["digests"]:
+        if not (folder / name).is_file():
+            raise StorageError(f"{folder} has no {name}. {ADVICE}")
     return found
 
 

@@ -301,11 +301,7 @@ def _read_choice(value: Any, place: FieldPlace) -> str | None:
     choices = place.field.choices
     if isinstance(value, str) and value in choices:
         return value
-    hint = (
-        did_you_mean(value, choices)
-        if isinstance(value, str) and not place.report.full
-        else ""
-    )
+    hint = did_you_mean(value, choices) if isinstance(value, str) and not place.report.full else ""
     detail = f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(choices)}."
     place.wrong("choice", detail)
     return None

@@ -82,14 +82,14 @@ class Context(ABC):
 
     query: ParsedQuery
     dataset: Dataset
+    saved: SavedRequest
+    lists: StoredLists
     report: ErrorReport = field(default_factory=ErrorReport)
     as_of: Time | None = None
     as_of_chain: Chain | None = None
     used: list[Chain] = field(default_factory=list)
     ats: dict[int, int | None] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    saved: SavedRequest = lambda _: None
-    lists: StoredLists = lambda _: None
 
     def __post_init__(self) -> None:
         self.extents = {extent.chain_id: extent for extent in self.dataset.about.chains}

@@ -79,8 +79,8 @@ def search_page(dataset: Dataset, body: SearchRequest) -> dict[str, Any]:
     page = {"limit": body.get("limit", DEFAULT_HITS), "offset": body.get("offset", 0)}
     total, hits = dataset.catalog.search(chain.id, term, standards=STANDARDS_OF[kind], **page)
     items = [
-        _picked({**_base(extent, chain, hit.contract), "score": hit.score}, SEARCH_FIELDS)
-        for hit in hits
+        _picked({**_base(extent, chain, contract), "score": score}, SEARCH_FIELDS)
+        for contract, score in hits
     ]
     return {
         "type": kind,
@@ -97,8 +97,8 @@ def _instead(dataset: Dataset, chain: Chain, term: str, kind: str) -> str:
     """Return what there is where a search found nothing: names that are near, and hits of the other kind."""
     search = partial(dataset.catalog.search, chain.id, offset=0)
     bare, names = "".join(term.lower().split()), dict[str, str]()
-    for hit in search("", standards=STANDARDS_OF[kind], limit=MAX_HITS)[1]:
-        for name in filter(None, (hit.contract.symbol, hit.contract.name)):
+    for contract, _ in search("", standards=STANDARDS_OF[kind], limit=MAX_HITS)[1]:
+        for name in filter(None, (contract.symbol, contract.name)):
             # As much of a name as was typed: nobody types all of BoredApeYachtClub.
             names.setdefault("".join(name.lower().split())[: len(bare)], name)
     near = [names[one] for one in get_close_matches(bare, names, n=3, cutoff=0.7)]

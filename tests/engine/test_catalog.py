@@ -50,7 +50,7 @@ def catalog(tmp_path_factory):
 
 def found(catalog, term, standards=NFT, *, limit=20, offset=0, chain_id=1):
     total, hits = catalog.search(chain_id, term, standards=standards, limit=limit, offset=offset)
-    return total, [hit.contract.contract for hit in hits]
+    return total, [contract.contract for contract, _ in hits]
 
 
 def test_a_contract_is_found_at_its_address_on_its_chain(catalog):
@@ -111,7 +111,9 @@ def test_the_symbols_of_a_chain_are_listed_once(catalog):
 
 def test_hits_come_by_symbol_name_prefix_word_and_substring(catalog):
     assert found(catalog, "ape") == (7, [5, 12, 1, 3, 10, 11, 2])
-    assert [hit.score for hit in catalog.search(1, "ape", standards=NFT, limit=9, offset=0)[1]] == [
+    assert [
+        score for _, score in catalog.search(1, "ape", standards=NFT, limit=9, offset=0)[1]
+    ] == [
         1.0,
         0.8,
         0.6,
