@@ -130,8 +130,7 @@ class Observe:
             await self._app(scope, receive, watched)
         except ClientDisconnect:
             status = 499  # nobody is there to be answered; the number is nginx's
-        # Whatever it is: nothing outside of this answers.
-        except (Exception, asyncio.CancelledError) as raised:
+        except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the service's outermost handler
             # uvicorn cancels what is not answered when the service has to end.
             error = raised if isinstance(raised, Exception) else stopping()
             # Our own errors are answers; where one cuts an answer short, or another comes, the operator has to look.
@@ -143,7 +142,8 @@ class Observe:
                 self._log.error("request failed", error, request_id=request_id)
             if status is not None:
                 # Headers and a part of the body are out: only an early end shows the caller that the rest is missing.
-                raise
+                # Not the error itself: a notebook shows what uvicorn logs, with the text of what is raised here.
+                raise _CutShort from None
             await answer_problem(Request(scope), error)(scope, receive, watched)
         finally:
             held.close()
@@ -167,6 +167,10 @@ class Observe:
             ms=round(seconds * 1000, 1),
             key=key.id if key else None,
         )
+
+
+class _CutShort(Exception):
+    """An answer could not be finished."""
 
 
 class Security:

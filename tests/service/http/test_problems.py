@@ -6,9 +6,11 @@ import sqlite3
 import time
 
 import pytest
+import requests
 
 from nbext.service.http.problems import CODES
 from nbext.service.limits import Limits
+from nbext.service.segments import results
 from tests.service.conftest import KEY, USDC, Running
 
 EMAIL = "somebody.of.note@example.com"
@@ -144,3 +146,24 @@ def test_a_fault_of_ours_is_500_without_a_word_of_it_and_the_log_says_where(
         answer.json()["request_id"],
     )
     assert is_clean(answer.text, data_dir, tmp_path)
+
+
+def test_what_cuts_an_answer_short_is_in_the_log_without_a_word_of_it_nor_in_that_of_the_server(
+    service, caplog, monkeypatch
+):
+    class Broken:
+        num_record_batches = 1
+
+        def get_batch(self, number: int) -> None:
+            raise ValueError(f"{EMAIL} {SQL}")
+
+    export = service.execute()["links"]["csv"]
+    monkeypatch.setattr(results, "SMALL", 0)
+    service.container.segments.results.open = lambda result: Broken()
+    with pytest.raises(requests.exceptions.ChunkedEncodingError):
+        service.get(export)
+    (line,) = [line for line in service.lines() if line["level"] == "error"]
+    assert (line["event"], line["error"]) == ("request failed", "ValueError")
+    service.stop()
+    assert "Exception in ASGI application" in caplog.text
+    assert not [word for word in (EMAIL, SQL) if word in caplog.text + service.log.getvalue()]
