@@ -77,28 +77,28 @@ class FileTable:
 
     def find_chain(self, stage: Stage, given: Chain | None) -> None:
         """Set the chain: the one that the rows name, which --chain must not contradict, or --chain's."""
-        if not self.has("chain_id"):
-            if given is None:
-                raise self.source.fault(
-                    "its rows name no chain. Give it: --chain ethereum.",
-                )
-            self.chain = given.id
-        elif self.kind.holds != "tokens":
-            named = [
-                name
-                for (name,) in stage.rows(
-                    f"SELECT DISTINCT {self.text('chain_id')} FROM {self.relation} LIMIT 3"
-                )
-            ]
-            own = chain_of(named[0], self.source.name) if len(named) == 1 and named[0] else None
-            if own is None or (given or own) != own:
-                why = (
-                    f"its rows are on several chains ({', '.join(map(str, named))}). Split it by chain"
-                    if len(named) > 1
-                    else f"its rows are on chain {named[0]}, but --chain {given.name if given else None} was given"
-                )
-                raise self.source.fault(f"{why}.")
-            self.chain = own.id
+        if self.has("chain_id") and self.kind.holds == "tokens":
+            return
+        named: list[str | None] = []
+        if self.has("chain_id"):
+            # A chain has several names, and far fewer than a hundred.
+            written = f"lower(trim({self.text('chain_id')}))"
+            found = stage.rows(f"SELECT DISTINCT {written} FROM {self.relation} LIMIT 100")
+            named = [name for (name,) in found]
+        own = {chain_of(name, self.source.name) if name else given for name in named} or {given}
+        if len(own) > 1:
+            several = ", ".join(map(str, named))
+            raise self.source.fault(
+                f"its rows are on several chains ({several}). Split it by chain."
+            )
+        [chain] = own
+        if chain is None:
+            raise self.source.fault("its rows name no chain. Give it: --chain ethereum.")
+        if given not in (None, chain):
+            raise self.source.fault(
+                f"its rows are on chain {named[0]}, but --chain {given.name} was given."
+            )
+        self.chain = chain.id
 
     @property
     def chain_name(self) -> str | None:

@@ -615,6 +615,30 @@ def test_rows_of_another_chain_are_never_taken_for_those_of_the_one_that_is_give
     assert str(refused.value).endswith(f"{path.name}: {says}")
 
 
+@pytest.mark.parametrize(
+    ("chains", "says"),
+    [
+        (["eth", "Ethereum ", "eip155:1"], None),
+        (["", ""], None),
+        (["eth", ""], None),
+        (["base", ""], "its rows are on several chains ("),
+        (["nosuch"], "Unknown chain 'nosuch'."),
+    ],
+)
+def test_a_chain_by_several_names_is_one_and_where_none_is_named_it_is_the_one_that_is_given(
+    data, tmp_path, chains, says
+):
+    path = tmp_path / "b.csv"
+    rows = [f"{number},1600000000,{chain}\n" for number, chain in enumerate(chains, 1)]
+    path.write_text("number,timestamp,network\n" + "".join(rows))
+    if says:
+        with pytest.raises((IngestError, ValidationError)) as refused:
+            take(data, path)
+        assert f"{path.name}: {says}" in str(refused.value)
+        return
+    assert take(data, path).lines()[0] == f"{path}: blocks, {len(chains)} rows, ethereum"
+
+
 def test_tokens_of_other_chains_are_theirs_also_beside_a_chain_that_is_given(data, tmp_path):
     path = tmp_path / "tokens.csv"
     path.write_text(
