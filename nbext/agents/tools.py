@@ -165,11 +165,7 @@ def _count(client: Client, *, filters: Filters, operator: Operator = "AND") -> T
     """
     counts = "counts without rows; the tool run works with any"
     asked = [Segment(filters, operator, client=client_of(client, does=counts))]
-    try:
-        found = count_common(asked, [[0]])
-    except ValidationError as error:
-        # It was asked as the first of several.
-        raise error.below("", "/segments/0") from None
+    found = count_common(asked, [[0]])
     (matched,), (words,) = found.counts, found.words
     data = {"matched": matched, "words": words}
     return ToolAnswer(f"{matched:,} wallets {words}".strip(), data, found.about("count", asked))

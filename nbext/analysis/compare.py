@@ -100,7 +100,7 @@ def overlap(
     each = [segment_of(one, client, f"/segments/{place}") for place, one in enumerate(given)]
     number = len(each)
     together = [group for size in (1, 2) for group in combinations(range(number), size)]
-    found = count_common(each, together)
+    found = count_common(each, together, pointer="/segments/{}")
     counts = dict(zip(together, found.counts, strict=True))
     names = names_of(names or given, each, found.words[:number])
     places = range(number)
@@ -111,7 +111,11 @@ def overlap(
         # A block is one chain's, which the segment may not name beside its conditions.
         scope = {**each[0].scope(), "chain": found.chain}
         everyone = Segment({"any": _seen_on(found.chains), **scope}, client=client)
-        everyones = count_common([everyone], [[0]]).counts[0] if lift else None
+        everyones = None
+        if lift:
+            seen = count_common([everyone], [[0]])
+            (everyones,) = seen.counts
+            found.data.update(seen.data)
         rows = [[_part(rows, row, column, everyones) for column in places] for row in places]
     kind = "float64" if share or lift else "int64"
     table = pd.DataFrame(rows, index=names, columns=names, dtype=kind)
@@ -215,7 +219,7 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
         operation="funnel",
         service=client.base_url,
         as_of=found["asOf"],
-        warnings=[*found["warnings"], *asked.notes],
+        warnings=[*found["warnings"], *asked.notes()],
         segments=requests_of([asked]),
     )
 
@@ -298,7 +302,7 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     asked = segment_of(token, client_of(client, token), "/token")
     rows = asked.open(MAX_LIMIT)
     about = Provenance.of(rows)
-    about.warnings = [*about.warnings, *asked.notes]
+    about.warnings = [*about.warnings, *asked.notes()]
     amounts = [
         one
         for one in about.columns

@@ -197,7 +197,7 @@ def profile(
         service=client.base_url,
         as_of=said["asOf"],
         segment_id=said["id"],
-        warnings=[*said["warnings"], *notes, *(note for one in both for note in one.notes)],
+        warnings=[*said["warnings"], *notes, *(note for one in both for note in one.notes())],
         wallets=found["wallets"],
         base=found["base"],
         base_words=found["baseWords"],
@@ -210,7 +210,7 @@ def profile(
         held = {**_holders(rows[row], chain=rows[row]["chain"]), **asked.scope()}
         return all_of([asked, Segment(held, client=client)])
 
-    (name,) = names_of([segment], [asked], [""])
+    (name,) = names_of([segment], [asked])
     return result(table, about, cell, {"bars": lambda made: _lifts(made, name)})
 
 

@@ -245,15 +245,43 @@ def changes(
     """
     client = client_of(client, segment, does="compares times")
     asked = _timeless(segment, client, "changes")
-    # Wallets and balances are compared, in no other order than that of their addresses.
-    kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
-    asked = replace(asked, filters=kept)
-    table, now, then, about = _compared(asked, from_python(since, "/since"))
-    about.operation, about.service = "changes", client.base_url
-    about.joined, about.left, about.stayed = (
-        int((table["status"] == one).sum()) for one in STATUSES
+    if asked.known:
+        # Of rows that are there, wallets and balances are compared, in no other order than that of their addresses.
+        kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
+        asked = replace(asked, filters=kept)
+    hours, cut, since = 0, list[str](), from_python(since, "/since")
+    if isinstance(since, str) and SPAN.fullmatch(since):
+        # `asOf` knows no years.
+        chain = str(Provenance.of(asked.open(0)).chain)
+        wanted, most, note = _hours_since(asked, since, chain)
+        hours, cut = min(wanted, most), [note] * (wanted > most)
+        since = f"{hours}h"
+    rows = client.segment_changes(asked.filters, asked.operator, since)
+    said = Provenance.of(rows)
+    if said.truncated:
+        detail = f"changes compares at most {MAX_LIMIT:,} wallets."
+        raise ValidationError.of("/segment", "size", detail)
+    as_of, table = said.as_of or {}, _compared(rows)
+    # Both fixed, whatever comes in.
+    if hours and as_of.get("timestamp"):
+        since = before(as_of["timestamp"], hours)
+    now, then = asked.at(as_of["block"]), asked.at(since)
+    joined, left, stayed = (int((table["status"] == one).sum()) for one in STATUSES)
+    # Those about a column's values begin with its name.
+    warnings = dict.fromkeys(
+        line.removeprefix("then_").removeprefix("now_") for line in said.warnings
     )
-    about.segments = requests_of((then, now))
+    about = Provenance(
+        operation="changes",
+        service=client.base_url,
+        as_of=as_of,
+        then=said.since,
+        warnings=[*warnings, *asked.notes(), *cut],
+        joined=joined,
+        left=left,
+        stayed=stayed,
+        segments=requests_of((then, now)),
+    )
     parts = {
         "then": ([then], []),
         "now": ([now], []),
@@ -266,27 +294,12 @@ def changes(
         these, others = parts[str(column or table["status"].iloc[row])]
         return all_of(these, but=others)
 
-    (name,) = names_of([segment], [asked], [""])
+    (name,) = names_of([segment], [asked])
     return result(table, about, cell, {"bars": lambda made: _chart(made, name)})
 
 
-def _compared(
-    asked: Segment, since: str | int
-) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
-    """Return the table, the segment now and then, and what is said of them."""
-    hours, cut = 0, list[str]()
-    if isinstance(since, str) and SPAN.fullmatch(since):
-        # `asOf` knows no years.
-        chain = str(Provenance.of(asked.open(0)).chain)
-        wanted, most, note = _hours_since(asked, since, chain)
-        hours, cut = min(wanted, most), [note] * (wanted > most)
-        since = f"{hours}h"
-    rows = asked.client.segment_changes(asked.filters, asked.operator, since)
-    said = Provenance.of(rows)
-    if said.truncated:
-        detail = f"changes compares at most {MAX_LIMIT:,} wallets."
-        raise ValidationError.of("/segment", "size", detail)
-    as_of = said.as_of or {}
+def _compared(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the wallets with their status, and what they held then and now."""
     names = pd.Series(("left", "joined", "stayed"), dtype=frames.text_dtype())
     status = names.take(rows["then_matches"] + 2 * rows["now_matches"] - 1)
     columns = {"address": rows["address"], "status": status.reset_index(drop=True)}
@@ -296,15 +309,7 @@ def _compared(
         if one.startswith("now_") and one != "now_matches"
     ):
         columns |= {f"{name}_{when}": rows[f"{when}_{name}"] for when in ("then", "now")}
-    # Those about a column's values begin with its name.
-    warnings = dict.fromkeys(
-        line.removeprefix("then_").removeprefix("now_") for line in said.warnings
-    )
-    about = Provenance(as_of=as_of, then=said.since, warnings=[*warnings, *asked.notes, *cut])
-    # Both fixed, whatever comes in.
-    if hours and as_of.get("timestamp"):
-        since = before(as_of["timestamp"], hours)
-    return pd.DataFrame(columns), asked.at(as_of["block"]), asked.at(since), about
+    return pd.DataFrame(columns)
 
 
 def _chart(made: Result, name: str) -> charts.Chart:

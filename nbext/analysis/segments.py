@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # The keys of filters that are no condition; of these, which wallets match depends on the first three.
 SCOPE = ("chain", "asOf", "exclude", "orderBy", "columns")
 _GROUPS = ("all", "any")
+_MIXED = "The data changed between two requests, and the numbers are not all of the same data. Ask again."
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,19 @@ class Segment:
     operator: str = "AND"
     limit: int = MAX_LIMIT
     client: Client = field(kw_only=True, repr=False, compare=False)
-    # What an analysis says beside the answers.
-    notes: Sequence[str] = ()
+    # What is known of its rows, where it is given by them or by its id.
+    known: Provenance = field(default=Provenance(), repr=False, compare=False)
 
     @warned
     def open(self, limit: int | None = None) -> pd.DataFrame:
         """Return the wallets, as `nbext.Client.execute_segment` does: all of them, where no limit is given."""
         most = self.limit if limit is None else limit
         return self.client.execute_segment(self.filters, self.operator, limit=most)
+
+    def notes(self) -> list[str]:
+        """Return what an analysis says, once it has its answer: that these are other wallets than those of the rows."""
+        changed = self.known.fingerprint not in (None, self.client.data)
+        return retaken({**vars(self.known), "changed": changed}, str(self.known.segment_id))
 
     def member(self) -> dict[str, Any]:
         """Return the conditions as one map inside a group."""
@@ -83,6 +90,8 @@ class CommonCounts:
     warnings: list[str]
     # What each segment's wallets hold together, where that was asked for and is known.
     held: list[Mapping[str, Any] | None]
+    # Which data each answer was of.
+    data: set[str | None]
 
     def about(self, operation: str, segments: Sequence[Segment]) -> Provenance:
         """Return the provenance of a table of these counts."""
@@ -90,7 +99,7 @@ class CommonCounts:
         return Provenance(
             operation=operation,
             service=segments[0].client.base_url,
-            warnings=self.warnings,
+            warnings=[*self.warnings, *[_MIXED] * (len(self.data) > 1)],
             as_of=dict(first) if all(one == first for one in self.as_of) else None,
             segments=requests_of(segments),
         )
@@ -132,15 +141,10 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
             of = f"It is of {given.client.base_url}, and {client.base_url} is asked."
             raise ValidationError.of(pointer, "service", of)
         return given
-    about, notes = Provenance.of(given), list[str]()
     if isinstance(given, str) and given.startswith("sg_"):
         # Its own filters: a condition that names it would hide its chain, its time and its amounts.
-        described = client.segment(given)
-        about, given = Provenance.of(described), described.to_dict("records")[0]
-        # Of an unfinished one it is not known.
-        is_cut = given.get("truncated") is True
-        # How many match now nobody has counted yet.
-        notes = retaken({**given, "matched": None}, about.segment_id or "") if is_cut else []
+        given = client.segment(given)
+    about = Provenance.of(given)
     if about.since is not None:
         detail = "Changes have the wallets of two times. Give the filters of their segment."
         raise ValidationError.of(pointer, "type", detail)
@@ -151,13 +155,13 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
                 'segment, or {"wallet": {"in": table}} for the wallets in the table.'
             )
             raise ValidationError.of(pointer, "rows", detail)
-        return Segment(about.filters, about.operator or "AND", client=client)
+        return Segment(about.filters, about.operator or "AND", client=client, known=about)
     if isinstance(given, str):
         given = _held(given, client, pointer)
     if isinstance(given, Mapping):
         if isinstance(given.get("filters"), Mapping):
             operator = one_of(given.get("operator") or "AND", OPERATORS, f"{pointer}/operator")
-            return Segment(given["filters"], operator, client=client, notes=notes)
+            return Segment(given["filters"], operator, client=client)
         return Segment(given, client=client)
     detail = (
         "A segment is given as filters, as the table of one, as its id, or as a symbol or an address; "
@@ -202,27 +206,39 @@ def all_of(segments: Sequence[Segment], *, but: Sequence[Segment] = ()) -> Segme
 
 
 def count_common(
-    segments: Sequence[Segment], together: Sequence[Sequence[int]], *, amounts: bool | str = False
+    segments: Sequence[Segment],
+    together: Sequence[Sequence[int]],
+    *,
+    amounts: bool | str = False,
+    pointer: str = "",
 ) -> CommonCounts:
     """Return how many wallets some segments have in common, for each of ``together``: places among them.
 
     Those of ``~place``, after the first, are left out.
     ``amounts``: also what each segment's wallets hold together, of one contract or of the first.
+    ``pointer``: where each segment was given, with its place; an error is one of the filters alone without it.
     """
-    counts, said = list[int](), dict[int, Mapping[str, Any]]()
+    counts, said, data = list[int](), dict[int, Mapping[str, Any]](), set[str | None]()
     for part in _parts(together):
         used = sorted(_used(part))
         numbers = {place: number for number, place in enumerate(used)}
         numbers |= {~place: ~number for place, number in numbers.items()}
-        answer = segments[0].client.counts(
-            [(segments[place].filters, segments[place].operator) for place in used],
-            [[numbers[place] for place in places] for places in part],
-            amounts=amounts,
-        )
+        try:
+            answer = segments[0].client.counts(
+                [(segments[place].filters, segments[place].operator) for place in used],
+                [[numbers[place] for place in places] for places in part],
+                amounts=amounts,
+            )
+        except ValidationError as error:
+            # The service numbers those of a request, and what is wrong with one it says alone.
+            if found := re.match("/segments/([0-9]+)", error.errors[0]["pointer"]):
+                error = error.below(pointer.format(used[int(found[1])]), found[0])
+            raise error from None
+        data.add(segments[0].client.data)
         counts += answer["counts"]
         said |= zip(used, answer["segments"], strict=True)
     each = [said[place] for place in range(len(segments))]
-    notes = [*(one["warnings"] for one in each), *(one.notes for one in segments)]
+    notes = [*(one["warnings"] for one in each), *(one.notes() for one in segments)]
     return CommonCounts(
         counts,
         [one["words"].removeprefix("wallets that ") for one in each],
@@ -231,6 +247,7 @@ def count_common(
         list(dict.fromkeys(chain for one in each for chain in one["chains"])),
         _once([note for one in notes for note in one]),
         [one.get("held") for one in each],
+        data,
     )
 
 
@@ -273,7 +290,9 @@ def _symbol(filters: Mapping[str, Any]) -> str | None:
     return None
 
 
-def names_of(given: Iterable[Any], segments: Sequence[Segment], words: Sequence[str]) -> list[str]:
+def names_of(
+    given: Iterable[Any], segments: Sequence[Segment], words: Sequence[str] = ("",)
+) -> list[str]:
     """Return a name for each segment: the symbol that was given, its words, or its filters; each name once."""
     return told_apart(
         (one if isinstance(one, str) else said or _symbol(segment.filters))

@@ -272,12 +272,18 @@ class Client:
         table = (
             run.table(reading, call) if reading.rows is not None else _description(reading.document)
         )
+        said: Any = reading.document if isinstance(reading.document, dict) else {}
+        counts = said.get("counts")
         return Provenance(
             operation="segment",
             service=self.base_url,
             warnings=reading.warnings,
             segment_id=run.id,
-            since=said.get("since") if isinstance(said := reading.document, dict) else None,
+            matched=counts.get("matched") if isinstance(counts, dict) else None,
+            **{
+                name: said.get(name)
+                for name in ("operator", "filters", "limit", "since", "fingerprint")
+            },
         ).attach(table)
 
     @public

@@ -495,12 +495,14 @@ class SegmentRun:
             *self._notes,
             *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
         ]
+        # Our own service's, while a segment ran, are those of whoever asked for it first.
+        words: Any = {**said, **body} if self.service.ours else {**body, **said}
         return Provenance(
             segment_id=self.id,
             operation="execute_segment" if body else "export",
             service=self.service.transport.origin.url,
             status=reading.word,
-            **{name: said.get(name, body.get(name)) for name in ("operator", "filters", "limit")},
+            **{name: words.get(name) for name in ("operator", "filters", "limit")},
             as_of=said.get("asOf") or getattr(reading, "as_of", None),
             chain=said.get("chain", (body.get("filters") or {}).get("chain")),
             matched=matched,
@@ -511,6 +513,7 @@ class SegmentRun:
             cached=bool(said.get("cached", False)),
             warnings=list(dict.fromkeys(warnings)),
             since=said.get("since"),
+            fingerprint=said.get("fingerprint"),
         )
 
 

@@ -70,6 +70,8 @@ class Provenance(_Said):
         The address of the service.
     warnings
         What the reader of the table should know.
+    fingerprint
+        That of the data, where nbext's own service answered a segment.
     segment_id, status
         The segment's id, and the service's own word for its state.
     operator, filters, limit, chain
@@ -113,6 +115,7 @@ class Provenance(_Said):
     operation: str | None = None
     service: str | None = None
     warnings: Sequence[str] = ()
+    fingerprint: str | None = None
     segment_id: str | None = None
     status: str | None = None
     operator: str | None = None

@@ -470,7 +470,8 @@ class Profile(TypedDict):
 class SegmentAnswer(TypedDict):
     """The answer to executing a segment, and to reading one by its id; its keys tell our own service from others.
 
-    ``profile`` is there of a segment's profile, once it is made; ``since``, the earlier time, of its changes.
+    ``fingerprint`` is that of the data. ``profile`` is there of a segment's profile, once it is made;
+    ``since``, the earlier time, of its changes.
     """
 
     id: SegmentId
@@ -493,6 +494,7 @@ class SegmentAnswer(TypedDict):
     cached: bool
     warnings: list[str]
     error: dict[str, Any] | None
+    fingerprint: NotRequired[str]
     profile: NotRequired[Profile]
     since: NotRequired[AsOf]
 

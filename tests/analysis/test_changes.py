@@ -107,9 +107,9 @@ def test_a_span_is_counted_back_from_the_last_block_and_both_blocks_are_named(cl
 
 
 def test_a_segment_without_balances_has_addresses_and_statuses_alone(client):
-    table = nbext.changes(
-        {"activity": {"transfers": {"min": 20}}, "columns": ["firstSeen"]}, 6, client=client
-    )
+    filters = {"activity": {"transfers": {"min": 20}}, "columns": ["firstSeen"]}
+    rows = client.execute_segment({**filters, "orderBy": "-firstSeen"}, limit="all")
+    table = nbext.changes(rows, 6, client=client)
     assert list(table.columns) == ["address", "status"]
     assert set(table["status"]) == {"joined"}
     assert table.dtypes.astype(str).tolist() == ["str", "str"]
@@ -170,6 +170,15 @@ def test_a_request_for_changes_names_the_field_that_is_wrong(service, asked, poi
         ),
         ("USDC", "soon", "/since: 'soon' is not a time."),
         ({"token": {"token": "NOPE"}}, "1d", "/filters/token/token: "),
+        # What a table has beside its wallets, whoever writes the filters wants to see.
+        *(
+            (
+                {"token": {"token": "USDC"}, name: given},
+                3,
+                f"/filters/{name}: Changes set {name} themselves. Leave it out.",
+            )
+            for name, given in (("columns", ["firstSeen"]), ("orderBy", "-USDC_balance"))
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_named(client, segment, since, message):

@@ -244,3 +244,36 @@ def test_a_pinned_notebook_is_told_that_an_analysis_through_time_is_not(client, 
         assert str(caught.value).endswith(
             " sets asOf itself. Unset the setting as_of, which is '30'."
         )
+
+
+@pytest.mark.parametrize(
+    "analysis",
+    [
+        lambda filters, client: nbext.trend(filters, every="1d", since="2d", client=client),
+        lambda filters, client: nbext.retention(filters, "day", since="2d", client=client),
+        lambda filters, client: nbext.changes(filters, 3, client=client),
+        lambda filters, client: nbext.funnel(filters, client=client),
+    ],
+    ids=["trend", "retention", "changes", "funnel"],
+)
+def test_a_mistake_in_the_filters_is_pointed_at_as_it_was_written(client, analysis):
+    with pytest.raises(ValidationError) as caught:
+        analysis({"token": {"token": "NOPE"}}, client)
+    assert [one["pointer"] for one in caught.value.errors] == ["/filters/token/token"]
+
+
+def test_the_id_of_a_segment_asked_as_of_the_last_block_is_that_of_now(client):
+    now = {"token": {"token": "USDC"}, "exclude": ["0x" + "6" * 40]}
+    (last,) = (
+        one["lastBlock"] for one in client.about()["data"]["chains"] if one["chain"] == "ethereum"
+    )
+    first = client.execute_segment({**now, "asOf": last}).attrs["nbext"]
+    second = client.execute_segment(now).attrs["nbext"]
+    assert first["segment_id"] == second["segment_id"]
+    # Each has its own words, and the id those that mean now.
+    assert (first["filters"], second["filters"]) == ({**now, "asOf": last}, now)
+    assert client.segment(first["segment_id"])["filters"].item() == now
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(nbext.trend(first["segment_id"], every="1d", since="2d", client=client)),
+        pd.DataFrame(nbext.trend(now, every="1d", since="2d", client=client)),
+    )

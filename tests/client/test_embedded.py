@@ -93,6 +93,10 @@ def test_who_asks_in_python_is_warned_of_what_a_magic_prints(embedded):
             __file__,
         ),
         (
+            f"{short.attrs['nbext']['segment_id']} was saved with limit 1,000: all 1,002 wallets that match are taken.",
+            __file__,
+        ),
+        (
             "2 of 3 rows failed: NOSUCH: The data has no token with the symbol 'NOSUCH' on ethereum.",
             __file__,
         ),

@@ -35,6 +35,7 @@ def test_a_segment_is_answered_with_all_that_is_known_of_it(service, segment):
     assert isinstance(known.pop("durationMs"), int)
     matched = known.pop("counts")["matched"]
     assert matched > 50
+    assert known.pop("fingerprint") == service.get("/about").json()["data"]["fingerprint"]
     assert known == {
         "status": "completed",
         "operator": "AND",

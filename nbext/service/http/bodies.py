@@ -167,6 +167,7 @@ def _described(caller: Caller, segment: SegmentRecord, cached: bool) -> dict[str
         else None,
         "cached": cached,
         "error": segment.error,
+        "fingerprint": segment.fingerprint,
     }
 
 

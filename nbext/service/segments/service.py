@@ -147,9 +147,15 @@ class SegmentService:
                         lent = contextlib.ExitStack()
                         lent.enter_context(self.generations.acquire(fingerprint))
                         job.done.add_done_callback(lambda _: lent.close())
+                    # As of the last block is now: of two ways to write it, the id has the one without a time.
+                    filters = {
+                        name: one
+                        for name, one in body["filters"].items()
+                        if name != "asOf" or name in plan.canonical["filters"]
+                    }
                     segment, _ = self.store.enqueue(
                         segment_id,
-                        request,
+                        {**request, "filters": filters},
                         self._facts(plan),
                         fingerprint,
                         key=key,
