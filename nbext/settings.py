@@ -10,7 +10,6 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from configparser import ConfigParser
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from nbext.core.rules import DEFAULT_LIMIT, FRAMES, MAX_LIMIT
+from nbext.core.times import BACK, MOMENT
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, did_you_mean
 
@@ -90,6 +90,7 @@ class Setting:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    is_time: bool = False
 
     @cached_property
     def env(self) -> str:
@@ -111,6 +112,8 @@ class Setting:
             and not self.minimum <= read <= self.maximum
         ):
             raise self._refused(str(read), source)
+        if self.is_time and not re.fullmatch(f"{MOMENT}|{BACK}|[0-9][0-9,_]*", read):
+            raise self._refused(quoted(read), source)
         if self.choices and read not in self.choices:
             raise self._refused(quoted(read), source, did_you_mean(read, self.choices))
         return read
@@ -120,7 +123,18 @@ class Setting:
 
     def _typed(self, value: Any) -> Any:
         if self.kind is bool:
-            return ConfigParser.BOOLEAN_STATES[str(value).strip().lower()]
+            if isinstance(value, bool):
+                return value
+            return {
+                "1": True,
+                "true": True,
+                "yes": True,
+                "on": True,
+                "0": False,
+                "false": False,
+                "no": False,
+                "off": False,
+            }[str(value).strip().lower()]
         if self.kind is dict:
             # A name in place of the table is that of a profile.
             return {"profile": value} if isinstance(value, str) else dict(value)
@@ -139,7 +153,7 @@ class Setting:
             float: "a number",
             bool: "true or false",
             dict: "a table",
-            str: "text",
+            str: 'a time such as "30d" or "2025-01-31", or a block' if self.is_time else "text",
         }
         if self.minimum is None or self.maximum is None:
             return kinds[self.kind]
@@ -173,6 +187,7 @@ SETTINGS = (
         None,
         str,
         "Time that segments are asked as of, or block of their chain, where neither they nor an analysis set one.",
+        is_time=True,
     ),
     Setting(
         "limit",

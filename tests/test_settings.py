@@ -67,6 +67,14 @@ def test_the_places_are_asked_in_the_order_argument_environment_pyproject_ipytho
             "polar",
             "frame (argument): 'polar' is not one of pandas, polars, arrow. Did you mean 'polars'?",
         ),
+        *(
+            (
+                "as_of",
+                value,
+                f'as_of (argument): {value!r} is not a time such as "30d" or "2025-01-31", or a block.',
+            )
+            for value in ("nonsense", "2025-01", "30 days", "-5d", "0x10")
+        ),
         ("limt", 5, "Unknown setting 'limt'. Did you mean 'limit'? Allowed: "),
     ],
 )
@@ -74,6 +82,15 @@ def test_a_value_that_is_not_allowed_is_refused_with_what_is(settings, name, val
     with pytest.raises(ConfigError) as caught:
         settings().set(name, value)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "value", ["30d", "4w", "2025-01-31", "2025-01-31T12:00:00Z", "24000000", "24,000,000", "0"]
+)
+def test_a_time_is_set_as_the_segment_language_writes_it(settings, value):
+    made = settings()
+    made.set("as_of", value)
+    assert made["as_of"] == value
 
 
 def test_a_key_in_a_file_is_refused_without_showing_it(settings):

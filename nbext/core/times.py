@@ -7,6 +7,10 @@ from datetime import UTC, date, datetime
 from typing import Any, overload
 
 _ISO = "%Y-%m-%dT%H:%M:%SZ"
+# How people write a time, and a span back from the data's last block.
+MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?"
+# Six digits: whatever the span, the time stays a number that every engine can hold.
+BACK = r"[0-9]{1,6}[hdw]"
 # What `iso` writes.
 TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z\Z")
 

@@ -22,7 +22,7 @@ from nbext.core.addresses import ENS_NAME, LIST_ID_PATTERN, normalised
 from nbext.core.chains import chain_names, chain_of
 from nbext.core.rules import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID_PATTERN, is_whole
 from nbext.core.strict_json import below
-from nbext.core.times import iso
+from nbext.core.times import BACK, MOMENT, iso
 from nbext.core.uint256 import MAX_UINT256, ungrouped, whole_of
 from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError, did_you_mean
@@ -47,9 +47,6 @@ MAX_BLOCK = 2**62 - 1
 BURN = "burn"
 # In place of a column's name, that of the rows' only amount.
 ONLY_AMOUNT = "amount"
-_ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?"
-# Six digits: whatever the span, the time stays a number that every engine can hold.
-_BACK = r"[0-9]{1,6}[hdw]"
 _SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 # 2^256-1 has 78 digits. The length is bounded before Decimal or int see the text, whose cost grows with it.
 _DIGITS = "[0-9]{1,78}"
@@ -347,9 +344,9 @@ def time_of(value: object) -> Time | None:
         return Time(str(value), block=value)
     if not isinstance(value, str):
         return None
-    if re.fullmatch(_BACK, value):
+    if re.fullmatch(BACK, value):
         return Time(value, back=int(value[:-1]) * _SECONDS[value[-1]])
-    if not re.fullmatch(_ISO, value):
+    if not re.fullmatch(MOMENT, value):
         return None
     # The pattern takes a 30th of February; the calendar does not.
     try:
@@ -371,10 +368,8 @@ def _time_advice(value: object) -> str:
     if loose := _LOOSE_BACK.fullmatch(value.strip()):
         times, unit = _LOOSE_UNITS[loose[2][0].lower()]
         span = f"{int(loose[1]) * times}{unit}"
-        return (
-            f'Write "{span}". The units are h, d and w.' if re.fullmatch(_BACK, span) else _A_TIME
-        )
-    if re.fullmatch(_ISO, value):
+        return f'Write "{span}". The units are h, d and w.' if re.fullmatch(BACK, span) else _A_TIME
+    if re.fullmatch(MOMENT, value):
         year, month, day = (int(part) for part in value[:10].split("-"))
         last = calendar.monthrange(year, month)[1] if year and 1 <= month <= 12 else day
         if day > last:
@@ -579,7 +574,7 @@ _COUNT_SCHEMA = {"type": "integer", "minimum": 0}
 _MIN_MAX = ("min", "max")
 # As text too: ids of 256 bits do not survive JavaScript's or pandas' numbers.
 _ID_SCHEMA = {"anyOf": [{"type": "string", "pattern": f"^{_DIGITS}$"}, _COUNT_SCHEMA]}
-_TIME_SCHEMA = {"anyOf": [{"type": "string", "pattern": f"^({_ISO}|{_BACK})$"}, _COUNT_SCHEMA]}
+_TIME_SCHEMA = {"anyOf": [{"type": "string", "pattern": f"^({MOMENT}|{BACK})$"}, _COUNT_SCHEMA]}
 # No pattern: a symbol can be any text, and only the parser can tell a mistyped address from one.
 # What the text names, so that completion offers it: the keyword is ours, and validators pass over it.
 _TOKEN_SCHEMA = {"type": "string", "minLength": 1, "x-contract": "token"}

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the schema as JSON; a `ValidationError` where there is no condition of that name."""
     schema = json_schema()
     if args.condition is not None:
-        name = one_of(args.condition, CONDITIONS, "CONDITION")
+        name = one_of(args.condition, CONDITIONS, "nbext schema")
         schema = {"$schema": DRAFT, **condition_schema(CONDITIONS[name])}
     print(json.dumps(schema, indent=2, ensure_ascii=False))
     return 0

@@ -374,8 +374,8 @@ class Context(ABC):
         if time is None:
             return None
         pointer = below(asked.pointer, "heldSince")
-        block = self._block_of(time, chain, pointer)
-        if block is None or not self._within_data(block, chain, time, pointer):
+        block = self._moment(time, chain, pointer)
+        if block is None:
             return None
         end = self.at(chain, pointer)
         if end is not None and block > end:
@@ -450,9 +450,7 @@ class Context(ABC):
                 self.report.add(pointer, "no-times", f"{lacks} to find it on {chain.name}.")
                 return None
             time = Time(time.text, timestamp=stamp)
-        block = self._block_of(time, chain, pointer)
-        if block is None or not self._within_data(block, chain, time, pointer):
-            return None
+        block = self._moment(time, chain, pointer)
         # The end of the data is what the prepared tables hold: no need to ask the history.
         return None if block == clock.last(chain.id)[0] else block
 
@@ -491,8 +489,11 @@ class Context(ABC):
         self.report.add(pointer, "no-times", detail)
         return None
 
-    def _within_data(self, block: int, chain: Chain, time: Time, pointer: str) -> bool:
-        """Check that a block lies within the data of its chain."""
+    def _moment(self, time: Time, chain: Chain, pointer: str) -> int | None:
+        """Return the last block at or before a time within the data of a chain; None after an error was reported."""
+        block = self._block_of(time, chain, pointer)
+        if block is None:
+            return None
         first, last = self.extents[chain.id].first_block, self.extents[chain.id].last_block
         end = self.dataset.clock.last(chain.id)[1]
         # The clock answers a time after the end with the last block; that it is later must not pass unsaid.
@@ -504,10 +505,10 @@ class Context(ABC):
                 line = f"the data of {chain.name} ends at {iso(end)}, before {time.text} ends."
                 self.warnings.append(f"{pointer}: {line}")
         if first <= block <= last and not late:
-            return True
+            return block
         where = "after the end of" if late or block > last else "before the start of"
         self._report_outside(time, chain, pointer, where)
-        return False
+        return None
 
     def _report_outside(self, time: Time, chain: Chain, pointer: str, where: str) -> None:
         extent = self.extents[chain.id]

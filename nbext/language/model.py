@@ -74,6 +74,10 @@ class ParsedQuery:
     file_type: FileType
 
 
+# The least balance of every wallet, by the contract and the block.
+LeastBalances = Iterator[tuple[tuple[int, int | None], int]]
+
+
 class PlanNode(ABC):
     """A condition of a plan, or conditions joined."""
 
@@ -89,7 +93,7 @@ class PlanNode(ABC):
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets that satisfy it: a tree of sets, each a statement."""
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], int]]:
+    def least_balances(self) -> LeastBalances:
         """Yield the least balance of every wallet that satisfies it, by the contract and the block."""
         yield from ()
 
@@ -130,7 +134,7 @@ class AllOf(_Joined):
         """Return the wallets of which every child holds."""
         return in_all([child.wallets(sql) for child in self.children])
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], int]]:
+    def least_balances(self) -> LeastBalances:
         """Yield those of every child: all of them hold."""
         for child in self.children:
             yield from child.least_balances()

@@ -131,12 +131,12 @@ class _Parser:
                     " For the wallets of another time run them as of then, and name that: "
                     '{"segment": {"id": "sg_..."}}.'
                 )
-            self.report.add(pointer, "unknown-key", detail)
         elif str(key).lower() in ("and", "or"):
             detail = f'Unknown condition {shown(key)}. Use "all" for AND and "any" for OR.'
-            self.report.add(pointer, "unknown-key", detail)
         else:
             self.report.unknown(pointer, key, "condition {}", allowed)
+            return
+        self.report.add(pointer, "unknown-key", detail)
 
     def group(self, key: str, value: Any, pointer: str, depth: int) -> Iterator[Parsed]:
         """Read ``all``, ``any`` (a list of maps) or ``not`` (a map, or a list of them)."""

@@ -229,7 +229,7 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
             }
             for name, one in top.items()
         ]
-    condition = one_of(condition, top, "CONDITION")
+    condition = one_of(condition, top, "%nbext schema")
     above = ["filters", condition]
     places = [(name, one, [*above, name]) for name, one in keys(root, above).items()]
     # What has no fields is a value itself, such as orderBy.

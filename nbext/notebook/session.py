@@ -96,9 +96,13 @@ class History:
         from nbext.client.filters import remembered
 
         # Without the addresses of its lists: a session would hold all that it ever asked by.
-        body = query.body and replace(query.body, value=None)
-        light = replace(query, filters=remembered(query.filters), body=body)
-        self.runs.append(PastQuery(len(self.runs) + 1, light, Provenance.of(result)))
+        body, about = query.body and replace(query.body, value=None), Provenance.of(result)
+        filters, sent = query.filters, about.filters
+        if isinstance(sent, dict) and "asOf" in sent:
+            # The notebook may be pinned to that time, and tomorrow to another.
+            filters = {"asOf": sent["asOf"], **filters}
+        light = replace(query, filters=remembered(filters), body=body)
+        self.runs.append(PastQuery(len(self.runs) + 1, light, about))
 
     def number(self, number: int | None) -> PastQuery:
         """Return the query of a number, or the last one."""

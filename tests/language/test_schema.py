@@ -172,7 +172,7 @@ def test_the_command_prints_the_schema_or_one_condition(capsys):
     assert shown == {"$schema": SCHEMA["$schema"], **SCHEMA["$defs"]["nft"]}
     assert cli.main(["schema", "nfts"]) == 2
     assert capsys.readouterr().err == (
-        "ValidationError: CONDITION: 'nfts' is not allowed. Did you mean 'nft'? "
+        "ValidationError: nbext schema: 'nfts' is not allowed. Did you mean 'nft'? "
         f"Allowed: {', '.join(CONDITIONS)}.\n"
     )
 

@@ -96,7 +96,7 @@ NOTES: dict[str, str | tuple[str, str]] = {
     "language/lookup.py:_as_of": ("its last block is used", "language/test_resolve.py"),
     "language/lookup.py:_block_of": "number",
     "language/lookup.py:_contract": "spam",
-    "language/lookup.py:_within_data": "day",
+    "language/lookup.py:_moment": "day",
     "language/lookup.py:blocks": "window",
     "language/lookup.py:notes_on": ("it is read as a", "service/test_generations.py"),
     "language/lookup.py:supply": ("of the supply are not known", "language/test_language.py"),

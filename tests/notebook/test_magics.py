@@ -190,6 +190,39 @@ def test_a_notebook_is_pinned_to_a_time_by_one_setting(asked):
     assert asked.value('%segment {"token": {"token": "UNI"}} --count') == 1_002
 
 
+def test_what_is_no_time_pins_nothing(asked):
+    assert asked.error("%nbext set as_of nonsense") == (
+        'ConfigError: as_of (argument): \'nonsense\' is not a time such as "30d" or "2025-01-31", or a block.'
+    )
+    assert "as of" not in asked.run("%nbext status").printed
+
+
+def test_history_and_a_saved_query_have_the_time_that_the_notebook_was_pinned_to(
+    asked, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(type(current_session()), "data_dir", tmp_path)
+    asked.run("%nbext set as_of 24,000,000")
+    try:
+        then = asked.value('%segment {"token": {"token": "UNI"}} --limit 5')
+        later = asked.value(
+            '%segment {"token": {"token": "UNI"}, "asOf": 24000001} --limit 5 --bg'
+        ).result()
+        asked.run("%nbext save pinned 1")
+    finally:
+        asked.run("%nbext unset as_of")
+    filters = map(json.loads, asked.value("%nbext history")["filters"])
+    uni = {"token": {"token": "UNI"}}
+    assert list(filters) == [{"asOf": 24_000_000, **uni}, {**uni, "asOf": 24_000_001}]
+    for again in ("%nbext history 1", "%segment --from pinned"):
+        found = asked.value(again)
+        pd.testing.assert_frame_equal(found, then)
+        assert found.attrs["nbext"]["as_of"]["block"] == 24_000_000
+    assert later.attrs["nbext"]["as_of"]["block"] == 24_000_001
+    # Nobody was pinned.
+    asked.run('%segment {"token": {"token": "UNI"}} --limit 5')
+    assert json.loads(asked.value("%nbext history")["filters"].iloc[-1]) == uni
+
+
 def test_wallets_are_left_out_on_the_line(asked):
     whole = asked.value('%segment {"token": {"token": "UNI"}} --all')
     without = asked.value(
@@ -738,7 +771,7 @@ def test_schema_lists_conditions_and_the_fields_of_one(asked):
         "heldSince",
     ]
     assert asked.error("%nbext schema tokn").startswith(
-        "ValidationError: CONDITION: 'tokn' is not allowed. Did you mean 'token'?"
+        "ValidationError: %nbext schema: 'tokn' is not allowed. Did you mean 'token'?"
     )
 
 

@@ -688,7 +688,7 @@ SELECT address FROM holders""",
     ),
     "a schema of no condition": (
         "%nbext schema tokn",
-        "ValidationError: CONDITION: 'tokn' is not allowed. Did you mean 'token'? Allowed: "
+        "ValidationError: %nbext schema: 'tokn' is not allowed. Did you mean 'token'? Allowed: "
         + EVERY_KEY
         + ".",
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,7 +19,7 @@ from nbext.language.fields import MAX_TOKEN_IDS, Field
 if TYPE_CHECKING:
     from nbext.engine.query.sql import SqlBuilder
     from nbext.language.lookup import Context
-    from nbext.language.model import ParsedCondition
+    from nbext.language.model import LeastBalances, ParsedCondition
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class NftCondition(HoldingCondition):
         moment = context.held_at(asked, chain, contract)
         return cls(contract, within, moment, context.since(asked, chain, contract), ids)
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], int]]:
+    def least_balances(self) -> LeastBalances:
         """Yield the lower bound of the whole collection: of some ids it bounds no column that is shown."""
         return iter(()) if self.ids else super().least_balances()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nbext.engine.dataset import Contract
     from nbext.engine.query.sql import SqlBuilder
     from nbext.language.lookup import Context
-    from nbext.language.model import ParsedCondition
+    from nbext.language.model import LeastBalances, ParsedCondition
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class HoldingCondition(Condition):
         """Return how many hold the contract now, where that is asked."""
         return None if self.within.none_too or self.at is not None else self.contract.holders
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], int]]:
+    def least_balances(self) -> LeastBalances:
         """Yield the lower bound, where there is one."""
         if self.within.low > 0:
             yield (self.contract.contract, self.at), self.within.low

@@ -96,13 +96,12 @@ def _at_the_end(text: str, reading: JsonReader) -> tuple[int, str]:
     opened = f"the {text[last.start]} at line %d, column %d is not closed." % line_and_column(
         text, last.start
     )
-    missing = "".join(level.closer for level in reversed(reading.levels))
     if reading.expected in ("value", "colon") and text[reading.previous] != ",":
         return (
             last.start,
-            f"The text ends where a value is expected, and {missing} is missing after it.",
+            f"The text ends where a value is expected, and {reading.missing} is missing after it.",
         )
-    return last.start, f"{missing} is missing at the end: {opened}"
+    return last.start, f"{reading.missing} is missing at the end: {opened}"
 
 
 def _bad_string(text: str, start: int) -> tuple[int, str] | None:
@@ -143,8 +142,7 @@ def _by_what_was_expected(text: str, reading: JsonReader, here: str) -> str:
     if reading.expected in _MISSING_MARK:
         option = re.match(r"--[a-z][a-z-]*", text[reading.position :])
         if option and reading.expected == "next":
-            missing = "".join(level.closer for level in reversed(reading.levels))
-            return f"{missing} is missing before {option.group()}."
+            return f"{reading.missing} is missing before {option.group()}."
         return _MISSING_MARK[reading.expected].format(shown)
     if reading.expected in ("key", "key or }"):
         return (

@@ -119,6 +119,11 @@ class JsonReader:
     previous: int = -1
 
     @property
+    def missing(self) -> str:
+        """What closes all that is open."""
+        return "".join(level.closer for level in reversed(self.levels))
+
+    @property
     def path(self) -> Path:
         """The keys and indices that lead to the current place."""
         return tuple(level.at for level in self.levels)

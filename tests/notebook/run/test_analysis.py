@@ -105,6 +105,18 @@ def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_o
     refused = f"UsageError: %segment: --limit {COMPARED}"
     assert shell.error(f"%segment {filters}}} --changes 90d --limit 5") == refused
     assert "Leave it out" in shell.error(f'%segment {filters}, "asOf": "5d"}} --changes 90d')
+    for key, line in (
+        ("columns", ' "columns": ["firstSeen"]'),
+        ("orderBy", ' "orderBy": "-UNI_balance"'),
+    ):
+        said = shell.error(f"%%segment_query --changes 90d\n{filters},\n{line}}}")
+        assert said == (
+            f"ValidationError: /filters/{key}: Changes set {key} themselves. Leave it out.\n  line 3, column 2:\n"
+            f"    {line}}}\n     ^"
+        )
+    assert "/filters/columns: Changes set" in shell.error(
+        f"%segment {filters}}} --changes 90d --columns firstSeen"
+    )
     assert "/filters/token/token" in shell.error(
         '%segment {"token": {"token": "NOPE"}} --changes 90d'
     )

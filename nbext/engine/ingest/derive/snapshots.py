@@ -99,8 +99,10 @@ class SnapshotOptions:
                 used.add("date_format")
         for name, given in vars(self).items():
             if given not in (None, {}) and name not in used:
+                # As the command has it, which nobody else calls with options that no file needs.
+                flag = "--token" if name == "tokens" else f"--{name.replace('_', '-')}"
                 raise ValidationError.of(
-                    name, "unused", "no file here is read by it. Leave it out."
+                    flag, "unused", "no file here is read by it. Leave it out."
                 )
 
     def given(self) -> dict[str, Any]:
