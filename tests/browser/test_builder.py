@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.browser.lab import expect
+from tests.browser.test_keyboard import go_to
 
 START = "%load_ext nbext\n%nbext build"
 WANTED = {
@@ -296,11 +297,13 @@ def test_the_options_of_all_conditions_are_a_line_whose_fields_offer_the_columns
     options = form.get_by_role("button", name="Options")
     options.click()
     focused_on(page, "As of")
-    form.get_by_text("+ more").click()
-    form.get_by_label("Order by").focus()
+    # The fields that are folded are reached by keys, too.
+    go_to(page, "+ more")
+    page.keyboard.press("Enter")
+    go_to(page, "Order by")
     page.keyboard.type("uni")
     form.get_by_role("option", name="UNI_balance, largest first").click()
-    form.get_by_label("Columns").focus()
+    go_to(page, "Columns")
     for typed, name in (("first", "firstSeen"), (", TRA", "transfers")):
         page.keyboard.type(typed)
         form.get_by_role("option", name=name).first.click()

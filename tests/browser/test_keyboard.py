@@ -10,6 +10,8 @@ from tests.browser.full_builder import FULL_BUILDER
 TOP = ".nbext-view > .nbext-form"
 FIELDS = "input, select, textarea, button"
 ROLES = {"textbox", "searchbox", "combobox", "checkbox", "button", "spinbutton", "listbox"}
+# As Chromium calls the line that unfolds what is below it.
+UNFOLDS = "DisclosureTriangle"
 ALL_FORMS = (
     FULL_BUILDER
     + """
@@ -31,7 +33,11 @@ display(search, nbext.signup_form(), build, card, table, token, asked)
 
 # Of a condition that the service's schema does not have.
 NO_FIELDS = "No form fits this condition: change it in the JSON of all."
-FOCUSED = "() => { const e = document.activeElement; return ((e.labels && e.labels[0] || e).innerText || '').trim() }"
+# Of a label its own words: a list has those of its choices inside.
+FOCUSED = """() => {
+    const [one, label] = [document.activeElement, document.activeElement.labels?.[0]];
+    return ((label?.querySelector("span") || label || one).innerText || "").trim();
+}"""
 
 
 def named(page: Any, index: int) -> list[tuple[str, str]]:
@@ -45,7 +51,7 @@ def named(page: Any, index: int) -> list[tuple[str, str]]:
         for node in nodes
         if not node["ignored"]
     ]
-    return [(role, name) for role, name in told if role in ROLES]
+    return [(role, name) for role, name in told if role in {*ROLES, UNFOLDS}]
 
 
 def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
@@ -57,7 +63,9 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     builder.get_by_text(NO_FIELDS).wait_for()
     builder.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     for index in range(7):
-        fields = named(page, index)
+        unfold = {name for role, name in named(page, index) if role == UNFOLDS}
+        assert unfold == ({"+ more"} if index == 2 else set())
+        fields = [field for field in named(page, index) if field[0] != UNFOLDS]
         assert [field for field in fields if not field[1].strip()] == []
         if index == 2:  # a date's own parts are fields to Chromium
             continue
@@ -153,9 +161,15 @@ def test_search_sign_up_and_builder_are_worked_by_keys_alone(open_notebook):
     focused_on(page, "Balance, min")
     keys.type("1")
     build.locator(".nbext-big").wait_for()
+    # What is folded away, too.
+    go_to(page, "+ more")
+    keys.press("Space")
+    go_to(page, "Unit")
+    keys.type("t")
+    build.get_by_text("unit token").wait_for()
     keys.press("Escape")
     build.get_by_label("Balance, min").wait_for(state="detached")
-    focused_on(page, "TokenUSDC · balance >= 1")
+    focused_on(page, "TokenUSDC · balance >= 1 · unit token")
     go_to(page, "Rows, at most")
     keys.press("Control+a")
     keys.type("7")
