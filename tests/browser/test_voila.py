@@ -72,7 +72,8 @@ def test_the_other_forms_and_the_card_work_under_voila_too(server, context, sign
         signup.get_by_text("Thank you.").wait_for()
         counted = builder.locator(".nbext-big")
         counted.wait_for()
-        assert counted.inner_text() == card.locator(".nbext-facts td").first.inner_text()
+        matched = card.locator(".nbext-facts td").first.inner_text()
+        assert counted.inner_text() == f"{matched} wallets match."
         lab.expect(builder.get_by_role("button", name="Copy cell")).to_be_visible()
         lab.expect(builder.locator(".nbext-insert")).to_have_count(0)
         builder.locator(".nbext-run").click()

@@ -66,6 +66,35 @@ test("a field that is wrong says so to screen readers, and its help comes back w
   ]);
 });
 
+test("lines of code are not laid out anew while they are typed, but once they are left, and Enter is theirs", () => {
+  const model = new Model();
+  const link = new Link(model, () => {});
+  const field = new Field(link, 7, { ...SHOWN, shape: "code", value: "{}" });
+  const lines = field.el.querySelector("textarea");
+  document.body.replaceChildren(field.el);
+  lines.focus();
+  lines.value = '{"a":1}';
+  lines.dispatchEvent(new window.Event("input"));
+  lines.dispatchEvent(new window.KeyboardEvent("keydown", { key: "Enter" }));
+  link.flush();
+  field.update({ value: '{"a": 1}' });
+  assert.equal(lines.value, '{"a":1}');
+  lines.blur();
+  assert.equal(lines.value, '{"a": 1}');
+  // What Python makes nothing else of stays as it is.
+  lines.focus();
+  lines.value = '{"a":';
+  lines.dispatchEvent(new window.Event("input"));
+  field.update({ error: "no" });
+  lines.blur();
+  assert.equal(lines.value, '{"a":');
+  assert.deepEqual(model.said(), [
+    { value: '{"a":1}', op: "typed", part: 7 },
+    { value: '{"a":', op: "typed", part: 7 },
+  ]);
+  link.end();
+});
+
 test("a button that is switched off hands the focus to what is next to it", () => {
   const link = new Link(new Model(), () => {});
   const [run, stop] = ["Run", "Cancel"].map(

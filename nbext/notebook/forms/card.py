@@ -26,8 +26,8 @@ from nbext.notebook.forms.markup import (
     frame_html,
     funnel_html,
     is_repeated,
-    lines_html,
     marks_html,
+    notes_html,
     number_text,
     text_of,
 )
@@ -90,9 +90,7 @@ class Card(Form):
 
     def body(self) -> str:
         """Return the card without its buttons as HTML."""
-        funnel = funnel_html(self.steps)
-        if self.not_explained:
-            funnel = f'<p class="nbext-note">{lines_html(self.not_explained)}</p>'
+        funnel = funnel_html(self.steps) or notes_html(self.not_explained.splitlines())
         sections = [
             facts_html(self.facts),
             section("First rows", frame_html(self.frame)),
@@ -304,7 +302,7 @@ class ContractCard(Form):
         """Return the card without its buttons as HTML."""
         symbol = text_of(self.contract.get("symbol"))
         unit = "tokens" if self.is_nft else visible(symbol or "amount", 20)
-        below = "".join(f'<p class="nbext-note">{lines_html(note)}</p>' for note in self.notes)
+        below = notes_html(self.notes)
         if self.bins:
             title = f"How much its {sum(one['count'] for one in self.bins):,} holders have"
             below = section(title, bars_html(self.bins, unit) + below)

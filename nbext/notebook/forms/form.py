@@ -15,7 +15,7 @@ from IPython.core.getipython import get_ipython
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, ValidationError
 from nbext.notebook.forms.markup import lines_html, lines_text
-from nbext.notebook.views.view import MARKUP, Asked, Box, Task, View, ViewPart
+from nbext.notebook.views.view import MARKUP, Asked, Box, Button, Task, View, ViewPart
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
@@ -94,14 +94,14 @@ class Form(Box):
         self.say(message_of(error), "bad")
         self.renew()
 
-    def insert(self, part: ViewPart, cell: str, asked: Asked, note: str = "") -> bool:
-        """Have the view of a part that asks insert a cell below its own; where it cannot, the next answer does."""
-        if not asked.get("here"):
+    def insert(self, button: Button, cell: str, note: str = "") -> bool:
+        """Have the view whose button was pressed insert a cell below its own; else the next answer does."""
+        if not button.asked.get("here"):
             shell: Any = get_ipython()
             shell.set_next_input(cell, replace=False)
             self.say(f"{INSERTED} {note}", "good")
             return False
-        part.tell({"to": asked["from"], "op": "insert", "cell": cell})
+        button.tell({"to": button.asked["from"], "op": "insert", "cell": cell})
         self.say(f"The cell is below this one. {note}", "good")
         return True
 

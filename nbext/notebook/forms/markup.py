@@ -28,6 +28,11 @@ def lines_html(text: str) -> str:
     return "<br>".join(html(line, MAX_MESSAGE) for line in text.splitlines())
 
 
+def notes_html(notes: Iterable[str]) -> str:
+    """Return notes as paragraphs, one below the other."""
+    return "".join(f'<p class="nbext-note">{lines_html(note)}</p>' for note in notes)
+
+
 def cells_html(heads: str, rows: Iterable[str]) -> str:
     """Return a table of cells that are HTML already."""
     body = "".join(f"<tr>{cells}</tr>" for cells in rows)

@@ -6,7 +6,6 @@ dom.js      the only place that makes elements: a stranger's text becomes text n
 link.js     messages to Python, each one heard or said to wait
 form.js     draws forms, fields and buttons, and says what is wrong with a field to screen readers, too
 lines.js    draws a segment's conditions, one below the other
-beside.js   draws how many wallets match, what each condition takes away, and the JSON
 line.js     one condition: its words, and its fields where it is edited
 picker.js   a text input with what fits below it
 numbers.js  numbers as people read them, and what is typed as digits

@@ -6,7 +6,7 @@ import { active, fill, h, press, put, stopAt, text, unique, usable, walk } from 
 /** @typedef {import("./link.js").Link} Link */
 /** @typedef {import("./link.js").Message} Message */
 /** @typedef {(shown: Message) => import("./link.js").Part} Make */
-/** @typedef {HTMLInputElement | HTMLSelectElement} Input */
+/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Input */
 
 const FOCUSABLE = "input, select, textarea, button";
 
@@ -211,17 +211,22 @@ export class Field {
         ...spec.choices.map((/** @type {[string, string]} */ [value, said]) => h("option", { value }, said)),
       );
     const placeholder = (key ? spec.examples[key] : spec.examples) || null;
-    return h("input", {
+    const typed = {
       ...common,
-      type: "text",
       autocomplete: "off",
       spellcheck: "false",
       placeholder,
       title: placeholder,
       oninput: () => this.link.later(below.id, () => this.sent()),
-      onblur: () => this.link.flush(),
+      onblur: () => {
+        this.link.flush();
+        this.renew();
+      },
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
-    });
+    };
+    return spec.shape === "code"
+      ? h("textarea", { ...typed, class: "nbl-json", rows: 6 })
+      : h("input", { ...typed, type: "text" });
   }
 
   get value() {
@@ -232,19 +237,28 @@ export class Field {
   }
 
   sent() {
+    this.spec.value = this.value;
     this.link.send(this.id, "typed", { value: this.value });
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.key === "Enter") this.link.send(this.id, "enter");
+    if (event.key === "Enter" && this.spec.shape !== "code") this.link.send(this.id, "enter");
   }
 
   /** @param {Message} changes */
   update(changes) {
-    if ("value" in changes && changes.value !== this.value)
-      Object.assign(this.input, { [this.check ? "checked" : "value"]: changes.value });
+    Object.assign(this.spec, changes);
+    if ("value" in changes) this.renew();
     if ("error" in changes) this.say(changes.error);
+  }
+
+  /** Shows its value; not in lines that are being typed, which Python would lay out under the fingers. */
+  renew() {
+    const { value, shape } = this.spec;
+    const isTyped = shape === "code" && active(this.input) === this.input;
+    if (value !== undefined && value !== this.value && !isTyped)
+      Object.assign(this.input, { [this.check ? "checked" : "value"]: value });
   }
 
   /** Says what is wrong with it, or with one of its bounds. @param {string} error @param {(key: string) => boolean} [isWrong] */

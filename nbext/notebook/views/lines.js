@@ -1,7 +1,6 @@
 // @ts-check
 // Draws a segment's conditions, one below the other. Python holds the query: what is done here is sent as a message.
-import { Beside } from "./beside.js";
-import { active, fill, h, press, text } from "./dom.js";
+import { active, copied, fill, h, press, text } from "./dom.js";
 import { Line, Part } from "./line.js";
 import { Picker } from "./picker.js";
 
@@ -25,12 +24,29 @@ export class Lines {
     const undo = press("Undo", () => this.send("undo"));
     this.gone = h("div", { class: "nbl-head nbl-removed" }, undo, this.words);
     this.list = h("div");
-    this.beside = new Beside(this, shown.members.map(make));
+    // How many wallets match, what Python says of each condition, the JSON, and what inserts the cell.
+    const [counting, funnel, sample, json, ...insert] = shown.members.map(
+      (/** @type {Message} */ one) => make(one).el,
+    );
+    const said = h("span", { class: "nbext-note", role: "status" });
+    const copy = (/** @type {string} */ label, /** @type {() => string} */ what) =>
+      press(label, async () =>
+        text(said, (await copied(what())) ? "Copied." : "This page may not copy: select the text."),
+      );
+    const actions = h(
+      "div",
+      { class: "nbext-actions" },
+      copy("Copy JSON", () => json.querySelector("textarea")?.value),
+      shown.tree.cell && copy("Copy cell", () => this.shown.tree.cell),
+      ...insert,
+      said,
+    );
+    const beside = h("div", { class: "nbl-beside" }, counting, funnel, sample, json, actions);
     this.el = h(
       "div",
       { class: "nbl", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
       h("div", { class: "nbl-main" }, h("div", { class: "nbext-actions" }, this.undo, this.redo), this.list),
-      this.beside.el,
+      beside,
     );
     this.update(shown);
   }
@@ -66,7 +82,6 @@ export class Lines {
     Object.assign(this.shown, changes);
     if ("tree" in changes || "opened" in changes) this.draw();
     if ("counted" in changes) {
-      this.beside.count(this.shown.counted);
       this.el.classList.toggle("nbl-stale", Boolean(this.shown.counted.stale));
       this.lineCounts();
     }
@@ -117,7 +132,6 @@ export class Lines {
       [tree.scope, tree.root].map((node) => this.part(node, seen).el),
     );
     for (const id of this.parts.keys()) if (!seen.has(id)) this.parts.delete(id);
-    this.beside.draw(tree);
     this.lineCounts();
   }
 

@@ -21,7 +21,7 @@ _HERE = Path(__file__).parent
 # In the order of their imports; the last one is what the loader calls.
 _ORDER = (
     *("dom.js", "link.js", "numbers.js", "form.js", "picker.js", "line.js"),
-    *("beside.js", "lines.js", "histogram.js", "table.js", "chart.js", "app.js"),
+    *("lines.js", "histogram.js", "table.js", "chart.js", "app.js"),
 )
 
 
@@ -197,7 +197,7 @@ class InputField(ViewPart):
     """A text, a choice or a check box with its label, and below it help or what is wrong with it.
 
     ``label`` and ``help`` are our own words; ``choices`` are pairs of a value and what is shown. More may be given:
-    ``help``, ``examples`` that an empty input shows, and whether it is ``required``.
+    ``help``, ``examples`` that an empty input shows, whether it is ``required``, and the ``shape`` code, of many lines.
     """
 
     def __init__(

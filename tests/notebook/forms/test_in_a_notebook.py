@@ -371,7 +371,7 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
     assert [list(bundle)[-2:] for bundle in bundles] == [["text/html", "text/plain"]] * 2
     assert bundles[-1]["text/plain"].endswith(f"\n{CELL}")
     assert f">{html.escape(CELL)}</pre>" in bundles[-1]["text/html"]
-    asked = 'form.do({"op": "insert", "from": "1", "here": False})'
+    asked = 'form.insertion.obey({"op": "press", "from": "1", "here": False})'
     inserted = kernel.run(f"form.name.type('whales')\n{asked}\nprint(form.message)")
     cell = CELL.replace("segment\n", "whales\n")
     assert inserted.reply["payload"] == [
@@ -504,7 +504,7 @@ def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, give
     form = shell.value("%nbext build")
     form.add("token", {"token": "USDC"})
     getattr(form, field).type(given)
-    form.do({"op": "insert", "from": "1", "here": False})
+    form.insertion.obey({"op": "press", "from": "1", "here": False})
     assert (form.message, bool(form.name.error or form.limit.error)) == ("", True)
 
 
@@ -602,10 +602,8 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     few = re.findall("<code>(.*?)</code>", form.sample.value)
     assert few == [*form.client.execute_segment(EITHER, limit=3)["address"]] != []
     form.do({"op": "negate", "id": token.id})
-    assert (form.lines.shown["counted"]["stale"], form.counting.shown["text"]) == (
-        True,
-        "Counting …",
-    )
+    assert form.lines.shown["counted"] == {**counted, "stale": True}
+    assert form.counting.shown["text"] == f"{remaining[2]:,} before the change. Counting …"
     # Of the conditions before, but for the wallets.
     assert (form.sample.value, bool(form.funnel.value)) == ("", True)
     form.background.drop()
@@ -693,25 +691,19 @@ def test_the_steps_of_the_service_are_those_of_the_lines(shell, filters):
 
 def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_nothing(shell):
     form = nbext.segment_form(SEGMENT)
-    form.do(
-        {
-            "op": "json",
-            "value": '{"operator": "OR", "filters": {"nft": [{"nft": "A"}, {"nft": "B"}]}}',
-        }
-    )
+    form.json.type('{"operator": "OR", "filters": {"nft": [{"nft": "A"}, {"nft": "B"}]}}')
     assert (form.filters(), form.operator) == ({"nft": [{"nft": "A"}, {"nft": "B"}]}, "OR")
     for value in ('{"nft": ', '{"limt": 8, "filters": {"nft": {"nft": "A"}}}'):
-        form.do({"op": "json", "value": value})
-        assert form.lines.shown["tree"]["jsonError"].startswith("Not used: ")
+        form.json.type(value)
+        assert form.json.error.startswith("Not used: ")
+        # What is half typed stays as it is.
+        assert form.json.value == value
     assert form.filters() == {"nft": [{"nft": "A"}, {"nft": "B"}]}
     form.do({"op": "undo"})
-    assert (form.filters(), form.operator, form.lines.shown["tree"]["jsonError"]) == (
-        SEGMENT,
-        "AND",
-        "",
-    )
+    assert (form.filters(), form.operator, form.json.error) == (SEGMENT, "AND", "")
+    assert json.loads(form.json.value) == SEGMENT
     # Of a whole request, its limit too.
-    form.do({"op": "json", "value": '{"limit": 7, "filters": {"nft": {"nft": "A"}}}'})
+    form.json.type('{"limit": 7, "filters": {"nft": {"nft": "A"}}}')
     assert (form.filters(), form.limit.value) == ({"nft": {"nft": "A"}}, "7")
     form.background.drop()
 
@@ -749,7 +741,7 @@ def test_build_opens_filters_with_lists_of_wallets_a_long_stored_one_by_its_id(s
     for few in ("holders.address[:5]", "set(holders.address[:5])"):
         form = shell.value('%nbext build {"wallet": {"in": {{' + few + "}}}}")
         assert form.filters() == {"wallet": {"in": addresses[:5]}}
-        assert form.lines.shown["tree"]["jsonError"] == ""
+        assert form.json.error == ""
         form.background.drop()
     holders = shell.ip.user_ns["holders"]
     for column in (holders, holders["address"]):

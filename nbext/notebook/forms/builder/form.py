@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.hits import SAVED, hits
 from nbext.notebook.forms.builder.tree import OTHER, SCOPE, Edits, FilterGroup, FilterPart, Tree
 from nbext.notebook.forms.form import Background, Form, Steps, has_cells
-from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html
+from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html, notes_html
 from nbext.notebook.forms.variable import Variable, variables
 from nbext.notebook.run.background import BackgroundSegment
 from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
@@ -51,15 +51,13 @@ class SegmentForm(Form):
 
     def __init__(self, client: Any, query: Any = None) -> None:
         super().__init__(client)
-        data = (client.about() if client.is_ours else {}).get("data")
-        chains = data.get("chains") if isinstance(data, Mapping) else None
-        held = [str(one.get("chain")) for one in chains or () if isinstance(one, Mapping)]
+        extents = client.about()["data"]["chains"] if client.is_ours else ()
+        held = [one["chain"] for one in extents]
         self.grammar = fields.grammar_of(client.schema(), held)
         # Apart from counts, which neither a search nor a run must replace.
         self.searches, self.runs = (Background(self.failed, self.lock) for _ in range(2))
-        # What the service says is wrong: of which part, its field and bound; and what is wrong with the JSON.
+        # What the service says is wrong: of which part, its field and bound.
         self.errors: list[dict[str, Any]] = []
-        self.json_error = ""
         tree, limit = (Tree(FilterGroup("all", [])), None) if query is None else self.read(query)
         self.edits = Edits(tree)
         # What the last edit removed: where, and in words.
@@ -78,15 +76,18 @@ class SegmentForm(Form):
         self.inserted, self.result = Markup(), Markup()
         self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
         self.funnel, self.sample = Markup(), Markup(classes="nbext-note")
-        may = {"cells": has_cells(), "magics": get_ipython() is not None}
         # Not the schemas, whose texts may be long: they are for what comes back.
         spec = asdict(
             self.grammar,
             dict_factory=lambda pairs: {key: one for key, one in pairs if key != "accepts"},
         )
-        self.lines = ViewPart("lines", self.do, spec=spec | may, tree={}, counted={}, opened=[])
+        self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
         self.counting = ViewPart("status", self.wait, text="", running=False)
-        self.lines.members = (self.counting, self.funnel, self.sample)
+        self.json = InputField("The conditions as JSON", shape="code", width="100%")
+        self.json.changed(self._read_json)
+        self.insertion = Button("Insert cell", self.do_insert, classes="nbext-insert")
+        shown = (self.counting, self.funnel, self.sample, self.json)
+        self.lines.members = (*shown, *[self.insertion] * has_cells())
         actions = row(self.name, self.limit, self.run, classes="nbext-panel")
         below = (self.status, self.inserted, self.stale, self.result)
         self.assemble(self.lines, actions, *below, wide=True)
@@ -121,31 +122,30 @@ class SegmentForm(Form):
     def cell(self) -> str:
         """Return the cell that runs this query."""
         name = self.name.value.strip()
-        limit = self._limit_or_none()
+        limit = self._limited()
         given = limit if limit != self.client.settings["limit"] else None
         # While a name or a limit is half typed, the cell shows what can be run already.
         return filters.cell_text(name if name.isidentifier() else "", *self.question, given)
 
-    def _limit_or_none(self) -> int | None:
+    def _limited(self, *, focus: bool = False) -> int | None:
         limit = whole_of(ungrouped(self.limit.value.strip()))
         fits = limit is not None and 1 <= limit <= self.grammar.most
         self.limit.error = "" if fits else f"A whole number from 1 to {self.grammar.most:,}"
+        if focus and not fits:
+            self.limit.focus()
         return limit if fits else None
 
     def publish(self) -> None:
         """Show the page what there is, and the inserted cell too."""
-        now, given = self.edits.now, self.filters()
-        body = given if self.operator == "AND" else {"operator": self.operator, "filters": given}
-        cell = self.cell()
+        now, cell = self.edits.now, self.cell()
         tree = {
             "root": self.node(now.root),
             "scope": self.node(now.scope),
-            "json": filters.json_text(body),
-            "cell": cell,
+            # To be copied, where there are magics.
+            "cell": cell if get_ipython() else "",
             "undo": self.edits.at > 0,
             "redo": self.edits.step is not self.edits.steps[-1],
             "removed": self.removed,
-            "jsonError": self.json_error,
         }
         if self.inserted.value:
             self.inserted.value = code_html(cell)
@@ -196,9 +196,9 @@ class SegmentForm(Form):
         """Do what a message of the page asks for; say which part the view that sent it goes to."""
         with self.lock:
             goto = getattr(self, f"do_{asked['op']}")(asked) or {}
-            # Typing the same field, or the JSON, goes on with one step of undo.
+            # Typing the same field goes on with one step of undo.
             of = asked.get("id"), asked.get("field")
-            self._settle(of if asked["op"] in ("set", "json") else None, goto.get("removed"))
+            self._settle(of if asked["op"] == "set" else None, goto.get("removed"))
             if goto:
                 self.lines.tell({"to": asked.get("from"), "op": "goto", **goto})
 
@@ -357,20 +357,21 @@ class SegmentForm(Form):
         # Not in the place of a search, which the next one would take.
         Background(self.failed, self.lock).schedule(store)
 
-    def do_json(self, asked: Asked) -> None:
-        """Take the query as JSON."""
-        try:
-            tree, limit = self.read(str(asked["value"]))
-        except NbextError as error:
-            # While JSON is being typed it is mostly broken; the last whole value stays the query.
-            self.json_error = f"Not used: {visible(error, 200)}"
-        else:
-            self.json_error = ""
+    def _read_json(self) -> None:
+        with self.lock:
+            try:
+                tree, limit = self.read(self.json.value)
+            except NbextError as error:
+                # While JSON is being typed it is mostly broken; the last whole value stays the query.
+                self.json.error = f"Not used: {visible(error, 200)}"
+                return
+            self.json.error = ""
             self.limit.type(str(limit) if limit else self.limit.value)
             # The lines of one that is the same stay open.
             if tree != self.edits.now:
                 self.edits.now = tree
-        self.publish()
+            # Typing goes on with one step of undo.
+            self._settle("JSON")
 
     def do_search(self, asked: Asked) -> None:
         """Look for what was typed; the answer goes to the view that asked, under the number of its question."""
@@ -398,7 +399,9 @@ class SegmentForm(Form):
     def changed(self) -> None:
         """Show what changed, and count it once nothing changes for a moment."""
         self.errors.clear()
-        self.json_error = ""
+        given, operator = self.question
+        body = given if operator == "AND" else {"operator": operator, "filters": given}
+        self.json.show(value=filters.json_text(body), error="")
         if self._run is None:
             self.say("")
         self.stale.show(hidden=self.frame is None or self.question == self._ran)
@@ -423,7 +426,7 @@ class SegmentForm(Form):
                 self.failed(error)
                 return
             self.matched, self.funnel.value, self.sample.value = matched, funnel, sample
-            self.counting.show(text="", running=False)
+            self.counting.show(text=_match(matched), state="big", running=False)
             self.lines.show(counted={"matched": matched, "lines": lines, "stale": False})
             self.renew()
 
@@ -438,7 +441,7 @@ class SegmentForm(Form):
         """
         if not self.client.is_ours:
             known = Provenance.of(self.client.execute_segment(*question, limit=0))
-            return known.matched, {}, _notes(known), ""
+            return known.matched, {}, notes_html(known.notes()), ""
         found = self.client.funnel(*question, sample=FEW)
         steps, parts, lines = found["steps"], list(_steps(tree)), {}
         # Where the service joins the conditions in a way that is not foreseen here, none of its steps is a line.
@@ -461,7 +464,7 @@ class SegmentForm(Form):
                 lines[str(part.id)] = f"{'not ' * part.negated}{count:,}"
         wallets = " ".join(f"<code>{html(one, 42)}</code>" for one in found.get("sample") or ())
         funnel = funnel_html(steps) if len(steps) > 1 else ""
-        notes = _notes(Provenance(warnings=found["warnings"]))
+        notes = notes_html(Provenance(warnings=found["warnings"]).notes())
         return steps[-1]["remaining"], lines, funnel + notes, wallets and f"Such as {wallets}"
 
     def wait(self, asked: Asked) -> None:
@@ -477,8 +480,10 @@ class SegmentForm(Form):
     def _show_count(self, text: str, *, running: bool = False, again: bool = False) -> None:
         """Show no count, and why; while it is ``running`` the old one, marked. ``again``: it can be asked for."""
         self.matched = None
-        self.counting.show(text=text, running=running, again=again)
         old = self.lines.shown["counted"] if running else {}
+        if (number := old.get("matched")) is not None:
+            text = f"{number:,} before the change. {text}"
+        self.counting.show(text=text, state="info", running=running, again=again)
         self.lines.show(counted={**old, "stale": True})
         # Of the conditions that are shown, and of no earlier ones.
         self.sample.value = ""
@@ -503,17 +508,16 @@ class SegmentForm(Form):
         """Move the focus to the first field of the form that is wrong, or empty and required."""
         wrong = [(one["part"], one["field"]) for one in self.errors]
         wrong += [(part, name) for part, name, _ in fields.missing(self.edits.now, self.grammar)]
-        order = [
-            (part.id, name)
-            for part in self.edits.now.walk()
-            for name in ("", *getattr(self.grammar.spec_of(part), "names", ()))
-        ]
-        # What is wrong with a whole line is said above its fields.
-        known = [one if one in order else (one[0], "") for one in wrong]
-        if known:
-            part, name = min(known, key=order.index)
-            self.lines.show(opened=[part])
-            self.lines.tell({"op": "goto", "goto": part, "field": name})
+        for part in self.edits.now.walk():
+            # What is wrong with a whole line is said above its fields.
+            names = ["", *getattr(self.grammar.spec_of(part), "names", ())]
+            places = [
+                names.index(name) if name in names else 0 for at, name in wrong if at == part.id
+            ]
+            if places:
+                self.lines.show(opened=[part.id])
+                self.lines.tell({"op": "goto", "goto": part.id, "field": names[min(places)]})
+                return
 
     # The cell, and running it
 
@@ -523,19 +527,13 @@ class SegmentForm(Form):
             self._to_first_error()
             raise UsageError(missing)
 
-    def _limited(self) -> int | None:
-        """Return the limit; None where it is no number, which its field says."""
-        limit = self._limit_or_none()
-        if limit is None:
-            self.limit.focus()
-        return limit
-
-    def do_insert(self, asked: Asked) -> None:
+    def do_insert(self) -> None:
         """Have the view that asks insert the cell below its own, or else the front end with its next answer."""
         self._complete()
-        if (self.name.value.strip() and not self.name.checked()) or self._limited() is None:
+        is_named = not self.name.value.strip() or self.name.checked()
+        if not is_named or self._limited(focus=True) is None:
             return
-        if not self.insert(self.lines, self.cell(), asked):
+        if not self.insert(self.insertion, self.cell()):
             self.inserted.value = code_html(self.cell())
             self.renew()
 
@@ -545,7 +543,8 @@ class SegmentForm(Form):
         if self._run is not None:
             return
         self._complete()
-        if (name := self.name.name()) is None or (limit := self._limited()) is None:
+        name = self.name.name()
+        if name is None or (limit := self._limited(focus=True)) is None:
             return
         query = SegmentQuery(*self.question, "json", limit)
         self._run = run = BackgroundSegment(self.client, query, seen=self._progress)
@@ -600,8 +599,7 @@ class SegmentForm(Form):
 
     def state(self) -> str:
         """Return how many wallets match, or else what is missing or was said."""
-        counted = "" if self.matched is None else f"{self.matched:,} wallets match."
-        return counted or self.missing() or self.message
+        return _match(self.matched) or self.missing() or self.message
 
     def still_html(self) -> str:
         """Return these words, the query as a cell, and the first rows of the last run."""
@@ -616,8 +614,9 @@ class SegmentForm(Form):
         return self.cell() if self.edits.now.root.members else EXAMPLE
 
 
-def _notes(known: Provenance) -> str:
-    return "".join(f'<div class="nbext-note">{lines_html(note)}</div>' for note in known.notes())
+def _match(count: int | None) -> str:
+    words = "wallet matches" if count == 1 else "wallets match"
+    return "" if count is None else f"{count:,} {words}."
 
 
 def _steps(tree: Tree) -> Iterator[FilterPart]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from nbext.core.provenance import Provenance
@@ -48,26 +48,22 @@ def hits(
         ]
     rows = client.search_nfts(term, chain, type=_SEARCHED[kind], limit=MOST).to_dict("records")
     symbols = Counter(text_of(row.get("symbol")).lower() for row in rows)
-
-    def is_plain(row: Mapping[str, Any]) -> bool:
+    found = []
+    for row in rows:
+        symbol, held = text_of(row.get("symbol")), number_text(row.get("ownerCount"))
         # A symbol that two contracts have, or spam, would be answered with a question: their address is not.
-        symbol = text_of(row.get("symbol"))
-        fits = _SYMBOL.match(symbol) and symbols[symbol.lower()] == 1
-        return bool(fits) and row.get("possibleSpam") is not True
-
-    return [
-        {
-            "kind": kind,
-            "value": row["symbol"] if is_plain(row) else str(row.get("address")),
-            "label": visible(row.get("symbol"), _CUT),
-            "name": visible(row.get("name"), _CUT),
-            "marks": marks_of(row),
-            "holders": visible(
-                (held := number_text(row.get("ownerCount"))) and f"{held} holders", _CUT
-            ),
-        }
-        for row in rows
-    ]
+        is_one = symbols[symbol.lower()] == 1 and row.get("possibleSpam") is not True
+        found.append(
+            {
+                "kind": kind,
+                "value": symbol if is_one and _SYMBOL.match(symbol) else str(row.get("address")),
+                "label": visible(symbol, _CUT),
+                "name": visible(row.get("name"), _CUT),
+                "marks": marks_of(row),
+                "holders": visible(held and f"{held} holders", _CUT),
+            }
+        )
+    return found
 
 
 def _saved() -> Offers:

@@ -221,7 +221,7 @@ class Explorer(Form):
     def insert_segment(self) -> None:
         """Insert the cell of the segment that the filters mean below the form's own."""
         cell, note = self.to_segment()
-        self.insert(self.insertion, cell, self.insertion.asked, note)
+        self.insert(self.insertion, cell, note)
 
     def segment(self) -> tuple[str, str]:
         """Return the cell of the segment that the filters mean, and what is not part of it."""
