@@ -257,10 +257,10 @@ SEEN = """([mark, places]) => {
     const own = one => [...one.childNodes].filter(node => node.nodeType === 3).map(node => node.data);
     const texts = one => [...own(one), ...[...one.attributes].map(each => each.value)].filter(t => t.includes(mark));
     const bad = "script iframe object embed svg video audio link meta base form math template body mjx-container";
-    // The builder folds fields, which hold names, in one of its own: in its place, with its words, and no more of its own.
+    // The builder folds fields, which hold names, in one of its own: in its place, with its words alone.
+    const begin = /^<details class="nbl-more"( open="")?><summary>\\+ more<\\/summary><div class="nbl-fields">/;
     const ownFold = one => one.matches("fieldset.nbl-editor > div.nbl-fields > details.nbl-more:last-child")
-        && /^<details class="nbl-more"( open="")?><summary>\\+ more<\\/summary><div class="nbl-fields">/.test(one.outerHTML)
-        && one.children.length === 2;
+        && begin.test(one.outerHTML) && one.children.length === 2;
     const alive = one => bad.split(" ").includes(one.localName)
         || [...one.attributes].some(each => /^on/i.test(each.name) || /^\\s*javascript:/i.test(each.value))
         || one.matches("img, details, style") && one.outerHTML.includes(mark) && !ownFold(one);
