@@ -184,7 +184,12 @@ class Context(ABC):
             self.report.take(error)
             raise Unresolved from None
         if contract is None:
-            self._report_unknown(text, chain, pointer, nft=nft)
+            code = "unknown-contract" if looks_like_address(text) else "unknown-symbol"
+            # All symbols of the chain are compared for a suggestion: it is made for errors that are shown.
+            detail = ""
+            if not self.report.full:
+                detail = unknown_contract(self.dataset.catalog, self.extents, chain, text, nft=nft)
+            self.report.add(pointer, code, detail)
             raise Unresolved
         # Of a contract whose standard nobody knows, what was asked for is believed.
         if contract.standard is not None and contract.is_nft != nft:
@@ -216,15 +221,6 @@ class Context(ABC):
             self.warn(
                 f"{chain.name}: transfers are missing: the data has no row of {_widest(gaps)}."
             )
-
-    def _report_unknown(self, text: str, chain: Chain, pointer: str, *, nft: bool) -> None:
-        """Report an address or a symbol that the data does not have on a chain, and where it is instead."""
-        code = "unknown-contract" if looks_like_address(text) else "unknown-symbol"
-        # All symbols of the chain are compared for a suggestion: it is made for errors that are shown.
-        detail = ""
-        if not self.report.full:
-            detail = unknown_contract(self.dataset.catalog, self.extents, chain, text, nft=nft)
-        self.report.add(pointer, code, detail)
 
     # Amounts and counts
 

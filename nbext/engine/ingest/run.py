@@ -435,8 +435,8 @@ def _take(
     # Rows may be added while what is stored is folded: each has its own place.
     work = job.folder / (".folding" if job.compacting else ".stage")
     shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
-    appending, why = append.is_possible(previous) and not job.compacting, None
-    spared = True
+    stored = previous.manifest["tables"]["transfers"] if previous else 0
+    appending, why, spared = stored >= append.LEAST and not job.compacting, None, True
     while True:
         if job.needs_every_file and refused:
             raise refused[0]
@@ -489,9 +489,7 @@ def _take(
                         if source != without.source
                     }
                 except Rebuild as reason:
-                    assert previous is not None
                     appending, why = False, str(reason)
-                    stored = previous.manifest["tables"]["transfers"]
                     job.advance(f"all {stored:,} transfers again ({why})", 0)
                 except duckdb.OutOfMemoryException:
                     if not stage.spared:

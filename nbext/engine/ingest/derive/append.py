@@ -24,7 +24,6 @@ from nbext.engine.ingest.derive.rows import map_contracts, map_wallets
 from nbext.engine.ingest.stage import KEY, Stage
 from nbext.engine.layers import STALE, WHOLE, overlay
 from nbext.engine.schema import FOREVER, TABLES
-from nbext.engine.storage import Generation
 
 # Fewer stored transfers than these are derived again as fast as a delta is written, and then need none.
 LEAST = 200_000
@@ -40,11 +39,6 @@ _PAIR, _BLOCK = "contract, wallet", "contract, block"
 
 class Rebuild(Exception):
     """The new rows change what is stored of the past; the text says which of them do, for the report."""
-
-
-def is_possible(previous: Generation | None) -> bool:
-    """Say whether a generation is one to append to: of some size."""
-    return previous is not None and previous.manifest["tables"]["transfers"] >= LEAST
 
 
 def create_delta(stage: Stage) -> None:
