@@ -139,9 +139,15 @@ class ValidationError(NbextError):
     ``errors`` has ``pointer``, ``code`` and ``detail`` of each field; ``more`` is how many others were only counted.
     """
 
-    def __init__(self, errors: Sequence[FieldError], more: int = 0) -> None:
+    def __init__(
+        self,
+        errors: Sequence[FieldError],
+        more: int = 0,
+        candidates: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         self.errors: list[FieldError] = list(errors)
         self.more = more
+        self.candidates = [dict(c) for c in candidates]
         # A mistake in the document as a whole has the pointer "": its line would begin with a colon.
         super().__init__(
             "\n".join(
@@ -165,7 +171,7 @@ class ValidationError(NbextError):
             else one
             for one in self.errors
         ]
-        return type(self)(errors, self.more)
+        return type(self)(errors, self.more, self.candidates)
 
     @classmethod
     def of(cls, pointer: str, code: str, detail: str) -> ValidationError:
@@ -182,18 +188,6 @@ class AmbiguousSymbol(ValidationError):
 
     ``candidates`` has ``chain``, ``address``, ``symbol`` and ``name`` of each.
     """
-
-    def __init__(
-        self, errors: Sequence[FieldError], candidates: Sequence[Mapping[str, Any]], more: int = 0
-    ) -> None:
-        super().__init__(errors, more)
-        self.candidates = [dict(c) for c in candidates]
-
-    def below(self, pointer: str, of: str = "") -> AmbiguousSymbol:
-        """Return the error of a document in which that of this error is at a pointer, with its candidates."""
-        return AmbiguousSymbol(
-            InvalidSegment(self.errors).below(pointer, of).errors, self.candidates, self.more
-        )
 
 
 class ApiError(NbextError):

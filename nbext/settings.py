@@ -10,6 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from configparser import ConfigParser
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -123,18 +124,7 @@ class Setting:
 
     def _typed(self, value: Any) -> Any:
         if self.kind is bool:
-            if isinstance(value, bool):
-                return value
-            return {
-                "1": True,
-                "true": True,
-                "yes": True,
-                "on": True,
-                "0": False,
-                "false": False,
-                "no": False,
-                "off": False,
-            }[str(value).strip().lower()]
+            return ConfigParser.BOOLEAN_STATES[str(value).strip().lower()]
         if self.kind is dict:
             # A name in place of the table is that of a profile.
             return {"profile": value} if isinstance(value, str) else dict(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 # More than any contract has, and rows that an answer may have.
 _ALL = 30_000_000
+_ENDS = ("sender", "recipient")
 
 
 _LEFT_OUT = "left out"
@@ -117,7 +118,7 @@ class Balances:
         # Up to half of them sent all that they had: of what a contract moved without a log they have some left.
         expected = _drawn(dataset, {**sent, **where}, self.check // 2, draw)
         expected |= _drawn(dataset, {**holds, **where}, self.check - len(expected), draw)
-        ids = {} if kind == "token" else self._ids_moved(address, expected, standard)
+        ids = {} if kind == "token" else self._ids_moved(address, expected.keys(), standard)
         # Of ERC1155 the contract knows only the balance of each token id: those are summed that a wallet ever moved.
         each = ids if standard == "ERC1155" else {}
         asked = [(wallet, number) for wallet in expected for number in each.get(wallet, (None,))]
@@ -183,24 +184,27 @@ class Balances:
         )
         return f"{line} {says}".rstrip(), found
 
-    def _ids_moved(
-        self, contract: str, wallets: Iterable[str], standard: str
-    ) -> dict[str, set[int]]:
+    def _ids_moved(self, contract: str, wallets: Set[str], standard: str) -> dict[str, set[int]]:
         """Return the token ids that wallets were ever sent, or sent."""
         files = "erc1155_transfers" if standard == "ERC1155" else "token_transfers"
         found: dict[str, set[int]] = {}
-        for end in ("sender", "recipient"):
-            for row in self.coverage.stored(contract, end, wallets, files):
-                found.setdefault(row[end], set()).add(int(row["value"]))
+        for row in self.coverage.stored(contract, _ENDS, wallets, files):
+            for wallet in wallets & {row[end] for end in _ENDS}:
+                found.setdefault(wallet, set()).add(int(row["value"]))
         return found
 
     def _balance(self, contract: str, wallet: str, kind: str) -> _Fact:
         """Return what a wallet has of a token, or of an nft in items; of the zero address what there is: the supply."""
         is_supply = wallet == ZERO_ADDRESS
+        # What it was sent, less what it sent: of the zero address the other way round.
         moves = [
-            (row["block"], sign * (1 if kind == "nft" else int(row["value"])))
-            for end, sign in (("recipient", 1 - 2 * is_supply), ("sender", 2 * is_supply - 1))
-            for row in self.coverage.stored(contract, end, [wallet])
+            (
+                row["block"],
+                (1 if kind == "nft" else int(row["value"]))
+                * (-1 if is_supply else 1)
+                * ((row["recipient"] == wallet) - (row["sender"] == wallet)),
+            )
+            for row in self.coverage.stored(contract, _ENDS, [wallet])
         ]
         return _Fact(
             SUPPLY if is_supply else balance_of(wallet),
@@ -210,7 +214,7 @@ class Balances:
     def _owners(self, contract: str, ids: Iterable[int]) -> list[_Fact]:
         """Return whose each token id is: the recipient of its last transfer."""
         by_id: dict[str, list[Mapping[str, Any]]] = {str(number): [] for number in ids}
-        for row in self.coverage.stored(contract, "value", by_id):
+        for row in self.coverage.stored(contract, ["value"], by_id):
             by_id[row["value"]].append(row)
 
         def owner(moves: Sequence[Mapping[str, Any]], block: int) -> int:
@@ -250,7 +254,7 @@ class Balances:
             return _UNKNOWN
         stored = {
             tuple(row[name] for name in ("log_index", "sender", "recipient", "value"))
-            for row in self.coverage.stored(contract, "block", [high])
+            for row in self.coverage.stored(contract, ["block"], [high])
         }
         # A refusal of ours: it hides what the block has.
         if there is None or there - stored:

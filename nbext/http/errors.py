@@ -376,7 +376,7 @@ def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> Nbext
     if code == "ambiguous-symbol" and isinstance(problem.get("candidates"), list):
         candidates = [c for c in problem["candidates"] if isinstance(c, dict)]
         errors = errors or [FieldError(pointer="", code=code, detail=plain)]
-        return AmbiguousSymbol(errors, candidates, more)
+        return AmbiguousSymbol(errors, more, candidates)
     invalid = {"invalid-segment": InvalidSegment, "invalid": ValidationError}
     if errors and code in invalid:
         return invalid[code](errors, more)

@@ -65,7 +65,7 @@ def find_contract(
             for one in found
         ]
         error: FieldError = {"pointer": pointer, "code": "ambiguous-symbol", "detail": detail}
-        raise AmbiguousSymbol([error], candidates)
+        raise AmbiguousSymbol([error], candidates=candidates)
     return found[0] if found else None
 
 
@@ -228,5 +228,5 @@ class ErrorReport:
         if not self.errors:
             return
         if self._ambiguous:
-            raise AmbiguousSymbol(self.errors, list(self._candidates.values()), self.more)
+            raise AmbiguousSymbol(self.errors, self.more, list(self._candidates.values()))
         raise InvalidSegment(self.errors, self.more)

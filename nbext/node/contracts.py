@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from nbext.errors import NodeError
 from nbext.node.limits import Meaning, blocks_offered
@@ -47,6 +46,8 @@ _ABOUT = (
     ),
 )
 _NO_CODE = "0x"
+# Refusals by which a node does not have, or does not say, an old state.
+_NO_STATE = (Meaning.PRUNED, Meaning.OTHER, Meaning.UNKNOWN_METHOD, Meaning.GARBAGE)
 _MOST_TEXT = 1000
 # Amounts of ERC1155 are stored in 64 bits, with a sign.
 _MOST_ITEMS = 2**63 - 1
@@ -266,12 +267,15 @@ def deployment(
 
     Raises
     ------
-    NodeError
+    NodeError, Refusal
         No node answers: that says nothing of the deployment.
     """
-    has_code = partial(_has_code, node, address)
+
+    def has_code(block: int) -> bool:
+        return bool(node.call("eth_getCode", address, hex(block)) != _NO_CODE)
+
     end = head + 1
-    with suppress(_NoState):
+    try:
         if known is not None and (known == 0 or not has_code(known - 1)):
             return known
         for _ in range(_PROOFS):
@@ -283,25 +287,10 @@ def deployment(
             if not earlier:
                 return low if low == 0 or _has_state(node, low - 1) else None
             end = min(earlier)
-    return None
-
-
-class _NoState(Exception):
-    """A node does not say what it is asked of a state."""
-
-
-def _has_code(node: Node, address: str, block: int) -> bool:
-    """Return whether an address has code at a block.
-
-    _NoState: the node does not have that state, or does not say. NodeError: it does not answer.
-    """
-    try:
-        return bool(node.call("eth_getCode", address, hex(block)) != _NO_CODE)
     except Refusal as refusal:
-        why = refusal
-    if why.meaning not in (Meaning.PRUNED, Meaning.OTHER, Meaning.UNKNOWN_METHOD, Meaning.GARBAGE):
-        raise why.as_error()
-    raise _NoState
+        if refusal.meaning not in _NO_STATE:
+            raise
+    return None
 
 
 def _logged(node: Node, address: str, topics: Sequence[str], last: int) -> list[int]:

@@ -309,5 +309,5 @@ def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 def bound_to(listener: socket.socket) -> tuple[str, int]:
     """Return the host and port that a socket listens on."""
-    name: Any = listener.getsockname()
-    return str(name[0]), int(name[1])
+    host, port, *_ = listener.getsockname()
+    return host, port

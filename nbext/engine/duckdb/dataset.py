@@ -99,7 +99,9 @@ class DuckDataset(Dataset):
 
     def aside(self) -> str:
         """Return the folder for rows that do not fit into memory."""
-        return str(self._spill.made())
+        # DuckDB makes it only when it spills.
+        self._spill.folder.mkdir(exist_ok=True)
+        return str(self._spill.folder)
 
     def do(self, task: Callable[[Engine], Result], cancel: Cancel | None) -> Result:
         """Do work that may run several statements; however it ends, the statement under way ends with it."""

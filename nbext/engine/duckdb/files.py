@@ -56,11 +56,6 @@ class Spill:
             if not self._lease.is_alive(name):
                 shutil.rmtree(place / name, ignore_errors=True)
 
-    def made(self) -> Path:
-        """Return the folder, which DuckDB makes only when it spills."""
-        self.folder.mkdir(exist_ok=True)
-        return self.folder
-
     def release(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)

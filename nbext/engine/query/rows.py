@@ -100,33 +100,34 @@ class Rows:
             fetched = fetched.cast(pa.timestamp("s", "UTC"))
         elif kind in ("count", "match"):
             fetched = pc.fill_null(fetched, 0)
-        for floats, (exact, divisor) in self._floats.items():
-            if exact == name:
-                self._store(floats, quotients(fetched, [divisor]))
-        column = self._store(name, fetched)
+        # Of 16,384 rows at a time all steps of a division stay in the processor's cache: a third of the time.
+        for start in range(0, max(1, len(fetched)), self.per_batch):
+            part = fetched.slice(start, self.per_batch)
+            for floats, (exact, divisor) in self._floats.items():
+                if exact == name:
+                    self._store(floats, quotients(part, [divisor]))
+            column = self._store(name, part)
         if kind == "amount":
             # Of all that its token's holders have, so that a column has one type however many rows are asked for.
             column.size = max(column.size + size_of(fetched), size)
             column.type = amount_type(column.size)
 
-    def _store(self, name: str, values: pa.Array) -> _Column:
-        column = self._columns.setdefault(name, _Column(values.type))
-        try:
-            # A part that stays holds all that was fetched with it.
-            self._held += values.get_total_buffer_size()
-            for start in range(0, len(values), self.per_batch):
-                part = values.slice(start, self.per_batch)
-                column.parts.append(self._aside(part) if self._held > _IN_MEMORY else part)
-        except OSError as error:
-            raise DiskFull.where(
-                error, "the rows could not be stored while they were made"
-            ) from None
+    def _store(self, name: str, part: pa.Array) -> _Column:
+        column = self._columns.setdefault(name, _Column(part.type))
+        # Of what was fetched at once the last may go into the file, while the first hold all of it.
+        self._held += part.nbytes
+        if self._held > _IN_MEMORY:
+            packed = pa.record_batch([part], [""]).serialize()
+            place, kind = self._end, part.type
+            try:
+                self._end += self._file.write(packed)
+            except OSError as error:
+                raise DiskFull.where(
+                    error, "the rows could not be stored while they were made"
+                ) from None
+            part = place, packed.size, kind
+        column.parts.append(part)
         return column
-
-    def _aside(self, part: pa.Array) -> tuple[int, int, pa.DataType]:
-        packed = pa.record_batch([part], [""]).serialize()
-        place, self._end = self._end, self._end + self._file.write(packed)
-        return place, packed.size, part.type
 
     @property
     def schema(self) -> pa.Schema:

@@ -53,10 +53,6 @@ class Layers:
         view = view if ended is None else self.lasting_view.replace(ENDED, ended)
         return f"({view.replace(NEEDED, needed)})"
 
-    def may_be_read_apart(self, table: str) -> bool:
-        """Say whether the wallets of base and delta can be read each alone, and which of the base's are stale."""
-        return table in STALE_OF and "untimed" not in self.views.get(table, "untimed")
-
 
 class SqlBuilder:
     """Writes the statements of one question.
@@ -198,9 +194,11 @@ class SqlBuilder:
 
     def wallets_of(self, name: str, where: str, **key: int | Sequence[int]) -> Selection:
         """Return the wallets of a table that has one row for each, where a test holds."""
-        if self._layers is None or not self._layers.may_be_read_apart(name):
+        layers = self._layers
+        # Whether the wallets of base and delta can be read each alone, and it is known which of the base's are stale.
+        if not (layers and name in STALE_OF and "untimed" not in layers.views.get(name, "untimed")):
             return self.leaf(f"SELECT wallet FROM {self.table(name, **key)} WHERE {where}")
-        named, delta_name = self.equal(**key), self._layers.delta
+        named, delta_name = self.equal(**key), layers.delta
         # Of a contract that the delta has whole the base has none.
         whole = f"SELECT 1 FROM {delta_name}.stale.contracts WHERE {named}"
         unless = "" if name == "activity" else f" AND NOT EXISTS ({whole})"
@@ -209,7 +207,7 @@ class SqlBuilder:
         base, delta, stale = (
             self.statement(f"SELECT wallet FROM {text}")
             for text in (
-                f"{self._layers.base}.{rows}{unless}",
+                f"{layers.base}.{rows}{unless}",
                 f"{delta_name}.{rows}",
                 f"{delta_name}.stale.{STALE_OF[name]} WHERE {named}",
             )

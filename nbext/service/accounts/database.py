@@ -335,10 +335,9 @@ class Lent:
         return int(self._run(sql, values).rowcount)
 
     def add(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add rows to a table, all of the same columns."""
-        if rows:
-            statement = self._place.statement(insert_into(table, rows[0]))
-            self._db.cursor().executemany(statement, rows)
+        """Add rows to a table, at least one, all of the same columns."""
+        statement = self._place.statement(insert_into(table, rows[0]))
+        self._db.cursor().executemany(statement, rows)
 
     def parts_of(self, table: str) -> Iterator[list[dict[str, Any]]]:
         """Yield the rows of a table, a thousand at a time."""

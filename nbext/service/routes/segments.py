@@ -333,16 +333,16 @@ def _export(
     return StreamingResponse(pieces, media_type=media_type, headers=headers)
 
 
-def _patience(prefer: str | None, default: float, limits: Limits) -> float:
+def _patience(prefer: str, default: float, limits: Limits) -> float:
     """Return for how many seconds a caller waits (RFC 7240); any other preference is ignored, as the RFC says.
 
     >>> _patience("respond-async, wait=5", 20, Limits())
     5.0
     """
-    found = _WAIT.search(prefer or "")
+    found = _WAIT.search(prefer)
     if found:
         return min(float(found[1]), limits.longest_wait)
-    return 0.0 if "respond-async" in (prefer or "").lower() else default
+    return 0.0 if "respond-async" in prefer.lower() else default
 
 
 async def _finished(
@@ -359,7 +359,7 @@ async def _finished(
     """
     if segment.finished:
         return segment
-    segments, prefer = caller.segments, caller.request.headers.get("prefer")
+    segments, prefer = caller.segments, caller.request.headers.get("prefer", "")
     until = time.monotonic() + _patience(prefer, seconds, caller.container.limits)
     # A notebook whose cell was interrupted hangs up: its segment is not worth a worker for another half minute.
     async with _while_there(caller):
