@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-# 007 is a name and no number: as one it would come back as 7.
-_WHOLE = re.compile("0|-?[1-9][0-9]*")
+# 007 is a name and no number: as one it would come back as 7. Python reads no number of thousands of digits.
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,99}")
 INT64 = range(-(2**63), 2**63)
 _ROWS_AT_ONCE = 10_000
 _AS_INTEGERS = ".astype(object) makes Python's integers of all."
@@ -333,7 +333,7 @@ def text_or_json(value: Any) -> str | None:
 
 _FITS: dict[str, Any] = {
     "string": lambda value: isinstance(value, str),
-    "integer": is_whole,
+    "integer": _digits,
     "uint256": _digits,
     "number": lambda value: (
         (is_whole(value) or isinstance(value, Decimal)) and _exact_as_float(value)
@@ -384,7 +384,9 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if is_text(values.type) and kind == "uint256" and are_whole(values):
+    if pa.types.is_null(values.type):
+        values = values.cast(pa.string())
+    if is_text(values.type) and kind in ("integer", "uint256") and are_whole(values):
         # An empty number is missing.
         digits = pc.if_else(pc.not_equal(values, ""), values, pa.scalar(None, values.type))
         values = exact_whole([exact_part(part) for part in digits.chunks])

@@ -33,7 +33,6 @@ from nbext.client.decode import (
 from nbext.core import wire as op
 from nbext.core.provenance import warned
 from nbext.errors import (
-    AmbiguousAnswer,
     ApiError,
     NbextError,
     ProtocolError,
@@ -190,7 +189,8 @@ class Service:
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
             self._remember(answer, call.operation, None, str(error))
-            if isinstance(error, ProtocolError) and not isinstance(error, AmbiguousAnswer):
+            # One that has a line of settings needs no other.
+            if isinstance(error, ProtocolError) and "%nbext set" not in str(error):
                 self.advise(
                     error, *(("id", "rows", "url", "poll") if want is Want.SEGMENT else ("rows",))
                 )

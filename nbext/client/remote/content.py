@@ -201,18 +201,13 @@ def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> N
 
     ``addressed``: where most have an address, each has one.
     """
-    for row, other in ((records[-1], records[0]), (records[0], records[-1])) if records else ():
-        alone = row is other or row.keys().isdisjoint(other)
-        # {"name": "sum", "total": 3} after {"address": ..., "name": ...}
-        lacks = any(is_address(other[name]) for name in other.keys() - row) and row.keys() - other
-        if row and (
-            (lacks and not has_address(row)) or (alone and _OF_ROWS.issuperset(map(bare, row)))
-        ):
-            raise _no_row(row)
     wallets = _address_column(records[:20]) if addressed else None
     for row in records:
+        other = records[-1] if row is records[0] else records[0]
+        alone = row is other or row.keys().isdisjoint(other)
+        is_about = alone and row and _OF_ROWS.issuperset(map(bare, row))
         # Of records each may have its address under its own name.
-        if has_address(row):
+        if has_address(row) and not is_about:
             continue
         value = row.get(wallets or next(iter(row), ""))
         # One with a dot is an address to those who resolve it.
@@ -220,10 +215,11 @@ def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> N
         is_name = is_text and not re.search(_REMARK, str(value))
         is_cut = any(isinstance(one, str) and re.match(_CUT, one) for one in row.values())
         is_header = row and all(str(one).lower() == name.lower() for name, one in row.items())
-        # It has no field of the first row.
-        alone = len(records) > 2 and row.keys().isdisjoint(records[0])
-        if is_header or alone or ((wallets or is_cut) and not is_name):
-            raise _no_row(row if alone else value)
+        # {"name": "sum", "total": 3} after {"address": ..., "name": ...}
+        lacks = any(is_address(other[name]) for name in other.keys() - row) and row.keys() - other
+        is_other = is_about or lacks or (alone and len(records) > 2)
+        if is_header or is_other or ((wallets or is_cut) and not is_name):
+            raise _no_row(row if is_other else value)
     _refuse_footer([*records[: max(0, min(2, len(records) - 1))], *records[-1:]])
 
 

@@ -118,8 +118,6 @@ class Stranger:
         if page.table is not None:
             names = profile.renamed(dict.fromkeys(page.table.column_names))
             page.table = page.table.rename_columns(list(to_ours(names, fields)))
-            # Text of CSV becomes integers as a uint256 does: where every value fits.
-            fields = {n: "uint256" if kind == "integer" else kind for n, kind in fields.items()}
         elif page.records and (profile.columns or fields):
             page.records = [to_ours(profile.renamed(record), fields) for record in page.records]
         present = page.table.column_names if page.table is not None else (page.records or [{}])[0]

@@ -810,6 +810,28 @@ def test_decimals_of_hits_are_whole_numbers_or_stay_as_they_came_in_every_format
             assert found.attrs["nbext"]["warnings"] == ([noted] if noted else [])
 
 
+def test_digits_in_a_column_that_is_to_have_whole_numbers_are_such_in_every_format(
+    server, settings
+):
+    told = Client(server.url, KEY, settings=settings(remote={"types": {"n": "integer"}}))
+    for values in (["5", "-7"], [None, None], [5, None]):
+        rows = [{"address": ASKED, "n": values[0]}, {"address": OTHER, "n": values[1]}]
+        text = csv_of(rows).replace(b"None", b"")
+        for answer in (reply({"rows": rows}), table(text), arrow(rows)):
+            server.script("*", answer)
+            found = told.export_json("abc")
+            assert found["n"].dropna().map(int).tolist() == [
+                int(n) for n in values if n is not None
+            ]
+            assert found["n"].sum() == sum(int(n) for n in values if n is not None)
+            assert not [note for note in found.attrs["nbext"]["warnings"] if "whole" in note]
+    for digits in ("007", "1" * 5_000):
+        server.script("*", reply({"rows": [{"address": ASKED, "n": digits}]}))
+        found = told.export_json("abc")
+        assert found["n"].tolist() == [digits]
+        assert "A value of n is not a whole number" in found.attrs["nbext"]["warnings"][0]
+
+
 def test_a_poll_that_is_answered_for_another_segment_is_an_error(server, client, settings):
     server.script("POST /v1/segment/execute", reply({"id": "seg-1", "status": "running"}))
     server.script("GET /v1/segment/seg-1", reply({"id": "zzz", "status": "completed"}))
@@ -817,9 +839,10 @@ def test_a_poll_that_is_answered_for_another_segment_is_an_error(server, client,
     for ask in (lambda one: one.execute_segment({"a": 1}), lambda one: one.segment("seg-1")):
         with pytest.raises(ProtocolError) as caught:
             ask(client)
-        assert str(caught.value).startswith(
+        assert str(caught.value) == (
             "The service was asked for segment seg-1, and answered for zzz. "
-            '`%nbext set remote.segment.known = "id"` says that it does not matter.'
+            '`%nbext set remote.segment.known = "id"` says that it does not matter. '
+            "`%nbext last-answer` shows the answer's fields and the lines of settings that read them."
         )
     told = Client(server.url, KEY, settings=settings(remote={"segment": {"known": "id"}}))
     assert len(told.execute_segment({"a": 1})) == 10
@@ -859,7 +882,8 @@ def test_a_search_is_answered_for_the_words_and_the_chain_that_were_asked_for(se
 
 def test_a_hit_that_lacks_the_address_and_has_fields_of_its_own_is_no_hit(server, client):
     hits = [{"address": row["address"], "name": f"n{row['n']}"} for row in FIRST[:3]]
-    for rows in ([*hits, {"name": "sum", "total": 3}], [{"name": "sum", "total": 3}, *hits]):
+    total = {"name": "sum", "total": 3}
+    for rows in ([*hits, total], [total, *hits], [*hits[:2], total, hits[2]]):
         server.script("*", reply({"results": rows}))
         with pytest.raises(ProtocolError, match=r"Among the rows is .*sum"):
             client.search_nfts("n")
