@@ -1,6 +1,6 @@
 """What an answer says, and how the answers of our own service are decoded.
 
-`Reading` is what every decoder makes of an answer. `Ours` decodes the shapes of `nbext.core.wire`, and refuses
+`Reading` is what every decoder makes of an answer. `of_ours` decodes the shapes of `nbext.core.wire`, and refuses
 any other. What guesses at a stranger's answers is `nbext.client.remote`, which loads when a stranger is asked.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nbext.core import wire
 from nbext.core.rules import unlike
 from nbext.core.strict_json import NotJson, read_answer
-from nbext.errors import ProtocolError
+from nbext.errors import AmbiguousAnswer, ProtocolError
 from nbext.http.body import NO_CAP, retry_after
 
 if TYPE_CHECKING:
@@ -68,6 +68,14 @@ class Reading:
     # Numbers of rows that the answer states: ``returned``, ``total``, ``count``.
     stated: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    # The addresses of files that hold its rows.
+    parts: list[str] = field(default_factory=list)
+    # The error to raise once it is clear that its status word must be asked about; and the one that names what may be
+    # its rows, for when there are none anywhere else.
+    doubt: AmbiguousAnswer | None = None
+    instead: AmbiguousAnswer | None = None
+    # The service's own time of its data.
+    as_of: Mapping[str, Any] | None = None
 
     @property
     def said(self) -> Mapping[str, Any]:
@@ -96,40 +104,37 @@ class Outline(Protocol):
         """Return what an error about the answer can suggest for its ``id`` or ``rows``."""
 
 
-class Ours:
-    """Decodes the answers of our own service."""
+def of_ours(came: Incoming, want: Want, operation: str) -> Reading:
+    """Return what an answer of our own service says."""
+    if came.content_type == wire.ARROW_TYPE:
+        import pyarrow as pa
 
-    def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
-        """Return what the answer says."""
-        if came.content_type == wire.ARROW_TYPE:
-            import pyarrow as pa
-
-            came.cap = NO_CAP
-            schema, batches = arrow_batches(came)
-            return Reading(table=pa.Table.from_batches(batches, schema))
-        document, warnings = json_object(came.whole())
-        reading = Reading(document, warnings=warnings)
-        if want is Want.RECEIPT:
-            return reading
-        if want is Want.RECORD:
-            shape = wire.CollectionAnswer if operation == "nft" else wire.TokenAnswer
-            _check(shape, document, "address")
-            reading.records = [document]
-            reading.warnings += document.pop("warnings", ())
-        elif "items" in document:
-            _check(wire.SearchAnswer, document, "items", "total")
-            reading.records, reading.types = document["items"], wire.SEARCH_FIELDS
-            reading.stated = {"total": document["total"]}
-            reading.warnings += document.get("warnings", ())
-        else:
-            _check(wire.SegmentAnswer, document, "id", "status", "counts", "columns")
-            status, error = document["status"], document.get("error")
-            reading.id, reading.word = document["id"], status
-            reading.state = State.RUNNING if status == "queued" else State(status)
-            reading.retry_after = retry_after(came.headers)
-            if isinstance(error, dict):
-                reading.reason = str(error.get("detail") or "")
+        came.cap = NO_CAP
+        schema, batches = arrow_batches(came)
+        return Reading(table=pa.Table.from_batches(batches, schema))
+    document, warnings = json_object(came.whole())
+    reading = Reading(document, warnings=warnings)
+    if want is Want.RECEIPT:
         return reading
+    if want is Want.RECORD:
+        shape = wire.CollectionAnswer if operation == "nft" else wire.TokenAnswer
+        _check(shape, document, "address")
+        reading.records = [document]
+        reading.warnings += document.pop("warnings", ())
+    elif "items" in document:
+        _check(wire.SearchAnswer, document, "items", "total")
+        reading.records, reading.types = document["items"], wire.SEARCH_FIELDS
+        reading.stated = {"total": document["total"]}
+        reading.warnings += document.get("warnings", ())
+    else:
+        _check(wire.SegmentAnswer, document, "id", "status", "counts", "columns")
+        status, error = document["status"], document.get("error")
+        reading.id, reading.word = document["id"], status
+        reading.state = State.RUNNING if status == "queued" else State(status)
+        reading.retry_after = retry_after(came.headers)
+        if isinstance(error, dict):
+            reading.reason = str(error.get("detail") or "")
+    return reading
 
 
 def _check(shape: Any, document: dict[str, Any], *needed: str) -> None:

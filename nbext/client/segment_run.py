@@ -151,10 +151,9 @@ class SegmentRun:
                 table = self.fetch(arrow=True)
             except NotFound:
                 # What may be rows in the first answer is asked about only where there are none under the id.
-                instead: NbextError | None = getattr(reading, "instead", None)
-                if instead is None:
+                if reading.instead is None:
                     raise
-                raise instead from None
+                raise reading.instead from None
         about = self._provenance(table, body)
         if to is None:
             return about.attach(table)
@@ -183,7 +182,7 @@ class SegmentRun:
         """Return the rows of the first answer; where they are not all, or none, those under the segment's id."""
         failure: NbextError | None = None
         alone = self.id is None or bool(self.service.ours)
-        if reading.rows or getattr(reading, "parts", None) or alone:
+        if reading.rows or reading.parts or alone:
             try:
                 return self.table(reading, self._asked)
             except ProtocolError as error:
@@ -208,8 +207,7 @@ class SegmentRun:
             self.id, self._monitor = reading.id or self.id, reading.poll or self._monitor
             self._rows_at = reading.url or self._rows_at
             self._raise_failure(reading)
-            doubt: NbextError | None = getattr(reading, "doubt", None)
-            runs = reading.state is State.RUNNING or doubt is not None
+            runs = reading.state is State.RUNNING or reading.doubt is not None
             # A stranger may name a segment and say nothing of its state; it is asked once, whether it is there.
             unclear = (
                 reading.state is None and not reading.rows and self.id is not None and not asked
@@ -222,8 +220,8 @@ class SegmentRun:
             before, self._word = self._word, reading.word or ""
             self._report("running", self._word)
             # A word that nobody knows, and that another look does not change, is asked about at once.
-            if asked and doubt is not None and reading.word == before:
-                raise doubt
+            if asked and reading.doubt is not None and reading.word == before:
+                raise reading.doubt
             if runs:
                 # Also where the service says that it may be asked again at once: it means no thousand times a second.
                 asks = wait if reading.retry_after is None else reading.retry_after
@@ -322,8 +320,8 @@ class SegmentRun:
                     return reading, call
                 if reading.state is not State.RUNNING:
                     self._raise_failure(reading)
-                    if instead := getattr(reading, "instead", None):
-                        raise instead
+                    if reading.instead:
+                        raise reading.instead
                     raise self._unread(
                         "The service was asked for rows, and its answer has none.", "rows", "url"
                     )
@@ -503,7 +501,7 @@ class SegmentRun:
             service=self.service.transport.origin.url,
             status=reading.word,
             **{name: words.get(name) for name in ("operator", "filters", "limit")},
-            as_of=said.get("asOf") or getattr(reading, "as_of", None),
+            as_of=said.get("asOf") or reading.as_of,
             chain=said.get("chain", (body.get("filters") or {}).get("chain")),
             matched=matched,
             returned=len(table),

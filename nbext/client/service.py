@@ -22,17 +22,18 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from nbext.client import frames
 from nbext.client.decode import (
     HINT,
-    Ours,
     Outline,
     Reading,
     State,
     Want,
     check_count,
     json_object,
+    of_ours,
 )
 from nbext.core import wire as op
 from nbext.core.provenance import warned
 from nbext.errors import (
+    AmbiguousAnswer,
     ApiError,
     NbextError,
     ProtocolError,
@@ -81,7 +82,6 @@ class Service:
         self.last_answer: Outline | None = None
         # Bytes of an answer that are held at a time, at most.
         self.cap = settings["max_body_mb"] * 1_000_000
-        self._our_decoder = Ours()
         if settings["remote"]:
             # Settings that make no sense are refused now, and not by the first answer.
             _ = self._strangers_decoder
@@ -183,17 +183,18 @@ class Service:
         than memory.
         """
         if self.ours:
-            return self._our_decoder.read(came, want, types, call.operation)
+            return of_ours(came, want, call.operation)
         try:
             reading = self._strangers_decoder.read(came, want, types, call, folder)
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
             self._remember(answer, call.operation, None, str(error))
-            # One that has a line of settings needs no other.
-            if isinstance(error, ProtocolError) and "%nbext set" not in str(error):
-                self.advise(
-                    error, *(("id", "rows", "url", "poll") if want is Want.SEGMENT else ("rows",))
-                )
+            if isinstance(error, ProtocolError) and not isinstance(error, AmbiguousAnswer):
+                of_job = want is Want.SEGMENT
+                others = ("rows", "url", "poll") if of_job else ("rows",)
+                # One that has a line of settings has found rows: they may be of another id.
+                roles = () if "%nbext set" in str(error) else others
+                self.advise(error, *["id"] * of_job, *roles)
             raise
         self._remember(
             came.answer or Answer(came.status, came.headers, b"", came.url),

@@ -33,7 +33,7 @@ from nbext.client.remote.signs import Signs
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import ARROW_TYPE
-from nbext.errors import AmbiguousAnswer, ProtocolError, StorageError
+from nbext.errors import ProtocolError, StorageError
 from nbext.http.body import NO_CAP, Answer, Incoming, retry_after
 from nbext.http.errors import one_line, plain_words
 
@@ -59,11 +59,8 @@ class ForeignPage(Reading):
     """One answer of a stranger, and what it says of the rows beyond its own.
 
     ``empty``: it has no body; ``status`` is HTTP's, or a gateway's that is in it. ``size`` is its body's bytes.
-    ``unproven``: nothing on the wire says that the body is whole; ``cut``: and its last line has no end. ``parts`` are
-    the addresses of files that hold its rows; ``bare``: it has no table, only a next page; ``unnamed``: nothing names
-    its columns. ``doubt`` is the error to raise once it is clear that its status word must be asked about, ``instead``
-    the one that names what may be its rows, for when there are none anywhere else. ``as_of`` is the service's own time
-    of its data.
+    ``unproven``: nothing on the wire says that the body is whole; ``cut``: and its last line has no end. ``bare``: it
+    has no table, only a next page; ``unnamed``: nothing names its columns.
     """
 
     signs: Signs = field(default_factory=Signs)
@@ -72,12 +69,8 @@ class ForeignPage(Reading):
     size: int = 0
     unproven: bool = False
     cut: bool = False
-    parts: list[str] = field(default_factory=list)
     bare: bool = False
     unnamed: bool = False
-    doubt: AmbiguousAnswer | None = None
-    instead: AmbiguousAnswer | None = None
-    as_of: Mapping[str, Any] | None = None
 
     def named(self, *tables: str) -> dict[str, Any]:
         """Return the fields of the document whose names are in some tables of words.toml, by path, outermost first."""

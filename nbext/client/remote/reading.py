@@ -107,7 +107,13 @@ class Stranger:
         """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
         profile, fields = self._profiles[call.operation], _METADATA.get(call.operation, {})
         source = content.Unread(came, {**profile.types_by_theirs, **types}, folder)
-        page = decoded(source, want, profile)
+        try:
+            page = _read(source, want, profile)
+        except RecursionError:
+            # What JSON still takes may be too deep for those who walk it.
+            raise ProtocolError("The answer is nested too deeply.") from None
+        except NotJson as error:
+            raise ProtocolError(f"The answer is not JSON: {error}.") from None
         _refuse_other(page, call.asked, profile)
         # A path is logged: an id that echoes the key must not become one.
         if redacted(page.id, self._key) != page.id:
@@ -232,18 +238,8 @@ def _owners(plain: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
                         yield "chain", f"chain {chain_of(each).id}"
 
 
-def decoded(source: content.Unread, want: Want, profile: ForeignProfile) -> ForeignPage:
-    """Return what the answer says."""
-    try:
-        return _read(source, want, profile)
-    except RecursionError:
-        # What JSON still takes may be too deep for those who walk it.
-        raise ProtocolError("The answer is nested too deeply.") from None
-    except NotJson as error:
-        raise ProtocolError(f"The answer is not JSON: {error}.") from None
-
-
 def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> ForeignPage:
+    """Return what the answer says."""
     came = source.came
     if want is Want.RECEIPT:
         return _receipt(came.whole(), profile)

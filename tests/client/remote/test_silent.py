@@ -842,6 +842,7 @@ def test_a_poll_that_is_answered_for_another_segment_is_an_error(server, client,
         assert str(caught.value) == (
             "The service was asked for segment seg-1, and answered for zzz. "
             '`%nbext set remote.segment.known = "id"` says that it does not matter. '
+            'If this is its id: `%nbext set remote.segment.paths.id = "id"`. '
             "`%nbext last-answer` shows the answer's fields and the lines of settings that read them."
         )
     told = Client(server.url, KEY, settings=settings(remote={"segment": {"known": "id"}}))
