@@ -74,7 +74,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
 # of the sample has it.
 NOTES: dict[str, str | tuple[str, str]] = {
     "client/frames.py:wide_columns": "wide",
-    "client/decode.py:read": ("No hit for", "notebook/run/test_settings.py"),
+    "client/decode.py:of_ours": ("No hit for", "notebook/run/test_settings.py"),
     "client/lookups.py:metadata": ("is not a whole number", "client/remote/test_silent.py"),
     "client/lookups.py:search": ("The service sent", "client/remote/test_never_a_part.py"),
     "client/segment_run.py:_save": "wide",

@@ -171,11 +171,12 @@ def _is_same(kind: str, said: object, asked: Mapping[str, str]) -> bool:
         parts = re.findall(r"\w+", asked[kind].lower())
         return all(re.search(rf"\b{re.escape(one)}", echo) for one in parts)
     # Google's id of an operation is operations/7, and others write 007, or a hash in capitals.
-    own, said = asked[kind], str(said).rpartition("/")[2]
+    own, whole = asked[kind], str(said)
+    said = whole.rpartition("/")[2]
     if own.isdigit():
         return own.lstrip("0") == said.lstrip("0")
     is_hex = re.fullmatch("[0-9a-fA-F-]+", own)
-    return own.lower() == said.lower() if is_hex else own == said
+    return own.lower() == said.lower() if is_hex else own in (said, whole)
 
 
 def _refuse_contract(record: Mapping[str, Any], chain: str, address: str) -> None:
