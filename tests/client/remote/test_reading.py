@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.client.decode import State, Want
-from nbext.client.remote import reading
-from nbext.client.remote.content import Unread
 from nbext.client.remote.field_names import state_of
-from nbext.client.remote.profile import ForeignProfile
+from nbext.client.remote.reading import Stranger
 from nbext.errors import AmbiguousAnswer, ApiError, ConfigError, NbextError, NotFound, ProtocolError
 from nbext.http.body import Incoming
 from nbext.http.deadline import Deadline, Watch
+from nbext.http.transport import Call
+from nbext.settings import Secret
 
-PLAIN = ForeignProfile({})
 A, B = "0x" + "aa" * 20, "0x" + "bb" * 20
 ROWS = [{"address": A, "n": 1}, {"address": B, "n": 2}]
 
@@ -34,8 +33,9 @@ def answer(body, content_type="application/json", status=200, **headers):
     return Incoming(status, headers, "http://h/x", stream, watch=watch, cap=10**9, report=None)
 
 
-def decoded(came, want, profile=PLAIN):
-    return reading.decoded(Unread(came, {}), want, profile)
+def decoded(came, want, remote=None):
+    call = Call("GET", "x", Deadline(60))
+    return Stranger(remote or {}, "h", Secret("a-key")).read(came, want, {}, call)
 
 
 def rows(reading):
@@ -175,7 +175,7 @@ def test_of_two_tables_none_is_taken_and_the_line_that_chooses_is_told(body, can
     import tomllib
 
     remote = tomllib.loads(caught.value.setting)["remote"]
-    assert rows(decoded(answer(body), Want.TABLE, ForeignProfile(remote))) is not None
+    assert rows(decoded(answer(body), Want.TABLE, remote)) is not None
 
 
 @pytest.mark.parametrize(
@@ -391,12 +391,12 @@ def test_any_receipt_will_do(body):
 def test_the_settings_say_where_things_stand():
     remote = {"paths": {"id": "job.handle", "status": "job.mood", "rows": "out[0].owners"}}
     body = {"job": {"handle": "h-1", "mood": "done"}, "out": [{"owners": ROWS}], "other": ROWS}
-    found = decoded(answer(body), Want.SEGMENT, ForeignProfile(remote))
+    found = decoded(answer(body), Want.SEGMENT, remote)
     assert (found.id, found.state, rows(found)) == ("h-1", State.COMPLETED, ROWS)
 
 
 def test_a_path_to_a_segments_rows_leaves_records_that_have_none_where_they_are():
-    overrides = ForeignProfile({"paths": {"rows": "out[0].owners"}})
+    overrides = {"paths": {"rows": "out[0].owners"}}
     assert decoded(answer({"address": A, "name": "x"}), Want.RECORD, overrides).records == [
         {"address": A, "name": "x"}
     ]
@@ -417,7 +417,7 @@ def test_a_path_to_an_error_raises_it():
         decoded(
             answer({"rows": ROWS, "oops": "too poor"}),
             Want.TABLE,
-            ForeignProfile({"paths": {"error": "oops"}}),
+            {"paths": {"error": "oops"}},
         )
 
 
@@ -432,7 +432,7 @@ def test_a_path_to_an_error_raises_it():
 )
 def test_settings_that_make_no_sense_are_refused(remote):
     with pytest.raises(ConfigError, match=r"remote\.path"):
-        decoded(answer({"x": ROWS}), Want.TABLE, ForeignProfile(remote))
+        decoded(answer({"x": ROWS}), Want.TABLE, remote)
 
 
 # ------------------------------------------------------------------ decoding
