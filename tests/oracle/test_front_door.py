@@ -29,6 +29,7 @@ OTHERS = {
     "erc721_metadata (cryo)",
     "token list",
     "tokenholderlist (Etherscan)",
+    "token holders (Moralis, Covalent)",
     "claims of a Merkle distribution",
     "token_transfers of consecutive ids (nbext)",
     # Seconds are the blocks of these, and no file with block numbers may be beside them: test_own_tables holds both.
