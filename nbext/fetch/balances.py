@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import starmap
+from itertools import islice, starmap
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,10 +52,11 @@ _LOOKED_INTO = 3
 
 
 class _Fact(NamedTuple):
-    """What a contract is asked, as the data of the call, and what the data says at a block in its place."""
+    """What a contract is asked, as the data of the call, and what the data, in such files, says at a block of it."""
 
     asked: str
     stored: Callable[[int], int]
+    files: str = "token_transfers"
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,8 @@ class Balances:
         # Up to half of them sent all that they had: of what a contract moved without a log they have some left.
         expected = _drawn(dataset, {**sent, **where}, self.check // 2, draw)
         expected |= _drawn(dataset, {**holds, **where}, self.check - len(expected), draw)
-        ids = {} if kind == "token" else self._ids_moved(address, expected.keys(), standard)
+        files = "erc1155_transfers" if standard == "ERC1155" else "token_transfers"
+        ids = {} if kind == "token" else self._moved(address, expected.keys(), files, block)
         # Of ERC1155 the contract knows only the balance of each token id: those are summed that a wallet ever moved.
         each = ids if standard == "ERC1155" else {}
         asked = [(wallet, number) for wallet in expected for number in each.get(wallet, (None,))]
@@ -150,15 +152,15 @@ class Balances:
                 (supply,) = read_numbers(self.node, address, [minted.asked], block)
         if supply == (stated := minted.stored(block)):
             supply = None
-        looked_into = [self._balance(address, wallet, kind) for wallet in wrong[:_LOOKED_INTO]]
-        looked_into += strayed[:_LOOKED_INTO]
+        differing = (
+            self._balance(address, wallet, kind, number)
+            for (wallet, number), amount in zip(asked, amounts, strict=True)
+            if wallet in wrong and (number is None or ids[wallet][number] != amount)
+        )
+        looked_into = [*islice(differing, _LOOKED_INTO), *strayed[:_LOOKED_INTO]]
         if supply is not None:
             looked_into.append(minted)
-        causes = (
-            [_UNKNOWN]
-            if wrong and standard == "ERC1155"
-            else [self._cause(address, block, fact) for fact in looked_into]
-        )
+        causes = [self._cause(address, block, fact) for fact in looked_into]
         # Rows that are wrong are read again, whatever else the contract does.
         cause, says = min(causes, key=lambda one: one[0] != _LEFT_OUT, default=(None, ""))
         equal = len(expected) - len(wrong)
@@ -184,31 +186,34 @@ class Balances:
         )
         return f"{line} {says}".rstrip(), found
 
-    def _ids_moved(self, contract: str, wallets: Set[str], standard: str) -> dict[str, set[int]]:
-        """Return the token ids that wallets were ever sent, or sent."""
-        files = "erc1155_transfers" if standard == "ERC1155" else "token_transfers"
-        found: dict[str, set[int]] = {}
+    def _moved(
+        self, contract: str, wallets: Set[str], files: str, last: int
+    ) -> dict[str, Counter[int]]:
+        """Return the token ids that wallets were ever sent, or sent, and how many of each they have at a block."""
+        found: dict[str, Counter[int]] = {}
         for row in self.coverage.stored(contract, _ENDS, wallets, files):
             for wallet in wallets & {row[end] for end in _ENDS}:
-                found.setdefault(wallet, set()).add(int(row["value"]))
+                gained = _gained(row, wallet, "nft") if row["block"] <= last else 0
+                found.setdefault(wallet, Counter())[int(row["value"])] += gained
         return found
 
-    def _balance(self, contract: str, wallet: str, kind: str) -> _Fact:
-        """Return what a wallet has of a token, or of an nft in items; of the zero address what there is: the supply."""
+    def _balance(self, contract: str, wallet: str, kind: str, number: int | None = None) -> _Fact:
+        """Return what a wallet has of a token, of an nft in items, or of one token id of ERC1155.
+
+        Of the zero address it is what there is: the supply.
+        """
         is_supply = wallet == ZERO_ADDRESS
+        files = "token_transfers" if number is None else "erc1155_transfers"
         # What it was sent, less what it sent: of the zero address the other way round.
         moves = [
-            (
-                row["block"],
-                (1 if kind == "nft" else int(row["value"]))
-                * (-1 if is_supply else 1)
-                * ((row["recipient"] == wallet) - (row["sender"] == wallet)),
-            )
-            for row in self.coverage.stored(contract, _ENDS, [wallet])
+            (row["block"], _gained(row, wallet, kind) * (-1 if is_supply else 1))
+            for row in self.coverage.stored(contract, _ENDS, [wallet], files)
+            if number in (None, int(row["value"]))
         ]
         return _Fact(
-            SUPPLY if is_supply else balance_of(wallet),
+            SUPPLY if is_supply else balance_of(wallet, number),
             lambda block: sum(amount for at, amount in moves if at <= block),
+            files,
         )
 
     def _owners(self, contract: str, ids: Iterable[int]) -> list[_Fact]:
@@ -254,7 +259,7 @@ class Balances:
             return _UNKNOWN
         stored = {
             tuple(row[name] for name in ("log_index", "sender", "recipient", "value"))
-            for row in self.coverage.stored(contract, ["block"], [high])
+            for row in self.coverage.stored(contract, ["block"], [high], fact.files)
         }
         # A refusal of ours: it hides what the block has.
         if there is None or there - stored:
@@ -265,6 +270,13 @@ class Balances:
             found = f"It moves balances without a Transfer, first in block {high:,}: {_MOVES}."
             return "unlogged", f"{found} {_APPROXIMATE}"
         return _LEFT_OUT, f"{found} {_AGAIN}"
+
+
+def _gained(row: Mapping[str, Any], wallet: str, kind: str) -> int:
+    """Return what a wallet gained by a transfer; less than 0 where it lost it."""
+    amount = row["value"] if kind == "token" else row.get("count", 1)
+    sign: int = (row["recipient"] == wallet) - (row["sender"] == wallet)
+    return int(amount) * sign
 
 
 def _drawn(

@@ -339,6 +339,7 @@ class FaultNode:
                     for logs in self.chain.logs.values()
                     for log in logs
                     if log["address"] == ITEMS and log["topics"][3] == owner
+                    if int(log["blockNumber"], 16) <= until
                 )
             )
         if data.startswith("0x313ce567") and call["to"] == COIN:

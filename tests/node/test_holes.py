@@ -726,6 +726,32 @@ def test_a_contract_that_a_node_leaves_out_of_receipts_too_is_missed_by_the_filt
         assert is_chains(tmp_path, server, CHAIN)
 
 
+def test_items_that_a_node_left_out_are_found_by_what_wallets_have_of_each_id(tmp_path):
+    """It offers no receipts, so that only balances show it; all that a wallet was sent later is there."""
+    chain = Chain(90)
+    items = [log for logs in chain.logs.values() for log in logs if log["address"] == ITEMS]
+    gone = items[0]
+    chain._log(85, 99, ITEMS, gone["topics"], gone["data"])
+
+    def lie(method, params, true):
+        is_range = method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]
+        return [log for log in true if log != gone] if is_range else true
+
+    def refuse(method, params):
+        return UNKNOWN if method == "eth_getBlockReceipts" else None
+
+    with FaultNode(chain, lie=lie, refuse=refuse) as server:
+        with pytest.raises(NodeError) as caught:
+            said(server, tmp_path, contracts=(ITEMS,), check=100)
+        holders = len({log["topics"][3] for log in items})
+        assert str(caught.value) == (
+            f"the contract ({checksummed(ITEMS)}): {holders - 1} of {holders} balances equal the chain's at block 90. "
+            f"The node left logs out: block {int(gone['blockNumber'], 16)} has transfers that it did not return. The "
+            "next fetch reads all blocks of the contract again: use another node."
+        )
+        assert is_chains(tmp_path, server, chain)
+
+
 def test_topics_in_capitals_are_the_same(tmp_path):
     def loud(text):
         return "0x" + text[2:].upper()
