@@ -95,6 +95,64 @@ test("lines of code are not laid out anew while they are typed, but once they ar
   link.end();
 });
 
+test("lines of code, half of which are wrong while they are typed, are sent after a longer pause than a word", () => {
+  const { setTimeout } = window;
+  const waits = [];
+  window.setTimeout = (_, wait) => waits.push(wait);
+  for (const shape of ["text", "code"]) {
+    const field = new Field(new Link(new Model(), () => {}), 7, { ...SHOWN, shape });
+    field.input.dispatchEvent(new window.Event("input"));
+  }
+  window.setTimeout = setTimeout;
+  assert.deepEqual(waits, [150, 400]);
+});
+
+test("what may not be copied is in sight and selected, and JSON that is not used is copied with a word", async () => {
+  const link = new Link(new Model(), () => {});
+  const code = new Field(link, 7, { ...SHOWN, shape: "code", value: "{}" });
+  const [scope, root] = [0, 1].map((id) => ({
+    ...{ id, not: false, errors: [], label: "", words: "", fields: {} },
+    ...(id && { members: [], join: "all" }),
+  }));
+  const page = new Lines(
+    link,
+    8,
+    {
+      members: [1, 2, 3, 7],
+      spec: { conditions: {}, groups: {} },
+      tree: { scope, root, cell: "%%segment_query\n{}" },
+      counted: {},
+      opened: [],
+    },
+    (one) => (one === 7 ? code : { el: h("div") }),
+  );
+  document.body.replaceChildren(page.el);
+  const pressed = async (label) => {
+    [...page.el.querySelectorAll("button")].find((one) => one.textContent === label).click();
+    await new Promise((done) => setImmediate(done));
+    const { localName, selectionStart, selectionEnd, value } = document.activeElement;
+    const selected = localName === "textarea" ? value.slice(selectionStart, selectionEnd) : null;
+    return [page.el.querySelector(".nbl-beside .nbext-actions span").textContent, selected];
+  };
+  const copies = [];
+  const clipboard = { writeText: async (value) => copies.push(value) };
+  Object.defineProperty(globalThis, "navigator", { value: { clipboard }, configurable: true });
+  assert.deepEqual(await pressed("Copy JSON"), ["Copied.", null]);
+  assert.deepEqual(await pressed("Copy cell"), ["Copied.", null]);
+  assert.equal(page.cell.hidden, true);
+  code.input.value = "{";
+  code.update({ error: "Not used: no JSON" });
+  assert.deepEqual(await pressed("Copy JSON"), ["Copied, but it is not used.", null]);
+  assert.deepEqual(copies, ["{}", "%%segment_query\n{}", "{"]);
+  delete navigator.clipboard;
+  const words = "This page may not copy: select the text and copy it.";
+  assert.deepEqual(await pressed("Copy JSON"), [words, "{"]);
+  assert.deepEqual(await pressed("Copy cell"), [words, "%%segment_query\n{}"]);
+  assert.equal(page.cell.hidden, false);
+  page.update({ tree: { scope, root, cell: "%%segment_query other\n{}" } });
+  assert.equal(page.cell.value, "%%segment_query other\n{}");
+});
+
 test("a button that is switched off hands the focus to what is next to it", () => {
   const link = new Link(new Model(), () => {});
   const [run, stop] = ["Run", "Cancel"].map(

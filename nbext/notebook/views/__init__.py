@@ -5,7 +5,7 @@ loader.js   all of the widget that a saved notebook can hold: asks for the other
 dom.js      the only place that makes elements: a stranger's text becomes text nodes, values and attributes alone
 link.js     messages to Python, each one heard or said to wait
 form.js     draws forms, fields and buttons, and says what is wrong with a field to screen readers, too
-lines.js    draws a segment's conditions, one below the other
+lines.js    draws a segment's conditions, one below the other, beside them their count, their JSON and what copies it
 line.js     one condition: its words, and its fields where it is edited
 picker.js   a text input with what fits below it
 numbers.js  numbers as people read them, and what is typed as digits

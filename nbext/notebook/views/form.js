@@ -8,6 +8,7 @@ import { active, fill, h, press, put, stopAt, text, unique, usable, walk } from 
 /** @typedef {(shown: Message) => import("./link.js").Part} Make */
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Input */
 
+const CODING = 400; // ms without a key before lines of code are sent, half of which are wrong while they are typed
 const FOCUSABLE = "input, select, textarea, button";
 
 export class Group {
@@ -217,7 +218,7 @@ export class Field {
       spellcheck: "false",
       placeholder,
       title: placeholder,
-      oninput: () => this.link.later(below.id, () => this.sent()),
+      oninput: () => this.link.later(below.id, () => this.sent(), spec.shape === "code" ? CODING : undefined),
       onblur: () => {
         this.link.flush();
         this.renew();

@@ -29,19 +29,28 @@ export class Lines {
       (/** @type {Message} */ one) => make(one).el,
     );
     const said = h("span", { class: "nbext-note", role: "status" });
-    const copy = (/** @type {string} */ label, /** @type {() => string} */ what) =>
-      press(label, async () =>
-        text(said, (await copied(what())) ? "Copied." : "This page may not copy: select the text."),
-      );
+    // In sight where the page may not copy.
+    this.cell = h("textarea", { hidden: true, readonly: "true", rows: 6, "aria-label": "The cell" });
+    const copy = (/** @type {string} */ label, /** @type {HTMLTextAreaElement} */ from) =>
+      press(label, async () => {
+        if (await copied(from.value)) {
+          text(said, from.getAttribute("aria-invalid") ? "Copied, but it is not used." : "Copied.");
+          return;
+        }
+        text(said, "This page may not copy: select the text and copy it.");
+        from.hidden = false;
+        from.focus();
+        from.select();
+      });
     const actions = h(
       "div",
       { class: "nbext-actions" },
-      copy("Copy JSON", () => json.querySelector("textarea")?.value),
-      shown.tree.cell && copy("Copy cell", () => this.shown.tree.cell),
+      copy("Copy JSON", json.querySelector("textarea")),
+      shown.tree.cell && copy("Copy cell", this.cell),
       ...insert,
       said,
     );
-    const beside = h("div", { class: "nbl-beside" }, counting, funnel, sample, json, actions);
+    const beside = h("div", { class: "nbl-beside" }, counting, funnel, sample, json, actions, this.cell);
     this.el = h(
       "div",
       { class: "nbl", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
@@ -125,6 +134,7 @@ export class Lines {
     this.redo.disabled = !tree.redo;
     this.words.title = tree.removed?.words ?? "";
     text(this.words, `Removed: ${this.words.title}`);
+    this.cell.value = tree.cell;
     /** @type {Set<number>} */
     const seen = new Set();
     fill(

@@ -236,7 +236,8 @@ class InputField(ViewPart):
     def type(self, value: Any, by: object = None) -> None:
         """Take what was typed or chosen."""
         if value != self.value:
-            self.show(value=value, by=by)
+            # Code is laid out anew for the view that typed it, too: there it must not stand for what was typed since.
+            self.show(value=value, by=None if self.shown.get("shape") == "code" else by)
             for seen in self._seen:
                 attempt(seen, self.on_error)
 

@@ -708,6 +708,26 @@ def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_noth
     form.background.drop()
 
 
+def test_a_view_that_typed_json_again_before_the_first_was_read_is_told_of_the_later_last(shell):
+    form = nbext.segment_form(SEGMENT)
+    told: list[Any] = []
+    form.widget.send = told.append
+    form.widget._handle_custom_msg({"op": "begin", "from": "1"}, [])
+    typed = ['{"nft":{"nft":"A"}}', '{"nft":{"nft":"A"},']
+    for value in typed:
+        asked = {"op": "typed", "part": form.json.id, "value": value, "from": "1"}
+        form.widget._handle_custom_msg(asked, [])
+    form.background.drop()
+    # What the page keeps for when the lines are left; of what comes ``by`` itself it takes nothing.
+    kept = [
+        one["changes"]["value"]
+        for one in told
+        if one.get("part") == form.json.id and one.get("by") != "1" and "value" in one["changes"]
+    ]
+    assert kept == [typed[0], '{"nft": {"nft": "A"}}', typed[1]]
+    assert form.json.value == typed[1]
+
+
 def test_build_opens_a_table_an_id_a_query_of_the_history_a_saved_one_and_filters_on_the_line(
     shell,
 ):
