@@ -22,6 +22,13 @@ shell.run_line_magic("load_ext", "nbext")
 shell.run_cell_magic("segment_query", "kept --limit 2", '{"token": {"token": "UNI"}}')
 print(len(shell.user_ns["kept"]), "rows")
 """
+# The system's name is set last: pathlib looks at it.
+A_PORT = """
+import os, socket
+from nbext.service.server import listen
+os.name = ARGS[0]
+print(listen("127.0.0.1", 0).getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR))
+"""
 IN_A_SHELL = "from nbext.cli import main; raise SystemExit(main(ARGS))"
 
 
@@ -77,3 +84,10 @@ def test_several_processes_on_one_port_are_refused_in_one_line(tmp_path):
         2,
         "ConfigError: Windows cannot share a port among --processes: leave the option out.",
     )
+
+
+@pytest.mark.slow
+def test_a_port_is_not_shared_with_another_service_on_windows_nor_waited_for_elsewhere(tmp_path):
+    # There that option has two services listen on one port.
+    found = {name: run(tmp_path, A_PORT, name) for name in ("nt", "posix")}
+    assert {name: ran.stdout for name, ran in found.items()} == {"nt": "0\n", "posix": "1\n"}, found
