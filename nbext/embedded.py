@@ -11,14 +11,17 @@ import atexit
 import os
 import secrets
 import socket
+import sys
 import threading
 import time
+import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbext.client import Client
+from nbext.core.provenance import AnswerWarning
 from nbext.errors import NoService, ServiceDied, StorageError
 from nbext.settings import Secret, Settings, current, default_data_dir, service_folder
 
@@ -43,7 +46,8 @@ def connect(
 
     In a notebook these are the session's, so that `%nbext set base_url URL` counts here too. Without a ``base_url``
     (argument, session, NBEXT_BASE_URL, ``[tool.nbext]``) the embedded service starts on loopback, over the data that
-    ``nbext ingest`` stored, or over synthetic sample data if there is none.
+    ``nbext ingest`` stored, or over synthetic sample data if there is none: where a folder was named, an
+    `AnswerWarning` says so.
 
     Raises
     ------
@@ -56,7 +60,14 @@ def connect(
     if url := base_url or settings["base_url"]:
         # Not one of the settings: those are shown, listed and read from files.
         return Client(url, api_key or os.environ.get("NBEXT_API_KEY") or "", settings=settings)
-    running = start_service(default_data_dir(settings), engine=settings["engine"])
+    folder = default_data_dir(settings)
+    running = start_service(folder, engine=settings["engine"])
+    by = sys._getframe(1).f_globals.get("__name__")
+    # These two say by themselves whose data answers.
+    own = ("nbext.notebook.session", "nbext.agents.server")
+    if settings["data_dir"] and by not in own and running.is_synthetic:
+        said = f"{folder} has no ingested data. The synthetic sample answers, with wallets that nobody has."
+        warnings.warn(said, AnswerWarning, stacklevel=2)
     return Client(running.base_url, running.api_key, settings=settings, restart=running.restart)
 
 
@@ -166,6 +177,11 @@ class Embedded:
                 return False
             return True
         return self._thread.is_alive() and not self._server.should_exit
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether it serves the sample, as its folder has no data."""
+        return self._generations.newest.about.synthetic
 
     def refresh(self) -> str | None:
         """Serve what was ingested until now, and return its fingerprint; None in a forked child, and at the end."""

@@ -28,7 +28,9 @@ from nbext.core.wire import (
     SIGN_UP_FIELDS,
     TOKEN_FIELDS,
 )
-from nbext.embedded import connect
+from nbext.embedded import connect, start_service
+from nbext.engine.ingest import ingest
+from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.query import answers
 from nbext.errors import AmbiguousSymbol, InvalidSegment, NotFound, ServiceDied, ValidationError
 from nbext.settings import Settings
@@ -106,6 +108,38 @@ def test_who_asks_in_python_is_warned_of_what_a_magic_prints(embedded):
         assert len(embedded.execute_segment(everyone, limit="all")) == 1002
         assert len(embedded.execute_segment(everyone, limit=None)) == 1002
         assert len(embedded.execute_segment(everyone, limit=0)) == 0
+
+
+def test_a_named_folder_without_data_is_not_taken_for_one_with_data(tmp_path, monkeypatch):
+    settings = Settings(arguments={"data_dir": str(tmp_path / "typo")}, environ={})
+    said = f"{tmp_path / 'typo'} has no ingested data. The synthetic sample answers, with wallets that nobody has."
+    monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path / "typo"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        connect(settings=settings)
+        nbext.overlap(["UNI", "USDC"])
+    assert [str(one.message) for one in caught] == [said, said]
+    ingest(
+        [_holders(tmp_path)],
+        "base",
+        tmp_path / "typo",
+        options=SnapshotOptions(decimals=0, block=5),
+    )
+    monkeypatch.delenv("NBEXT_DATA_DIR")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not connect(settings=settings).about()["data"]["synthetic"]
+        # Nobody named that of the user.
+        assert connect().about()["data"]["synthetic"]
+    for folder in ("typo", "nbext"):
+        start_service(tmp_path / folder).stop()
+
+
+def _holders(folder):
+    path = folder / "holders.csv"
+    path.write_text(f"contract,holder,balance\n0x{5:040x},0x{6:040x},7\n")
+    return path
 
 
 def test_the_burn_address_is_named_wherever_a_number_has_it_or_leaves_it_out(embedded):
