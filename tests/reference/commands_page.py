@@ -162,7 +162,8 @@ def _formats() -> str:
     chain = ", ".join(CHAIN_NAMES)
     return (
         "A format's columns, with those that a file may lack in brackets. A file of any of them may have one that "
-        f"names the chain of its rows, by the first of these that it has: {chain}.\n\n"
+        f"names the chain of its rows, by the first of these that it has: {chain}. "
+        "A row of a transfer that a column `removed` says a node took back is a bad row.\n\n"
         + table(["format", "columns"], rows)
     )
 

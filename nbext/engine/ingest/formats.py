@@ -34,7 +34,7 @@ class Format:
     @property
     def all(self) -> Mapping[str, Sequence[str]]:
         """The names of each column, required or not."""
-        return {"chain_id": CHAIN_NAMES, **self.needs, **self.may}
+        return {"chain_id": CHAIN_NAMES, "removed": ("removed",), **self.needs, **self.may}
 
     @property
     def needs_options(self) -> bool:

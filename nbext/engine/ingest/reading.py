@@ -77,14 +77,13 @@ class FileTable:
 
     def find_chain(self, stage: Stage, given: Chain | None) -> None:
         """Set the chain: the one that the rows name, which --chain must not contradict, or --chain's."""
-        if self.has("chain_id") and self.kind.holds == "tokens":
-            return
         named: list[str | None] = []
         if self.has("chain_id"):
             # A chain has several names, and far fewer than a hundred.
-            written = f"lower(trim({self.text('chain_id')}))"
-            found = stage.rows(f"SELECT DISTINCT {written} FROM {self.relation} LIMIT 100")
+            found = stage.rows(f"SELECT DISTINCT {self.its_chain} FROM {self.relation} LIMIT 100")
             named = [name for (name,) in found]
+            if self.kind.holds == "tokens" and (any(named) or not named):
+                return
         own = {chain_of(name, self.source.name) if name else given for name in named} or {given}
         if len(own) > 1:
             several = ", ".join(map(str, named))
@@ -146,6 +145,16 @@ class FileTable:
     def block(self) -> str:
         """The SQL of a row's block: of a table that has none, the second of its time, which is in order, too."""
         return self.whole("block") if self.has("block") else self.seconds()
+
+    @property
+    def its_chain(self) -> str:
+        """The SQL of a row's chain, if it names one: each chain has a "mainnet"."""
+        return f"nullif(lower(trim({self.text('chain_id')})), 'mainnet')"
+
+    @property
+    def removed(self) -> str:
+        """The SQL of whether a node took a row's log back, as its block is not of the chain any more."""
+        return f"coalesce(lower({self.text('removed')}) NOT IN ('false', '0', ''), false)"
 
     @property
     def block_hash(self) -> str:

@@ -403,3 +403,24 @@ def test_of_files_that_are_all_refused_the_error_is_that_of_the_first_whenever_i
     (tmp_path / "a.csv").write_text("one;two\n1;2\n")
     with pytest.raises(IngestError, match=r"a\.csv: its columns are separated by semicolons"):
         take(data, tmp_path / "a.csv", tmp_path / "b.csv")
+
+
+WORDS = ([True, False, None], ["TRUE", "false", ""], [1.0, 0.0, None])
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_log_that_a_node_took_back_is_a_bad_row_and_its_block_has_the_hash_of_the_others(
+    data, tmp_path, log, words
+):
+    logs = [log(0, 9, 7), log(0, 1, 10**20), log(1, 2, 10**19)]
+    hashes = [f"0x{n:064x}" for n in (1, 2, 2)]
+    path = write_parquet(tmp_path / "logs", logs, removed=words, block_hash=hashes)
+    report = take(data, path)
+    assert [(bad.row, bad.why, bad.value.lower()) for bad in report.bad] == [
+        (1, "log was removed by a reorganisation", str(words[0]).lower().removesuffix(".0"))
+    ]
+    with Tables(data) as tables:
+        assert tables.balances() == tokens(logs[1:]).balances
+        assert tables.rows("SELECT DISTINCT hash FROM blocks") == [(hashes[1],)]
+    with pytest.raises(IngestError, match=r"row 1: log was removed.*No row of the file is usable"):
+        take(tmp_path / "none", write_parquet(tmp_path / "gone", logs[:1], removed=words[:1]))

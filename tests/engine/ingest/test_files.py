@@ -623,6 +623,8 @@ def test_rows_of_another_chain_are_never_taken_for_those_of_the_one_that_is_give
         (["eth", ""], None),
         (["base", ""], "its rows are on several chains ("),
         (["nosuch"], "Unknown chain 'nosuch'."),
+        (["mainnet", "Mainnet"], None),
+        (["base", "mainnet"], "its rows are on several chains ("),
     ],
 )
 def test_a_chain_by_several_names_is_one_and_where_none_is_named_it_is_the_one_that_is_given(
@@ -637,6 +639,32 @@ def test_a_chain_by_several_names_is_one_and_where_none_is_named_it_is_the_one_t
         assert f"{path.name}: {says}" in str(refused.value)
         return
     assert take(data, path).lines()[0] == f"{path}: blocks, {len(chains)} rows, ethereum"
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [("number,timestamp", "7,1600000000"), ("address,symbol,name,decimals", f"{wallet(1)},T,,6")],
+)
+def test_mainnet_is_a_network_of_each_chain_and_not_ethereums_alone(data, tmp_path, header, row):
+    path = tmp_path / "m.csv"
+    path.write_text(f"network,{header}\nMainnet,{row}\nmainnet,{row}\n")
+    with pytest.raises(IngestError, match=r"its rows name no chain. Give it: --chain ethereum"):
+        take(data, path, chain=None)
+    assert [file.chain_name for file in take(data, path, chain="polygon").files] == ["polygon"]
+
+
+def test_of_tokens_whose_chains_are_named_those_of_a_mainnet_are_bad_rows(data, tmp_path):
+    path = tmp_path / "tokens.csv"
+    path.write_text(
+        f"network,address,symbol,name,decimals\nmainnet,{wallet(1)},T1,,6\nbase,{wallet(2)},T2,,6\n"
+    )
+    report = take(data, path)
+    assert [(bad.row, bad.why, bad.value) for bad in report.bad] == [
+        (1, "names no chain", "mainnet")
+    ]
+    with Tables(data) as tables:
+        found = "SELECT chain_id, symbol FROM contracts WHERE regexp_full_match(symbol, 'T[0-9]')"
+        assert tables.rows(found) == [(8453, "T2")]
 
 
 def test_tokens_of_other_chains_are_theirs_also_beside_a_chain_that_is_given(data, tmp_path):

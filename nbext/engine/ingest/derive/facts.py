@@ -79,7 +79,7 @@ def take_table(stage: Stage, file: FileTable) -> None:
 
 def _by_chain(stage: Stage, file: FileTable) -> str:
     """Return the SQL of the rows of chains that nbext supports, as ``their_chain``; the others are counted."""
-    text = file.text("chain_id")
+    text = file.its_chain
     named = stage.rows(f"SELECT DISTINCT {text} FROM {file.relation}")
     known = [
         f"WHEN {sql_literal(each)} THEN {number}"
@@ -88,12 +88,12 @@ def _by_chain(stage: Stage, file: FileTable) -> str:
     ]
     chain = f"CASE {text} {' '.join(known)} END" if known else "NULL"
     stage.run(
-        f"INSERT INTO bad SELECT {file.number}, row, 'names no chain', {text} FROM {file.relation} "
-        f"WHERE coalesce(trim({text}), '') = ''"
+        f"INSERT INTO bad SELECT {file.number}, row, 'names no chain', {file.text('chain_id')} FROM {file.relation} "
+        f"WHERE coalesce({text}, '') = ''"
     )
     stage.run(
         f"INSERT INTO odd SELECT {file.number}, '{ELSEWHERE}', count(*) FROM {file.relation} "
-        f"WHERE trim({text}) <> '' AND {chain} IS NULL"
+        f"WHERE {text} <> '' AND {chain} IS NULL"
     )
     return f"(SELECT *, {chain} AS their_chain FROM {file.relation} WHERE {chain} IS NOT NULL)"
 

@@ -78,6 +78,7 @@ def decimal(number: int) -> str:
 EARLIEST, LATEST = 978_307_200, 7_258_118_400
 # Why a row cannot be stored: the SQL of it, the words for it, and the column that is shown.
 REASONS = (
+    ("removed", "log was removed by a reorganisation", "removed"),
     ("contract IS NULL", "token address is not an address", "contract"),
     ("sender IS NULL", "sender is not an address", "sender"),
     ("recipient IS NULL", "recipient is not an address", "recipient"),
@@ -216,7 +217,7 @@ def row_texts(stage: Stage, file: FileTable) -> str:
             {key} AS tx, {low} AS low, {key_index} AS key_index, {log} AS log_index, {file.block} AS block,
             {str(file.has("timestamp")).lower()} AS timed, {file.seconds()} AS seconds,
             {str(file.has("count")).lower()} AS counted, {file.text("count")} AS count_text,
-            {file.whole("count")} AS count
+            {file.whole("count")} AS count, {file.removed} AS removed
         FROM {file.relation} {where}"""
 
 

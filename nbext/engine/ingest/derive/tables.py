@@ -256,7 +256,7 @@ def take_hashes(stage: Stage, file: FileTable) -> None:
     if file.has("block_hash"):
         stage.run(
             f"INSERT INTO hashes SELECT DISTINCT {file.number}, {file.chain}, {file.block}, {file.block_hash} "
-            f"FROM {file.relation} WHERE {file.block_hash} IS NOT NULL"
+            f"FROM {file.relation} WHERE {file.block_hash} IS NOT NULL AND NOT {file.removed}"
         )
 
 
