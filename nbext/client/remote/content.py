@@ -210,7 +210,9 @@ def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> N
         is_header = row and all(str(one).lower() == name.lower() for name, one in row.items())
         # {"name": "sum", "total": 3} after {"address": ..., "name": ...}
         lacks = any(is_address(other[name]) for name in other.keys() - row) and row.keys() - other
-        is_other = is_about or lacks or (alone and len(records) > 2)
+        # What has an id is a hit, though its owner be unknown, and has a note; {"id": "sum", "total": 3} is none.
+        is_hit = not (addressed or re.search(_REMARK, str(row.get("id") or "sum")))
+        is_other = is_about or (lacks and not is_hit) or (alone and len(records) > 2)
         if is_header or is_other or ((wallets or is_cut) and not is_name):
             raise _no_row(row if is_other else value)
     _refuse_footer([*records[: max(0, min(2, len(records) - 1))], *records[-1:]])

@@ -888,6 +888,19 @@ def test_a_hit_that_lacks_the_address_and_has_fields_of_its_own_is_no_hit(server
         server.script("*", reply({"results": rows}))
         with pytest.raises(ProtocolError, match=r"Among the rows is .*sum"):
             client.search_nfts("n")
+    owned = [{"id": str(row["n"]), "owner": row["address"]} for row in FIRST[:2]]
+    for summed in ({"id": "sum", "n": 3}, {"id": None, "n": 3}, {"id": "all of them", "n": 3}):
+        for rows in ([*owned, summed], [summed, *owned], [owned[0], summed, owned[1]]):
+            server.script("*", reply({"results": rows}))
+            with pytest.raises(ProtocolError, match="Among the rows is "):
+                client.search_nfts("n")
+    # One that has an id of its own, wherever it is.
+    noted = {"id": "9", "note": "x"}
+    for rows in ([*owned, noted], [noted, *owned], [owned[0], noted, owned[1]]):
+        server.script("*", reply({"results": rows}))
+        found = client.search_nfts("n")
+        assert found["id"].tolist() == [row["id"] for row in rows]
+        assert found["owner"].isna().tolist() == [row is noted for row in rows]
     # One whose address is not known, and one of another chain.
     for last in (
         {"name": "n4"},
