@@ -14,6 +14,7 @@ Whole numbers without a stated type are int64 where every value of the column fi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -89,9 +90,8 @@ def typed_column(values: Sequence[Any], kind: str | None) -> Any:
     make: Any = str
     if kind == "boolean":
         make = bool
-    elif kind in ("integer", "whole"):
-        # One balance beyond 64 bits makes its column exact decimals: floats, which pandas would take, lose digits.
-        make, kind = (int, kind) if all(int(v) in INT64 for v in present) else (str, "uint256")
+    elif kind == "integer" and all(int(v) in INT64 for v in present):
+        make = int
     arrow = {str: pa.string(), bool: pa.bool_(), int: pa.int64()}[make]
     plain = pa.array([None if v is None else make(v) for v in values], arrow)
     return _from_arrow(pa.chunked_array([plain]), kind or "")
@@ -104,7 +104,7 @@ def inferred(present: Sequence[Any]) -> str:
     if all(isinstance(v, bool) for v in present):
         return "boolean"
     if all(is_whole(v) for v in present):
-        return "whole"
+        return "integer"
     if all(is_whole(v) or isinstance(v, Decimal) for v in present):
         return "number" if all(_exact_as_float(v) for v in present) else "string"
     return "object"
@@ -299,7 +299,7 @@ def whole_texts(records: Sequence[Record], table: pd.DataFrame) -> dict[str, str
     return {
         name: "uint256"
         for name in texts
-        if inferred([one[name] for one in records if one.get(name) is not None]) == "whole"
+        if inferred([one[name] for one in records if one.get(name) is not None]) == "integer"
     }
 
 
@@ -355,7 +355,10 @@ def arrow_frame(table: pa.Table, types: Mapping[str, str]) -> pd.DataFrame:
         values = table.column(name)
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
-        columns[name] = _from_arrow(values, types.get(name, ""))
+        is_null, kind = pa.types.is_null(values.type), types.get(name, "")
+        columns[name] = (
+            typed_column(values.to_pylist(), kind) if is_null else _from_arrow(values, kind)
+        )
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows), copy=False)
 
 
@@ -384,12 +387,14 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_null(values.type):
-        values = values.cast(pa.string())
     if is_text(values.type) and kind in ("integer", "uint256") and are_whole(values):
         # An empty number is missing.
         digits = pc.if_else(pc.not_equal(values, ""), values, pa.scalar(None, values.type))
-        values = exact_whole([exact_part(part) for part in digits.chunks])
+        # One beyond 64 bits makes its column exact decimals: floats, which pandas would take, lose digits.
+        with contextlib.suppress(pa.ArrowInvalid):
+            digits = digits.cast(pa.int64() if kind == "integer" else digits.type)
+        fits = pa.types.is_integer(digits.type)
+        values = digits if fits else exact_whole([exact_part(part) for part in digits.chunks])
     if pa.types.is_decimal(values.type) and values.type.scale == 0:
         return exact_array()(values)
     if is_text(values.type):

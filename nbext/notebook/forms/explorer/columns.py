@@ -293,7 +293,7 @@ def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Tabl
             None if is_missing(one) else one for one in values.astype(object).to_numpy().tolist()
         ]
         key = _texts(given)
-        if inferred([one for one in given if one is not None]) == "whole":
+        if inferred([one for one in given if one is not None]) == "integer":
             about = {**about, "type": "uint256"}
             with suppress(pa.ArrowInvalid):  # those of 77 and 78 digits
                 key = pa.array(given, pa.decimal256(_WIDE))
