@@ -219,7 +219,7 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
         operation="funnel",
         service=client.base_url,
         as_of=found["asOf"],
-        warnings=[*found["warnings"], *asked.notes()],
+        warnings=[*found["warnings"], *asked.notes(found["fingerprint"])],
         segments=requests_of([asked]),
     )
 
@@ -302,7 +302,7 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     asked = segment_of(token, client_of(client, token), "/token")
     rows = asked.open(MAX_LIMIT)
     about = Provenance.of(rows)
-    about.warnings = [*about.warnings, *asked.notes()]
+    about.warnings = [*about.warnings, *asked.notes(about.fingerprint)]
     amounts = [
         one
         for one in about.columns

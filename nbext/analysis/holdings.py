@@ -197,7 +197,11 @@ def profile(
         service=client.base_url,
         as_of=said["asOf"],
         segment_id=said["id"],
-        warnings=[*said["warnings"], *notes, *(note for one in both for note in one.notes())],
+        warnings=[
+            *said["warnings"],
+            *notes,
+            *(note for one in both for note in one.notes(said["fingerprint"])),
+        ],
         wallets=found["wallets"],
         base=found["base"],
         base_words=found["baseWords"],

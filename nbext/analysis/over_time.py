@@ -215,7 +215,8 @@ def changes(
     Parameters
     ----------
     segment
-        Filters without ``asOf``, the table of a segment, its id, or the symbol or address of a contract.
+        Filters without ``asOf``, ``orderBy`` and ``columns``, the table of a segment, its id, or the symbol or address
+        of a contract. Of a table and an id the latter two do not count.
     since
         A span before the data's last block (``12h``, ``30d``, ``4w``, ``1y``); or, as in ``asOf``, a date, a time or
         a block. A span before the data begins ends there, with a note.
@@ -234,8 +235,8 @@ def changes(
     Raises
     ------
     ValidationError
-        A segment with a time of its own, a ``since`` that is no time or before the data begins, or more than
-        10,000,000 wallets.
+        A segment with a time of its own, filters with ``orderBy`` or ``columns``, a ``since`` that is no time or before
+        the data begins, or more than 10,000,000 wallets.
     ConfigError
         The service is not nbext's own.
 
@@ -276,7 +277,7 @@ def changes(
         service=client.base_url,
         as_of=as_of,
         then=said.since,
-        warnings=[*warnings, *asked.notes(), *cut],
+        warnings=[*warnings, *asked.notes(said.fingerprint), *cut],
         joined=joined,
         left=left,
         stayed=stayed,

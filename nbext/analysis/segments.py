@@ -46,10 +46,15 @@ class Segment:
         most = self.limit if limit is None else limit
         return self.client.execute_segment(self.filters, self.operator, limit=most)
 
-    def notes(self) -> list[str]:
-        """Return what an analysis says, once it has its answer: that these are other wallets than those of the rows."""
-        changed = self.known.fingerprint not in (None, self.client.data)
-        return retaken({**vars(self.known), "changed": changed}, str(self.known.segment_id))
+    def notes(self, data: str | None) -> list[str]:
+        """Return what an analysis says whose answer is of ``data``: that these are other wallets than the rows'."""
+        known = self.known
+        request = {
+            "limit": known.limit if known.truncated else None,
+            "matched": known.matched,
+            "changed": None not in (known.fingerprint, data) and known.fingerprint != data,
+        }
+        return retaken(request, str(known.segment_id)) if known.segment_id else []
 
     def member(self) -> dict[str, Any]:
         """Return the conditions as one map inside a group."""
@@ -144,6 +149,9 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
     if isinstance(given, str) and given.startswith("sg_"):
         # Its own filters: a condition that names it would hide its chain, its time and its amounts.
         given = client.segment(given)
+    elif Provenance.of(given).operation == "segment":
+        # A description of a segment, in one row.
+        given = None
     about = Provenance.of(given)
     if about.since is not None:
         detail = "Changes have the wallets of two times. Give the filters of their segment."
@@ -234,11 +242,11 @@ def count_common(
             if found := re.match("/segments/([0-9]+)", error.errors[0]["pointer"]):
                 error = error.below(pointer.format(used[int(found[1])]), found[0])
             raise error from None
-        data.add(segments[0].client.data)
+        data.add(of := answer["fingerprint"])
         counts += answer["counts"]
         said |= zip(used, answer["segments"], strict=True)
     each = [said[place] for place in range(len(segments))]
-    notes = [*(one["warnings"] for one in each), *(one.notes() for one in segments)]
+    notes = [*(one["warnings"] for one in each), *(one.notes(of) for one in segments)]
     return CommonCounts(
         counts,
         [one["words"].removeprefix("wallets that ") for one in each],

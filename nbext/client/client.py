@@ -280,6 +280,8 @@ class Client:
             warnings=reading.warnings,
             segment_id=run.id,
             matched=counts.get("matched") if isinstance(counts, dict) else None,
+            # Of an unfinished one it is not known.
+            truncated=said.get("truncated") is True,
             **{
                 name: said.get(name)
                 for name in ("operator", "filters", "limit", "since", "fingerprint")

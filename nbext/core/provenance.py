@@ -165,7 +165,7 @@ class Provenance(_Said):
 
     def cut(self, more: str = _MORE) -> str | None:
         """Say how many rows are here, and then ``more``, where a limit cut the rest off; else None."""
-        if not self.truncated or self.limit == 0:
+        if not self.truncated or self.limit == 0 or self.operation == "segment":
             return None
         if self.matched is None or self.returned is None:
             return "The limit cut off rows; a larger one returns more."
@@ -198,7 +198,11 @@ class Provenance(_Said):
 
 def retaken(request: Mapping[str, Any], name: str) -> list[str]:
     """Return that a saved segment has other wallets now than its rows had, in a line, where that is so."""
-    limit, matched, changed = map(request.get, ("limit", "matched", "changed"))
+    # A stranger may say anything of its segment.
+    limit, matched = (
+        one if type(one) is int else None for one in map(request.get, ("limit", "matched"))
+    )
+    changed = request.get("changed")
     is_cut = limit and (matched is None or matched > limit)
     ways = [*[f"with limit {limit or 0:,}"] * bool(is_cut), *["on other data"] * bool(changed)]
     if not ways:

@@ -683,10 +683,11 @@ class CountedSegment(Asked):
 
 
 class Counted(TypedDict):
-    """How many wallets segments have in common, in the order asked; and what each segment means."""
+    """How many wallets segments have in common, in the order asked; what each segment means; and of which data."""
 
     counts: list[int]
     segments: list[CountedSegment]
+    fingerprint: str
 
 
 class FunnelCondition(TypedDict):
@@ -699,13 +700,14 @@ class FunnelCondition(TypedDict):
 
 
 class Funnel(Asked):
-    """The conditions of a segment that must all hold, in order.
+    """The conditions of a segment that must all hold, in order; ``fingerprint`` is that of the data.
 
     ``sample`` has the segment's first wallets, as many as the request's ``limit`` and at most 10.
     """
 
     steps: list[FunnelCondition]
     sample: list[str]
+    fingerprint: str
 
 
 class ChainEnd(TypedDict):

@@ -15,6 +15,7 @@ import nbext
 from nbext import Client
 from nbext.analysis.compare import exactly
 from nbext.analysis.segments import Segment, all_of
+from nbext.core.provenance import Provenance
 from nbext.errors import ConfigError, ValidationError
 from nbext.settings import Settings
 from tests.engine.ingest.conftest import ERC20, WIDE
@@ -315,6 +316,16 @@ def test_what_is_no_segment_is_named(client, given, message):
     with pytest.raises(ValidationError) as caught:
         nbext.overlap(given, client=client)
     assert str(caught.value) == message
+
+
+def test_the_description_of_a_segment_is_no_table_of_it(client):
+    run = client.execute_segment({"nft": {"nft": "BAYC"}}, limit=2)
+    name = run.attrs["nbext"]["segment_id"]
+    described = client.segment(name)
+    # That its segment was cut is in the row, and nothing is cut off here.
+    assert Provenance.of(described).cut() is None
+    with pytest.raises(ValidationError, match=r"^/segments/1: A segment is given as filters, "):
+        nbext.overlap([name, described], client=client)
 
 
 def test_a_cell_and_a_chart_that_are_not_there_are_named(client):

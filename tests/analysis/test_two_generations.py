@@ -36,13 +36,16 @@ def generations(tmp_path_factory):
 
 
 class Switch(ThreadingHTTPServer):
-    """One address for both services: the second answers from the count on that is ``later``."""
+    """One address for both services: the second answers from the count on that is ``later``.
+
+    The header of an answer names the newest data there was when it began: the second's from the count on ``newest``.
+    """
 
     daemon_threads = True
 
     def __init__(self, services):
         super().__init__(("127.0.0.1", 0), Forward)
-        self.services, self.later, self.counts = services, 0, 0
+        self.services, self.later, self.newest, self.counts = services, 0, None, 0
 
 
 class Forward(BaseHTTPRequestHandler):
@@ -56,9 +59,12 @@ class Forward(BaseHTTPRequestHandler):
             self.command, service.url + self.path, data=body, headers=headers, timeout=60
         )
         self.send_response(answer.status_code)
-        for name in ("Content-Type", "X-Nbext-Data", "ETag"):
+        for name in ("Content-Type", *["X-Nbext-Data"] * (server.newest is None), "ETag"):
             if name in answer.headers:
                 self.send_header(name, answer.headers[name])
+        if server.newest is not None:
+            newest = server.services[server.counts > server.newest]
+            self.send_header("X-Nbext-Data", newest.get("/about").json()["data"]["fingerprint"])
         self.send_header("Content-Length", str(len(answer.content)))
         self.end_headers()
         self.wfile.write(answer.content)
@@ -104,10 +110,21 @@ def test_it_is_said_that_a_segment_was_saved_on_other_data(clients, generations,
         assert note not in analysis(one, before).attrs["nbext"]["warnings"]
 
 
-@pytest.mark.parametrize(("later", "mixed"), [(0, False), (1, True), (2, False)])
-def test_a_lift_of_two_data_says_so(switch, tmp_path, later, mixed):
+@pytest.mark.parametrize(
+    ("later", "newest", "mixed"),
+    [
+        (0, None, False),
+        (1, None, True),
+        (2, None, False),
+        # New data came while the first answer was made, and while the second was.
+        (1, 0, True),
+        (2, 1, False),
+    ],
+)
+def test_a_lift_of_two_data_says_so(switch, tmp_path, later, newest, mixed):
     (tmp_path / "pyproject.toml").write_text("")
     url, switch.later = f"http://127.0.0.1:{switch.server_port}", later
+    switch.newest = newest
     with Client(url, KEY, settings=Settings(environ={}, folder=tmp_path)) as client:
         lift = nbext.overlap(["USDC", "BAYC"], lift=True, client=client)
     assert (MIXED in lift.attrs["nbext"]["warnings"], switch.counts) == (mixed, 2)

@@ -215,6 +215,7 @@ def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
             {**_heading(plan), **({"held": each} if amounts else {})}
             for plan, each in zip(plans, held, strict=True)
         ],
+        "fingerprint": planner.dataset.about.fingerprint,
     }
 
 
@@ -244,6 +245,7 @@ def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
         **heading,
         "steps": steps,
         "sample": sample,
+        "fingerprint": planner.dataset.about.fingerprint,
     }
 
 

@@ -126,7 +126,7 @@ class Explorer(Form):
             tip="Insert the segment's cell below",
         )
         of_segment = [segment, *[self.insertion] * has_cells()]
-        is_segment = isinstance(self.known.filters, Mapping)
+        is_segment = self.known.operation != "segment" and isinstance(self.known.filters, Mapping)
         actions = row(self.variable, store, share, *of_segment * is_segment)
         self.assemble(self.table, actions, self.status, self.code, wide=True)
 
