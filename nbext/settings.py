@@ -12,14 +12,16 @@ import tomllib
 from collections.abc import Callable, Mapping
 from configparser import ConfigParser
 from dataclasses import InitVar, dataclass, field
+from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
-from nbext.core.rules import DEFAULT_LIMIT, FRAMES, MAX_LIMIT
+from nbext.core.rules import DEFAULT_LIMIT, FRAMES, MAX_BLOCK, MAX_LIMIT
 from nbext.core.times import BACK, MOMENT
+from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, did_you_mean
 
@@ -113,8 +115,6 @@ class Setting:
             and not self.minimum <= read <= self.maximum
         ):
             raise self._refused(str(read), source)
-        if self.is_time and not re.fullmatch(f"{MOMENT}|{BACK}|[0-9][0-9,_]*", read):
-            raise self._refused(quoted(read), source)
         if self.choices and read not in self.choices:
             raise self._refused(quoted(read), source, did_you_mean(read, self.choices))
         return read
@@ -133,7 +133,15 @@ class Setting:
             isinstance(value, bool) or (isinstance(value, float) and value % 1)
         ):
             raise ValueError(value)
-        return self.kind(value)
+        read = self.kind(value)
+        if self.is_time and not re.fullmatch(BACK, read):
+            block = whole_of(ungrouped(read))
+            # The pattern takes a 30th of February; the calendar does not.
+            if block is None and re.fullmatch(MOMENT, read):
+                datetime.fromisoformat(read.upper())
+            elif block is None or block > MAX_BLOCK:
+                raise ValueError(value)
+        return read
 
     def _wanted(self) -> str:
         if self.choices:

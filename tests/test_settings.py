@@ -73,7 +73,11 @@ def test_the_places_are_asked_in_the_order_argument_environment_pyproject_ipytho
                 value,
                 f'as_of (argument): {value!r} is not a time such as "30d" or "2025-01-31", or a block.',
             )
-            for value in ("nonsense", "2025-01", "30 days", "-5d", "0x10")
+            for value in (
+                *("nonsense", "2025-01", "30 days", "-5d", "0x10"),
+                # None of these is in the calendar, or a block.
+                *("2025-02-30", "2025-13-01", "0000-01-01", "1,2,,", "1,2", "9" * 40, str(2**62)),
+            )
         ),
         ("limt", 5, "Unknown setting 'limt'. Did you mean 'limit'? Allowed: "),
     ],
@@ -85,7 +89,17 @@ def test_a_value_that_is_not_allowed_is_refused_with_what_is(settings, name, val
 
 
 @pytest.mark.parametrize(
-    "value", ["30d", "4w", "2025-01-31", "2025-01-31T12:00:00Z", "24000000", "24,000,000", "0"]
+    "value",
+    [
+        "30d",
+        "4w",
+        "2025-01-31",
+        "2025-01-31T12:00:00Z",
+        "24000000",
+        "24,000,000",
+        "0",
+        str(2**62 - 1),
+    ],
 )
 def test_a_time_is_set_as_the_segment_language_writes_it(settings, value):
     made = settings()

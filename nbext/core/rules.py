@@ -18,6 +18,8 @@ from nbext.errors import MOST_ERRORS, FieldError, ValidationError, did_you_mean
 DEFAULT_LIMIT = 1_000
 MAX_LIMIT = 10_000_000
 MAX_SEARCH_TERM = 256
+# One less than what stands for "no block": a block that is compared never leaves 64 bits.
+MAX_BLOCK = 2**62 - 1
 # Where filters take a list of wallets: `in` of the condition on wallets, and two that take no saved list.
 LIST_KEYS = ("in", "exclude", "counterparty")
 # The longest address that SMTP can carry (RFC 5321, 4.5.3.1.3, without its angle brackets).

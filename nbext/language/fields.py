@@ -20,7 +20,7 @@ from typing import Any
 
 from nbext.core.addresses import ENS_NAME, LIST_ID_PATTERN, normalised
 from nbext.core.chains import chain_names, chain_of
-from nbext.core.rules import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID_PATTERN, is_whole
+from nbext.core.rules import MAX_BLOCK, MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID_PATTERN, is_whole
 from nbext.core.strict_json import below
 from nbext.core.times import BACK, MOMENT, iso
 from nbext.core.uint256 import MAX_UINT256, ungrouped, whole_of
@@ -41,8 +41,6 @@ MAX_LIST = 10_000
 MAX_COLLECTIONS = 100
 # An id of more than 26 digits is three comparisons in the statement, not an element of a list.
 MAX_TOKEN_IDS = 1_000
-# One less than what stands for "no block": a block that is compared never leaves 64 bits.
-MAX_BLOCK = 2**62 - 1
 
 BURN = "burn"
 # In place of a column's name, that of the rows' only amount.

@@ -357,7 +357,7 @@ class Scheduler:
         """Cancel what runs here and was cancelled elsewhere; end the wait for what has ended elsewhere."""
         with self._changed:
             waiting, jobs = self._in("waits"), dict(self._jobs)
-        # An idle service reads nothing.
+        # Nothing was asked for or runs here.
         if not jobs:
             return
         for job in waiting:
@@ -379,7 +379,8 @@ class Scheduler:
             lease = segment.lease
             if lease is None or self._lease.is_alive(lease):
                 continue
-            if segment.attempts > 1:
+            # One that was to be cancelled is, however often it was begun.
+            if segment.attempts > 1 and not self._store.unsettled([segment.id]):
                 # One more would take down whoever runs it next, and all that runs beside it.
                 self._store.end(segment.id, lease, "failed", _TWICE)
             elif self._store.requeue(segment.id, lease, killed=True):

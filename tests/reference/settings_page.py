@@ -77,6 +77,8 @@ def _shown() -> str:
 
 
 def _allowed(setting: Setting) -> str:
+    if setting.is_time:
+        return "time, or block"
     if setting.choices:
         return ", ".join(setting.choices)
     kind = {str: "text", int: "whole number", float: "number", bool: "true, false", dict: "table"}[

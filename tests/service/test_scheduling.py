@@ -288,6 +288,22 @@ def test_all_segments_of_a_killed_service_are_taken_over_though_its_lease_is_gon
         assert [some.store.get(name).status for name in ("sg_1", "sg_2")] == ["queued"] * 2
 
 
+@pytest.mark.parametrize(("cancelled", "status"), [(True, "cancelled"), (False, "failed")])
+def test_a_segment_whose_second_service_is_killed_fails_unless_it_was_cancelled(
+    tmp_path, cancelled, status
+):
+    with segments(tmp_path, lambda job: None) as some:
+        some.store.enqueue("sg_1", {"limit": 1}, {}, DATA, key=Key("a", "a"), limits=Limits())
+        for _ in range(2):
+            killed = ProcessLock(tmp_path / "leases")
+            some.store.start(killed.name, [DATA])
+            killed._db.close()
+            if some.store.get("sg_1").attempts == 2 and cancelled:
+                assert some.store.cancel("sg_1")
+            some.scheduler.adopt()
+        assert some.store.get("sg_1").status == status
+
+
 def test_a_service_that_ends_takes_the_mark_of_its_life_away(data_dir, tmp_path):
     running = Running(data_dir, tmp_path)
     before = len(list((tmp_path / "leases").iterdir()))

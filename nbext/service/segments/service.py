@@ -108,7 +108,9 @@ class SegmentService:
         # A call that was cut off left no result: its repeat runs anew.
         if former is None or former.status in ("cancelled", "expired"):
             return claim, None
-        return claim, Executed(former, replayed=True)
+        # Others may have asked for it in other words.
+        request = {**former.request, "filters": body["filters"]}
+        return claim, Executed(replace(former, request=request), replayed=True)
 
     def is_current(self, segment: SegmentRecord) -> bool:
         """Return whether a completed segment still has the result that it had; one look into the registry."""

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nbext.service.accounts.database import Database
+from nbext.service.accounts.database import Database, Lent
 from nbext.service.accounts.keys import Key, Rates
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
 from nbext.service.segments.results import ResultFile
-from nbext.service.segments.store import SegmentStore, idempotency_key_of
+from nbext.service.segments.store import WITHOUT_RESULT, SegmentStore, idempotency_key_of
 
 DATA = "a-fingerprint"
 WHY = {"code": "cancelled", "detail": "why"}
@@ -304,7 +304,14 @@ def test_a_clock_that_is_set_back_grants_no_part_of_a_rate_again(store, monkeypa
         assert granted() == 0
 
 
-def test_results_are_listed_deleted_and_forgotten_in_batches(store):
+def test_results_are_listed_deleted_and_forgotten_in_batches(store, monkeypatch):
+    former, found = Lent.rows, list[int]()
+
+    def counted(*values, **options):
+        rows = former(*values, **options)
+        found.append(len(rows))
+        return rows
+
     names = [f"{number:04}" for number in range(1_203)]
     with store._database.write() as db:
         db.add(
@@ -326,8 +333,11 @@ def test_results_are_listed_deleted_and_forgotten_in_batches(store):
                 for number, name in enumerate(names)
             ],
         )
+    monkeypatch.setattr(Lent, "rows", counted)
     listed = list(store.results())
     assert [segment_id for segment_id, _ in listed] == names
+    # The last one finds that there are no more.
+    assert found == [500, 500, 203, 0]
     for before, excess in ((2, 0), (0, 7), (2, 12)):
         assert [result.file for result in store.least_used(before, excess)] == [
             "0000.arrow",
@@ -345,7 +355,10 @@ def test_results_are_listed_deleted_and_forgotten_in_batches(store):
         "expired",
         None,
     )
+    found.clear()
     store.forget(before=600)
+    # Of each status without a result; each batch is a transaction.
+    assert sorted(found) == [0] * (len(WITHOUT_RESULT) - 1) + [100, 500]
     assert [name for name in names if store.get(name) is None] == names[:600]
     # Their requests are 4 bytes each.
     store.forget(before=0, excess=9)

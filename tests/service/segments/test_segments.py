@@ -212,6 +212,23 @@ def test_a_profile_and_changes_are_one_segment_under_one_idempotency_key(service
     assert (refused.status_code, refused.json()["code"]) == (422, "idempotency-key-reused")
 
 
+@pytest.mark.parametrize("key", ["asOf", "chain"])
+def test_a_repeat_under_an_idempotency_key_has_the_filters_that_the_first_call_had(service, key):
+    chains = service.get("/about").json()["data"]["chains"]
+    (last,) = (one["lastBlock"] for one in chains if one["chain"] == "ethereum")
+    given = {"asOf": last, "chain": "ethereum"}[key]
+    plain, ids = {**HOLDERS, "limit": 61}, set()
+    # The first is stored: its words are not those of who asks for the same segment after it.
+    for asked in ({**plain, "filters": {**plain["filters"], key: given}}, plain):
+        headers = {"Idempotency-Key": f"{key}-{len(asked['filters'])}"}
+        first, again = (
+            service.post("/v1/segment/execute", asked, headers=headers).json() for _ in range(2)
+        )
+        assert first["filters"] == again["filters"] == asked["filters"]
+        ids |= {first["id"], again["id"]}
+    assert len(ids) == 1
+
+
 def test_the_plan_alone_that_was_made_first_gives_way_to_a_new_one(service, monkeypatch):
     monkeypatch.setattr("nbext.service.segments.analysis._MOST", 3)
     remembered, dataset = Remembered(), service.container.generations.newest
