@@ -11,7 +11,6 @@ import atexit
 import os
 import secrets
 import socket
-import sys
 import threading
 import time
 import warnings
@@ -60,14 +59,17 @@ def connect(
     if url := base_url or settings["base_url"]:
         # Not one of the settings: those are shown, listed and read from files.
         return Client(url, api_key or os.environ.get("NBEXT_API_KEY") or "", settings=settings)
+    client = embedded(settings)
     folder = default_data_dir(settings)
-    running = start_service(folder, engine=settings["engine"])
-    by = sys._getframe(1).f_globals.get("__name__")
-    # These two say by themselves whose data answers.
-    own = ("nbext.notebook.session", "nbext.agents.server")
-    if settings["data_dir"] and by not in own and running.is_synthetic:
+    if settings["data_dir"] and client.about()["data"]["synthetic"]:
         said = f"{folder} has no ingested data. The synthetic sample answers, with wallets that nobody has."
         warnings.warn(said, AnswerWarning, stacklevel=2)
+    return client
+
+
+def embedded(settings: Settings) -> Client:
+    """Return a client of the embedded service, for callers that say by themselves whose data answers."""
+    running = start_service(default_data_dir(settings), engine=settings["engine"])
     return Client(running.base_url, running.api_key, settings=settings, restart=running.restart)
 
 
@@ -177,11 +179,6 @@ class Embedded:
                 return False
             return True
         return self._thread.is_alive() and not self._server.should_exit
-
-    @property
-    def is_synthetic(self) -> bool:
-        """Whether it serves the sample, as its folder has no data."""
-        return self._generations.newest.about.synthetic
 
     def refresh(self) -> str | None:
         """Serve what was ingested until now, and return its fingerprint; None in a forked child, and at the end."""

@@ -17,7 +17,7 @@ from nbext.agents.history import record
 from nbext.agents.tools import TOOLS
 from nbext.core.rules import one_of
 from nbext.core.untrusted_text import visible
-from nbext.embedded import connect
+from nbext.embedded import connect, embedded
 from nbext.errors import ConfigError, NbextError
 from nbext.http.deadline import SCOPE, Scope
 from nbext.notebook import keys
@@ -57,7 +57,9 @@ class AgentServer:
                 url = self.settings["base_url"]
                 # Nobody is at a keyboard to type it.
                 key = url and keys.find_key(url, ask=False)[0]
-                client = connect(url, key, settings=self.settings)
+                client = (
+                    connect(url, key, settings=self.settings) if url else embedded(self.settings)
+                )
                 # Asked at once: whose service it is decides how its answers are read, and what may be asked.
                 _ = client.is_ours
                 self._client = client

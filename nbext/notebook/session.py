@@ -198,9 +198,9 @@ class WarmUp:
         # A remote service is not ours to wake, and a cluster's engine is asked when somebody asks it.
         if self._settings["base_url"] or not self._settings["engine"].startswith("duckdb"):
             return
-        from nbext.embedded import connect
+        from nbext.embedded import embedded
 
-        self._client = connect(settings=self._settings)
+        self._client = embedded(self._settings)
         self._ready.set()
 
     def _ask(self) -> None:
@@ -421,10 +421,11 @@ class Session:
 
     def unasked_client(self, key: Secret | None = None) -> Client:
         """Return a new client of the service that is set; a remote service is not asked anything for it."""
-        from nbext.embedded import connect
+        from nbext.embedded import connect, embedded
 
-        self._made_with = self._connection()
-        return connect(self.settings["base_url"], key or self._key(), settings=self.settings)
+        self._made_with, key = self._connection(), key or self._key()
+        url = self.settings["base_url"]
+        return connect(url, key, settings=self.settings) if url else embedded(self.settings)
 
     def _key(self) -> Secret | None:
         """Return the key of the service that is set, asking for it at last; None of the embedded one."""
