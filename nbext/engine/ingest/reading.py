@@ -29,11 +29,12 @@ import pyarrow.parquet as pq
 from nbext.core import strict_json
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import Chain, chain_of
+from nbext.core.untrusted_text import quoted
 from nbext.engine.ingest.files import Source, open_regular
 from nbext.engine.ingest.formats import EMPTY, Format, recognised
 from nbext.engine.ingest.stage import Stage, name
 from nbext.engine.schema import sql_literal
-from nbext.errors import IngestError
+from nbext.errors import IngestError, ValidationError
 
 _WHOLE_TYPES = frozenset(
     f"{sign}{size}"
@@ -53,15 +54,16 @@ _NOT_RECORDS = {"tokens", *_WRAPPED}
 _LOOKED_AT = 10_000
 
 # Of these a file may write whole numbers as 5.000, as BigQuery does. 5e3 is a spreadsheet's, which has lost digits.
-_WHOLE = ("value", "token_id", "count")
+_WHOLE = ("value", "token_id", "count", "chain_id")
 
 
 @dataclass
 class FileTable:
     """A recognised file: the relation of its rows, and which of its columns holds what.
 
-    ``chain`` is the id of its rows' chain; None of tokens that name theirs row by row. ``date_format`` says how texts
-    are times, as strptime takes it; None where they are written as usual.
+    ``chain`` is the id of its rows' chain; None of tokens that name theirs row by row: ``default_chain`` is then
+    that of rows which name none. ``date_format`` says how texts are times, as strptime takes it; None where they are
+    written as usual.
     """
 
     number: int
@@ -73,6 +75,7 @@ class FileTable:
     rows: int
     ragged: list[tuple[int, str]] = field(default_factory=list)
     chain: int | None = None
+    default_chain: int | None = None
     date_format: str | None = None
 
     def find_chain(self, stage: Stage, given: Chain | None) -> None:
@@ -83,10 +86,16 @@ class FileTable:
             found = stage.rows(f"SELECT DISTINCT {self.its_chain} FROM {self.relation} LIMIT 100")
             named = [name for (name,) in found]
             if self.kind.holds == "tokens" and (any(named) or not named):
+                self.default_chain = given.id if given else None
                 return
-        own = {chain_of(name, self.source.name) if name else given for name in named} or {given}
+        try:
+            own = {chain_of(name) if name else given for name in named} or {given}
+        except ValidationError as error:
+            column = quoted(self.columns["chain_id"])
+            detail = error.errors[0]["detail"]
+            raise self.source.fault(f"column {column}: {detail}") from None
         if len(own) > 1:
-            several = ", ".join(map(str, named))
+            several = ", ".join(name or "that of --chain where they name none" for name in named)
             raise self.source.fault(
                 f"its rows are on several chains ({several}). Split it by chain."
             )

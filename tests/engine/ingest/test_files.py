@@ -621,8 +621,12 @@ def test_rows_of_another_chain_are_never_taken_for_those_of_the_one_that_is_give
         (["eth", "Ethereum ", "eip155:1"], None),
         (["", ""], None),
         (["eth", ""], None),
-        (["base", ""], "its rows are on several chains ("),
-        (["nosuch"], "Unknown chain 'nosuch'."),
+        (["1.0", "1.0", ""], None),
+        (
+            ["base", ""],
+            "its rows are on several chains (base, that of --chain where they name none). Split it by chain.",
+        ),
+        (["nosuch"], "column 'network': Unknown chain 'nosuch'. Allowed: "),
         (["mainnet", "Mainnet"], None),
         (["base", "mainnet"], "its rows are on several chains ("),
     ],
@@ -634,7 +638,7 @@ def test_a_chain_by_several_names_is_one_and_where_none_is_named_it_is_the_one_t
     rows = [f"{number},1600000000,{chain}\n" for number, chain in enumerate(chains, 1)]
     path.write_text("number,timestamp,network\n" + "".join(rows))
     if says:
-        with pytest.raises((IngestError, ValidationError)) as refused:
+        with pytest.raises(IngestError) as refused:
             take(data, path)
         assert f"{path.name}: {says}" in str(refused.value)
         return
@@ -679,6 +683,30 @@ def test_tokens_of_other_chains_are_theirs_also_beside_a_chain_that_is_given(dat
         assert tables.rows(
             "SELECT chain_id, symbol FROM contracts WHERE regexp_full_match(symbol, 'T[0-9]') ORDER BY 2"
         ) == [(42161, "T1"), (1, "T2")]
+
+
+def test_a_file_whose_rows_are_on_a_chain_that_nobody_knows_is_refused_alone(data, tmp_path):
+    good, bad = tmp_path / "a.csv", tmp_path / "e.csv"
+    good.write_text("number,timestamp,network\n1,1600000000,ethereum\n")
+    bad.write_text("number,timestamp,chain_id\n1,1600000000,1\n2,1600000012,101\n")
+    report = take(data, good, bad)
+    assert report.lines()[0] == f"{good}: blocks, 1 row, ethereum"
+    (refused,) = report.refused
+    assert str(refused).startswith(f"{bad}: column 'chain_id': Unknown chain '101'.")
+
+
+def test_tokens_that_name_no_chain_are_of_the_one_that_is_given(data, tmp_path):
+    path = tmp_path / "tokens.csv"
+    path.write_text(
+        "network,address,symbol,name,decimals\n"
+        f",{wallet(1)},T1,,6\n  ,{wallet(2)},T2,,6\n137.0,{wallet(3)},T3,,6\n"
+    )
+    report = take(data, path, chain="arbitrum")
+    assert report.bad == []
+    with Tables(data) as tables:
+        assert tables.rows(
+            "SELECT chain_id, symbol FROM contracts WHERE regexp_full_match(symbol, 'T[0-9]') ORDER BY 2"
+        ) == [(42161, "T1"), (42161, "T2"), (137, "T3")]
 
 
 def test_columns_that_fit_nothing_are_no_kind():

@@ -160,6 +160,43 @@ def test_a_services_balances_in_the_smallest_unit_are_not_taken_for_whole_tokens
 
 
 @pytest.mark.parametrize(
+    ("columns", "block"),
+    [
+        ("contract,block_height", 1_600_000_200),
+        ("token_address,snapshot_block", 1_600_000_200),
+        ("contract_address,block_number", 1_600_000_200),
+        ("contract,timestamp", None),
+    ],
+)
+def test_a_services_balances_say_which_token_and_block_they_are_of_in_every_way_that_others_do(
+    data, tmp_path, columns, block
+):
+    header = f"owner_address,balance,balance_formatted,{columns}"
+    path = holders(tmp_path / "h.csv", (wallet(1), 7, "0.7", TOKEN, 1_600_000_200), header=header)
+    report = take(data, path, options=options(decimals=1, block=None))
+    assert report.lines()[1].startswith(f"  holders of {TOKEN}")
+    assert report.lines()[1].endswith(", at block 1,600,000,200") == (block is not None)
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 7}
+
+
+@pytest.mark.parametrize("column", ["block_height", "snapshot_block", "snapshot_unix"])
+@pytest.mark.parametrize("given", [{}, {"block": 1_600_000_300}])
+@pytest.mark.parametrize("second", [1, 2])
+def test_several_snapshots_of_a_service_are_refused_since_who_left_would_be_a_holder_still(
+    data, tmp_path, column, given, second
+):
+    header = f"address,balance,contract_decimals,contract_address,{column}"
+    rows = [(wallet(1), 7, 0, TOKEN, 1_600_000_100), (wallet(second), 7, 0, TOKEN, 1_600_000_200)]
+    path = holders(tmp_path / "h.csv", *rows, header=header)
+    with pytest.raises(IngestError) as caught:
+        take(data, path, options=SnapshotOptions(decimals=0, **given))
+    assert str(caught.value) == (
+        f"{path}: it has several snapshots of {TOKEN}, by column '{column}'. Write each to a file of its own."
+    )
+
+
+@pytest.mark.parametrize(
     "text", ["1.5e0", "0x", "0x" + "f" * 65, "1e78", "1e-1", "-1", "-0x1", "1e999", "", "x"]
 )
 def test_a_raw_amount_that_is_no_whole_number_of_256_bits_is_a_bad_row(text):

@@ -79,17 +79,17 @@ def take_table(stage: Stage, file: FileTable) -> None:
 
 def _by_chain(stage: Stage, file: FileTable) -> str:
     """Return the SQL of the rows of chains that nbext supports, as ``their_chain``; the others are counted."""
-    text = file.its_chain
+    text = f"coalesce({file.its_chain}, '')"
     named = stage.rows(f"SELECT DISTINCT {text} FROM {file.relation}")
     known = [
         f"WHEN {sql_literal(each)} THEN {number}"
         for (each,) in named
-        if (number := _chain_id(each)) is not None
+        if (number := _chain_id(each) if each else file.default_chain) is not None
     ]
     chain = f"CASE {text} {' '.join(known)} END" if known else "NULL"
     stage.run(
         f"INSERT INTO bad SELECT {file.number}, row, 'names no chain', {file.text('chain_id')} FROM {file.relation} "
-        f"WHERE coalesce({text}, '') = ''"
+        f"WHERE {text} = '' AND {chain} IS NULL"
     )
     stage.run(
         f"INSERT INTO odd SELECT {file.number}, '{ELSEWHERE}', count(*) FROM {file.relation} "
@@ -98,9 +98,9 @@ def _by_chain(stage: Stage, file: FileTable) -> str:
     return f"(SELECT *, {chain} AS their_chain FROM {file.relation} WHERE {chain} IS NOT NULL)"
 
 
-def _chain_id(text: str | None) -> int | None:
+def _chain_id(text: str) -> int | None:
     try:
-        return chain_of(text).id if text else None
+        return chain_of(text).id
     except ValidationError:
         return None
 

@@ -193,12 +193,11 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
 def _check_one(stage: Stage, file: FileTable) -> None:
     """Refuse several snapshots of one contract: who has left by the last would be taken for a holder still."""
     column = file.columns.get("block") or file.columns.get("timestamp") or ""
-    if not column.lower().startswith(
-        "snapshot"
-    ):  # else a row's own, such as of a balance's last change
+    # Others are a row's own, such as of a balance's last change; Covalent's block_height is what was asked for.
+    if not column.lower().startswith(("snapshot", "block_height")):
         return
     found = stage.rows(
-        "SELECT contract FROM arrived_holders GROUP BY contract, what "
+        "SELECT contract FROM arrived_holders GROUP BY contract "
         "HAVING count(DISTINCT moment) > 1 ORDER BY 1 LIMIT 1"
     )
     if found:
