@@ -59,7 +59,7 @@ BY_ADDRESS = {
     "contracts": f"SELECT * EXCLUDE (contract) FROM contracts WHERE {HERE}",
     "keys": f"SELECT chain_id, tx, low, key_index FROM ingest.keys WHERE {HERE}",
     "repeats": "SELECT tx, low, key_index, block FROM ingest.repeats",
-    "numbers": "SELECT count(*) = count(DISTINCT wallet), max(wallet) + 1 = count(*) FROM wallets",
+    "numbers": "SELECT count(*) = count(DISTINCT wallet), coalesce(max(wallet) + 1, 0) = count(*) FROM wallets",
 }
 
 
