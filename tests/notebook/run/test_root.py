@@ -44,7 +44,7 @@ def test_connecting_that_is_interrupted_keeps_the_service(shell, monkeypatch):
 
     shell.run("%nbext connect")
     before = current_session().client
-    monkeypatch.setattr(nbext.embedded, "connect", interrupted)
+    monkeypatch.setattr(nbext.embedded, "embedded", interrupted)
     assert shell.error("%nbext connect") == "QueryCancelled: Interrupted while connecting."
     assert current_session().client is before
     assert current_session().settings["base_url"] is None
