@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-import nbext
+from nbext.embedded import embedded
 from nbext.settings import Settings
 
 # The sample is small: two partitions do, where Spark would take 200.
@@ -46,7 +46,7 @@ def ask(
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     rows, seconds = {}, {}
     with _stderr_to(Path(folder) / "engine.log"):
-        client = nbext.connect(settings=Settings({"engine": engine, "data_dir": folder}))
+        client = embedded(Settings({"engine": engine, "data_dir": folder}))
         for name, filters in questions.items():
             begun = time.perf_counter()
             rows[name] = client.execute_segment(filters, limit=10_000)

@@ -280,8 +280,6 @@ def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, An
         again = client.execute_segment(**request)
         about = Provenance.of(again)
         notes, cut = about.notes(), about.cut("")
-        if client.is_ours and client.about()["data"]["synthetic"]:
-            notes.append("The synthetic sample answers, with wallets that nobody has.")
         if cut and "orderBy" not in request["filters"]:
             raise _refused("/rows", f"{cut}. A payout needs them all, or those of a --top N.")
         if cut:

@@ -259,10 +259,6 @@ def test_rows_that_are_not_all_of_their_segment_are_refused(client, rows, pay, t
     assert not (tmp_path / "drop").exists()
 
 
-def test_a_payout_of_the_sample_says_in_its_manifest_that_nobody_has_its_wallets(made):
-    assert "The synthetic sample answers, with wallets that nobody has." in said(made)["notes"]
-
-
 def test_the_largest_of_a_segment_are_paid_and_that_is_said(client, pay, tmp_path):
     top = client.execute_segment({**UNI, "orderBy": "-UNI_balance"}, limit=10)
     claims = pay(top, "1000", "UNI", pay_contracts=True)
@@ -445,7 +441,6 @@ def test_a_payout_names_the_hash_of_its_block_by_which_a_reorganisation_is_found
                 assert rows.attrs["nbext"]["as_of"] == at
                 nbext.payout(rows, 7, to=tmp_path / "drop", client=each)
                 manifest, before = said(tmp_path / "drop"), of_block
-                assert not any("synthetic" in note for note in manifest["notes"])
                 assert (manifest["as_of"], manifest["block_hash"]) == (
                     {"block": 102, "timestamp": "2023-11-14T22:15:02Z"},
                     of_block,
