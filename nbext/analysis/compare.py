@@ -12,6 +12,7 @@ import pandas as pd
 
 from nbext.analysis import charts
 from nbext.analysis.segments import (
+    CommonCounts,
     Result,
     Segment,
     all_of,
@@ -133,14 +134,18 @@ def overlap(
 
     def upset(made: Result) -> charts.Chart:
         charts.check_room(number, MOST_IN_UPSET, "An UpSet plot", "segments", "/segments")
-        only = exactly(each)
+        # All of it of one answer: the table's may be of data before.
+        counted = exactly(each)
+        only = dict(enumerate(counted.counts, 1))
 
         def of_group(group: int, _: Any) -> Segment:
             inside = [one for place, one in enumerate(each) if group >> place & 1]
             return all_of(inside, but=[one for one in each if one not in inside])
 
-        sizes = [counts[(place,)] for place in places]
-        drawn = charts.upset(names, sizes, only, Provenance.of(made))
+        sizes = [
+            sum(many for group, many in only.items() if group >> place & 1) for place in places
+        ]
+        drawn = charts.upset(names, sizes, only, counted.about("overlap", each))
         return replace(drawn, of_cell=of_group)
 
     about = found.about("overlap", each)
@@ -171,15 +176,15 @@ def _part(rows: Sequence[Sequence[float]], row: int, column: int, everyone: int 
     return both / one if everyone is None else both * everyone / (one * other)
 
 
-def exactly(segments: Sequence[Segment]) -> dict[int, int]:
-    """Return how many wallets are in some of the segments and in no other, by the bits of their places."""
+def exactly(segments: Sequence[Segment]) -> CommonCounts:
+    """Return how many wallets are in some of the segments and in no other, in the order of the bits of their places."""
     groups = range(1, 2 ** len(segments))
     # Those that a group lacks follow the first that it has.
     counted = [
         sorted((at if group >> at & 1 else ~at for at in range(len(segments))), reverse=True)
         for group in groups
     ]
-    return dict(zip(groups, count_common(segments, counted).counts, strict=True))
+    return count_common(segments, counted)
 
 
 @warned

@@ -493,8 +493,8 @@ class SegmentRun:
             *self._notes,
             *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
         ]
-        # Our own service's, while a segment ran, are those of whoever asked for it first.
-        words: Any = {**said, **body} if self.service.ours else {**body, **said}
+        # Those of an answer may be another's: of whoever asked for the same first, or what a stranger makes of them.
+        words: Any = {**said, **body}
         return Provenance(
             segment_id=self.id,
             operation="execute_segment" if body else "export",

@@ -75,7 +75,7 @@ class Provenance(_Said):
     segment_id, status
         The segment's id, and the service's own word for its state.
     operator, filters, limit, chain
-        The segment that was asked for; as the service answers it, where it does.
+        The segment that was asked for; of one that was read by its id, as the service answers it.
     as_of
         ``block`` and ``timestamp`` of the data that the answer is of; ``hash`` of that block, where the data has it.
     matched, returned, truncated

@@ -37,7 +37,10 @@ def client(server, tmp_path):
     [
         ({**DONE, "limit": "1000", "counts": {"matched": 3}}, []),
         ({**DONE, "limit": 2, "counts": {"matched": 3}, "truncated": False}, []),
-        ({**DONE, "limit": "3", "counts": {"matched": 5}, "truncated": True}, []),
+        (
+            {**DONE, "limit": "7", "counts": {"matched": 5}, "truncated": True},
+            ["seg-1 was saved with limit 3: all 5 wallets that match are taken."],
+        ),
         ({**DONE, "fingerprint": "ab", "counts": {"matched": 3}}, []),
         # No total: nobody says that rows were cut off.
         (DONE, []),
@@ -61,6 +64,16 @@ def test_the_limit_of_a_strangers_table_is_said_where_it_cut_rows_off(
         shares = nbext.concentration(table, client=client)
     assert shares["share"].tolist() == [1.0, 1.0, 0.5, 1.0]
     assert shares.attrs["nbext"]["warnings"] == warnings
+
+
+def test_a_table_is_of_the_filters_that_were_asked_whatever_a_stranger_makes_of_them(
+    server, client
+):
+    """A notebook's history asks them again, and an analysis."""
+    theirs = {"filters": {**FILTERS, "asOf": 24_136_000}, "operator": "OR", "limit": 7}
+    server.script("POST /v1/segment/execute", reply({**DONE, **theirs, "counts": {"matched": 3}}))
+    about = client.execute_segment(FILTERS, limit=3).attrs["nbext"]
+    assert [about[name] for name in ("filters", "operator", "limit")] == [FILTERS, "AND", 3]
 
 
 @pytest.mark.parametrize("state", ["queued", "running", "failed", "cancelled"])

@@ -100,7 +100,8 @@ def test_shares_and_lifts_are_made_of_the_same_numbers(client, oracle, asked):
 @given(asked=segments(most=5))
 def test_the_groups_of_an_upset_plot_are_each_wallet_once(client, oracle, asked):
     sets = [oracle.wallets(one) for one in asked]
-    only = exactly([Segment(one["filters"], one["operator"], client=client) for one in asked])
+    given = [Segment(one["filters"], one["operator"], client=client) for one in asked]
+    only = dict(enumerate(exactly(given).counts, 1))
     for group, number in only.items():
         inside = set.intersection(*(one for place, one in enumerate(sets) if group >> place & 1))
         outside = set().union(*(one for place, one in enumerate(sets) if not group >> place & 1))

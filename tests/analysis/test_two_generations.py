@@ -130,6 +130,17 @@ def test_a_lift_of_two_data_says_so(switch, tmp_path, later, newest, mixed):
     assert (MIXED in lift.attrs["nbext"]["warnings"], switch.counts) == (mixed, 2)
 
 
+def test_an_upset_plot_that_is_drawn_after_an_ingest_is_all_of_the_data_that_came(switch, tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    url, switch.later = f"http://127.0.0.1:{switch.server_port}", 1
+    with Client(url, KEY, settings=Settings(environ={}, folder=tmp_path)) as client:
+        before = nbext.overlap(["USDC", "BAYC"], client=client)
+        drawn = before.chart("upset").spec
+        after = nbext.overlap(["USDC", "BAYC"], client=client)
+        assert not before.equals(after)
+        assert drawn == after.chart("upset").spec
+
+
 def test_counts_of_more_segments_than_one_request_compares_say_so(switch, tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     url, switch.later = f"http://127.0.0.1:{switch.server_port}", 1

@@ -157,8 +157,8 @@ class FileTable:
 
     @property
     def its_chain(self) -> str:
-        """The SQL of a row's chain, if it names one: each chain has a "mainnet"."""
-        return f"nullif(lower(trim({self.text('chain_id')})), 'mainnet')"
+        """The SQL of a row's chain: an empty text where it names none, NULL of a "mainnet", which each chain has."""
+        return f"nullif(lower(trim(coalesce({self.text('chain_id')}, ''))), 'mainnet')"
 
     @property
     def removed(self) -> str:

@@ -79,23 +79,23 @@ def take_table(stage: Stage, file: FileTable) -> None:
 
 def _by_chain(stage: Stage, file: FileTable) -> str:
     """Return the SQL of the rows of chains that nbext supports, as ``their_chain``; the others are counted."""
-    text = f"lower(trim(coalesce({file.text('chain_id')}, '')))"
+    text = file.its_chain
     named = stage.rows(f"SELECT DISTINCT {text} FROM {file.relation}")
     known = [
         f"WHEN {sql_literal(each)} THEN {number}"
         for (each,) in named
         # A "mainnet" beside named chains may be any other one's.
-        if each != "mainnet"
+        if each is not None
         and (number := _chain_id(each) if each else file.default_chain) is not None
     ]
     chain = f"CASE {text} {' '.join(known)} END" if known else "NULL"
     stage.run(
         f"INSERT INTO bad SELECT {file.number}, row, 'names no chain', {file.text('chain_id')} FROM {file.relation} "
-        f"WHERE {text} IN ('', 'mainnet') AND {chain} IS NULL"
+        f"WHERE coalesce({text}, '') = '' AND {chain} IS NULL"
     )
     stage.run(
         f"INSERT INTO odd SELECT {file.number}, '{ELSEWHERE}', count(*) FROM {file.relation} "
-        f"WHERE {text} NOT IN ('', 'mainnet') AND {chain} IS NULL"
+        f"WHERE {text} <> '' AND {chain} IS NULL"
     )
     return f"(SELECT *, {chain} AS their_chain FROM {file.relation} WHERE {chain} IS NOT NULL)"
 
