@@ -15,7 +15,7 @@ from nbext.core.addresses import BURN_ADDRESSES, checksummed, looks_like_address
 from nbext.core.chains import Chain, chain_of
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import shown, visible
-from nbext.engine.query.amounts import NO_BLOCKS, Block, Blocks, Range
+from nbext.engine.query.amounts import NO_BLOCKS, Block, Range
 from nbext.errors import (
     MOST_ERRORS,
     AmbiguousSymbol,
@@ -126,7 +126,7 @@ def amount_phrase(within: Range, name: str, written: Callable[[int], str]) -> st
 
 def number_phrase(within: Range, written: Callable[[int], str] = str) -> str:
     """Return bounds of a number."""
-    low, high = within.low, within.high
+    low, high = within.low or 0, within.high
     if high is None:
         return "any number of" if low == 0 else f"at least {written(low)}"
     return f"exactly {written(low)}" if low == high else f"from {written(low)} to {written(high)}"
@@ -137,12 +137,12 @@ def first_three(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
 
 
-def window_phrase(blocks: Blocks) -> str:
+def window_phrase(blocks: Range) -> str:
     """Return bounds in blocks."""
     if blocks == NO_BLOCKS:
         return " in no block of the data"
-    first = "" if blocks.first is None else f" from block {block_phrase(blocks.first)}"
-    return first + ("" if blocks.last is None else f" up to block {block_phrase(blocks.last)}")
+    first = "" if blocks.low is None else f" from block {block_phrase(blocks.low)}"
+    return first + ("" if blocks.high is None else f" up to block {block_phrase(blocks.high)}")
 
 
 def block_phrase(number: int) -> str:

@@ -19,7 +19,7 @@ from nbext.core.strict_json import below
 from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
-from nbext.engine.query.amounts import NO_BLOCKS, AmountRange, Block, Blocks, Range
+from nbext.engine.query.amounts import NO_BLOCKS, Block, Range
 from nbext.errors import AmbiguousSymbol
 from nbext.language.describe import (
     ErrorReport,
@@ -226,8 +226,8 @@ class Context(ABC):
 
     def amounts(
         self, asked: ParsedCondition, name: str, contract: Contract | None, low: int = 1
-    ) -> AmountRange:
-        """Return bounds of an amount in raw integers; ``low`` is the lower bound where none was given."""
+    ) -> Range:
+        """Return bounds of an amount, or of how many NFTs, in raw integers; ``low`` where no lower one was given."""
         bounds, pointer = asked.values.get(name) or Bounds(), below(asked.pointer, name)
         least, most = (
             None
@@ -235,20 +235,15 @@ class Context(ABC):
             else self._raw(asked, amount, contract, below(pointer, key))
             for key, amount in (("min", bounds.min), ("max", bounds.max))
         )
-        return AmountRange(low if least is None else least, most, none_too=bounds.min == 0)
+        return Range(low if least is None else least, most)
 
     def counts(self, asked: ParsedCondition, name: str, *beside: str) -> Range:
-        """Return bounds of a count; those ``beside`` it decide with it whether none will do."""
+        """Return bounds of a count. Without a lower one, some is meant; or none, where 0 is that of one ``beside``."""
         bounds = asked.values.get(name) or Bounds()
-        none_too = self.none_will_do(asked, name, *beside)
-        least = 1 - none_too if bounds.min is None else int(bounds.min)
-        most = None if bounds.max is None else int(bounds.max)
-        return Range(least, most, none_too=none_too)
-
-    def none_will_do(self, asked: ParsedCondition, *names: str) -> bool:
-        """Say whether wallets with none match: a lower bound of 0 is asked for, and none above."""
-        bounds = [asked.values[name].min for name in names if name in asked.values]
-        return 0 in bounds and not any(bounds)
+        others = [asked.values[other].min for other in beside if other in asked.values]
+        some = not (0 in others and not any(others))
+        least = some if bounds.min is None else bounds.min
+        return Range(int(least), None if bounds.max is None else int(bounds.max))
 
     def warn_of_every_wallet(self, asked: ParsedCondition, *names: str) -> None:
         """Warn of lower bounds of 0 without upper ones: they ask nothing."""
@@ -261,7 +256,7 @@ class Context(ABC):
         self, asked: ParsedCondition, amount: Decimal | int, contract: Contract, pointer: str
     ) -> int | None:
         """Return an amount in the smallest unit."""
-        label, counted = contract_name(contract), contract.is_nft
+        label, counted = contract_name(contract), "nft" in asked.values
         is_raw = asked.values.get("unit") == "raw"
         decimals = 0 if is_raw or counted else decimals_of(contract)
         if decimals is None:
@@ -381,7 +376,7 @@ class Context(ABC):
         self._check_known(contract, chain, block, pointer)
         return block
 
-    def blocks(self, span: TimeRange, chain: Chain, pointer: str) -> Blocks:
+    def blocks(self, span: TimeRange, chain: Chain, pointer: str) -> Range:
         """Return the blocks of a window, up to the segment's time."""
         if self._is_reversed(span, chain):
             self.report.add(
@@ -404,7 +399,7 @@ class Context(ABC):
             self.warnings.append(f"{pointer}: no block of the data is in this window.")
         if empty:
             return NO_BLOCKS
-        return Blocks(first, last)
+        return Range(first, last)
 
     def timed(
         self,
@@ -465,7 +460,7 @@ class Context(ABC):
             if day := time_hint(time.block):
                 self.warn(f"{pointer}: {time.text} is a block.{day}")
             # The canonical form of a window without blocks is beyond every chain.
-            if time.block == NO_BLOCKS.first or time.block <= self.extents[chain.id].last_block:
+            if time.block == NO_BLOCKS.low or time.block <= self.extents[chain.id].last_block:
                 return time.block
             self._report_outside(time, chain, pointer, "after the end of")
             return None

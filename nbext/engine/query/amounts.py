@@ -120,26 +120,23 @@ def row_at_least(sql: SqlBuilder, amount: int) -> str:
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a count. ``low`` is always set; ``none_too`` also takes wallets with nothing."""
+    """Inclusive bounds of a count, an amount or a block; None where there is no bound."""
 
-    low: int
-    high: int | None
-    none_too: bool
+    low: int | None = None
+    high: int | None = None
 
-    def holds(self, sql: SqlBuilder, number: str) -> str:
-        """Return the test of a column."""
-        low = f"{number} >= {sql.value(self.low)}"
-        return low if self.high is None else f"{low} AND {number} <= {sql.value(self.high)}"
+    def holds(self, sql: SqlBuilder, number: str) -> list[str]:
+        """Return the tests of a column, as many as there are bounds."""
+        low = [] if self.low is None else [f"{number} >= {sql.value(self.low)}"]
+        return low if self.high is None else [*low, f"{number} <= {sql.value(self.high)}"]
 
+    def holds_by(self, at_least: Callable[[SqlBuilder, int], str], sql: SqlBuilder) -> list[str]:
+        """Return the tests of an amount, which may need all of uint256, by what tests a lower bound.
 
-@dataclass(frozen=True)
-class AmountRange(Range):
-    """Bounds of an amount, which may need all of uint256."""
-
-    def holds_by(self, at_least: Callable[[SqlBuilder, int], str], sql: SqlBuilder) -> str:
-        """Return the test by `row_at_least`, or by `limbs_at_least` of an amount without a sort key, as of a sum."""
-        low = at_least(sql, self.low)
-        return low if self.high is None else f"{low} AND NOT {at_least(sql, self.high + 1)}"
+        That is `row_at_least`, or `limbs_at_least` of an amount without a sort key, as of a sum.
+        """
+        low = [] if self.low is None else [at_least(sql, self.low)]
+        return low if self.high is None else [*low, f"NOT {at_least(sql, self.high + 1)}"]
 
 
 class Block(int):
@@ -154,18 +151,5 @@ class Block(int):
         return made
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """Bounds in blocks; None where there is no bound."""
-
-    first: int | None = None
-    last: int | None = None
-
-    def holds(self, sql: SqlBuilder, block: str) -> list[str]:
-        """Return the tests of a column, as many as there are bounds."""
-        first = [] if self.first is None else [f"{block} >= {sql.value(self.first)}"]
-        return first if self.last is None else [*first, f"{block} <= {sql.value(self.last)}"]
-
-
 # No data reaches this block, and every reader of JSON leaves it the number that it is.
-NO_BLOCKS = Blocks(first=2**53 - 1)
+NO_BLOCKS = Range(2**53 - 1)

@@ -214,12 +214,17 @@ class SqlBuilder:
         )
         return Selection(Union([Narrowed(base, (), (stale,)), delta], disjoint=True))
 
-    def _rows(self, name: str, where: str, ended: str | None = None) -> str:
+    def _rows(self, name: str, test: str, ended: str | None = None) -> str:
         """Return rows of a table; with ``ended``, those that ended after it or are said to by the base of a delta."""
-        rows = self._layers.rows(name, where or "true", ended) if self._layers else name
-        return f"(SELECT * FROM {rows} WHERE {where})" if where else rows
+        rows = self._layers.rows(name, test or "true", ended) if self._layers else name
+        return where(rows, [test] if test else [])
 
     def _named(self, value: Any) -> str:
         name = f"$v{len(self._values)}"
         self._values[name] = value
         return name
+
+
+def where(rows: str, tests: Sequence[str]) -> str:
+    """Return those of some rows that pass tests, to read in place of the rows."""
+    return f"(SELECT * FROM {rows} WHERE {' AND '.join(tests)})" if tests else rows

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.strict_json import below
-from nbext.engine.query.amounts import Blocks, Range
+from nbext.engine.query.amounts import Range
 from nbext.engine.query.set_tree import Selection
 from nbext.language import describe
-from nbext.language.conditions.condition import CHAIN, Condition, bounds_json, window_json
+from nbext.language.conditions.condition import CHAIN, Condition, bounds_json
 from nbext.language.fields import Field
 
 if TYPE_CHECKING:
@@ -23,11 +23,10 @@ class ActivityCondition(Condition):
     """When a wallet was first and last seen on a chain, how often, and on how many days."""
 
     chain_id: int
-    first: Blocks
-    last: Blocks
-    transfers: Range | None
-    days: Range | None
-    none_too: bool
+    first: Range
+    last: Range
+    transfers: Range
+    days: Range
     at: int | None = None
 
     name = "activity"
@@ -73,21 +72,23 @@ class ActivityCondition(Condition):
         first, last = (
             context.blocks(asked.values[name], chain, below(asked.pointer, name))
             if name in asked.values
-            else Blocks()
+            else Range()
             for name in ("first", "last")
         )
         # Who did nothing was never first seen.
         both = ("transfers", "activeDays")
         transfers, days = (
-            context.counts(asked, name, *both) if name in asked.values else None for name in both
+            context.counts(asked, name, *both) if name in asked.values else Range() for name in both
         )
-        none_too = context.none_will_do(asked, *both) and not (
-            {"first", "last"} & asked.values.keys()
-        )
-        if none_too:
+        made = cls(chain.id, first, last, transfers, days, context.at(chain, asked.pointer))
+        if made.none_too:
             context.warn_of_every_wallet(asked, *both)
-        moment = context.at(chain, asked.pointer)
-        return cls(chain.id, first, last, transfers, days, none_too, moment)
+        return made
+
+    @property
+    def none_too(self) -> bool:
+        """Whether it takes wallets that did nothing."""
+        return not (self.transfers.low or self.days.low) and self.first == self.last == Range()
 
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets whose activity lies within all bounds."""
@@ -95,8 +96,8 @@ class ActivityCondition(Condition):
             [
                 *self.first.holds(sql, "first_block"),
                 *self.last.holds(sql, "last_block"),
-                *([self.transfers.holds(sql, "transfers")] if self.transfers else []),
-                *([self.days.holds(sql, "active_days")] if self.days else []),
+                *self.transfers.holds(sql, "transfers"),
+                *self.days.holds(sql, "active_days"),
             ]
         )
         # Who did nothing has no row: it is found by not being found outside the bounds.
@@ -104,15 +105,15 @@ class ActivityCondition(Condition):
         if self.at is None:
             found = sql.wallets_of("activity", where, chain_id=self.chain_id)
         else:
-            activity = sql.activity(self.at, self.chain_id, days=self.days is not None)
+            activity = sql.activity(self.at, self.chain_id, days=self.days != Range())
             found = sql.leaf(f"SELECT wallet FROM {activity} WHERE {where}")
         return ~found if self.none_too else found
 
     def canonical(self) -> dict[str, Any]:
         """Return it with its windows in blocks."""
         return {
-            "first": window_json(self.first) or None,
-            "last": window_json(self.last) or None,
+            "first": bounds_json(self.first, int, "after", "before"),
+            "last": bounds_json(self.last, int, "after", "before"),
             "transfers": bounds_json(self.transfers),
             "activeDays": bounds_json(self.days),
             "chain": describe.chain_name(self.chain_id),
@@ -121,13 +122,10 @@ class ActivityCondition(Condition):
     def words(self) -> str:
         """Return it as "were first seen from block 5 and were active on at least 3 days on ethereum"."""
         parts = [
-            "were first seen" + describe.window_phrase(self.first)
-            if self.first != Blocks()
-            else "",
-            "were last seen" + describe.window_phrase(self.last) if self.last != Blocks() else "",
-            f"took part in {describe.number_phrase(self.transfers)} transfers"
-            if self.transfers
-            else "",
-            f"were active on {describe.number_phrase(self.days)} days" if self.days else "",
+            (self.first, "were first seen" + describe.window_phrase(self.first)),
+            (self.last, "were last seen" + describe.window_phrase(self.last)),
+            (self.transfers, f"took part in {describe.number_phrase(self.transfers)} transfers"),
+            (self.days, f"were active on {describe.number_phrase(self.days)} days"),
         ]
-        return " and ".join(filter(None, parts)) + describe.on_chain(self.chain_id, self.at)
+        asked = " and ".join(words for bounds, words in parts if bounds != Range())
+        return asked + describe.on_chain(self.chain_id, self.at)

@@ -81,7 +81,7 @@ class CollectionsCondition(Condition):
             detail = f"{least:,} is out of range: the list has {listed}."
             context.report.add(below(asked.pointer, "atLeast"), "range", detail)
         moment = context.held_at(asked, chain, *contracts)
-        return cls(chain.id, contracts, Range(least, None, none_too=False), moment)
+        return cls(chain.id, contracts, Range(least), moment)
 
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets that own from so many collections."""
@@ -96,8 +96,8 @@ class CollectionsCondition(Condition):
             )
         # A history holds the zero that a sale left behind; owning none of a collection is not owning from it.
         owners = f"SELECT wallet FROM {owned} WHERE sort_key > 0 GROUP BY wallet HAVING"
-        fits = self.within.holds(sql, "count(*)")
-        if self.within.none_too:
+        fits = " AND ".join(self.within.holds(sql, "count(*)"))
+        if not self.within.low:
             # Who owns from none has no row: it is found by not being found outside the bounds.
             return ~sql.leaf(f"{owners} NOT ({fits})")
         return sql.leaf(f"{owners} {fits}")
@@ -105,11 +105,11 @@ class CollectionsCondition(Condition):
     def burned(self) -> tuple[str, ...]:
         """Return the listed collections that the burn address owns from now, where they are as many as asked."""
         held = [describe.contract_name(one) for one in self.of if one.burned > 0]
-        return tuple(held) if self.at is None and len(held) >= self.within.low else ()
+        return tuple(held) if self.at is None and len(held) >= (self.within.low or 0) else ()
 
     def canonical(self) -> dict[str, Any]:
         """Return it with addresses, in the order asked: nothing depends on it, but people know their list again."""
-        asked = {"distinct": bounds_json(self.within)}
+        asked: dict[str, Any] = {"distinct": bounds_json(self.within)}
         if self.of:
             asked = {"of": [one.address for one in self.of], "atLeast": self.within.low}
         return {**asked, "chain": describe.chain_name(self.chain_id)}

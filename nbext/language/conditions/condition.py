@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from nbext.engine.query.amounts import Blocks, Range
+from nbext.engine.query.amounts import Range
 from nbext.language.fields import Field
 from nbext.language.model import PlanNode
 
@@ -101,15 +101,9 @@ class Condition(PlanNode):
         return None
 
 
-def bounds_json(bounds: Range | None, written: Callable[[int], Any] = int) -> Any:
-    """Return bounds as a request writes them: amounts as texts, which no reader of JSON rounds."""
-    if bounds is None:
-        return None
-    least = {"min": written(bounds.low)}
-    return least if bounds.high is None else {**least, "max": written(bounds.high)}
-
-
-def window_json(blocks: Blocks) -> dict[str, int]:
-    """Return bounds in blocks as a request writes a window."""
-    bounds = {"after": blocks.first, "before": blocks.last}
-    return {key: block for key, block in bounds.items() if block is not None}
+def bounds_json(
+    bounds: Range, written: Callable[[int], Any] = int, low: str = "min", high: str = "max"
+) -> dict[str, Any] | None:
+    """Return bounds as a request writes them, None of none: amounts as texts, which no reader of JSON rounds."""
+    both = {low: bounds.low, high: bounds.high}
+    return {key: written(one) for key, one in both.items() if one is not None} or None

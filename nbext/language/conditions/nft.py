@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.uint256 import LIMB_BASE, split
 from nbext.core.untrusted_text import visible
-from nbext.engine.query.amounts import AmountRange, count_as_amount
+from nbext.engine.query.amounts import count_as_amount
 from nbext.engine.query.set_tree import Selection
 from nbext.engine.query.sql import LIMB
 from nbext.engine.schema import FOREVER
@@ -63,19 +63,14 @@ class NftCondition(HoldingCondition):
         {"nft": BAYC, "tokenIds": [1, "8817"], "heldSince": "2024-01-01"},
     )
     denials = (("own ", "do not own "),)
+    quantity = "count"
 
     @classmethod
     def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
         """Return the collection, the count, the token ids in order, and the times as blocks."""
-        chain = context.chain(asked)
-        contract = context.contract(asked, "nft", chain)
-        count = context.counts(asked, "count")
-        context.warn_of_every_wallet(asked, "count")
         ids = tuple(sorted(set(asked.values.get("tokenIds") or ())))
         # A count is kept in the same columns as an amount, and compared in the same way.
-        within = AmountRange(count.low, count.high, count.none_too)
-        moment = context.held_at(asked, chain, contract)
-        return cls(contract, within, moment, context.since(asked, chain, contract), ids)
+        return replace(super().resolve(asked, context), ids=ids)
 
     def least_balances(self) -> LeastBalances:
         """Yield the lower bound of the whole collection: of some ids it bounds no column that is shown."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from nbext.engine.query.amounts import AmountRange, row_at_least, sort_key
+from nbext.engine.query.amounts import Range, row_at_least, sort_key
 from nbext.engine.query.set_tree import Selection, in_all
 from nbext.language import describe
 from nbext.language.conditions.condition import (
@@ -31,13 +31,30 @@ class HoldingCondition(Condition):
     """A wallet's balance of a contract lies within bounds.
 
     ``at`` is a block where history is asked, None for the end of the data. ``since`` is the block from which on the
-    balance never fell below the lower bound.
+    balance never fell below the lower bound, which is 0 where wallets with nothing match, too. ``quantity`` is the
+    field that has the bounds.
     """
 
+    quantity: ClassVar[str]
     contract: Contract
-    within: AmountRange
+    within: Range
     at: int | None = None
     since: int | None = None
+
+    @classmethod
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
+        """Return the contract, its balance in the smallest unit, and its times as blocks."""
+        chain = context.chain(asked)
+        contract = context.contract(asked, cls.name, chain)
+        within = context.amounts(asked, cls.quantity, contract)
+        context.warn_of_every_wallet(asked, cls.quantity)
+        moment = context.held_at(asked, chain, contract)
+        return cls(contract, within, moment, context.since(asked, chain, contract))
+
+    @property
+    def least(self) -> int:
+        """The lower bound."""
+        return self.within.low or 0
 
     def shown(self) -> tuple[Contract, int | None] | None:
         """Return the contract: the rows get a column of its balances."""
@@ -46,28 +63,24 @@ class HoldingCondition(Condition):
     def burned(self) -> tuple[str, ...]:
         """Return the contract where the burn address's balance of it now lies within the bounds."""
         held, high = self.contract.burned, self.within.high
-        fits = sort_key(self.within.low) <= held and (high is None or held <= sort_key(high))
+        fits = sort_key(self.least) <= held and (high is None or held <= sort_key(high))
         now = self.at is None and self.since is None
         return (describe.contract_name(self.contract),) if held > 0 and fits and now else ()
 
     def most(self) -> int | None:
         """Return how many hold the contract now, where that is asked."""
-        return None if self.within.none_too or self.at is not None else self.contract.holders
+        return None if not self.least or self.at is not None else self.contract.holders
 
     def least_balances(self) -> LeastBalances:
         """Yield the lower bound, where there is one."""
-        if self.within.low > 0:
-            yield (self.contract.contract, self.at), self.within.low
+        if self.least:
+            yield (self.contract.contract, self.at), self.least
 
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets whose balance lies within bounds, and never fell below the lower one since a block."""
-        fits = self.within.holds_by(row_at_least, sql)
+        fits = " AND ".join(self.within.holds_by(row_at_least, sql))
         # A wallet with nothing has no row: it is found by not being found outside the bounds.
-        holding = (
-            ~self._holders(sql, f"NOT ({fits})")
-            if self.within.none_too
-            else self._holders(sql, fits)
-        )
+        holding = self._holders(sql, fits) if self.least else ~self._holders(sql, f"NOT ({fits})")
         since = () if self.since is None else self._held_since(sql, self.since)
         return in_all([holding, *since])
 
@@ -84,10 +97,10 @@ class HoldingCondition(Condition):
     def _held_since(self, sql: SqlBuilder, since: int) -> Iterator[Selection]:
         """Yield the sets whose wallets' balances were high enough at every block from ``since`` on."""
         wallet, rows = sql.wallet(self.at), self._history(sql, since)
-        enough = row_at_least(sql, self.within.low)
+        enough = row_at_least(sql, self.least)
         # Sets instead of one aggregate over the whole history: each reads only the rows that decide it.
         # A wallet that never held any has no history, and never fell below 0.
-        if not self.within.none_too:
+        if self.least:
             # Who first received any after that block never fell below, but did not hold at the block itself.
             begun = f"from_block <= {sql.value(since)}"
             yield sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {begun} AND {enough}")
@@ -99,11 +112,7 @@ class HoldingCondition(Condition):
         text += describe.on_chain(self.contract.chain_id, self.at)
         if self.since is None:
             return text
-        low = (
-            ""
-            if self.within.low <= 1
-            else f" {describe.unit_of(self.contract)(self.within.low)} or more"
-        )
+        low = f" {describe.unit_of(self.contract)(self.least)} or more" if self.least > 1 else ""
         return f"{text}, and held{low} at every block since {describe.block_phrase(self.since)}"
 
 
@@ -140,20 +149,7 @@ class TokenCondition(HoldingCondition):
         {"token": USDC, "chain": "ethereum"},
     )
     denials = (("hold ", "do not hold "),)
-
-    @classmethod
-    def resolve(cls, asked: ParsedCondition, context: Context) -> Self:
-        """Return the token, its balance in the smallest unit, and its times as blocks."""
-        chain = context.chain(asked)
-        contract = context.contract(asked, "token", chain)
-        within = context.amounts(asked, "balance", contract)
-        context.warn_of_every_wallet(asked, "balance")
-        return cls(
-            contract,
-            within,
-            context.held_at(asked, chain, contract),
-            context.since(asked, chain, contract),
-        )
+    quantity = "balance"
 
     def canonical(self) -> dict[str, Any]:
         """Return it with the token's address and raw amounts."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.strict_json import below
 from nbext.engine.query.amounts import (
-    AmountRange,
-    Blocks,
     Range,
     carried,
     count_as_amount,
     limbs_at_least,
 )
 from nbext.engine.query.set_tree import Selection
+from nbext.engine.query.sql import where
 from nbext.language import describe
 from nbext.language.conditions.condition import (
     CHAIN,
@@ -23,7 +22,6 @@ from nbext.language.conditions.condition import (
     VITALIK,
     Condition,
     bounds_json,
-    window_json,
 )
 from nbext.language.fields import Field, TimeRange
 
@@ -40,24 +38,23 @@ _VERBS = {
     "mint": "were minted",
     "burn": "burned",
 }
-_ANY = AmountRange(0, None, none_too=False)
 
 
 @dataclass(frozen=True)
 class TransferCondition(Condition):
     """How many transfers that fit a wallet took part in, and how much they moved together.
 
-    ``none_too`` of ``count`` holds for the whole condition. Only blocks up to the plan's are looked at.
+    Only blocks up to the plan's are looked at.
     """
 
     chain_id: int
     direction: str
     contract: Contract | None
     counterparty: tuple[str, ...]
-    amount: AmountRange | None
-    total: AmountRange | None
+    amount: Range
+    total: Range
     count: Range
-    blocks: Blocks
+    blocks: Range
 
     name = "transfer"
     help = (
@@ -156,7 +153,11 @@ class TransferCondition(Condition):
             context.report.add(below(asked.pointer, "counterparty"), "exclusive", detail)
         span = TimeRange(asked.values.get("after"), asked.values.get("before"))
         others = tuple(sorted(set(asked.values.get("counterparty", ()))))
-        amount, total = (_moved(asked, name, contract, context) for name in ("amount", "total"))
+        # Without min, nothing moved will do, as transfers of 0 do.
+        amount, total = (
+            context.amounts(asked, one, contract, 0) if one in asked.values else Range()
+            for one in ("amount", "total")
+        )
         context.warn_of_every_wallet(asked, "count", "total")
         number = context.counts(asked, "count", "total")
         blocks = context.blocks(span, chain, asked.pointer)
@@ -164,10 +165,9 @@ class TransferCondition(Condition):
 
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets by the number and the sum of their transfers."""
-        sums, fits = self.summed(sql), self.count.holds(sql, "transfers")
-        if self.total is not None:
-            fits += f" AND {self.total.holds_by(limbs_at_least, sql)}"
-        if self.count.none_too:
+        sums, count = self.summed(sql), self.count.holds(sql, "transfers")
+        fits = " AND ".join([*count, *self.total.holds_by(limbs_at_least, sql)])
+        if not (self.count.low or self.total.low):
             # A wallet without a transfer has no row: it is found by not being found outside the bounds.
             return ~sql.leaf(f"SELECT wallet FROM {sums} WHERE NOT ({fits})")
         return sql.leaf(f"SELECT wallet FROM {sums} WHERE {fits}")
@@ -189,15 +189,12 @@ class TransferCondition(Condition):
             # Transfers hold their contract, and only the contract knows its chain.
             contracts = sql.table("contracts", chain_id=self.chain_id)
             rows = f"(SELECT * FROM transfers WHERE contract IN (SELECT contract FROM {contracts}))"
-        if window := self.blocks.holds(sql, "block"):
-            rows = f"(SELECT * FROM {rows} WHERE {' AND '.join(window)})"
+        rows = where(rows, self.blocks.holds(sql, "block"))
         # Of NFTs the limbs hold the token id: how many were moved is the count.
         is_nft = self.contract is not None and self.contract.is_nft
         amount = count_as_amount("count") if is_nft else "hi, mid, lo"
         moved = f"(SELECT block, sender, recipient, {amount} FROM {rows})"
-        if self.amount is None:
-            return moved
-        return f"(SELECT * FROM {moved} WHERE {self.amount.holds_by(limbs_at_least, sql)})"
+        return where(moved, self.amount.holds_by(limbs_at_least, sql))
 
     def _sides(self, sql: SqlBuilder) -> str:
         """Return a row for each wallet and transfer: ``wallet``, ``other``, ``block`` and the limbs."""
@@ -230,36 +227,23 @@ class TransferCondition(Condition):
             "count": bounds_json(self.count),
             # Beside a token only: of NFTs and of any contract at all, amounts have no unit.
             "unit": "raw" if self.contract and not nft else None,
-            **window_json(self.blocks),
+            **(bounds_json(self.blocks, int, "after", "before") or {}),
         }
 
     def words(self) -> str:
         """Return it as "received USDC on ethereum, at least 10,000 in all"."""
         what = "anything" if self.contract is None else describe.contract_name(self.contract)
-        times = (
-            ""
-            if self.count == Range(1, None, none_too=False)
-            else f" {describe.number_phrase(self.count)} times"
-        )
+        times = "" if self.count == Range(1) else f" {describe.number_phrase(self.count)} times"
         text = f"{_VERBS[self.direction]} {what}{times}" + describe.on_chain(self.chain_id)
         if self.counterparty:
             side = {"in": "from", "out": "to"}.get(self.direction, "with")
             text += f", {side} {describe.first_three(self.counterparty)}"
         unit = describe.unit_of(self.contract) if self.contract else str
         amount, total = (
-            one and (describe.number_phrase(one, unit) if one != _ANY else "any amount")
+            describe.number_phrase(one, unit) if one != Range(0) else "any amount"
             for one in (self.amount, self.total)
         )
         # Not "each time": the wallet may have other transfers.
-        text += f", in transfers of {amount}" if amount else ""
-        text += f", {total} in all" if total else ""
+        text += f", in transfers of {amount}" if self.amount != Range() else ""
+        text += f", {total} in all" if self.total != Range() else ""
         return text + describe.window_phrase(self.blocks)
-
-
-def _moved(
-    asked: ParsedCondition, name: str, contract: Contract | None, context: Context
-) -> AmountRange | None:
-    """Return bounds of what transfers moved; without min, nothing moved will do, as transfers of 0 do."""
-    if name not in asked.values:
-        return None
-    return replace(context.amounts(asked, name, contract, low=0), none_too=False)

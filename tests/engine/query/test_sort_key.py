@@ -7,11 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.engine.query.amounts import (
-    AmountRange,
-    row_at_least,
-    sort_key,
-)
+from nbext.engine.query.amounts import Range, row_at_least, sort_key
 from nbext.engine.query.sql import SqlBuilder
 from tests.engine.query.test_amounts import AMOUNTS, limbs_table, run
 from tests.engine.query.test_amounts import engine as engine  # noqa: PLC0414  a fixture, shared
@@ -48,7 +44,7 @@ def test_a_least_amount_with_few_digits_is_decided_by_its_key(amount):
 def test_bounds_are_kept_exactly_whether_or_not_keys_decide(engine, amounts, low, high):
     sizes = pa.array(list(map(sort_key, amounts)), pa.int64())
     table, sql = limbs_table(amounts).append_column("sort_key", sizes), SqlBuilder()
-    fits = AmountRange(low, high, none_too=False).holds_by(row_at_least, sql)
+    fits = " AND ".join(Range(low, high).holds_by(row_at_least, sql))
     found = run(
         engine, sql, f"SELECT wallet FROM amounts WHERE {fits} ORDER BY wallet", amounts=table
     )
