@@ -25,8 +25,7 @@ _update_display: Any = ipython.update_display
 Steps = Generator[Task, Any, None]
 VIEW = "application/vnd.jupyter.widget-view+json"
 INSERTED = (
-    "The cell appears below the next cell that you run. If none appears, click the text of the cell in this form "
-    "and copy it."
+    "The cell appears below the next cell that you run. If none appears, copy it from this form."
 )
 # So long a terminal waits for a search or a count: it shows no answer that comes later.
 PATIENCE = 30.0
@@ -94,16 +93,15 @@ class Form(Box):
         self.say(message_of(error), "bad")
         self.renew()
 
-    def insert(self, button: Button, cell: str, note: str = "") -> bool:
+    def insert(self, button: Button, cell: str, note: str = "") -> None:
         """Have the view whose button was pressed insert a cell below its own; else the next answer does."""
         if not button.asked.get("here"):
             shell: Any = get_ipython()
             shell.set_next_input(cell, replace=False)
             self.say(f"{INSERTED} {note}", "good")
-            return False
+            return
         button.tell({"to": button.asked["from"], "op": "insert", "cell": cell})
         self.say(f"The cell is below this one. {note}", "good")
-        return True
 
     def state(self) -> str:
         """Return the form's state in words."""

@@ -41,6 +41,16 @@ def in_background(task: Callable[[], T], name: str, *, daemon: bool = True) -> F
     return future
 
 
+def how_far(progress: Progress) -> tuple[str, float | None]:
+    """Return how far a call is, and how much of it is done, from 0 to 1, where that is known."""
+    if progress.phase == "running":
+        return visible(progress.status) or "waiting", None
+    done = f"{progress.done / 1e6:,.1f} MB"
+    if not progress.total:
+        return done, None
+    return f"{done} of {progress.total / 1e6:,.1f} MB", min(1.0, progress.done / progress.total)
+
+
 class Bar:
     """The bar of one call: a context around it, and the client's ``progress`` callback.
 
@@ -52,18 +62,17 @@ class Bar:
         self, label: str, view: NotebookView | TerminalView | None, delay: float = DELAY
     ) -> None:
         self._label, self._view, self._delay = label, view, delay
-        self._last: Progress | None = None
-        self._line: tuple[str, float] | None = None
+        self._line: tuple[str, float | None] = "waiting", None
         self._stop = threading.Event()
         self._drawing: Future[None] | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Take one report."""
-        self._last = progress
+        self._line = how_far(progress)
 
     def at(self, text: str, share: float) -> None:
         """Take a line to show, and how much is done, from 0 to 1."""
-        self._line = text, share
+        self._line = visible(text), min(1.0, share)
 
     def __enter__(self) -> Bar:
         self._started = time.monotonic()
@@ -87,20 +96,8 @@ class Bar:
         view.close()
 
     def _now(self) -> tuple[str, float | None]:
-        if self._line is not None:
-            text, share = self._line
-            return f"{self._label}: {visible(text)}", min(1.0, share)
-        seconds = int(time.monotonic() - self._started)
-        last = self._last
-        if last is None or last.phase == "running":
-            status = visible(last.status) if last and last.status else "waiting"
-            return f"{self._label}: {status}, {seconds} s", None
-        text = f"{self._label}: {last.done / 1e6:,.1f} MB"
-        if not last.total:
-            return f"{text}, {seconds} s", None
-        return f"{text} of {last.total / 1e6:,.1f} MB, {seconds} s", min(
-            1.0, last.done / last.total
-        )
+        text, share = self._line
+        return f"{self._label}: {text}, {int(time.monotonic() - self._started)} s", share
 
 
 class NotebookView:

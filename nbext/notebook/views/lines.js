@@ -159,7 +159,7 @@ export class Lines {
     for (const [id, part] of this.parts) {
       const said = lines[id] ?? "";
       text(part.counted, said && stale ? `${said} (before)` : said);
-      part.counted.title = said ? "Wallets that match this condition; of NOT, those that it takes away" : "";
+      part.counted.title = said ? "Wallets that match this alone; of NOT, those that it leaves out" : "";
     }
   }
 }

@@ -378,9 +378,10 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
         {"source": "set_next_input", "text": cell, "replace": False}
     ]
     assert inserted.of("update_display_data")[-1]["data"]["text/plain"].endswith(f"\n{cell}")
-    assert "click the text of the cell in this form and copy it" in inserted.printed
-    changed = kernel.run("form.name.type('other')\nprint(form.inserted.value)")
-    assert "%%segment_query other\n" in changed.printed
+    assert "copy it from this form" in inserted.printed
+    copied = "print(form.lines.shown['tree']['cell'])"
+    changed = kernel.run(f"form.name.type('other')\n{copied}")
+    assert changed.printed == f"{cell.replace('whales', 'other')}\n"
 
 
 def test_the_explorer_inserts_the_cell_of_the_segment_that_its_filters_mean_and_says_what_is_none(
@@ -565,7 +566,7 @@ SEGMENT = {"token": {"token": "UNI", "balance": {"min": "1000"}}, "not": {"nft":
 EITHER = {**SEGMENT, "any": [{"nft": {"nft": "AZUKI"}}, {"nft": {"nft": "MAYC"}}]}
 
 
-def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes_wallets_away(
+def test_the_builder_counts_each_line_by_itself_and_what_each_removes_and_what_remains(
     shell,
 ):
     form = nbext.segment_form(EITHER)
@@ -575,7 +576,6 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     counted = form.lines.shown["counted"]
     found = form.client.funnel(EITHER)["steps"]
     alone, remaining = ([step[name] for step in found] for name in ("alone", "remaining"))
-    taken = f"\N{MINUS SIGN}{remaining[0] - remaining[1]:,}"
     removes = [f"{before - after:,}" for before, after in itertools.pairwise(remaining)]
     assert cells_of(form.funnel.value, "Wallets that") == [
         ["hold at least 1,000 UNI on ethereum", f"{alone[0]:,}", "", f"{remaining[0]:,}"],
@@ -587,13 +587,13 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
             f"{remaining[2]:,}",
         ],
     ]
-    each = [
+    bayc, *each = [
         form.client.execute_segment({"nft": {"nft": one}}, limit=0).attrs["nbext"]["matched"]
-        for one in ("AZUKI", "MAYC")
+        for one in ("BAYC", "AZUKI", "MAYC")
     ]
     assert counted["lines"] == {
         str(token.id): f"{alone[0]:,}",
-        str(nft.id): taken,
+        str(nft.id): f"not {bayc:,}",
         str(group.id): f"{alone[2]:,}",
         str(azuki.id): f"{each[0]:,}",
         str(mayc.id): f"{each[1]:,}",
@@ -661,32 +661,45 @@ def _listed(filters: dict[str, Any]) -> list[dict[str, Any]]:
     return [{key: value} for key, value in filters.items()]
 
 
+UNI, BAYC, MAYC, AZUKI = (
+    {"token": {"token": "UNI"}},
+    *({"nft": {"nft": name}} for name in ("BAYC", "MAYC", "AZUKI")),
+)
+
+
 @pytest.mark.parametrize(
-    "filters",
+    ("filters", "lines"),
     [
-        {"all": [{"token": {"token": "UNI"}}, {"nft": {"nft": "BAYC"}}], "nft": {"nft": "MAYC"}},
-        {"any": [{"token": {"token": "UNI"}}], "nft": [{"nft": "MAYC"}, {"nft": "AZUKI"}]},
-        {
-            "not": [{"nft": {"nft": "BAYC"}}, {"not": {"nft": {"nft": "MAYC"}}}],
-            "token": {"token": "UNI"},
-        },
-        {
-            "nft": {"nft": "BAYC"},
-            "any": [{"all": [{"nft": {"nft": "MAYC"}}, {"token": {"token": "UNI"}}]}],
-        },
+        (
+            {"all": [UNI, BAYC], **MAYC},
+            [("", {**UNI, **BAYC}), ("", UNI), ("", BAYC), ("", MAYC)],
+        ),
+        (
+            {"any": [UNI], "nft": [MAYC["nft"], AZUKI["nft"]]},
+            [("", UNI), ("", UNI), ("", MAYC), ("", AZUKI)],
+        ),
+        (
+            {"not": [BAYC, {"not": MAYC}], **UNI},
+            [("not ", BAYC), ("not ", {"not": MAYC}), ("not ", MAYC), ("", UNI)],
+        ),
+        (
+            {**BAYC, "any": [{"all": [MAYC, UNI]}]},
+            [("", BAYC), ("", {**MAYC, **UNI}), ("", {**MAYC, **UNI}), ("", MAYC), ("", UNI)],
+        ),
+        ({"token": UNI["token"], "asOf": "90d"}, [("", {**UNI, "asOf": "90d"})]),
     ],
 )
-def test_the_steps_of_the_service_are_those_of_the_lines(shell, filters):
+def test_each_line_and_group_is_counted_by_itself_wherever_it_is(shell, filters, lines):
     form = nbext.segment_form(filters)
     assert form.background.join(30)
-    before, wanted = None, []
-    for step in form.client.funnel(filters)["steps"]:
-        denied = before is not None and set(step["filters"]) == {"not"}
-        taken = f"\N{MINUS SIGN}{before - step['remaining']:,}" if denied else f"{step['alone']:,}"
-        wanted.append(taken)
-        before = step["remaining"]
-    # First those that the service takes for steps, each by its line.
-    assert [*form.lines.shown["counted"]["lines"].values()][: len(wanted)] == wanted
+    matched = [
+        form.client.execute_segment(each, limit=0).attrs["nbext"]["matched"] for _, each in lines
+    ]
+    wanted = [f"{words}{count:,}" for (words, _), count in zip(lines, matched, strict=True)]
+    _, *parts = form.edits.now.root.walk()
+    counted = form.lines.shown["counted"]["lines"]
+    assert counted == {str(part.id): one for part, one in zip(parts, wanted, strict=True)}
+    assert 0 < min(matched) < max(matched) or len(lines) == 1
 
 
 def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_nothing(shell):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from nbext.notebook.forms.builder.tree import OTHER, SCOPE, Edits, FilterGroup, 
 from nbext.notebook.forms.form import Background, Form, Steps, has_cells
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html, notes_html
 from nbext.notebook.forms.variable import Variable, variables
+from nbext.notebook.results.progress import how_far
 from nbext.notebook.run.background import BackgroundSegment
 from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row
 
@@ -73,7 +73,7 @@ class SegmentForm(Form):
         for field in (self.name, self.limit):
             field.changed(self.publish).entered(self.do_run)
         self.run = Button("Run", self.do_run, classes="nbext-main nbext-run")
-        self.inserted, self.result = Markup(), Markup()
+        self.result = Markup()
         self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
         self.funnel, self.sample = Markup(), Markup(classes="nbext-note")
         # Not the schemas, whose texts may be long: they are for what comes back.
@@ -89,7 +89,7 @@ class SegmentForm(Form):
         shown = (self.counting, self.funnel, self.sample, self.json)
         self.lines.members = (*shown, *[self.insertion] * has_cells())
         actions = row(self.name, self.limit, self.run, classes="nbext-panel")
-        below = (self.status, self.inserted, self.stale, self.result)
+        below = (self.status, self.stale, self.result)
         self.assemble(self.lines, actions, *below, wide=True)
         self.changed()
 
@@ -136,19 +136,17 @@ class SegmentForm(Form):
         return limit if fits else None
 
     def publish(self) -> None:
-        """Show the page what there is, and the inserted cell too."""
-        now, cell = self.edits.now, self.cell()
+        """Show the page what there is."""
+        now = self.edits.now
         tree = {
             "root": self.node(now.root),
             "scope": self.node(now.scope),
             # To be copied, where there are magics.
-            "cell": cell if get_ipython() else "",
+            "cell": self.cell() if get_ipython() else "",
             "undo": self.edits.at > 0,
             "redo": self.edits.step is not self.edits.steps[-1],
             "removed": self.removed,
         }
-        if self.inserted.value:
-            self.inserted.value = code_html(cell)
         self.lines.show(tree=tree)
 
     def node(self, part: FilterPart) -> dict[str, Any]:
@@ -203,15 +201,10 @@ class SegmentForm(Form):
                 self.lines.tell({"to": asked.get("from"), "op": "goto", **goto})
 
     def _settle(self, of: object = None, removed: dict[str, Any] | None = None) -> None:
-        if self.edits.settle(of):
+        self.edits.settle(of)
+        # After an undo, too.
+        if self.edits.step is not self._shown_step:
             self.removed = removed
-            self.changed()
-
-    def _go(self, by: int) -> None:
-        before = self.edits.step
-        self.edits.go(by)
-        if self.edits.step is not before:
-            self.removed = None
             self.changed()
 
     def _part(self, asked: Asked) -> FilterPart:
@@ -325,13 +318,13 @@ class SegmentForm(Form):
     def do_undo(self, _: Asked) -> Goto:
         """Go back one step; what was removed by it gets the focus."""
         removed, before = self.removed, {part.id for part in self.edits.now.walk()}
-        self._go(-1)
+        self.edits.go(-1)
         back = [part.id for part in self.edits.now.walk() if part.id not in before]
         return {"goto": back[0], "keep": True} if removed and back else None
 
     def do_redo(self, _: Asked) -> None:
         """Take back one undo."""
-        self._go(1)
+        self.edits.go(1)
 
     def do_set(self, asked: Asked) -> None:
         """Give a field of a line what was typed or chosen."""
@@ -399,6 +392,7 @@ class SegmentForm(Form):
     def changed(self) -> None:
         """Show what changed, and count it once nothing changes for a moment."""
         self.errors.clear()
+        self._shown_step = self.edits.step
         given, operator = self.question
         body = given if operator == "AND" else {"operator": operator, "filters": given}
         self.json.show(value=filters.json_text(body), error="")
@@ -443,25 +437,17 @@ class SegmentForm(Form):
             known = Provenance.of(self.client.execute_segment(*question, limit=0))
             return known.matched, {}, notes_html(known.notes()), ""
         found = self.client.funnel(*question, sample=FEW)
-        steps, parts, lines = found["steps"], list(_steps(tree)), {}
-        # Where the service joins the conditions in a way that is not foreseen here, none of its steps is a line.
-        if len(parts) == len(steps) and tree.root.key == "all":
-            for part, step, before in zip(parts, steps, [None, *steps], strict=False):
-                taken = before["remaining"] - step["remaining"] if part.negated and before else None
-                lines[str(part.id)] = (
-                    f"{step['alone']:,}" if taken is None else f"\N{MINUS SIGN}{taken:,}"
-                )
-        # The other parts each by itself.
-        scope = Segment(*question, client=self.client).scope()
-        _, *inside = tree.root.walk()
-        others = [part for part in inside if str(part.id) not in lines][:MAX_COMPARED]
-        if others:
-            alone = (replace(part, negated=False) for part in others)
-            trees = [Tree(FilterGroup("all", [part]), FilterPart("", scope)) for part in alone]
-            asked = [(filters.written(each)[0], "AND") for each in trees]
-            counts = self.client.counts(asked, [[place] for place in range(len(others))])["counts"]
-            for part, count in zip(others, counts, strict=False):
-                lines[str(part.id)] = f"{'not ' * part.negated}{count:,}"
+        steps = found["steps"]
+        # Each line by itself, as it is drawn: the service's steps are other parts where it takes groups apart.
+        scope = FilterPart("", Segment(*question, client=self.client).scope())
+        parts = [*tree.root.walk()][1 : MAX_COMPARED + 1]
+        alone = (FilterGroup("all", [replace(part, negated=False)]) for part in parts)
+        asked = [(filters.written(Tree(each, scope))[0], "AND") for each in alone]
+        counts = self.client.counts(asked, [[place] for place in range(len(parts))])["counts"]
+        lines = {
+            str(part.id): f"{'not ' * part.negated}{count:,}"
+            for part, count in zip(parts, counts, strict=True)
+        }
         wallets = " ".join(f"<code>{html(one, 42)}</code>" for one in found.get("sample") or ())
         funnel = funnel_html(steps) if len(steps) > 1 else ""
         notes = notes_html(Provenance(warnings=found["warnings"]).notes())
@@ -533,9 +519,8 @@ class SegmentForm(Form):
         is_named = not self.name.value.strip() or self.name.checked()
         if not is_named or self._limited(focus=True) is None:
             return
-        if not self.insert(self.insertion, self.cell()):
-            self.inserted.value = code_html(self.cell())
-            self.renew()
+        self.insert(self.insertion, self.cell())
+        self.renew()
 
     def do_run(self, _: Asked | None = None) -> None:
         """Run the query, once; its table goes into the variable."""
@@ -557,10 +542,9 @@ class SegmentForm(Form):
         # One that was cancelled goes on until it has an id.
         if run is not self._run:
             return
-        said = visible(progress.status) or progress.phase
-        # Without a known total the bar only shows that something goes on.
-        share = progress.done / progress.total if progress.total else None
-        self.say(f"{said} …", running=True, share=share)
+        text, share = how_far(progress)
+        # Without a share the bar only shows that something goes on.
+        self.say(f"{text} …", running=True, share=share)
 
     def _finish(self, run: BackgroundSegment, name: str) -> Steps:
         query = run.query
@@ -617,16 +601,3 @@ class SegmentForm(Form):
 def _match(count: int | None) -> str:
     words = "wallet matches" if count == 1 else "wallets match"
     return "" if count is None else f"{count:,} {words}."
-
-
-def _steps(tree: Tree) -> Iterator[FilterPart]:
-    """Yield the parts that must all hold, in the order of the filters; the service takes groups of these apart."""
-    inside: set[int] = set()
-    # What is denied has two pointers, its own and that of its NOT.
-    for part in map(tree.find, dict.fromkeys(filters.written(tree)[1].values())):
-        if isinstance(part, FilterGroup):
-            if not part.negated and (part.key == "all" or len(part.members) < 2):
-                continue
-            inside |= {one.id for one in part.members for one in one.walk()}
-        if part.id not in inside:
-            yield part
