@@ -17,7 +17,8 @@ from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.builder import Edit
 from nbext.notebook.forms.builder.filters import cell_text
-from nbext.notebook.forms.distribution import Bins, bars_html, counted, ranges
+from nbext.notebook.forms.distribution import Bins, bars_html, counted
+from nbext.notebook.forms.explorer.columns import columns_of
 from nbext.notebook.forms.form import Form, Steps, message_of
 from nbext.notebook.forms.markup import (
     code_html,
@@ -25,7 +26,6 @@ from nbext.notebook.forms.markup import (
     facts_of,
     frame_html,
     funnel_html,
-    is_repeated,
     marks_html,
     notes_html,
     number_text,
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # Longer filters are cut on their line, with their length; the builder shows them whole.
 _CUT = 240
+# Types of columns that hold amounts.
+_AMOUNTS = ("integer", "uint256", "float64")
 PLAIN = re.compile(r"[\w:.-]+ [\w:.-]+")
 FACTS = (
     ("Name", "name"),
@@ -109,31 +111,25 @@ class Card(Form):
 
     def _spreads(self) -> Iterator[str]:
         """Yield how the amounts of each column are spread, over all wallets or, where not known, over the rows here."""
-        names = list(map(str, self.frame.columns))
-        for name, column in self.known.described().items():
-            bins, of = None, ""
-            is_amount = column.get("type") in ("integer", "uint256", "float64")
-            # Once each. Of two columns of one name pandas gives a frame where a series is expected.
-            if not is_amount or is_repeated(column) or names.count(name) != 1 or self.frame.empty:
+        is_cut = self.known.truncated or not self.known.has_all_of(self.frame)
+        columns = columns_of(self.frame, "show")
+        names = [column.name for column in columns]
+        for column in columns:
+            about, is_one = column.about, names.count(column.name) == 1
+            if column.kind != "number" or about.get("type") not in _AMOUNTS or not is_one:
                 continue
-            if self.known.truncated or not self.known.has_all_of(self.frame):
-                # These rows are the first by address, or whichever the user left.
+            bins, of = column.bars(column.key.drop_null()), ""
+            # These rows are the first by address, or whichever the user left.
+            if is_cut:
                 of = f" (of the {len(self.frame):,} rows here)"
-                # Of a token's amounts in its unit, or of a collection's tokens.
-                is_held = column.get("unit") == "token" or column["type"] == "integer"
-                if self.client.is_ours and column.get("address") and is_held:
-                    # Where they cannot be counted the card shows how much is in the rows here, and says so.
-                    with suppress(NbextError):
-                        bins, _ = counted(self.client, *self.asked, column)
-                        of = f" (of all {sum(one['count'] for one in bins):,} wallets)"
-            if bins is None:
-                # Nothing where the user put something else into the column.
-                with suppress(ValueError):
-                    known = [one for one in self.frame[name] if not is_missing(one)]
-                    bins = ranges([float(str(one)) for one in known])
+            if is_cut and self.client.is_ours and about.get("address"):
+                # Where they cannot be counted the card shows how much is in the rows here, and says so.
+                with suppress(NbextError):
+                    bins, _ = counted(self.client, *self.asked, about)
+                    of = f" (of all {sum(one['count'] for one in bins):,} wallets)"
             if bins:
-                head = visible(column.get("symbol") or "amount", 20)
-                yield section(f"How much: {name}{of}", bars_html(bins, head))
+                head = visible(about.get("symbol") or "amount", 20)
+                yield section(f"How much: {column.name}{of}", bars_html(bins, head))
 
 
 class HistoryCard(Form):

@@ -113,13 +113,18 @@ class SearchForm(Form):
         # After the last one that is shown: nothing is skipped, however few came.
         self.next = Button("Next", lambda: self._ask_from(self.offset + len(self.results)))
         self.pager = row(self.page, self.pages_said, self.back, self.next)
-        # Of what is picked; it is shown below.
-        self.card: ContractCard | None = None
+        # The card of what is picked.
         self.below = Box()
         fields = row(self.term, self.chain, self.kind, self.go)
         self.assemble(fields, self.status, self.table, self.pager, self.below)
         self._tell()
         self.search()
+
+    @property
+    def card(self) -> ContractCard | None:
+        """The card of what is picked, once it is read."""
+        card: Any = next(iter(self.below.members), None)
+        return card
 
     @property
     def frame(self) -> pd.DataFrame | None:
@@ -135,7 +140,7 @@ class SearchForm(Form):
             self._ask(question, after=after)
         elif self.waits:
             # The results stay: an erased term is mostly a new one being typed.
-            self._forget()
+            self.cancel()
             self._tell()
         else:
             self._draw()
@@ -183,18 +188,14 @@ class SearchForm(Form):
 
     def cancel(self) -> None:
         """Stop waiting for the answer; the results that are shown stay."""
-        self._forget()
-        self.say("Cancelled.")
-
-    def _forget(self) -> None:
-        self.background.drop()
-        if self.card is None:
-            # It was still being read.
-            self.picked = None
+        super().cancel()
         self._ended()
 
     def _ended(self) -> None:
         self.waits = False
+        if self.card is None:
+            # It was still being read.
+            self.picked = None
         self._draw()
 
     def _run(self, question: SearchQuestion) -> Steps:
@@ -205,12 +206,12 @@ class SearchForm(Form):
             # Enter on the same term tries again, and so does turning to the same page.
             self._ended()
             raise
-        self.answered, self.picked = question, None
+        self.answered = question
         self.results, self.total, self.notes = found, total, notes
         if question.offset == 0:
             self.size = len(self.results) if self.results and self.has_more else PAGE
+        self.below.fill()
         self._ended()
-        self._open(None)
         self._tell()
         self.renew()
 
@@ -247,7 +248,7 @@ class SearchForm(Form):
         # Another chain may be chosen by now.
         place = str(result.get("chain") or self.answered.chain), str(result.get("address") or "")
         self._draw()
-        self._open(None)
+        self.below.fill()
 
         def made() -> ContractCard:
             standard = str(result.get("tokenType")).upper()
@@ -255,16 +256,12 @@ class SearchForm(Form):
             return ContractCard(self.client, look_up(*place), self.images)
 
         def load() -> Steps:
-            self._open((yield made))
+            self.below.fill((yield made))
             self._tell()
             self.renew()
 
         self.say("Reading what is known of it …", running=True)
         self.background.schedule(load)
-
-    def _open(self, card: ContractCard | None) -> None:
-        self.card = card
-        self.below.fill(*filter(None, [card]))
 
     @property
     def offset(self) -> int:

@@ -213,7 +213,8 @@ def test_a_card_of_some_of_a_segments_rows_shows_how_much_all_wallets_hold(shell
     body = nbext.show(some).body()
     shown = cells_of(body, f"How much: USDC_balance (of all {len(whole):,} wallets)")
     assert shown == cells_of(nbext.show(whole).body(), "How much: USDC_balance")
-    some.attrs["nbext"]["columns"][1].pop("address")
+    for column in some.attrs["nbext"]["columns"][1:]:
+        column.pop("address")
     body = nbext.show(some).body()
     shown = cells_of(body, f"How much: USDC_balance (of the {len(some):,} rows here)")
     assert sum(int(count.replace(",", "")) for _, _, count in shown) == len(some) < len(whole)
