@@ -123,7 +123,8 @@ class SearchForm(Form):
     @property
     def card(self) -> ContractCard | None:
         """The card of what is picked, once it is read."""
-        card: Any = next(iter(self.below.members), None)
+        shown: Any = self.below.members
+        card: ContractCard | None = next(iter(shown), None)
         return card
 
     @property
