@@ -304,12 +304,10 @@ def _compared(rows: pd.DataFrame) -> pd.DataFrame:
     names = pd.Series(("left", "joined", "stayed"), dtype=frames.text_dtype())
     status = names.take(rows["then_matches"] + 2 * rows["now_matches"] - 1)
     columns = {"address": rows["address"], "status": status.reset_index(drop=True)}
-    for name in (
-        one.removeprefix("now_")
-        for one in rows.columns
-        if one.startswith("now_") and one != "now_matches"
-    ):
-        columns |= {f"{name}_{when}": rows[f"{when}_{name}"] for when in ("then", "now")}
+    for one in rows.columns.drop("now_matches"):
+        name = one.removeprefix("now_")
+        if name != one:
+            columns |= {f"{name}_{when}": rows[f"{when}_{name}"] for when in ("then", "now")}
     return pd.DataFrame(columns)
 
 

@@ -112,16 +112,16 @@ class Time:
     day: bool = False
 
     def seconds(self, last: int | None) -> int | None:
-        """Return the seconds since 1970 of a time that is no block, given those of the data's last block."""
+        """Return the seconds since 1970 of a time that is no block, given those that a span counts back from."""
         return self.timestamp if self.back is None or last is None else last - self.back
 
     def shown(self) -> str:
         """Return the time as a message shows it."""
         return repr(self.text) if self.block is None else f"block {self.block:,}"
 
-    def written(self) -> str:
+    def written(self, end: str) -> str:
         """Return a time that is not a block as words show it beside its block."""
-        return self.text if self.back is None else f"{self.text} before the last block"
+        return self.text if self.back is None else f"{self.text} before {end}"
 
 
 @dataclass(frozen=True)

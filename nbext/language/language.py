@@ -475,7 +475,7 @@ class _Resolver(Context):
             untimed, blocks = self.dataset.clock.untimed(chain.id)
             if self.timed(chain, "/filters/columns", advice, every=days) and untimed:
                 of = f"{untimed:,} of {blocks:,} blocks of {chain.name} have no time"
-                self.warnings.append(f"{of}: {name} is missing where it is one of them.")
+                self.warn(f"{of}: {name} is missing where it is one of them.")
         return column
 
     def _needed(self, column: str, what: str) -> None:

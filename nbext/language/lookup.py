@@ -202,9 +202,9 @@ class Context(ABC):
         # Either is the likelier mistake than the question: a copy of a token, or a contract of another chain.
         who = f"{shown(contract.symbol or contract.name or '')} ({checksummed(contract.address)})"
         if contract.spam:
-            self.warnings.append(f"{pointer}: {who} is marked as spam.")
+            self.warn(f"{pointer}: {who} is marked as spam.")
         if not contract.transfers and not contract.holders:
-            self.warnings.append(f"{pointer}: the data has no transfer and no holder of {who}.")
+            self.warn(f"{pointer}: the data has no transfer and no holder of {who}.")
         for note in notes_on(contract, chain, self.extents[chain.id]):
             self.warn(note)
         return contract
@@ -250,7 +250,7 @@ class Context(ABC):
         given = [name for name in names if name in asked.values]
         if given and all(asked.values[name] == Bounds(0) for name in given):
             pointer = below(below(asked.pointer, given[0]), "min")
-            self.warnings.append(f"{pointer}: 0 without max matches every wallet seen.")
+            self.warn(f"{pointer}: 0 without max matches every wallet seen.")
 
     def _raw(
         self, asked: ParsedCondition, amount: Decimal | int, contract: Contract, pointer: str
@@ -396,7 +396,7 @@ class Context(ABC):
         # Not an error: of a chain whose data is young, the right answer to "before 2020" is nobody.
         empty = latest < 0 or (first or 0) > latest
         if empty or latest < self.extents[chain.id].first_block:
-            self.warnings.append(f"{pointer}: no block of the data is in this window.")
+            self.warn(f"{pointer}: no block of the data is in this window.")
         if empty:
             return NO_BLOCKS
         return Range(first, last)
@@ -434,7 +434,7 @@ class Context(ABC):
             # Chains end at different times; a minute's lag of one must not refuse a segment across both.
             if stamp is not None and last is not None and stamp > last:
                 line = f"the data of {chain.name} ends at {iso(last)}, before asOf: its last block is used."
-                self.warnings.append(line)
+                self.warn(line)
                 stamp = last
             if stamp is None:
                 lacks = f"The data of {known.name} has no block time for {time.shown()}"
@@ -445,9 +445,16 @@ class Context(ABC):
         # The end of the data is what the prepared tables hold: no need to ask the history.
         return None if block == clock.last(chain.id)[0] else block
 
+    def _end(self, time: Time, chain: Chain) -> tuple[str, int | None]:
+        """Return what a span counts back from, and its second: asOf is the data's end to all times but itself."""
+        clock, at = self.dataset.clock, None if time is self.as_of else self.ats.get(chain.id)
+        if at is None:
+            return "the last block", clock.last(chain.id)[1]
+        return "asOf", clock.moment(chain.id, at)[0]
+
     def _timestamp(self, time: Time, chain: Chain) -> int | None:
         """Return the seconds since 1970 of a time that is not a block."""
-        return time.seconds(self.dataset.clock.last(chain.id)[1])
+        return time.seconds(self._end(time, chain)[1])
 
     def _block_of(
         self, time: Time, chain: Chain, pointer: str, *, first: bool = False
@@ -466,13 +473,14 @@ class Context(ABC):
             return None
         if not self.timed(chain, pointer):
             return None
-        stamp = self._timestamp(time, chain)
+        end, last = self._end(time, chain)
+        stamp = time.seconds(last)
         # The clock finds the last block at or before a time: the one after it is the first not before.
         found = None if stamp is None else self.dataset.clock.block_at(chain.id, stamp - first)
         if found is not None:
-            return Block(found + first, time.written())
+            return Block(found + first, time.written(end))
         # Blocks without a time may be from before it or after: either guess would be wrong half of the time.
-        where = "its last block" if stamp is None else f"some blocks around {time.shown()}"
+        where = end if stamp is None else f"some blocks around {time.shown()}"
         detail = (
             f"The data of {chain.name} has no time for {where}. Give a block "
             "number instead, or ingest a file with the times of its blocks."
@@ -485,8 +493,7 @@ class Context(ABC):
         block = self._block_of(time, chain, pointer)
         if block is None:
             return None
-        first, last = self.extents[chain.id].first_block, self.extents[chain.id].last_block
-        end = self.dataset.clock.last(chain.id)[1]
+        last, end = self.dataset.clock.last(chain.id)
         # The clock answers a time after the end with the last block; that it is later must not pass unsaid.
         asked = self._timestamp(time, chain) if block == last else None
         late = False
@@ -494,8 +501,8 @@ class Context(ABC):
             late = not time.day or asked - 86_399 > end
             if not late:
                 line = f"the data of {chain.name} ends at {iso(end)}, before {time.text} ends."
-                self.warnings.append(f"{pointer}: {line}")
-        if first <= block <= last and not late:
+                self.warn(f"{pointer}: {line}")
+        if self.extents[chain.id].first_block <= block <= last and not late:
             return block
         where = "after the end of" if late or block > last else "before the start of"
         self._report_outside(time, chain, pointer, where)
@@ -510,14 +517,13 @@ class Context(ABC):
         self.report.add(pointer, "range", detail)
 
     def _is_reversed(self, span: TimeRange, chain: Chain) -> bool:
-        after, before = span.after, span.before
-        if after is None or before is None or (after.block is None) != (before.block is None):
+        if span.after is None or span.before is None:
             return False
-        if after.block is not None and before.block is not None:
-            return after.block > before.block
         # In time, not in blocks: two times between the same two blocks are a window, though no block lies in it.
-        start, end = (self._timestamp(time, chain) for time in (after, before))
-        return start is not None and end is not None and start > end
+        both = (span.after, span.before)
+        starts, ends = ((time.block, self._timestamp(time, chain)) for time in both)
+        pairs = zip(starts, ends, strict=True)
+        return any(start is not None and end is not None and start > end for start, end in pairs)
 
 
 def own_chain(query: ParsedQuery, saved: SavedRequest = lambda _: None) -> Chain:

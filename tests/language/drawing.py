@@ -69,15 +69,12 @@ COUNTS = bounds([0, 1, 2, 3, 5])
 
 
 def times(chain: int, last: int | None = None) -> st.SearchStrategy[Any]:
-    """Draw a time within the data: a block, a time of or between blocks, hours back from the end."""
-    step, end = SECONDS[chain], LAST[chain]
-    last = end if last is None else last
+    """Draw a time up to the last block: a block, a time of or between blocks, hours back from it."""
+    step, last = SECONDS[chain], LAST[chain] if last is None else last
     return st.one_of(
         st.integers(0, last),
         st.integers(0, last * step).map(lambda seconds: iso(GENESIS + seconds)),
-        st.integers(-(-(end - last) * step // 3600), end * step // 3600).map(
-            lambda hours: f"{hours}h"
-        ),
+        st.integers(0, last * step // 3600).map(lambda hours: f"{hours}h"),
     )
 
 

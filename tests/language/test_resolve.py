@@ -452,6 +452,11 @@ def test_a_date_is_its_whole_day_wherever_one_is_written(dataset):
     assert resolved(dataset, token(heldSince="2d")).words.endswith(
         "every block since 52 (2d before the last block)"
     )
+    # As of a time the data ends there: 2 days before block 90 is block 42.
+    then = resolved(dataset, {**token(heldSince="2d"), "asOf": "10h"})
+    assert then.words.endswith(
+        "as of block 90 (10h before the last block), and held at every block since 42 (2d before asOf)"
+    )
 
 
 def test_a_day_that_the_data_does_not_reach_the_end_of_is_answered_with_a_note(dataset):

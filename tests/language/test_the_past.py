@@ -313,6 +313,11 @@ def asked_at(block):
         {"activity": {"first": {"before": 5}}},
         {"activity": {"last": {"after": since}, "activeDays": {"min": 2}}},
         {"activity": {"transfers": {"min": 0, "max": 0}}},
+        # Spans count back from then, too.
+        {"token": {"token": wallet(ERC20), "heldSince": "2d", **raw}},
+        {"nft": {**nft, "heldSince": "1d"}},
+        {"transfer": {"direction": "in", "after": "2d"}},
+        {"activity": {"first": {"after": "4d"}, "last": {"before": "1d"}}},
         {"wallet": {"contract": False}},
         {"not": {"token": {"token": wallet(ERC20), **raw}}},
         {"any": [{"nft": nft}, {"not": {"transfer": {"direction": "out"}}}]},

@@ -262,14 +262,14 @@ class Asking:
         return {name: self.bounds(EDGES, shown, moved=moved)}
 
     def moment(self, chain: int, first: int, last: int) -> Any:
-        """Draw a time between two blocks: a block, a time, a date, or hours back from the end of the data."""
+        """Draw a time between two blocks: a block, a time, or hours back from the last of the blocks asked of."""
         start, end = self.seconds(chain, first), self.seconds(chain, last)
         kind = self.one_of(["block", "time", "span"])
         if kind == "block" or not start:
             return self.luck.randint(first, last)
         self.times = True
         at = self.luck.randint(start, end)
-        back = (self.seconds(chain, self.world.last_blocks[chain]) - at) // 3600
+        back = (self.seconds(chain, self.ends[chain]) - at) // 3600
         if kind == "span" and back:
             return f"{back}h"
         return datetime.fromtimestamp(at, UTC).isoformat()
@@ -285,9 +285,12 @@ class Asking:
         given: dict[str, Any] = {"after": first, "before": last}
         if self.seconds(chain, 0) and self.may():
             self.times = True
-            length = self.one_of([None, 10])
+            length, end = self.one_of([None, 10, 0]), self.seconds(chain, self.ends[chain])
             given = {
-                key: datetime.fromtimestamp(self.seconds(chain, block), UTC).isoformat()[:length]
+                # Hours back, or a time, or its day.
+                key: f"{max((end - self.seconds(chain, block)) // 3600, 1)}h"
+                if length == 0
+                else datetime.fromtimestamp(self.seconds(chain, block), UTC).isoformat()[:length]
                 for key, block in given.items()
             }
         return {key: given[key] for key in keys}

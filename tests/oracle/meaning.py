@@ -62,6 +62,7 @@ class One:
         named = self.named(self.conditions)
         own = named[0] if named and 1 not in named else 1
         self.default = chain_of(self.filters.get("chain", own)).id
+        self.as_of = None
         if "asOf" in self.filters:
             as_of = self.moment(self.filters["asOf"], self.default, ends=True)
         self.as_of = as_of
@@ -381,7 +382,7 @@ class One:
         if isinstance(written, int):
             return ("block", written, chain)
         if written[-1] in SECONDS and written[:-1].isdigit():
-            last = self.time(chain, self.world.last_blocks[chain])
+            last = self.time(chain, self.end(chain))
             return ("time", last - int(written[:-1]) * SECONDS[written[-1]])
         read = datetime.fromisoformat(written)
         seconds = int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())

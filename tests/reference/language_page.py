@@ -33,8 +33,9 @@ RULES = (
     "Wallets seen are those that the data shows (up to `asOf`) on a chain of the segment's conditions: by a transfer, "
     "by a holder snapshot, or as an NFT's owner from the beginning. A segment without such a condition has its own "
     "chain. A `not` that stands alone, or in an OR, means: every wallet seen that does not match it.",
-    "Times are ISO-8601 in UTC, or spans such as `90d`, `12h` and `4w` that count back from the data's last block, or "
-    "block numbers. A date without a time of day is its whole day: `after` and `heldSince` begin at its 00:00, "
+    "Times are ISO-8601 in UTC, or spans such as `90d`, `12h` and `4w` that count back from the data's last block, "
+    "which beside `asOf` is that of `asOf`, or block numbers. A date without a time of day is its whole day: `after` "
+    "and `heldSince` begin at its 00:00, "
     "`before` and `asOf` end with it. They do not depend on the time of day: the answer says which block it is for. "
     "`asOf` is one moment for every chain; a block number is one of the segment's own chain: that of its `chain`; "
     "without it Ethereum, or where every condition names another, the first of these.",

@@ -277,11 +277,7 @@ def _rows(session: Any, group: FileGroup, types: Mapping[str, str]) -> Any:
         .option("escape", '"')
         # Else a row's fields are counted only as far as they are read.
         .option("columnPruning", "false")
-        .option("multiLine", str(_may_break(types)).lower())
+        # Names may have lines of their own: then a file is one task, and cannot be split.
+        .option("multiLine", "name" in map(str.lower, types))
         .csv(urls)
     )
-
-
-def _may_break(types: Mapping[str, str]) -> bool:
-    """Say whether fields may have lines of their own, as names may: then a file is one task, and cannot be split."""
-    return "name" in {name.lower() for name in types}
