@@ -312,7 +312,33 @@ class Settings:
 
     def reread(self) -> None:
         """Read the nearest pyproject.toml again, or raise ConfigError and go on with what was read before."""
-        self._pyproject, self._pyproject_path = _nearest_pyproject(self.folder)
+        path = next(
+            (
+                path
+                for place in (self.folder, *self.folder.parents)
+                if (path := place / "pyproject.toml").is_file()
+            ),
+            None,
+        )
+        table: Any = {}
+        if path is not None:
+            try:
+                tool = tomllib.loads(path.read_text("utf-8")).get("tool", {})
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+                raise ConfigError(f"{path} cannot be read: {error}") from None
+            table = tool.get("nbext", {}) if isinstance(tool, dict) else {}
+        if not isinstance(table, dict):
+            raise ConfigError(
+                f"{path}: [tool.nbext] must be a table of settings, not {type(table).__name__}."
+            )
+        for name in table:
+            if name in ("api_key", "key"):
+                # Project files are committed and shared.
+                raise ConfigError(
+                    f"{path}: a key does not belong in a file. Set NBEXT_API_KEY or use `%nbext login`."
+                )
+            setting_named(name)
+        self._pyproject, self._pyproject_path = table, path
 
     def all(self) -> dict[str, tuple[Any, str]]:
         """Return every setting's value and source, in the order of the table above."""
@@ -327,30 +353,6 @@ NOTEBOOKS: list[Any] = []
 def current() -> Settings:
     """Return the settings of the notebook, where the extension is loaded; else new ones, of the other sources."""
     return NOTEBOOKS[-1].settings if NOTEBOOKS else Settings()
-
-
-def _nearest_pyproject(folder: Path) -> tuple[Mapping[str, Any], Path | None]:
-    for place in (folder, *folder.parents):
-        path = place / "pyproject.toml"
-        if path.is_file():
-            try:
-                tool = tomllib.loads(path.read_text("utf-8")).get("tool", {})
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-                raise ConfigError(f"{path} cannot be read: {error}") from None
-            table = tool.get("nbext", {}) if isinstance(tool, dict) else {}
-            if not isinstance(table, dict):
-                raise ConfigError(
-                    f"{path}: [tool.nbext] must be a table of settings, not {type(table).__name__}."
-                )
-            for name in table:
-                if name in ("api_key", "key"):
-                    # Project files are committed and shared.
-                    raise ConfigError(
-                        f"{path}: a key does not belong in a file. Set NBEXT_API_KEY or use `%nbext login`."
-                    )
-                setting_named(name)
-            return table, path
-    return {}, None
 
 
 def default_data_dir(settings: Settings) -> Path:

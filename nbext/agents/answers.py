@@ -62,22 +62,19 @@ def error_answer(error: NbextError, asked: Mapping[str, Any]) -> ToolAnswer:
         "candidates": getattr(error, "candidates", []),
     }
     if isinstance(error, ValidationError):
-        wrong = [_field_error(one["pointer"], one["detail"], asked) for one in error.errors]
-        data |= {"errors": wrong, "more": error.more}
+        data |= {"errors": [], "more": error.more}
+        for one in error.errors:
+            # To an analysis they are those of its segment.
+            pointer, detail = re.sub("^/segment/", "/filters/", one["pointer"]), one["detail"]
+            found = {"pointer": pointer, "detail": detail, "got": _at(asked, pointer)}
+            if near := re.search(r"Did you mean '([^']+)'", detail):
+                found["near"] = near[1]
+            if allowed := re.search(r"Allowed: (.+?)\.?$", detail):
+                found["allowed"] = allowed[1].split(", ")
+            data["errors"].append(found)
     else:
         data["detail"] = str(error)
     return ToolAnswer(f"{data['error']}: {error}", data)
-
-
-def _field_error(pointer: str, detail: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    # To an analysis they are those of its segment.
-    pointer = re.sub("^/segment/", "/filters/", pointer)
-    found: dict[str, Any] = {"pointer": pointer, "detail": detail, "got": _at(asked, pointer)}
-    if near := re.search(r"Did you mean '([^']+)'", detail):
-        found["near"] = near[1]
-    if allowed := re.search(r"Allowed: (.+?)\.?$", detail):
-        found["allowed"] = allowed[1].split(", ")
-    return found
 
 
 def _at(document: Any, pointer: str) -> Any:

@@ -229,7 +229,14 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
     )
 
     def matching(first: int, last: int) -> Segment:
-        return _conditions(members[first:last], scope, found["chains"], client)
+        some, chains = members[first:last], found["chains"]
+        inside: dict[str, Any] = some[0] if len(some) == 1 else {"all": some}
+        # A condition that is denied is taken from the wallets seen on all chains of the whole segment. These conditions
+        # may name fewer: one on each chain is added that no wallet matches, so that all are seen here too.
+        if chains != [scope["chain"]]:
+            nobody = ({"all": [one, {"not": one}]} for one in _seen_on(chains))
+            inside = {"any": [inside, *nobody]}
+        return Segment({**inside, **scope}, client=client)
 
     def cell(row: int, column: Any) -> Segment | None:
         if column == "removed":
@@ -248,24 +255,6 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
         return charts.steps(words, alone, left, about)
 
     return result(table, about, cell, {"bars": steps})
-
-
-def _conditions(
-    members: Sequence[Mapping[str, Any]],
-    scope: Mapping[str, Any],
-    chains: Sequence[str],
-    client: Client,
-) -> Segment:
-    """Return the segment of the wallets that match some conditions.
-
-    A condition that is denied is taken from the wallets seen on all ``chains`` of the whole segment. These conditions
-    may name fewer: one on each chain is added that no wallet matches, so that all are seen here too.
-    """
-    inside: dict[str, Any] = dict(members[0]) if len(members) == 1 else {"all": list(members)}
-    if list(chains) != [scope["chain"]]:
-        nobody = ({"all": [one, {"not": one}]} for one in _seen_on(chains))
-        inside = {"any": [inside, *nobody]}
-    return Segment({**inside, **scope}, client=client)
 
 
 def _seen_on(chains: Iterable[str]) -> list[dict[str, Any]]:

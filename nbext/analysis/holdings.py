@@ -186,7 +186,17 @@ def profile(
     sides = None if against is None else (against.filters, against.operator)
     said = client.segment_profile(asked.filters, asked.operator, sides, least, progress=progress)
     found = said["profile"]
-    rows = [_row(one, found) for one in found["holdings"]]
+    size, of_base = found["wallets"], found["base"]
+    rows = [
+        {
+            **{name: value for name, value in one.items() if name in _PROFILED},
+            "share": one["wallets"] / size,
+            "base_share": one["base"] / of_base if of_base else None,
+            # Rounded once: as the quotient of the two shares, equal lifts would differ in their last digit.
+            "lift": one["wallets"] * of_base / (size * one["base"]) if one["base"] else None,
+        }
+        for one in found["holdings"]
+    ]
     table = frames.frame(rows, _PROFILED)
     held = f"{found['contracts']:,} contracts are held by {found['least']:,} wallets or more"
     cut = f"{held}: these are the {len(rows)} with the highest lift."
@@ -202,8 +212,8 @@ def profile(
             *notes,
             *(note for one in both for note in one.notes(said["fingerprint"])),
         ],
-        wallets=found["wallets"],
-        base=found["base"],
+        wallets=size,
+        base=of_base,
         base_words=found["baseWords"],
         least=found["least"],
         activity=found["activity"],
@@ -216,18 +226,6 @@ def profile(
 
     (name,) = names_of([segment], [asked])
     return result(table, about, cell, {"bars": lambda made: _lifts(made, name)})
-
-
-def _row(one: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **{name: one[name] for name in _PROFILED if name in one},
-        "share": one["wallets"] / found["wallets"],
-        "base_share": one["base"] / found["base"] if found["base"] else None,
-        # Rounded once: as the quotient of the two shares, equal lifts would differ in their last digit.
-        "lift": one["wallets"] * found["base"] / (found["wallets"] * one["base"])
-        if one["base"]
-        else None,
-    }
 
 
 def _lifts(made: Result, name: str) -> charts.Chart:

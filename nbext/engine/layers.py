@@ -93,7 +93,17 @@ def overlay(run: Run, name: str, base: str, delta: str) -> Layers:
         )
     run(f"CREATE VIEW {name}.ingest.facts AS FROM {delta}.ingest.facts")
     layered = {table: sql for table, sql in views.items() if NEEDED in sql}
-    return Layers(base, delta, layered, _lasting(base, delta, gone["history"]))
+    # Not as they ended, but left out: then DuckDB compares ``to_block`` where it reads it, which takes half as long.
+    ended = f"SELECT contract, wallet, {FOREVER} AS to_block FROM {delta}.stale.holdings"
+    join = _joined(
+        "ANTI", ended, "contract", "wallet", "to_block", needed=f"{NEEDED} AND until <= {ENDED}"
+    )
+    columns = ", ".join(TABLES["history"])
+    lasting = (
+        f"SELECT {columns} FROM {base}.main.history AS b {join} {gone['history']} "
+        f"UNION ALL SELECT {columns} FROM {delta}.main.history AS d"
+    )
+    return Layers(base, delta, layered, lasting)
 
 
 def hidden(table: str, delta: str) -> list[tuple[str, str]]:
@@ -145,19 +155,6 @@ def _view(table: str, base: str, delta: str, stale: dict[str, bool], gone: str) 
     return (
         f"SELECT {_listed(changed)} FROM {base}.main.{table} AS b {join} {gone} "
         f"UNION ALL SELECT {_listed(added)} FROM {delta}.main.{table} AS d"
-    )
-
-
-def _lasting(base: str, delta: str, gone: str) -> str:
-    # Not as they ended, but left out: then DuckDB compares ``to_block`` where it reads it, which takes half as long.
-    stale = f"SELECT contract, wallet, {FOREVER} AS to_block FROM {delta}.stale.holdings"
-    join = _joined(
-        "ANTI", stale, "contract", "wallet", "to_block", needed=f"{NEEDED} AND until <= {ENDED}"
-    )
-    columns = ", ".join(TABLES["history"])
-    return (
-        f"SELECT {columns} FROM {base}.main.history AS b {join} {gone} "
-        f"UNION ALL SELECT {columns} FROM {delta}.main.history AS d"
     )
 
 

@@ -118,21 +118,18 @@ class Newest:
     def _switch(self) -> object:
         """Return what is another after each switch: of ``current``, which is replaced by a new file, or of a URL."""
         if isinstance(self._data_dir, str):
-            return self._newest_at(self._data_dir)
+            from nbext.engine.spark.place import newest
+
+            if self._spark is None or time.monotonic() < self._looked + _LOOK_SECONDS:
+                return None
+            self._looked = time.monotonic()
+            at = newest(self._spark.session(), self._data_dir)
+            return at[0] if at else None
         try:
             found = (self._data_dir / "current").stat()
         except OSError:  # opening the data reports what is wrong with it
             return None
         return found.st_ino, found.st_mtime_ns
-
-    def _newest_at(self, url: str) -> str | None:
-        from nbext.engine.spark.place import newest
-
-        if self._spark is None or time.monotonic() < self._looked + _LOOK_SECONDS:
-            return None
-        self._looked = time.monotonic()
-        found = newest(self._spark.session(), url)
-        return found[0] if found else None
 
 
 def chosen(data_dir: Path) -> Generation:

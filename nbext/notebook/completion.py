@@ -196,11 +196,7 @@ def _starting(typed: str, words: Mapping[str, str]) -> dict[str, str]:
     return {
         word: about
         for word, about in words.items()
-        if word.lower().startswith(lowered) and _fits_a_cell(word)
+        # Symbols and schemas are written by strangers, and a completion goes into the cell as it is: a line break in
+        # one begins a line that IPython runs, and a quote or a brace ends the text that it was put into.
+        if word.lower().startswith(lowered) and visible(word) == word and not _BREAKING & set(word)
     }
-
-
-def _fits_a_cell(word: str) -> bool:
-    # Symbols and schemas are written by strangers, and a completion goes into the cell as it is: a line break in one
-    # begins a line that IPython runs, and a quote or a brace ends the text that it was put into.
-    return visible(word) == word and not _BREAKING & set(word)

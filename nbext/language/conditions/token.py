@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -81,8 +80,19 @@ class HoldingCondition(Condition):
         fits = " AND ".join(self.within.holds_by(row_at_least, sql))
         # A wallet with nothing has no row: it is found by not being found outside the bounds.
         holding = self._holders(sql, fits) if self.least else ~self._holders(sql, f"NOT ({fits})")
-        since = () if self.since is None else self._held_since(sql, self.since)
-        return in_all([holding, *since])
+        if self.since is None:
+            return holding
+        # Sets instead of one aggregate over the whole history: each reads only the rows that decide it.
+        sets, wallet, rows = [holding], sql.wallet(self.at), self._history(sql, self.since)
+        enough = row_at_least(sql, self.least)
+        # A wallet that never held any has no history, and never fell below 0.
+        if self.least:
+            # Who first received any after that block never fell below, but did not hold at the block itself.
+            begun = f"from_block <= {sql.value(self.since)}"
+            sets.append(sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {begun} AND {enough}"))
+        # A balance that another of the same block replaced was never the balance at the end of a block.
+        below = f"from_block < to_block AND NOT {enough}"
+        return in_all([*sets, ~sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {below}")])
 
     def _holders(self, sql: SqlBuilder, where: str) -> Selection:
         """Return the wallets whose balance passes a test."""
@@ -93,20 +103,6 @@ class HoldingCondition(Condition):
     def _history(self, sql: SqlBuilder, since: int | None = None) -> str:
         """Return the balances that stood at the block asked for; with ``since``, at any block from that one on."""
         return sql.history(self.at, since, contract=self.contract.contract)
-
-    def _held_since(self, sql: SqlBuilder, since: int) -> Iterator[Selection]:
-        """Yield the sets whose wallets' balances were high enough at every block from ``since`` on."""
-        wallet, rows = sql.wallet(self.at), self._history(sql, since)
-        enough = row_at_least(sql, self.least)
-        # Sets instead of one aggregate over the whole history: each reads only the rows that decide it.
-        # A wallet that never held any has no history, and never fell below 0.
-        if self.least:
-            # Who first received any after that block never fell below, but did not hold at the block itself.
-            begun = f"from_block <= {sql.value(since)}"
-            yield sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {begun} AND {enough}")
-        # A balance that another of the same block replaced was never the balance at the end of a block.
-        lasting = "from_block < to_block"
-        yield ~sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {lasting} AND NOT {enough}")
 
     def _held_words(self, text: str) -> str:
         text += describe.on_chain(self.contract.chain_id, self.at)

@@ -6,13 +6,11 @@ import ast
 import contextlib
 import json
 import re
-from collections.abc import Iterator
 
 from nbext.core.untrusted_text import visible
 from nbext.notebook.cell.json_source import (
     SOUND_STRING,
     JsonReader,
-    Token,
     at,
     first_fault,
     line_and_column,
@@ -181,7 +179,11 @@ def corrected(text: str) -> tuple[str, list[str]]:
     # Of each bracket that is open: its place among the pieces, itself, and what is within.
     opened: list[tuple[int, str, set[str]]] = []
     end, comma = 0, None
-    for token, comment in _with_comments(text):
+    for token in tokens(text):
+        # In a comment that ended behind it.
+        if token.start < end:
+            continue
+        comment = _COMMENT.match(text, token.start)
         gap, end = text[end : token.start], token.start + len(token.text)
         piece, fault = _in_json(token.text) if token.kind == "other" else (token.text, "")
         if comment:
@@ -205,16 +207,6 @@ def corrected(text: str) -> tuple[str, list[str]]:
         if fault:
             faults[fault] = None
     return "".join([*pieces, text[end:]]), list(faults)
-
-
-def _with_comments(text: str) -> Iterator[tuple[Token, re.Match[str] | None]]:
-    """Yield the tokens that are in no comment, and the first one of each comment with the whole of it."""
-    end = 0
-    for token in tokens(text):
-        if token.start >= end:
-            comment = _COMMENT.match(text, token.start)
-            end = comment.end() if comment else end
-            yield token, comment
 
 
 def _in_brackets(pair: str, within: set[str]) -> tuple[tuple[str, str] | None, str]:

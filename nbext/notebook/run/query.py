@@ -22,8 +22,6 @@ from nbext.notebook.schema import variables_in_words
 from nbext.notebook.session import Session, saved_query
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from nbext.client import Client
 
 # Columns of a notebook's text output before its lines break.
@@ -275,7 +273,11 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
         frame = client.execute_segment(*query.request, **to_file, progress=bar)
     session.history.add(query, frame)
     if terms:
-        frame = _paid(frame, terms, client)
+        from nbext.payouts.payout import payout
+
+        frame = payout(frame, **terms, client=client)
+        made = Provenance.of(frame).payout or {}
+        print(f"{visible(made['folder'])}: {made['wallets']:,} claims, root {made['root']}")
     if to_file:
         return deliver.print_file(frame, args)
     if query.limit == 0 and not args["card"]:
@@ -283,7 +285,7 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
     return deliver.deliver(session, frame, args)
 
 
-def _payout_terms(args: Args) -> dict[str, str]:
+def _payout_terms(args: Args) -> dict[str, Any]:
     """Return the arguments of `nbext.payout` that ``--payout`` has: the first three without their names."""
     words = (args["payout"] or "").split()
     named = dict(word.split("=", 1) for word in words if "=" in word)
@@ -294,15 +296,6 @@ def _payout_terms(args: Args) -> dict[str, str]:
             'Example: --payout "1000000 UNI proportional cap=500"'
         )
     return dict(zip(_TERMS, terms, strict=False)) | named
-
-
-def _paid(rows: pd.DataFrame, terms: Mapping[str, Any], client: Client) -> pd.DataFrame:
-    from nbext.payouts.payout import payout
-
-    claims = payout(rows, **terms, client=client)
-    made = Provenance.of(claims).payout or {}
-    print(f"{visible(made['folder'])}: {made['wallets']:,} claims, root {made['root']}")
-    return claims
 
 
 def _read(session: Session, args: Args, segment_id: str) -> Any:
