@@ -97,8 +97,7 @@ def trend(
     """
     asked = _timeless(segment, client_of(client, segment, does="counts through time"), "A trend")
     step = hours_of(every, "/every")
-    chain = count_common([asked], [[0]]).chain
-    wanted, most, note = _hours_since(asked, from_python(since, "/since"), chain)
+    wanted, most, note = _hours_since(asked, since, count_common([asked], [[0]]).chain)
     length = min(wanted, most)
     if length // step >= MOST_POINTS:
         longer = f"{length // (24 * MOST_POINTS) + 1}d"
@@ -164,8 +163,9 @@ def before(timestamp: str, hours: int) -> str:
     return str(time_text(datetime.fromisoformat(timestamp) - timedelta(hours=hours)))
 
 
-def _hours_since(asked: Segment, since: str, chain: str) -> tuple[int, int, str]:
+def _hours_since(asked: Segment, since: Any, chain: str) -> tuple[int, int, str]:
     """Return the hours from a time, and from a chain's beginning, to its last block, and what to say of a cut."""
+    since = from_python(since, "/since")
     extents = asked.client.about()["data"]["chains"]
     extent = next((one for one in extents if one["chain"] == chain and one["lastTimestamp"]), None)
     begin = None
@@ -253,8 +253,7 @@ def changes(
     hours, cut, since = 0, list[str](), from_python(since, "/since")
     if isinstance(since, str) and SPAN.fullmatch(since):
         # `asOf` knows no years.
-        chain = str(Provenance.of(asked.open(0)).chain)
-        wanted, most, note = _hours_since(asked, since, chain)
+        wanted, most, note = _hours_since(asked, since, count_common([asked], [[0]]).chain)
         hours, cut = min(wanted, most), [note] * (wanted > most)
         since = f"{hours}h"
     rows = client.segment_changes(asked.filters, asked.operator, since)
@@ -389,7 +388,7 @@ def retention(
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")
     end = pd.Timestamp(last["timestamp"]).tz_localize(None)
-    wanted, most, note = _hours_since(asked, from_python(since, "/since"), now.chain)
+    wanted, most, note = _hours_since(asked, since, now.chain)
     begin = end - pd.Timedelta(hours=min(wanted, most))
     # A period of which the data has one instant would be a cohort of nobody.
     periods = list(pd.period_range(begin, end - pd.Timedelta(1, "ns"), freq=PERIODS[by]))

@@ -212,8 +212,8 @@ def _amount_advice(value: Any) -> str:
     return 'Write its digits as text, such as "1000" or "0.5".'
 
 
-def _read_count(value: Any, place: FieldPlace) -> int | None:
-    """Read a whole number from 0 on."""
+def _read_count(value: Any, place: FieldPlace, least: int = 0) -> int | None:
+    """Read a whole number from ``least`` on."""
     # Our client sends what a reader of JSON may round as text.
     number = whole_of(value) if isinstance(value, str) else None
     if number is not None and number > 2**53:
@@ -225,19 +225,10 @@ def _read_count(value: Any, place: FieldPlace) -> int | None:
         place.wrong_type("a whole number", value, advice)
         return None
     # The engines' int64: a count beyond it could not be bound to the statement.
-    if not 0 <= value < 2**63:
-        place.out_of_range(value, "0 to 2^63-1")
+    if not least <= value < 2**63:
+        place.out_of_range(value, f"{least} to 2^63-1")
         return None
     return int(value)
-
-
-def _read_natural(value: Any, place: FieldPlace) -> int | None:
-    """Read a whole number from 1 on."""
-    count = _read_count(value, place)
-    if count == 0:
-        place.out_of_range(0, "1 or more")
-        return None
-    return count
 
 
 def _read_token_id(value: Any, place: FieldPlace) -> int | None:
@@ -591,7 +582,7 @@ FIELD_TYPES: dict[str, FieldType] = {
     # Of transfers: those of nothing are what address-poisoning sends.
     "moved": _pair(_MIN_MAX, _read_amount, _AMOUNT_SCHEMA, partial(_bounds, some=False)),
     "counts": _pair(_MIN_MAX, _read_count, _COUNT_SCHEMA, _bounds),
-    "natural": FieldType(_read_natural, _is({"type": "integer", "minimum": 1})),
+    "natural": FieldType(partial(_read_count, least=1), _is({"type": "integer", "minimum": 1})),
     # Read alike: of an address or a symbol, only the data knows which of the two it is.
     "token": FieldType(_read_contract, _is(_TOKEN_SCHEMA)),
     "collection": FieldType(_read_contract, _is(_COLLECTION_SCHEMA)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import signature
@@ -188,32 +188,29 @@ class Grammar:
                 args.words.extend(rest)
             # A negative number is a word and no option.
             elif word.kind == "word" and re.match(r"-[^\d.]", word.text):
-                self._take_option(args, word, rest, above)
+                flag, equals, value = word.text.partition("=")
+                option = self.flags.get(flag)
+                if option is None:
+                    takers = [name for name, one in above.commands.items() if flag in one.flags]
+                    hint = f" It is for {', '.join(takers)}." if takers else self._nearest(flag)
+                    raise args.error(f"unknown option {flag!r}.{hint}", word)
+                if option.name in args.options:
+                    raise args.error(f"{flag} is given twice.", word)
+                if option.kind == "flag":
+                    if equals:
+                        raise args.error(f"{flag} takes no value.", word)
+                    args.options[option.name] = True
+                    continue
+                given = Word(value, word.column + len(flag) + 1) if equals else next(rest, None)
+                # A flag is never a value: `--limit --dry-run` lacks a number, and must not run.
+                if given is None or (given.kind == "word" and given.text in self.flags):
+                    raise args.error(f"{flag} needs a value: {option.spelling}.", word)
+                args.columns[option.name] = given.column
+                known = Word(_text(given, args), given.column, "quoted")
+                args.options[option.name] = self._value(args, option, flag, known)
             else:
                 args.words.append(word)
         return args
-
-    def _take_option(self, args: Args, word: Word, rest: Iterator[Word], above: Grammar) -> None:
-        flag, equals, value = word.text.partition("=")
-        option = self.flags.get(flag)
-        if option is None:
-            takers = [name for name, one in above.commands.items() if flag in one.flags]
-            hint = f" It is for {', '.join(takers)}." if takers else self._nearest(flag)
-            raise args.error(f"unknown option {flag!r}.{hint}", word)
-        if option.name in args.options:
-            raise args.error(f"{flag} is given twice.", word)
-        if option.kind == "flag":
-            if equals:
-                raise args.error(f"{flag} takes no value.", word)
-            args.options[option.name] = True
-            return
-        given = Word(value, word.column + len(flag) + 1) if equals else next(rest, None)
-        # A flag is never a value: `--limit --dry-run` lacks a number, and must not run.
-        if given is None or (given.kind == "word" and given.text in self.flags):
-            raise args.error(f"{flag} needs a value: {option.spelling}.", word)
-        args.columns[option.name] = given.column
-        known = Word(_text(given, args), given.column, "quoted")
-        args.options[option.name] = self._value(args, option, flag, known)
 
     def _nearest(self, flag: str) -> str:
         # Compared without the dashes: they make every flag look like every other.

@@ -355,8 +355,17 @@ class Session:
             # Those of the service before, such as the one that was warmed up, are not this one's.
             self.vocabulary = Vocabulary()
         self._client = client
-        if announce:
-            print(connected_line(self.about, client.base_url, trouble))
+        if not announce:
+            return client
+        where, data = _without_userinfo(client.base_url), _data_of(self.about or {})
+        if isinstance(trouble, ApiError):
+            print(f"nbext: {trouble}")
+        elif trouble:
+            print(f"nbext: {where} does not answer. The next call tries again.")
+        elif not self.about:
+            print(f"nbext: connected to {where}. Its data and its filters are its own.")
+        else:
+            print(f"nbext: {data_in_words(data)}; {chains_in_words(data)}.")
         return client
 
     def begin(self) -> None:
@@ -521,20 +530,6 @@ def loaded_line(settings: Settings) -> str:
     return (
         f"nbext {__version__}: the embedded service answers, on {whose}. Start with `%nbext help`."
     )
-
-
-def connected_line(
-    about: Mapping[str, Any] | None, base_url: str, trouble: NbextError | None = None
-) -> str:
-    """Return the line that the first call prints: what the service says of its data, or its trouble."""
-    if isinstance(trouble, ApiError):
-        return f"nbext: {trouble}"
-    if trouble:
-        return f"nbext: {_without_userinfo(base_url)} does not answer. The next call tries again."
-    if not about:
-        return f"nbext: connected to {_without_userinfo(base_url)}. Its data and its filters are its own."
-    data = about.get("data") or {}
-    return f"nbext: {data_in_words(data)}; {chains_in_words(data)}."
 
 
 def data_in_words(data: Mapping[str, Any]) -> str:

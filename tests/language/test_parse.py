@@ -327,7 +327,7 @@ EACH = [
         {"collections": {"of": ["A"], "atLeast": 0}},
         "/collections/atLeast",
         "range",
-        "0 is out of range. Allowed: 1 or more.",
+        "0 is out of range. Allowed: 1 to 2^63-1.",
     ),
     (
         {"nft": {"nft": "A", "tokenIds": []}},

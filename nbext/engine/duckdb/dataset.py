@@ -7,6 +7,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -162,9 +163,9 @@ class CursorEngine:
 
     def plan(self, sql: Sql) -> str:
         """Return DuckDB's plan of a statement, its steps indented below those that they are inputs of."""
-        explained = Sql(f"EXPLAIN (FORMAT yaml) {sql.text}", sql.values, sql.tables)
+        rows = self.fetch(replace(sql, text=f"EXPLAIN (FORMAT yaml) {sql.text}"))
         # A notebook breaks the lines of a text output after some hundred columns.
-        plan = str(self.fetch(explained).column(1)[0]).replace('"', "")
+        plan = str(rows.column(1)[0]).replace('"', "")
         lines = [(line, " " * (line.find(line.strip()) + 4)) for line in plan.splitlines()]
         return "\n".join(textwrap.fill(line, 100, subsequent_indent=deep) for line, deep in lines)
 

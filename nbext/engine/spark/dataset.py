@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
@@ -107,7 +108,7 @@ class _Jobs:
 
     def plan(self, sql: Sql) -> str:
         """Return Spark's plan of a statement."""
-        return self._spark.plan(sql, self._job)
+        return str(self._run(replace(sql, text=f"EXPLAIN {sql.text}")).column(0)[0])
 
     def _run(self, sql: Sql) -> pa.Table:
         if self._stopped.is_set():

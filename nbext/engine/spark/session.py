@@ -74,30 +74,22 @@ class Spark:
         from pyspark.errors import PySparkException
 
         try:
-            return self._frame(sql, job).toArrow()
+            session = self.session()
+            if self._connects:
+                session.clearTags()  # of the statement that this thread ran before
+                session.addTag(job)
+            else:
+                session.sparkContext.setJobGroup(job, "nbext", interruptOnCancel=True)
+            frames = {name: session.createDataFrame(table) for name, table in sql.tables.items()}
+            # Spark has other marks of values and of lists.
+            text = sql.text.replace("$", ":").replace("unnest(", "explode(")
+            # Each in braces, as a DataFrame that the statement reads: a view's name would be seen by other questions.
+            for name in frames:
+                text = text.replace(name, f"{{{name}}}")
+            return session.sql(text, dict(sql.values), **frames).toArrow()
         except (PySparkException, Py4JError) as error:
             failure = SegmentFailed(f"Spark could not answer: {reason_of(error)}")
         raise failure
-
-    def plan(self, sql: Sql, job: str) -> str:
-        """Return Spark's plan of a statement."""
-        explained = Sql(f"EXPLAIN {sql.text}", sql.values, sql.tables)
-        return str(self.fetch(explained, job).column(0)[0])
-
-    def _frame(self, sql: Sql, job: str) -> Any:
-        """Return a statement as Spark has it: other marks of values and lists, and its tables as views."""
-        session = self.session()
-        if self._connects:
-            session.clearTags()  # of the statement that this thread ran before
-            session.addTag(job)
-        else:
-            session.sparkContext.setJobGroup(job, "nbext", interruptOnCancel=True)
-        text = sql.text.replace("$", ":").replace("unnest(", "explode(")
-        frames = {name: session.createDataFrame(table) for name, table in sql.tables.items()}
-        # Each in braces, as a DataFrame that the statement reads: a view's name would be seen by other questions.
-        for name in frames:
-            text = text.replace(name, f"{{{name}}}")
-        return session.sql(text, dict(sql.values), **frames)
 
     def stop(self, job: str) -> None:
         """End the tasks of a job group, and those that it would start yet: Spark may still be planning."""
