@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
@@ -287,42 +287,35 @@ def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin
     least = dict(whole.node.least_balances())
     # The engine reads exact columns alone.
     names = [column["name"] for column in described[1:] if column["type"] != "float64"]
-    return Question(
-        wallets=whole.wallets,
-        columns=[_column(name, one, least) for name, one in zip(names, plan.shown, strict=True)],
-        order=None if order is None else _order(order, described),
-        floats=_floats(described),
-    )
-
-
-def _floats(described: Sequence[Column]) -> dict[str, tuple[str, int]]:
-    """Return the exact column that each column of floats is divided from, and what it is divided by."""
-    return {
+    columns = []
+    for name, one in zip(names, plan.shown, strict=True):
+        if isinstance(one, MatchColumn):
+            columns.append(ExactColumn(name, one.kind, one.values))
+            continue
+        holders, asked = None, one
+        if isinstance(one, BalanceColumn):
+            holders = one.contract.holders if one.at is None else None
+            asked = replace(one, least=least.get((one.contract.contract, one.at)))
+        columns.append(
+            ExactColumn(
+                name,
+                asked.kind,
+                asked.values,
+                sort_keys=asked.sort_keys if asked.kind == "amount" else None,
+                holders=holders or MOST_VALUES,
+                size=one.contract.size if one.contract else 0.0,
+            )
+        )
+    # What each column of floats is divided from, an exact one, and by what.
+    floats = {
         column["name"]: (f"{column['name']}_raw", 10 ** (column["decimals"] or 0))
         if column["unit"] == "token"
         else (following["name"], int(column["supply"] or 0))
         for column, following in pairwise(described)
         if column["type"] == "float64"
     }
-
-
-def _column(
-    name: str, shown: ShownColumn, least: Mapping[tuple[int, int | None], int]
-) -> ExactColumn:
-    if isinstance(shown, MatchColumn):
-        return ExactColumn(name, shown.kind, shown.values)
-    holders = None
-    if isinstance(shown, BalanceColumn):
-        holders = shown.contract.holders if shown.at is None else None
-        shown = replace(shown, least=least.get((shown.contract.contract, shown.at)))
-    return ExactColumn(
-        name,
-        shown.kind,
-        shown.values,
-        sort_keys=shown.sort_keys if shown.kind == "amount" else None,
-        holders=holders or MOST_VALUES,
-        size=shown.contract.size if shown.contract else 0.0,
-    )
+    by = None if order is None else _order(order, described)
+    return Question(wallets=whole.wallets, columns=columns, order=by, floats=floats)
 
 
 def _order(order: str, described: Sequence[Column]) -> Order:

@@ -119,24 +119,20 @@ class _Parser:
                     yield self.condition(CONDITIONS[str(key)], one, below(here, index))
             elif key in CONDITIONS:
                 yield self.condition(CONDITIONS[str(key)], value, here)
+            elif key in SCOPE_KEY:
+                detail = f"{shown(key)} is allowed at the top of the filters, not inside a group."
+                if key == "asOf":
+                    detail += (
+                        " For the wallets of another time run them as of then, and name that: "
+                        '{"segment": {"id": "sg_..."}}.'
+                    )
+                self.report.add(here, "unknown-key", detail)
+            elif str(key).lower() in ("and", "or"):
+                # They are what operator takes, so people write them as keys; no key is spelled nearly so.
+                detail = f'Unknown condition {shown(key)}. Use "all" for AND and "any" for OR.'
+                self.report.add(here, "unknown-key", detail)
             else:
-                self.unknown(key, here, allowed)
-
-    def unknown(self, key: object, pointer: str, allowed: tuple[str, ...]) -> None:
-        # AND and OR are what operator takes, so people write them as keys; no key is spelled nearly so.
-        if key in SCOPE_KEY:
-            detail = f"{shown(key)} is allowed at the top of the filters, not inside a group."
-            if key == "asOf":
-                detail += (
-                    " For the wallets of another time run them as of then, and name that: "
-                    '{"segment": {"id": "sg_..."}}.'
-                )
-        elif str(key).lower() in ("and", "or"):
-            detail = f'Unknown condition {shown(key)}. Use "all" for AND and "any" for OR.'
-        else:
-            self.report.unknown(pointer, key, "condition {}", allowed)
-            return
-        self.report.add(pointer, "unknown-key", detail)
+                self.report.unknown(here, key, "condition {}", allowed)
 
     def group(self, key: str, value: Any, pointer: str, depth: int) -> Iterator[Parsed]:
         """Read ``all``, ``any`` (a list of maps) or ``not`` (a map, or a list of them)."""

@@ -101,7 +101,16 @@ def write_files(
     }
     if token := manifest["token"]:
         (folder / "safe").mkdir()
-        files |= _safe_files(claims, token)
+        # Safe's app takes amounts in the token's unit.
+        lines = [
+            f"erc20,{token['address']},{who},{in_units(amount, token['decimals']):f},\n"
+            for who, amount in claims.amounts.items()
+        ]
+        head = "token_type,token_address,receiver,amount,id\n"
+        files |= {
+            f"safe/{start // _SAFE_ROWS + 1:04}.csv": [head, *lines[start : start + _SAFE_ROWS]]
+            for start in range(0, len(lines), _SAFE_ROWS)
+        }
     for name, pieces in files.items():
         # Proofs are bytes: a gigabyte of them is not made text first.
         with (folder / name).open("wb", buffering=1 << 20) as file:
@@ -193,16 +202,3 @@ def _proofs(tree: MerkleTree) -> Iterator[bytes]:
         # In the place of the first one's comma.
         found.view(np.uint8)[:, 0] = ord("[")
         yield from found.view(f"S{found[0].nbytes}").ravel().tolist()
-
-
-def _safe_files(claims: Claims, token: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the files for Safe's app by their names; it takes amounts in the token's unit."""
-    lines = [
-        f"erc20,{token['address']},{who},{in_units(amount, token['decimals']):f},\n"
-        for who, amount in claims.amounts.items()
-    ]
-    head = "token_type,token_address,receiver,amount,id\n"
-    return {
-        f"safe/{start // _SAFE_ROWS + 1:04}.csv": [head, *lines[start : start + _SAFE_ROWS]]
-        for start in range(0, len(lines), _SAFE_ROWS)
-    }

@@ -503,9 +503,14 @@ class Answers:
             statement = self._statement(column, wallets)
             return placed(wallets, valued(self._kept(statement, self._engine.fetch), column))
         ordered = np.sort(wallets, kind="stable")
+        ranges = [ordered]
+        if not _is_near(ordered):
+            # Those that came after the base have the last numbers, and are few.
+            two = np.split(ordered, [1 + int(np.diff(ordered).argmax())])
+            ranges = two if all(map(_is_near, two)) else ranges
         parts = [
             placed(some, valued(self._engine.fetch(self._statement(column, some)), column))
-            for some in _ranges(ordered)
+            for some in ranges
         ]
         return placed(wallets, pa.table({"wallet": ordered, "value": pa.concat_arrays(parts)}))
 
@@ -519,15 +524,6 @@ class Answers:
         text = f"SELECT * FROM ({values}) WHERE wallet BETWEEN {start} AND {end}"
         statement = sql.statement(text)
         return statement if _is_near(wallets) else _of(wallets, statement)
-
-
-def _ranges(wallets: Wallets) -> list[Wallets]:
-    """Return wallets, in order, in the parts that are read at once."""
-    if _is_near(wallets):
-        return [wallets]
-    # Those that came after the base have the last numbers, and are few.
-    parts = np.split(wallets, [1 + int(np.diff(wallets).argmax())])
-    return parts if all(map(_is_near, parts)) else [wallets]
 
 
 def _is_near(wallets: Wallets) -> bool:

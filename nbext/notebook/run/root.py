@@ -392,10 +392,18 @@ COMMANDS = {
 
 
 def run_command(session: Session, args: Args) -> Any:
-    """Run the command that the line names."""
+    """Run the command that the line names; print the help where it names none."""
     command = args.grammar
     if not isinstance(command, Command):
-        return _no_command(args)
+        if not args.words:
+            print(NBEXT.help())
+            return None
+        name = args.words[0].text
+        if name in _ASKED_OF_A_SEGMENT:
+            raise args.error(f"{name} is an option of a segment: {_ASKED_OF_A_SEGMENT[name]}")
+        raise args.error(
+            f"unknown command {visible(name)!r}.{did_you_mean(name, COMMANDS)} Allowed: {', '.join(COMMANDS)}."
+        )
     for word in args.words:
         # As IPython's own magics would expand it.
         if word.kind != "quoted" and (found := _EXPANDED.fullmatch(word.text)):
@@ -411,19 +419,6 @@ def run_command(session: Session, args: Args) -> Any:
         surplus = visible(args.words[command.most].text)
         raise args.error(f"unexpected argument {surplus!r}. Usage: {command.usage}")
     return command.run(session, args, *words)
-
-
-def _no_command(args: Args) -> None:
-    """Print the help where a line names no command; refuse another word there."""
-    if not args.words:
-        print(NBEXT.help())
-        return
-    name = args.words[0].text
-    if name in _ASKED_OF_A_SEGMENT:
-        raise args.error(f"{name} is an option of a segment: {_ASKED_OF_A_SEGMENT[name]}")
-    raise args.error(
-        f"unknown command {visible(name)!r}.{did_you_mean(name, COMMANDS)} Allowed: {', '.join(COMMANDS)}."
-    )
 
 
 def _notes() -> str:
