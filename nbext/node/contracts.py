@@ -192,9 +192,7 @@ def read_metadata(
                     f"There is no contract at {address} on this chain. Check the address and --chain. Of one that was "
                     "destroyed --from-block N reads the logs."
                 )
-            said = [Refusal(Meaning.OTHER, finding="It has no code at the latest block")] * len(
-                said
-            )
+            said = [Refusal(Meaning.OTHER, "It has no code at the latest block")] * len(said)
         unknown = {
             what: str(answer)
             for (what, _), answer in zip(_ABOUT, said, strict=True)
@@ -208,12 +206,9 @@ def read_metadata(
         if standard is None and _number(says_yes_to_all) != 1:
             supported = {"ERC1155": is_1155, "ERC721": is_721}
             standard = next((each for each, raw in supported.items() if _number(raw) == 1), None)
-        places = _number(decimals)
-        places = places if places is not None and places <= 255 else None
+        places, total = _number(decimals, 255), _number(supply)
         cards.append(
-            ContractMetadata(
-                address, standard, name, symbol, places, _number(supply), unknown=unknown
-            )
+            ContractMetadata(address, standard, name, symbol, places, total, unknown=unknown)
         )
     return cards
 
@@ -358,14 +353,13 @@ def head_of(node: Node, wanted: str, latest: int, confirmations: int | None) -> 
     return max(0, latest - 12)
 
 
-def _number(raw: bytes) -> int | None:
-    return int.from_bytes(raw[:32]) if len(raw) >= 32 else None
+def _number(raw: bytes, most: int = 2**256) -> int | None:
+    number = int.from_bytes(raw[:32])
+    return number if len(raw) >= 32 and number <= most else None
 
 
 def _text(raw: bytes) -> str | None:
     """Return a string, or the bytes32 that old tokens return; None of what is neither."""
-    if len(raw) < 32:
-        return None
     if len(raw) == 32:
         found = raw.rstrip(b"\0")
     else:

@@ -93,15 +93,13 @@ _OF_RANGES = re.compile("block|range|log|result|response", re.IGNORECASE)
 # A range that would do: in brackets as hex, or as two numbers.
 _OFFERED = re.compile(
     r"(?:work|range)\D{0,10}\[\s*(0x[0-9a-f]{1,16})\s*,\s*(0x[0-9a-f]{1,16})\s*\]|"
-    r"retry with the range\s+(\d{1,15})\s*-\s*(\d{1,15})",
-    re.IGNORECASE,
+    r"retry with the range\s+(\d{1,15})\s*-\s*(\d{1,15})"
 )
 # A number of blocks, as in "limited to a 10,000 range" or "exceed maximum block range: 5000".
 _AT_MOST = re.compile(
     r"(?:limited to (?:a |0 - )?|up to an? |max(?:imum)? (?:block )?range:? (?:is )?|limit of |range "
     r"limit |max block range |ranges over |maximum is set to )(\d{1,3}(?:,\d{3})+|\d{1,9})(?!\d)"
-    r"( ?k\b)?",
-    re.IGNORECASE,
+    r"( ?k\b)?"
 )
 # A message is an attacker's text, and may be as long as the answer.
 _READ = 2000
@@ -124,7 +122,7 @@ def blocks_offered(message: str) -> int | None:
     >>> blocks_offered("eth_getLogs is limited to a 10,000 range")
     10000
     """
-    text = message[:_READ]
+    text = message[:_READ].lower()
     if found := _OFFERED.search(text):
         first, last = (
             int(each, 16) if each.startswith("0x") else int(each) for each in found.groups() if each

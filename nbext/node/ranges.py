@@ -134,7 +134,7 @@ def read_range(
         # Of a block with more logs than the node returns in one answer the receipts have them.
         found, answers = None, node.together(headers)
     if answers[0] is None and answers[-1] is not None:
-        raise Refusal(Meaning.PRUNED, finding=f"It has no block {wanted.first:,}")
+        raise Refusal(Meaning.PRUNED, f"It has no block {wanted.first:,}")
     at_ends = {number: _header(each, number) for number, each in zip(ends, answers, strict=True)}
     begin = at_ends[wanted.first]
     is_whole = found is None
@@ -142,13 +142,14 @@ def read_range(
     # Not held while the other headers are read: as the node says them they are several times as large.
     del found
     if logs is None:
-        finding = f"Block {begin.number:,} has more logs than one answer, and its receipts are not offered"
-        raise Refusal(Meaning.LESS, finding=finding)
+        raise Refusal(
+            Meaning.LESS,
+            f"Block {begin.number:,} has more logs than one answer, and its receipts are not offered",
+        )
     count = str(len(logs))
     # A gateway may have cut the answer without a word, as some do at 100 or 10,000 logs: it is asked again for less.
     if len(ends) > 1 and len(count) > 2 and count[0] in "125" and not count[1:].strip("0"):
-        finding = f"{len(logs):,} logs are a suspiciously round number"
-        raise Refusal(Meaning.LESS, finding=finding)
+        raise Refusal(Meaning.LESS, f"{len(logs):,} logs are a suspiciously round number")
     by_block = {number: list(came) for number, came in groupby(logs, attrgetter("block"))}
     blocks: Blocks = {wanted.first - 1: (begin.parent, None)} if wanted.first else {}
     # Blocks that may hold more than came: of a busy chain's one in eight. And one as a sample, also of a range without
@@ -383,8 +384,9 @@ def _receipts(node: Node, wanted: LogFilter, header: Header) -> list[EventLog] |
         node.unchecked += 1
         return None
     if header.bloom and not receipts:
-        finding = f"It has no receipts of block {header.number:,}, which has logs"
-        raise Refusal(Meaning.PRUNED, finding=finding)
+        raise Refusal(
+            Meaning.PRUNED, f"It has no receipts of block {header.number:,}, which has logs"
+        )
     found = [
         log
         for one in receipts
@@ -425,7 +427,7 @@ def _rows(logs: Sequence[EventLog]) -> list[Row]:
             ) from None
         # One log of ERC-2309 may be of 100,000 ids, and a block has room for thousands of them.
         if len(rows) + len(moves) > MOST_ROWS:
-            raise Refusal(Meaning.LESS, finding=f"Its logs are more than {MOST_ROWS:,} rows")
+            raise Refusal(Meaning.LESS, f"Its logs are more than {MOST_ROWS:,} rows")
         standard = shown_standard(log.topics[0], len(log.topics))
         rows += [
             (log.contract, *move, log.tx, log.log_index, log.block, standard) for move in moves

@@ -101,8 +101,8 @@ class Refusal(Exception):
     """
 
     meaning: Meaning
-    text: str = ""
     finding: str = ""
+    text: str = ""
     pause: float | None = None
     node: str = ""
 
@@ -368,18 +368,19 @@ class Node:
         }
         results: list[Any] = []
         for one in bodies:
-            answer = found.get(one["id"])
+            answer: Any = found.get(one["id"])
             if answer is None:
                 finding = "An answer of the batch is missing"
-                results.append(Refusal(Meaning.BUSY, finding=finding, node=endpoint.name))
+                answer = Refusal(Meaning.BUSY, finding, node=endpoint.name)
             elif answer.get("error") is not None or "result" not in answer:
-                results.append(self._refusal(endpoint, status, answer, pause))
+                answer = self._refusal(endpoint, status, answer, pause)
             elif not _is_result(one["method"], answer["result"]):
                 # Nothing of it is shown: where it is cut within a key nobody would know that for one.
                 finding = f"Its answer to {one['method']} has another form"
-                results.append(Refusal(Meaning.GARBAGE, finding=finding, node=endpoint.name))
+                answer = Refusal(Meaning.GARBAGE, finding, node=endpoint.name)
             else:
-                results.append(answer["result"])
+                answer = answer["result"]
+            results.append(answer)
         return results
 
     def _refusal(self, endpoint: Endpoint, status: int, value: Any, pause: float | None) -> Refusal:
@@ -410,9 +411,7 @@ class Node:
         # Nobody's answer: the next one may be the node's.
         if finding and status == 200 and not isinstance(value, Mapping):
             meaning = Meaning.BUSY
-        return Refusal(
-            meaning, self.redact(text[:500]), finding=finding, pause=pause, node=endpoint.name
-        )
+        return Refusal(meaning, finding, self.redact(text[:500]), pause, endpoint.name)
 
     def _exchange(
         self, endpoint: Endpoint, body: bytes, most: int, turn: Callable[[Any], None] | None
@@ -439,7 +438,7 @@ class Node:
             refused, finding = _meaning(of_library(error, "", watch.proxy), watch), ""
         if self.stopped.is_set():
             raise QueryCancelled("The fetch was stopped.")
-        return Refusal(refused, finding=finding, node=endpoint.name)
+        return Refusal(refused, finding, node=endpoint.name)
 
 
 def _meaning(error: NbextError, watch: Watch) -> Meaning:

@@ -50,3 +50,8 @@ def test_429_is_the_rate_whatever_its_page_says_but_of_a_range_that_is_too_large
         ("the block range is too large", Meaning.LESS),
     ):
         assert meaning_of(429, None, text) is meaning, text
+
+
+def test_an_offer_is_read_in_capitals_too():
+    assert blocks_offered("TRY WITH THIS BLOCK RANGE [0X1, 0XFF].") == 255
+    assert blocks_offered("Limited To A 10 K Range") == 10_000
