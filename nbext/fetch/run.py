@@ -474,8 +474,8 @@ def addresses_of(
     ValidationError
         A symbol is not known on the chain, or several contracts bear it; an address is not one.
     """
-    here = {one.address: one for one in KNOWN if one.chain == chain.name}
-    symbols = {address: one.symbol or "" for address, one in here.items()}
+    here = [one for one in KNOWN if one.chain == chain.name]
+    symbols = {one.address: one.symbol for one in here if one.symbol}
     symbols |= {address: said["symbol"] for address, said in fetched.items() if said["symbol"]}
     found: list[str] = []
     for text in contracts:
@@ -484,7 +484,7 @@ def addresses_of(
             continue
         named = [address for address in symbols if symbols[address].casefold() == text.casefold()]
         if len(named) != 1:
-            near = did_you_mean(text, filter(None, symbols.values()))
+            near = did_you_mean(text, symbols.values())
             whose = (
                 f"several contracts: {', '.join(map(checksummed, named))}."
                 if named
@@ -497,4 +497,5 @@ def addresses_of(
                 "symbol.",
             )
         found += named
-    return {address: here[address].standard if address in here else None for address in found}
+    standards = {one.address: one.standard for one in here}
+    return {address: standards.get(address) for address in found}

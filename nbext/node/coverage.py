@@ -267,12 +267,13 @@ class Coverage:
         contract: str,
         columns: Iterable[str],
         among: Iterable[Any],
-        files: str = "token_transfers",
+        standard: str = "ERC721",
     ) -> Iterator[dict[str, Any]]:
         """Yield the stored rows that have one of some values in a column, each once; none that was orphaned since.
 
-        The columns are those of a part. Transfers of ERC1155 are in ``files`` of another name.
+        The columns are those of a part. Transfers of ERC1155 are in files of another name.
         """
+        files = "erc1155_transfers" if standard == "ERC1155" else "token_transfers"
         fields = {name: ds.field(column) for name, column in _FILES[files][1].items()}
         # Arrow knows no type of a list without values.
         if not (among := list(among)):

@@ -752,6 +752,34 @@ def test_items_that_a_node_left_out_are_found_by_what_wallets_have_of_each_id(tm
         assert is_chains(tmp_path, server, chain)
 
 
+def test_of_what_is_read_again_nothing_is_said_before_it_is(tmp_path):
+    """A node left out logs of one contract, in an earlier fetch: the blocks of the other are read again, too."""
+    chain = Chain(90)
+    gone = next(log for logs in chain.logs.values() for log in logs if log["address"] == ITEMS)
+    chain._log(85, 99, ITEMS, gone["topics"], gone["data"])
+
+    def lie(method, params, true):
+        is_range = method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]
+        return [log for log in true if log != gone] if is_range else true
+
+    def refuse(method, params):
+        return UNKNOWN if method == "eth_getBlockReceipts" else None
+
+    with FaultNode(chain, lie=lie, refuse=refuse) as server:
+        said(server, tmp_path, check=0)
+        assert stored(tmp_path) == chain.rows() - 6
+        server.lie, server.refuse = lambda method, params, true: true, lambda *call: None
+        names = f"COIN ({checksummed(COIN)})", f"the contract ({checksummed(ITEMS)})"
+        lines = said(server, tmp_path, check=100)
+    assert stored(tmp_path) == chain.rows()
+    assert [line for line in lines if " blocks " in line or " balances " in line] == [
+        f"{names[1]}: blocks 1 to 90.",
+        f"{names[0]}: blocks 1 to 90.",
+        f"{names[0]}: 36 of 36 balances equal the chain's at block 90.",
+        f"{names[1]}: 6 of 6 balances equal the chain's at block 90.",
+    ]
+
+
 def test_topics_in_capitals_are_the_same(tmp_path):
     def loud(text):
         return "0x" + text[2:].upper()
