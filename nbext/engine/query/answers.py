@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain as chained
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -170,6 +171,9 @@ class Answers:
 
     def __init__(self, data: Dataset, engine: Engine, cancel: Cancel) -> None:
         self._data, self._engine, self._cancel = data, engine, cancel
+        # Of sets of wallets, by their texts, the statements of columns that are read of the very same rows: a statement
+        # takes 1 ms however few rows it finds, so that one is fetched for both.
+        self._wider = dict[str, Sql]()
 
     def wallets(self, question: Question, *others: Tree) -> Wallets:
         """Return a question's wallets, in no order; ``others`` are sets that are combined after it."""
@@ -179,12 +183,13 @@ class Answers:
 
     def answer(self, question: Question, limit: int) -> QueryResult:
         """Return how many wallets match, and the first rows of them."""
+        self._widen(question, limit)
         matches = [column for column in question.columns if limit and column.kind == "match"]
         wallets = self.wallets(question, *map(self._match, matches))
-        if limit == 0 or not len(wallets):
-            return QueryResult(len(wallets), self._rows(wallets[:0], question))
-        check_size(min(limit, len(wallets)), question)
-        first = self._first(wallets, limit, question)
+        first = wallets[:0]
+        if limit and len(wallets):
+            check_size(min(limit, len(wallets)), question)
+            first = self._first(wallets, limit, question)
         if self._cancel.deadline:
             # Rows take time by how many were asked for, which is bounded; the limit is for finding the wallets.
             self._cancel.deadline += len(first) * question.width / _VALUES_A_SECOND
@@ -341,7 +346,10 @@ class Answers:
             columns[f"order by {by}"] = sql.statement((first.sort_keys or first.values)(sql))
         if limit and self._data.addresses_of(returned) is None:
             columns["address"] = _addresses(returned)
-        sets_read = {str(number): leaf for number, leaf in numbered.values()}
+        self._widen(question, limit)
+        sets_read = {
+            str(number): self._wider.get(key, leaf) for key, (number, leaf) in numbered.items()
+        }
         answered = f"the first {limit:,} by {by} are returned" if limit else "they are only counted"
         texts = {"sql": f"{formula}; {answered}", "plan": ""}
         for name, one in {**sets_read, **columns}.items():
@@ -370,23 +378,35 @@ class Answers:
         needed = dict[str, tuple[int, Leaf]]()
         for one in sets:
             formula_of(one, needed)
-        unknown = [leaf for key, (_, leaf) in needed.items() if key not in self._data.sets]
-        self._engine.ahead([leaf for leaf in unknown if isinstance(leaf, Sql)])
+        leaves, known = (
+            [self._wider.get(key, one) for key, (_, one) in needed.items()],
+            self._data.sets,
+        )
+        self._engine.ahead(
+            [one for one in leaves if isinstance(one, Sql) and repr(one) not in known]
+        )
+
+    def _widen(self, question: Question, limit: int) -> None:
+        """Note which sets are read with a small column, where rows are returned."""
+        for column in question.columns if limit else ():
+            if column.kind != "match" and column.holders <= _READ_WHOLE:
+                wider = self._statement(column, np.empty(0, np.int32))
+                rows = wider.text.partition(" FROM ")[2]
+                self._wider[repr(replace(wider, text=f"SELECT wallet FROM {rows}"))] = wider
 
     def _wallets_of(self, leaf: Leaf) -> Wallets:
-        wallets: Wallets = self._kept(
-            leaf, self._fetched if isinstance(leaf, Sql) else self._listed
-        )
+        wallets: Wallets = self._kept(self._wider.get(repr(leaf), leaf))["wallet"].to_numpy()
         return wallets
 
-    def _kept(self, leaf: Leaf, fetch: Callable[[Any], Any]) -> Any:
+    def _kept(self, leaf: Leaf) -> pa.Table:
         """Fetch what a statement or a list has, or return what is known of it."""
         self._cancel.check()
         sets, key = self._data.sets, repr(leaf)
         if known := sets.pop(key, None):
             sets[key] = known
             return known[1]
-        fetched = fetch(leaf)
+        fetched = self._engine.fetch(leaf) if isinstance(leaf, Sql) else self._listed(leaf)
+        fetched = fetched.combine_chunks()
         # Measured once: of a table that takes as long as a small question.
         sets[key] = fetched.nbytes, fetched
         # Copied at once: other threads change them, too.
@@ -398,16 +418,12 @@ class Answers:
                 over -= size
         return fetched
 
-    def _fetched(self, sql: Sql) -> Wallets:
-        wallets: Wallets = self._engine.fetch(sql)["wallet"].combine_chunks().to_numpy()
-        return wallets
-
-    def _listed(self, one: WalletList) -> Wallets:
+    def _listed(self, one: WalletList) -> pa.Table:
         """Return those of a list's wallets that the data has."""
         text = f"SELECT wallet FROM wallets WHERE address IN (SELECT address FROM {LISTED})"
         pieces = (pa.table({"address": addresses_of_bytes(piece)}) for piece in one.pieces())
-        return np.concatenate(
-            [self._fetched(Sql(text, tables={LISTED: piece})) for piece in pieces]
+        return pa.concat_tables(
+            [self._engine.fetch(Sql(text, tables={LISTED: piece})) for piece in pieces]
         )
 
     def _series(
@@ -500,8 +516,7 @@ class Answers:
             members = combined(self._match(column), self._wallets_of)
             return pa.array(among(wallets, members).astype(np.int64))
         if column.holders <= _READ_WHOLE:
-            statement = self._statement(column, wallets)
-            return placed(wallets, valued(self._kept(statement, self._engine.fetch), column))
+            return placed(wallets, valued(self._kept(self._statement(column, wallets)), column))
         ordered = np.sort(wallets, kind="stable")
         ranges = [ordered]
         if not _is_near(ordered):

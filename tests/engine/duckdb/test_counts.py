@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from functools import cache
 from operator import methodcaller
@@ -14,8 +15,9 @@ from nbext.engine.dataset import Cancel, Order, Question
 from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.open import open_dataset
 from nbext.engine.query import answers
-from nbext.engine.query.set_tree import in_all
+from nbext.engine.query.set_tree import in_all, spelled_out
 from nbext.errors import QueryCancelled, ResourceLimit
+from nbext.language import language
 from tests import slow
 from tests.engine import forms
 
@@ -99,6 +101,34 @@ def test_a_set_that_several_questions_share_is_read_once(dataset, read, monkeypa
     dataset.answers(methodcaller("counts", [question] * 5, [[place] for place in range(5)]))
     assert len(read) == 5 * once
     assert dataset.sets == {}
+
+
+def test_a_set_and_the_small_column_of_its_rows_are_one_statement_and_as_such_explained(
+    read, tmp_path
+):
+    filters = {
+        "token": {"token": "UNI"},
+        "nft": {"nft": "BAYC"},
+        "not": {"token": {"token": "DAI"}},
+    }
+    with contextlib.closing(open_dataset(tmp_path)) as sample:
+        sample._preparing.result()
+        plan = language.resolve(language.parse({"filters": {**filters, "exclude": []}}), sample)
+        read.clear()
+        answer = sample.ask(language.compile(plan), limit=plan.limit)
+        rows = [one for one in read if "address" not in one.text]
+        shown = sample.answers(methodcaller("explained", language.compile(plan), plan.limit))
+        read.clear()
+        sample.sets.clear()
+        # Without rows nothing is read of a set but its wallets.
+        assert sample.ask(language.compile(plan), limit=0).matched == answer.matched > 0
+    assert [one.text.partition(" FROM ")[0] for one in rows] == [
+        "SELECT wallet, hi, mid, lo",
+        "SELECT wallet, CASE WHEN sort_key < 100000000000000000 THEN sort_key ELSE lo END AS number",
+        "SELECT wallet",
+    ]
+    assert all(spelled_out(one) in shown["sql"] for one in rows)
+    assert [one.text.partition(" FROM ")[0] for one in read] == ["SELECT wallet"] * 3
 
 
 def test_the_sets_that_were_used_last_are_kept_as_long_as_there_is_room(dataset, read, monkeypatch):
