@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
@@ -35,6 +36,8 @@ _IN_MEMORY = 32 << 20
 _LIMB = pa.decimal128(38, 0)
 # Above this limb, arithmetic would claim more than the 76 digits that decimals have.
 _TOO_LARGE = 10**22
+# What an engine has fetched becomes rows beside what it fetches next: of 700,000 wallets a sixth of all.
+_BESIDE = ThreadPoolExecutor(thread_name_prefix="nbext-rows")
 Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[Any]]
 # A fetched amount.
 AMOUNT = pa.struct([(limb, _LIMB) for limb in LIMBS])
@@ -71,9 +74,11 @@ class Rows:
         # Also where nobody closes it: rows that are forgotten are no leak.
         self._closing = weakref.finalize(self, self._file.close)
         self._held = self._end = 0
+        self._adding: Future[Any] = _BESIDE.submit(int)
 
     def close(self) -> None:
         """Give back the file."""
+        self._adding.exception()
         self._closing()
 
     def chunks(self, most: int) -> Iterator[slice]:
@@ -92,8 +97,12 @@ class Rows:
         """Store the next rows of a column, as an engine fetched them; all but the last are whole batches.
 
         Of an amount, which is an `AMOUNT`, the exact number is stored, and before it the floats that are made of it.
-        ``size`` is the size of the column at least (`amount_type`).
+        ``size`` is the size of the column at least (`amount_type`). What fails may be raised by what is done next.
         """
+        self._adding.result()
+        self._adding = _BESIDE.submit(self._add, name, fetched, kind, size)
+
+    def _add(self, name: str, fetched: pa.Array, kind: str, size: float) -> None:
         if kind == "amount":
             fetched = exact_amounts(fetched)
         elif kind == "time":
@@ -132,6 +141,7 @@ class Rows:
     @property
     def schema(self) -> pa.Schema:
         """The columns and their types, once all have been added."""
+        self._adding.result()
         return pa.schema([(name, column.type) for name, column in self._columns.items()])
 
     def batches(self) -> Iterator[pa.RecordBatch]:

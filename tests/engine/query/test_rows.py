@@ -73,5 +73,6 @@ def test_hundreds_of_columns_come_in_batches_of_few_rows():
 def test_rows_that_cannot_be_stored_aside_are_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "_IN_MEMORY", 1)
     rows = Rows(1, 1, {}, tmp_path / "absent")
+    rows.add("address", pa.array(["0x"]), "address")
     with pytest.raises(StorageError, match="could not be stored"):
-        rows.add("address", pa.array(["0x"]), "address")
+        rows.table()
