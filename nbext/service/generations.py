@@ -80,7 +80,8 @@ class Generations:
             with self._log.once(
                 "new data cannot be opened; the data before is served", Exception, level="error"
             ):
-                dataset = None if self._ending else self._newer()
+                if not self._ending:
+                    dataset = self._newer()
             if dataset is not None:
                 about, before = dataset.about, self.newest.about.fingerprint
                 with self._changing:

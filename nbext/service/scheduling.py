@@ -166,7 +166,7 @@ class Scheduler:
         self._held = False
         # Whether the registry may have segments as running here that nobody runs.
         self._in_doubt = False
-        # Set when a segment has ended here, and nothing refers to its answer any more.
+        # Set when a segment, or a request that asks the engine, has ended here, and nothing refers to its answer.
         self.ended = threading.Event()
         self.stopping = False
         self._threads = [

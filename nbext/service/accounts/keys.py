@@ -91,9 +91,6 @@ class KeyRing:
 
     def find(self, text: str) -> Key | None:
         """Return the key of that text, or None; one statement, however many keys there are."""
-        # Another request with it may have been quicker.
-        if found := self.known(text):
-            return found
         # What is looked for is a hash: how long the look takes tells nobody a part of a key.
         digest = digest_of(text)
         rows = self._database.rows(_BY_DIGEST, sought=digest, now=time.time())
@@ -196,8 +193,7 @@ class KeyRing:
         # The owner's key is in no registry.
         if name == "owner":
             return [name]
-        with self._database.read() as db:
-            return [row.id for row in _named(db, name, revoked=True)]
+        return [row.id for row in _named(self._database, name, revoked=True)]
 
 
 _ALL = "SELECT * FROM keys ORDER BY created_at"
@@ -208,7 +204,7 @@ _BY_DIGEST = """
 """
 
 
-def _named(db: Lent, name: str, *, revoked: bool = False) -> list[Row]:
+def _named(db: Lent | Database, name: str, *, revoked: bool = False) -> list[Row]:
     """Return the rows of the keys of that name or id, also of ``revoked`` ones; ConfigError where there is none."""
     rows = [row for row in db.rows(_ALL) if revoked or row.revoked_at is None]
     # Not by the statement: a name of a command line may be a text that no registry has.

@@ -24,13 +24,12 @@ _OPTIONS: dict[str, tuple[str, int, str, str]] = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Describe the options of a policy."""
     for option, (field, unit, letter, text) in _OPTIONS.items():
-        usual = f"{getattr(Policy, field) / unit:g}"
         parser.add_argument(
             option,
             dest=field,
             type=commands.at_least_zero if field == "audit_days" else commands.above_zero,
             metavar=letter,
-            help=f"{text} (default: {usual})",
+            help=f"{text} (default: {getattr(Policy, field) / unit:g})",
         )
 
 

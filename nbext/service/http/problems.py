@@ -20,7 +20,7 @@ from nbext import errors as ours
 from nbext.core.strict_json import to_json
 from nbext.core.wire import PROBLEM_TYPE
 from nbext.service.accounts.database import Unreachable
-from nbext.service.segments.files import Unavailable, unwritten
+from nbext.service.segments.files import Unavailable
 
 CODES: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text("utf-8")
@@ -104,7 +104,9 @@ def problem_of(error: Exception) -> Problem:
         return error
     # The system's own says nothing of what is stored: it may be possible again in a moment.
     if isinstance(error, OSError):
-        error = unwritten(error, "a file")
+        message = f"a file could not be written ({type(error).__name__})"
+        full = ours.DiskFull.where(error, message)
+        error = full if isinstance(full, ours.DiskFull) else Unavailable(message)
     # An exception without a line in the table is a fault of the service: its text may hold anything.
     code = next((_CODE_OF[kind] for kind in type(error).mro() if kind in _CODE_OF), "internal")
     more: dict[str, Any] = {}

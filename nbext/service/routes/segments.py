@@ -22,6 +22,7 @@ from starlette.responses import Response, StreamingResponse
 from nbext.core import wire
 from nbext.core.addresses import LIST_ID_PATTERN, WIDTH
 from nbext.core.rules import MAX_LIMIT, SEGMENT_ID_PATTERN
+from nbext.core.strict_json import canonical_json
 from nbext.core.uint256 import whole_of
 from nbext.engine.dataset import Cancel
 from nbext.errors import ValidationError
@@ -91,8 +92,7 @@ async def profile_segment(caller: Executor) -> Response:
     body = await read_body(caller, wire.ProfileRequest)
     base = body.get("base")
     profile = {"base": base and {**base, "limit": 0}, "least": body.get("least", wire.LEAST)}
-    segment = {name: value for name, value in body.items() if name not in ("base", "least")}
-    return await _executed(caller, {**segment, "limit": 0, "profile": profile})
+    return await _executed(caller, {**body, "limit": 0, "profile": profile})
 
 
 @router.post(wire.CHANGES)
@@ -129,7 +129,7 @@ async def _executed(
             # One that is planned already takes no turn: half of the time of a segment that is stored. A private key's
             # answers are its own, and others' plans are not looked at for it.
             if caller.is_brief and not key.private:
-                known = segments.remembered.get(data, asked)
+                known = segments.planned.get(data, {}).get(canonical_json(asked))
             kept = known.segment if known and not claim else None
             if known and kept and (await container.wait_for(segments.is_current, kept)) is True:
                 caller.note("segment.execute", kept.id)
@@ -149,6 +149,9 @@ async def _executed(
     caller.held.close()
     caller.note("segment.execute", found.segment.id)
     segment = await _finished(caller, found.segment, container.limits.wait_seconds, found.job)
+    if not segment.finished:
+        # It was queued in haste, and its id is to outlive a power cut.
+        await container.wait_for(segments.store.touch, segment.id)
     # The caller's own words, not those of whoever asked for the same segment first.
     segment = found.in_words(segment)
     answer = segment_answer(caller, segment, cached=cached, replayed=found.replayed, strict=True)
@@ -199,6 +202,7 @@ async def _in_turn(
 ) -> Response:
     """Answer with what work makes of a body of a shape, when it is the key's turn; it ends when the caller hangs up."""
     body, key, container = await read_body(caller, shape), caller.key, caller.container
+    caller.held.callback(caller.segments.scheduler.ended.set)
 
     def on_data(cancel: Cancel) -> Any:
         with container.generations.acquire() as dataset:
@@ -295,9 +299,7 @@ async def store_list(caller: Executor) -> Response:
 @router.get(wire.LIST)
 async def read_list(caller: Reader, list_id: _ListId) -> Response:
     """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
-    found = await caller.container.wait_for(
-        caller.container.segments.lists.find, list_id, caller.key
-    )
+    found = await caller.container.wait_for(caller.segments.lists.find, list_id, caller.key)
     if found is None:
         raise Problem("not-found", "There is no list with that id.")
     answer: wire.StoredList = {"id": found.id, "wallets": found.wallets}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,10 +37,10 @@ from nbext.engine.query.rows import amount_type, quotients
 from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
 from nbext.language import language
+from nbext.language.describe import first_three
 from nbext.language.lookup import SHARELESS, unseen_on
 from nbext.service.accounts.keys import Key
 from nbext.service.segments.lists import Lists
-from nbext.service.segments.results import give_back_memory
 from nbext.service.segments.store import SegmentRecord, SegmentStore
 
 # Bodies that are remembered, and the bytes of the longest body of one.
@@ -62,37 +61,17 @@ class PlannedBody:
     segment: SegmentRecord | None = None
 
 
-class Remembered:
-    """What is known of the bodies that were planned last: nothing but the data decides what a body means."""
-
-    def __init__(self) -> None:
-        self._known = WeakKeyDictionary[Dataset, dict[bytes, PlannedBody]]()
-
-    def add(self, dataset: Dataset, body: Mapping[str, Any], plan: Any) -> None:
-        """Remember a plan, unless its body is long."""
-        text, known = canonical_json(body), self._known.setdefault(dataset, {})
-        if len(known) >= _MOST:
-            # Not all of them: who asks a few more in turn would have each planned anew.
-            oldest, *_ = known
-            known.pop(oldest, None)
-        if len(text) <= _LONGEST:
-            known[text] = PlannedBody(plan)
-
-    def get(self, dataset: Dataset, body: Mapping[str, Any]) -> PlannedBody | None:
-        """Return what is known of a body that was planned on this very data before, whoever asked; or None."""
-        return self._known.get(dataset, {}).get(canonical_json(body))
-
-
 @dataclass(frozen=True)
 class Planner:
     """Makes the plans of one caller on one generation of the data, until it is cancelled.
 
-    ``key`` may name in a body the segments and lists that it may see; without one, all.
+    ``key`` may name in a body the segments and lists that it may see; without one, all. ``known`` are the bodies that
+    were planned last on that very data, as canonical JSON, whoever asked.
     """
 
     store: SegmentStore
     lists: Lists
-    remembered: Remembered
+    known: dict[bytes, PlannedBody]
     dataset: Dataset
     key: Key | None
     cancel: Cancel
@@ -122,7 +101,13 @@ class Planner:
         query = language.parse(body) if isinstance(body, Mapping) else body
         plan = language.resolve(query, self.dataset, saved=saved, lists=stored, cancel=self.cancel)
         if isinstance(body, Mapping) and not named:
-            self.remembered.add(self.dataset, body, plan)
+            text = canonical_json(body)
+            if len(self.known) >= _MOST:
+                # Not all of them: who asks a few more in turn would have each planned anew.
+                oldest, *_ = self.known
+                self.known.pop(oldest, None)
+            if len(text) <= _LONGEST:
+                self.known[text] = PlannedBody(plan)
         return plan
 
     def count(self, questions: Sequence[Any], places: Sequence[Sequence[int]]) -> list[int]:
@@ -180,41 +165,38 @@ def counts_of(planner: Planner, asked: CountsRequest) -> dict[str, Any]:
     check_places(asked)
     together, amounts = asked["counts"], asked.get("amounts", False)
     # Amounts are those of rows, with what is said of these.
-    limit = 1 if amounts else 0
-    plans = planner.plans([{**segment, "limit": limit} for segment in asked["segments"]])
+    plans = planner.plans(
+        [{**segment, "limit": 1 if amounts else 0} for segment in asked["segments"]]
+    )
     questions = [language.compile(plan) for plan in plans]
     known: dict[tuple[int, ...], int] = {}
-    held: list[dict[str, Any] | None] = [None] * len(plans)
-    try:
-        name = amounts if isinstance(amounts, str) else None
-        columns = {
-            place: one
-            for place, plan in enumerate(plans)
-            if amounts and (one := language.balance(plan, name))
+    segments = [_heading(plan) | ({"held": None} if amounts else {}) for plan in plans]
+    name = amounts if isinstance(amounts, str) else None
+    columns = {
+        place: one
+        for place, plan in enumerate(plans)
+        if amounts and (one := language.balance(plan, name))
+    }
+    totals = planner.dataset.answers(
+        lambda answers: answers.totals([question for _, question in columns.values()]),
+        planner.cancel,
+    )
+    for (place, (column, _)), (matched, total) in zip(columns.items(), totals, strict=True):
+        known[(place,)] = matched
+        decimals = column.get("decimals", 0)
+        segments[place]["held"] = {
+            "symbol": column.get("symbol"),
+            "decimals": decimals,
+            # Reading a text rounds once, as a segment's amounts are rounded.
+            "amount": None if decimals is None else float(f"{total}e-{decimals}"),
+            "amountRaw": str(total),
         }
-        asked_of = [question for _, question in columns.values()]
-        totals = planner.dataset.answers(lambda answers: answers.totals(asked_of), planner.cancel)
-        for (place, (column, _)), (matched, total) in zip(columns.items(), totals, strict=True):
-            known[(place,)] = matched
-            decimals = column.get("decimals", 0)
-            held[place] = {
-                "symbol": column.get("symbol"),
-                "decimals": decimals,
-                # Reading a text rounds once, as a segment's amounts are rounded.
-                "amount": None if decimals is None else float(f"{total}e-{decimals}"),
-                "amountRaw": str(total),
-            }
-        rest = [places for places in map(tuple, together) if places not in known]
-        if rest:
-            known |= zip(rest, planner.count(questions, rest), strict=True)
-    finally:
-        give_back_memory()
+    rest = [places for places in map(tuple, together) if places not in known]
+    if rest:
+        known |= zip(rest, planner.count(questions, rest), strict=True)
     return {
         "counts": [known[tuple(places)] for places in together],
-        "segments": [
-            {**_heading(plan), **({"held": each} if amounts else {})}
-            for plan, each in zip(plans, held, strict=True)
-        ],
+        "segments": segments,
         "fingerprint": planner.dataset.about.fingerprint,
     }
 
@@ -233,9 +215,8 @@ def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
     """Return each condition of a segment that must hold, counted alone and with those before it; and a few wallets."""
     plan = planner.plan(asked)
     steps = language.funnel_steps(plan, planner.count)
-    few = min(plan.limit, _SAMPLE)
     sample = list[str]()
-    if few:
+    if few := min(plan.limit, _SAMPLE):
         found = planner.dataset.ask(language.compile(plan), limit=few, cancel=planner.cancel)
         sample = found.rows["address"].to_pylist()
     heading = _heading(plan)
@@ -260,8 +241,7 @@ def explanation_of(planner: Planner, asked: ExplainRequest) -> dict[str, Any]:
         "id": own_id_of(plan, dataset, planner.key),
         "canonical": plan.canonical,
         "words": plan.words,
-        "sql": how.get("sql"),
-        "plan": how.get("plan"),
+        **how,
     }
     if parts:
         explained["parts"] = [
@@ -285,29 +265,29 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
         plan = planner.plan({"filters": filters, "limit": 0})
     asked = _times(plan)
     # Of the wallets alone: whom these chains have not seen holds nothing on them.
-    (wallets, *_) = plan.leaves
+    wallets = plan.leaves[0]
     found, contracts, below = holdings_of(
         dataset, Question(wallets.wallets), asked, cancel=planner.cancel
     )
     supplies = dict[int, int]()
     stated = contracts.select(["chain_id", "contract", "total_supply"]).drop_null().to_pylist()
     for chain, block in asked.items():
-        on_chain = (one for one in stated if one["chain_id"] == chain)
-        digits = {one["contract"]: int(one["total_supply"]) for one in on_chain}
+        digits = {
+            one["contract"]: int(one["total_supply"]) for one in stated if one["chain_id"] == chain
+        }
         supplies |= dataset.catalog.supplies(digits, block)
     notes = [*plan.warnings, *_of_all_balances(asked, dataset)]
     if below:
-        lacking = "because the data lacks transfers. They are left out."
-        notes.append(f"{below:,} balances are below zero, {lacking}")
+        notes.append(
+            f"{below:,} balances are below zero, because the data lacks transfers. They are left out."
+        )
     if shareless := len(contracts) - len(supplies):
         notes.append(f"{shareless:,} of {len(contracts):,} contracts: {SHARELESS}.")
     holding = found["address"].unique()
     if without := wallets.most() - len(holding):
         nothing = sorted(set(wallets.among or ()).difference(holding.to_pylist()))
-        names = f"{', '.join(nothing[:3])}{' and others' * (len(nothing) > 3)}"
-        notes.append(
-            f"{names or f'{without:,} of {wallets.most():,} wallets'}: no holdings in this data."
-        )
+        names = first_three(nothing) or f"{without:,} of {wallets.most():,} wallets"
+        notes.append(f"{names}: no holdings in this data.")
     said: Holdings = {
         "asOf": plan.as_of,
         "chains": [
@@ -352,7 +332,6 @@ def _arrow_of(
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_stream(sink, rows.schema, options=options) as out:
         out.write_table(rows, max_chunksize=65_536)
-    give_back_memory()
     made: bytes = sink.getvalue().to_pybytes()
     return made
 
@@ -428,10 +407,10 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
         cancel=planner.cancel,
     )
     both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
-    counts = planner.count(questions, [[0], [1], *both])
+    wallets, of_base, *counts = planner.count(questions, [[0], [1], *both])
     return {
-        "wallets": counts[0],
-        "base": counts[1],
+        "wallets": wallets,
+        "base": of_base,
         "baseWords": base.words,
         "least": least,
         "contracts": number,
@@ -442,10 +421,10 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
             {
                 "words": part.words.removeprefix("wallets that "),
                 "filters": part.canonical["filters"],
-                "wallets": counts[2 + 2 * place],
-                "base": counts[3 + 2 * place],
+                "wallets": inside,
+                "base": beside,
             }
-            for place, part in enumerate(parts)
+            for part, inside, beside in zip(parts, counts[::2], counts[1::2], strict=True)
         ],
     }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from nbext.core.atomic_files import PART, PRIVATE, files_in, whole_file
-from nbext.errors import DiskFull, StorageError
+from nbext.errors import StorageError
 
 Condition = Literal["here", "absent", "damaged"]
 # The file in each folder that names the registry whose files these are.
@@ -23,13 +23,6 @@ _MARK = "registry-id"
 
 class Unavailable(StorageError):
     """A file cannot be read or written now: it is neither damaged nor gone, as far as anyone can tell."""
-
-
-def unwritten(error: BaseException, what: str) -> StorageError:
-    """Return the error of a file that could not be written: DiskFull, or Unavailable, for it may be possible again."""
-    message = f"{what} could not be written ({type(error).__name__})"
-    found = DiskFull.where(error, message)
-    return found if isinstance(found, DiskFull) else Unavailable(message)
 
 
 class StoredFiles:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from nbext.core.locks import ProcessLock
 from nbext.core.strict_json import to_json
+from nbext.core.wire import EXECUTE_KEYS
 from nbext.engine.dataset import Cancel
 from nbext.engine.query.answers import Dataset
 from nbext.errors import QueryTimeout, ResourceLimit, StorageError
@@ -25,7 +27,7 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
 from nbext.service.scheduling import Scheduler, SegmentJob
-from nbext.service.segments.analysis import Planner, Remembered, own_id_of, profile_of
+from nbext.service.segments.analysis import PlannedBody, Planner, own_id_of, profile_of
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.results import ResultFolder, preview
 from nbext.service.segments.store import (
@@ -73,7 +75,8 @@ class SegmentService:
         self.lists = Lists(folder, database)
         self.results.claim(expected=any(self.store.results()))
         self.lists.claim(expected=False)
-        self.remembered = Remembered()
+        # Of each generation: nothing but the data decides what a body means.
+        self.planned = WeakKeyDictionary[Dataset, dict[bytes, PlannedBody]]()
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
         lease = self.lease = ProcessLock(folder / "leases")
         self.scheduler = Scheduler(
@@ -96,7 +99,8 @@ class SegmentService:
             # Sets and plans of its own: by how soon an answer comes, one key would learn what another has asked.
             dataset = copy(dataset)
             dataset.sets = {}
-        return Planner(self.store, self.lists, self.remembered, dataset, key, cancel)
+        known = self.planned.setdefault(dataset, {})
+        return Planner(self.store, self.lists, known, dataset, key, cancel)
 
     def repeated(
         self, name: str, key: Key, body: Mapping[str, Any]
@@ -133,7 +137,7 @@ class SegmentService:
         fingerprint = dataset.about.fingerprint
         # Two ways to write one segment have one id: each caller gets its own words back, and what they call for.
         request = {
-            **{name: plan.canonical[name] for name in ("operator", "filters", "fileType", "limit")},
+            **{name: plan.canonical[name] for name in EXECUTE_KEYS},
             **{name: body[name] for name in ("filters", "profile", "since") if name in body},
         }
         segment_id = own_id_of(plan, dataset, key)

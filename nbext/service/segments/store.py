@@ -182,7 +182,7 @@ def _segment(row: Row) -> SegmentRecord:
     return SegmentRecord(**{each.name: found[each.name] for each in fields(SegmentRecord)})
 
 
-def _claimed(db: Lent, claim: IdempotencyKey, now: float) -> str | None:
+def _claimed(db: Lent | Database, claim: IdempotencyKey, now: float) -> str | None:
     rows = db.rows(
         "SELECT * FROM idempotency WHERE key_id = :key AND name = :name AND created_at > :since",
         key=claim.key_id,
@@ -284,8 +284,9 @@ class SegmentStore:
         now, asked, said = time.time(), _text(request), _text(facts)
         # A count needs no rows and is quick.
         priority = 0 if request["limit"] == 0 else 1
-        # Two callers may ask for one segment at once, in two services: one of them enters it, the other finds it.
-        with self._database.write(alone=True) as db:
+        # Two callers may ask for one segment at once, in two services: one of them enters it, the other finds it. It is
+        # on the disk with its result; whoever answers that it runs has it written first, by `touch`.
+        with self._database.write(alone=True, lasting=False) as db:
             # An old claim gives way; a young one has to be of the same body, and of the segment that the caller knows.
             former = _claimed(db, claim, now) if claim else segment_id
             if claim and former != segment_id:
@@ -294,8 +295,8 @@ class SegmentStore:
                 sent = (
                     "SELECT count(*) FROM idempotency WHERE key_id = :key AND created_at > :since"
                 )
-                of = {"key": key.id, "since": now - _CLAIM_SECONDS}
-                if former is None and db.scalar(sent, **of) >= _MOST_CLAIMS:
+                since = now - _CLAIM_SECONDS
+                if former is None and db.scalar(sent, key=key.id, since=since) >= _MOST_CLAIMS:
                     detail = f"This key has sent {_MOST_CLAIMS:,} of {IDEMPOTENCY_HEADER} within a day. Leave it out."
                     raise Problem("quota", detail)
                 db.change(_CLAIM, **{**vars(claim), "segment": segment_id, "now": now})
@@ -328,8 +329,7 @@ class SegmentStore:
 
     def claimed(self, claim: IdempotencyKey) -> str | None:
         """Return the id of the segment that this claim made, or None where it is new; 422 where the body differs."""
-        with self._database.read() as db:
-            return _claimed(db, claim, time.time())
+        return _claimed(self._database, claim, time.time())
 
     def forget_old_claims(self) -> None:
         """Delete the claims that are older than 24 hours."""
@@ -393,9 +393,8 @@ class SegmentStore:
     ) -> bool:
         """Mark an unfinished segment of this service as failed or cancelled."""
         this = f"UPDATE segments SET status = :status, lease = NULL, {_ENDED} WHERE {_OWN}"
-        why = error and _text(error)
-        own = {"id": segment_id, "lease": lease}
-        return self._database.change(this, status=status, error=why, now=time.time(), **own) > 0
+        values = {"error": error and _text(error), "now": time.time()}
+        return self._database.change(this, status=status, id=segment_id, lease=lease, **values) > 0
 
     def requeue(self, segment_id: str, lease: str, *, killed: bool) -> bool:
         """Put an unfinished segment back, for the next service to run; end one that was to be cancelled.
@@ -436,8 +435,9 @@ class SegmentStore:
             UPDATE segments SET status = 'failed', {_ENDED}
             WHERE status = 'queued' AND fingerprint NOT IN :data AND created_at < :before
         """
-        of = {"data": [*fingerprints], "before": before}
-        self._database.change(gone, error=_text(why), now=time.time(), **of)
+        self._database.change(
+            gone, error=_text(why), now=time.time(), data=[*fingerprints], before=before
+        )
 
     def lead(self, lease: str, is_alive: Callable[[str], bool]) -> bool:
         """Return whether this service is the one that cleans up for all: it is, unless another is that is alive."""
@@ -506,8 +506,8 @@ class SegmentStore:
 
         Those first that were not used for longest, some hundred of them; with all that is stored of their segments.
         """
-        of = {"status": "completed", "before": before, "excess": excess}
-        return [_result(row) for row in self._database.rows(_OLD, **of)]
+        old = self._database.rows(_OLD, status="completed", before=before, excess=excess)
+        return [_result(row) for row in old]
 
     def stored_bytes(self) -> int:
         """Return how many bytes all segments take: results, requests, previews."""

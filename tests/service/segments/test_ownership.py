@@ -123,7 +123,7 @@ def test_nothing_that_a_private_key_asks_is_answered_sooner_for_what_others_aske
 ):
     def remembered() -> tuple[list[str], list[bytes]]:
         """What the data remembers, in the order of its use: whoever finds a set there puts it last."""
-        return list(data.sets), [*team.container.segments.remembered._known.get(data, {})]
+        return list(data.sets), [*team.container.segments.planned.get(data, {})]
 
     data = team.container.generations.newest
     others = {**HOLDERS, "filters": {"activity": {"transfers": {"min": 2}}}}

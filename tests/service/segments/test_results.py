@@ -11,6 +11,7 @@ import pytest
 from pyarrow import csv as arrow_csv
 
 from nbext.engine.query.rows import BATCH
+from nbext.errors import QueryCancelled
 from nbext.service.segments import results
 from nbext.service.segments.results import ResultFolder, sha256_of
 from tests.service.conftest import HOLDERS
@@ -110,3 +111,17 @@ def test_the_digest_of_a_file_is_its_bytes_sha_256(tmp_path):
         sha256_of(tmp_path / "file")
         == "b640e840b19d378660b32fb51ae18d67dccb4a8596a29e7bd72c1b2ae5928f41"
     )
+
+
+def test_what_fails_while_it_is_written_leaves_no_file(tmp_path):
+    folder = ResultFolder(tmp_path, "registry")
+    folder.claim(expected=False)
+    before, rows = list(folder.folder.iterdir()), pa.table({"address": ["0x"]})
+
+    def batches():
+        yield from rows.to_batches()
+        raise QueryCancelled("cancelled")
+
+    with pytest.raises(QueryCancelled):
+        folder.write(rows.schema, batches())
+    assert list(folder.folder.iterdir()) == before

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from nbext.core.strict_json import canonical_json
 from nbext.engine.dataset import Cancel, QueryResult, Question
 from nbext.engine.open import open_dataset
 from nbext.engine.query.answers import Dataset
 from nbext.errors import QueryCancelled, QueryTimeout
 from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import Log
-from nbext.service.segments.analysis import Remembered
 from nbext.service.segments.maintenance import Maintenance
 from tests.service.conftest import HOLDERS, KEY, USDC, Running, trace
 
@@ -231,11 +231,15 @@ def test_a_repeat_under_an_idempotency_key_has_the_filters_that_the_first_call_h
 
 def test_the_plan_alone_that_was_made_first_gives_way_to_a_new_one(service, monkeypatch):
     monkeypatch.setattr("nbext.service.segments.analysis._MOST", 3)
-    remembered, dataset = Remembered(), service.container.generations.newest
-    for number in range(5):
-        remembered.add(dataset, body(number), number)
-    found = [remembered.get(dataset, body(number)) for number in range(5)]
-    assert [each and each.plan for each in found] == [None, None, 2, 3, 4]
+    dataset = service.container.generations.newest
+    planner = service.container.segments.planner(dataset, None, Cancel(), private=True)
+    plans = [planner.plan(body(number)) for number in range(5)]
+    known = {text: one.plan for text, one in planner.known.items()}
+    assert known == {canonical_json(body(number)): plans[number] for number in (2, 3, 4)}
+
+
+def plan_known(service, dataset, asked):
+    return service.container.segments.planned.get(dataset, {}).get(canonical_json(asked))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 256, "é"])
@@ -532,7 +536,7 @@ def test_no_segment_has_more_wallets_than_its_plan_says_at_most(service):
 def test_a_plan_is_made_again_for_other_data_and_for_what_names_a_segment_or_a_list(
     service, data_dir
 ):
-    segments, few = service.container.segments, service.execute({**HOLDERS, "limit": 4})
+    few = service.execute({**HOLDERS, "limit": 4})
     rows = service.get(few["links"]["json"]).json()["data"]
     sent = b"".join(bytes.fromhex(row["address"][2:]) for row in rows)
     kind = {"Content-Type": "application/octet-stream"}
@@ -546,17 +550,12 @@ def test_a_plan_is_made_again_for_other_data_and_for_what_names_a_segment_or_a_l
     for one in (plain, *naming):
         service.execute(one)
     with service.container.generations.acquire() as data:
-        assert [segments.remembered.get(data, one) is None for one in (plain, *naming)] == [
-            0,
-            1,
-            1,
-            1,
-        ]
-        assert segments.remembered.get(data, {**plain, "limit": 6}) is None
+        assert [plan_known(service, data, one) is None for one in (plain, *naming)] == [0, 1, 1, 1]
+        assert plan_known(service, data, {**plain, "limit": 6}) is None
         again = service.execute(plain)
         assert (again["cached"], again["filters"]) == (True, plain["filters"])
     with contextlib.closing(open_dataset(data_dir)) as other:
-        assert segments.remembered.get(other, plain) is None
+        assert plan_known(service, other, plain) is None
 
 
 def test_an_answer_that_is_kept_is_given_while_its_segment_has_its_result_and_to_whom_it_is_of(
@@ -567,7 +566,7 @@ def test_an_answer_that_is_kept_is_given_while_its_segment_has_its_result_and_to
     made, *again = [service.execute(asked) for _ in range(4)]
     assert again == [{**made, "cached": True}] * 3
     with service.container.generations.acquire() as data:
-        assert service.container.segments.remembered.get(data, asked).answer
+        assert plan_known(service, data, asked).answer
     for _ in range(3):
         assert service.execute(same) == {**again[0], "filters": same["filters"]}
         assert service.execute(asked) == again[0]
@@ -656,6 +655,52 @@ def test_a_new_segment_is_three_changes_of_the_registry_and_is_answered_without_
         "UPDATE",
         "COMMIT",  # completed
     ]
+
+
+def test_a_segment_waits_for_the_disk_before_its_id_is_told_and_where_it_is_awaited_with_its_result(
+    slow,
+):
+    synchronous, changes = dict[str, str](), list[str]()
+
+    def note(statement: str) -> None:
+        thread, (word, *rest) = threading.current_thread().name, statement.split()
+        if word == "PRAGMA":
+            synchronous[thread] = rest[-1]
+        elif word in ("INSERT", "UPDATE") and thread != "nbext-maintenance":
+            told = rest[2] if word == "UPDATE" else rest[1]
+            changes.append(f"{synchronous[thread]} {word} {told}")
+
+    trace(slow.container.database, note)
+    assert begin(slow).status_code == 202
+    eventually(lambda: slow.container.segments.scheduler.running)
+    assert sorted(changes) == [
+        "FULL UPDATE used_at",
+        "NORMAL INSERT segments",
+        "NORMAL UPDATE status",  # it runs
+    ]
+    slow.dataset.go.set()
+    slow.execute(body(1))
+    changes.clear()
+    slow.execute(body(2))
+    trace(slow.container.database, None)
+    assert changes == ["NORMAL INSERT segments", "NORMAL UPDATE status", "FULL UPDATE status"]
+
+
+def test_memory_is_given_back_after_every_answer_of_the_engine(service, monkeypatch):
+    given = threading.Semaphore(0)
+    monkeypatch.setattr("nbext.service.segments.maintenance.give_back_memory", given.release)
+    asked = {"filters": HOLDERS["filters"]}
+    for path, sent in (
+        ("/explain", asked),
+        ("/funnel", asked),
+        ("/counts", {"segments": [asked], "counts": [[0]]}),
+        ("/holdings", {"wallets": [USDC]}),
+    ):
+        eventually(lambda: not service.container.segments.scheduler.ended.is_set())
+        while given.acquire(blocking=False):
+            pass
+        assert service.post(path, sent).status_code == 200, path
+        assert given.acquire(timeout=30), path
 
 
 def test_a_stored_answer_is_given_with_the_warnings_of_its_callers_own_words(service):
