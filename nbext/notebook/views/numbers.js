@@ -6,7 +6,7 @@ const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const TINY = new Intl.NumberFormat("en", { maximumSignificantDigits: 6, notation: "scientific" });
 const PERCENT = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, style: "percent" });
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/i;
+const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)((?<=:\d\d:\d\d)\.\d+)?(Z|[+-]\d\d:\d\d)?)?$/i;
 const GROUPED = /^-?\d{1,3}([,_]\d{3})+(\.\d+)?$/;
 
 /** @param {string} text */
@@ -51,8 +51,9 @@ export function plainNumber(typed) {
 
 /** Seconds since 1970 of a time, in UTC where it names no zone; NaN of another text. @param {string} time */
 export function instant(time) {
-  const [, day, clock, zone] = time.match(TIME) ?? [];
-  return Date.parse(clock ? `${day}T${clock}${zone ?? "Z"}` : (day ?? "")) / 1000;
+  const [, day, clock, fraction = "0", zone = "Z"] = time.match(TIME) ?? [];
+  // The fraction apart: a Date cuts it to thousandths.
+  return Date.parse(clock ? `${day}T${clock}${zone}` : (day ?? "")) / 1000 + Number(fraction);
 }
 
 /** What is typed, in the smallest unit: the whole part, and whether something is left. @param {string} typed @param {number} decimals */

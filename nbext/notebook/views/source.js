@@ -104,12 +104,11 @@ export class ArraySource {
       return (row) => values[row]?.toLowerCase().includes(small) ?? false;
     }
     const keys = /** @type {(bigint | number | null)[]} */ (this.keys(at));
-    const below = max.trim().startsWith("<");
+    // Up to a day is before the next one.
+    const isDay = kind === "time" && /^\d{4}-\d\d-\d\d$/.test(max);
+    const below = isDay || max.trim().startsWith("<");
     const read = (/** @type {string} */ typed, /** @type {boolean} */ isMost) => {
-      if (kind === "time") {
-        const isDay = /^\d{4}-\d\d-\d\d$/.test(typed);
-        return instant(typed) + (isMost && isDay && !below ? DAY - 1 : 0);
-      }
+      if (kind === "time") return instant(typed) + (isMost && isDay ? DAY : 0);
       const plain = plainNumber(typed);
       if (plain === null) return Number.NaN;
       if (typeof decimals !== "number") return Number(plain);

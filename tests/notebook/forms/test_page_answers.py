@@ -21,8 +21,11 @@ ROWS, QUESTIONS = 40, 150
 NUMBERS = ["0", "1", "0.5", "-5", "1e3", "1,000", "< 1", "<0", "-0.25", "+7", ".5", "0,5", "<", "x"]
 TIMES = [
     *("2025-01-31", "2025-02-01T12:00:00Z", "< 2025-02-10", "2025-02-01 12:00", "soon"),
+    *("2025-01-31T12:00:00.250001Z", "< 2025-01-31T12:00:00.250002Z", "2025-01-30"),
     *("2025-02-01T12:00:00+05:30", "< 2025-02-01T00:00", "2021-03-04", "2025-1-1"),
 ]
+# Within a day, in microseconds: its first and last, and some of one thousandth of a second.
+MOMENTS = [0, 1, 43_200_000_000, *(43_200_250_001, 43_200_250_002), 86_399_999_999]
 # Not the largest: whether they add up to infinity on the way depends on their order.
 LIMITS = [float("inf"), float("-inf"), 0.0, 5e-324]
 TEXTS = ["a", "A", "=a", "=b", "==b", "ß", "É", "true", "=true", "x,", "none of them"]
@@ -51,6 +54,9 @@ def some_table(draw):
                 column(lambda: days("2025-01-01", 90) + pd.Timedelta(seconds=draw.randrange(9999)))
             ),
             "day": pd.to_datetime(column(lambda: days("2020-01-01", 900))),
+            "moment": pd.to_datetime(
+                column(lambda: days("2025-01-30", 3) + pd.Timedelta(draw.choice(MOMENTS), "us"))
+            ),
         }
     )
     about = {"name": "raw", "type": "uint256", "unit": "raw", "decimals": 18, "symbol": "X"}

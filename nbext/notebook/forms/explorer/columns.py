@@ -95,10 +95,11 @@ class TableColumn:
 
     @cached_property
     def _written(self) -> str:
-        """How times are written: of whole days alone as days."""
-        days = pc.floor_temporal(self.key, unit="day")
-        is_whole = pc.all(pc.equal(self.key, days)).as_py()
-        return "%Y-%m-%d" if is_whole else "%Y-%m-%dT%H:%M:%SZ"
+        """How times are written: of whole days alone as days, of whole seconds alone without fractions."""
+        for unit, form in (("day", "%Y-%m-%d"), ("second", "%Y-%m-%dT%H:%M:%SZ")):
+            if pc.all(pc.equal(self.key, pc.floor_temporal(self.key, unit=unit))).as_py():
+                return form
+        return "%Y-%m-%dT%H:%M:%S.%fZ"
 
     def values(self) -> dict[str, Any]:
         """Return the values as a page holds them, with bins of all: as one exact text; of addresses their digits."""
