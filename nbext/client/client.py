@@ -207,7 +207,8 @@ class Client:
         -------
         pandas.DataFrame
             One row per wallet, as the service orders them (ours: by ``address``). ``address`` str, 0x and 40
-            lower-case hex digits. An amount comes twice: ``<SYMBOL>_balance``, float64 in the token's unit, and
+            lower-case hex digits; another service's in the case that it sends: `nbext.addresses` returns them in lower
+            case. An amount comes twice: ``<SYMBOL>_balance``, float64 in the token's unit, and
             ``<SYMBOL>_balance_raw``, exact in its smallest unit: ArrowDtype(decimal128(38, 0)); where a value or
             their sum has more digits decimal256(76, 0), then str, with a warning. Arithmetic with it is exact; a mean
             is a float; what pandas refuses (``nlargest``), and what to write, is in magics.md, "Exact amounts".

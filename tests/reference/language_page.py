@@ -54,7 +54,14 @@ RULES = (
     "A condition may name its own chain, so a segment may cross chains: a wallet is the same address on each.",
     "A saved segment has its own chain, `exclude` and, where it has one, `asOf`; its limit does not matter.",
     f"At most {MAX_CONDITIONS} conditions, those of saved segments counted, groups {MAX_DEPTH} deep, {MAX_LIST:,} "
-    "members of a list.",
+    + "members of a list; "
+    + ", ".join(
+        f"of `{field.name}` {field.most:,}"
+        for condition in CONDITIONS.values()
+        for field in condition.fields
+        if field.most != MAX_LIST
+    )
+    + ".",
     "Rows are ordered by address, or by the column that `orderBy` names, and then by address: a limit returns the same "
     "wallets on every engine. Amounts are ordered exactly; `UNI_balance` and `UNI_balance_raw` are one order. A wallet "
     "without the amount has 0. `amount` stands for the only amount of the rows: a balance, a count of NFTs or "
