@@ -73,7 +73,7 @@ def facts_of(frame: pd.DataFrame) -> list[tuple[str, object]]:
 
 
 def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
-    """Return conditions with the wallets that match each alone, that it removes and that remain; NOT is marked.
+    """Return conditions with the wallets that match each alone, that it removes and that remain.
 
     Of conditions of which any holds nothing is left over: these have no ``remaining``.
     """
@@ -84,18 +84,13 @@ def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
     rows: list[str] = []
     before: int | None = None
     for step in steps:
-        alone, left, words = step["alone"], step.get("remaining"), str(step["words"])
+        alone, left = step["alone"], step.get("remaining")
         removed = None if before is None or left is None else before - left
         bar = bar_html(100 * ((alone if left is None else left) or 0) / most)
-        mark = ""
-        if set(step.get("filters") or ()) == {"not"}:
-            # The mark says it in place of the words: not both, which would be its opposite.
-            mark = '<span class="nbext-mark nbext-mark-bad">NOT</span> '
-            words = words.removeprefix("do not ")
-            alone = alone if removed is None else None
         counts = [number_text(number) for number in (alone, removed, left)][: len(heads)]
         numbers = "".join(f'<td class="nbext-number">{html(count)}</td>' for count in counts)
-        rows.append(f'<td class="nbext-step">{mark}{html(words, 400)}{bar}</td>{numbers}')
+        # The words say of a NOT that it is one: a mark beside them would deny them once more.
+        rows.append(f'<td class="nbext-step">{html(step["words"], 400)}{bar}</td>{numbers}')
         before = left
     named = "".join(f'<th scope="col" class="nbext-number">{name}</th>' for name in heads)
     return cells_html(f'<th scope="col">Wallets that</th>{named}', rows)

@@ -53,7 +53,7 @@ _DIGITS = re.compile(r"-?[\d,]+(\.\d+)?")
 # Small, as it goes along with each table. An address is whole in the page, so that it can be searched and copied, and
 # cut to the eye alone. JupyterLab's own rules, which put all texts to the right, have two classes.
 _STYLE = (
-    ".nbext-result{overflow-x:auto}.nbext-result p{margin:.3em 0;font-size:90%;opacity:.8}"
+    ".nbext-result{overflow-x:auto;padding-top:.3em}.nbext-result p{margin:.3em 0;font-size:90%;opacity:.8}"
     ".nbext-result table.nbext-rows td,.nbext-result table.nbext-rows th{text-align:left;padding:.25em .7em;"
     "white-space:nowrap;max-width:24em;overflow:hidden;text-overflow:ellipsis;unicode-bidi:isolate}"
     ".nbext-result table.nbext-rows .n{text-align:right}"

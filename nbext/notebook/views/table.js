@@ -368,7 +368,7 @@ export class Table {
       "data-row": row,
       "data-exact": exact ?? "",
     };
-    if (exact === null) return h("div", { ...props, class: "nbt-cell nbt-none" }, "missing");
+    if (exact === null) return h("div", { ...props, class: `nbt-cell nbt-${kind} nbt-none` }, "missing");
     if (kind === "address" && exact.length > 20)
       return h(
         "div",

@@ -185,14 +185,17 @@ def cells_of(body, title):
 NOT_BAYC = '{"token": {"token": "UNI"}, "not": {"nft": {"nft": "BAYC"}}}'
 
 
-def test_a_card_marks_not_and_shows_how_much_all_wallets_hold_and_not_the_first_by_address(shell):
+def test_a_card_says_not_and_shows_how_much_all_wallets_hold_and_not_the_first_by_address(shell):
     card = shell.value(f"%segment {NOT_BAYC} --limit 10 --card")
     whole = shell.value(f"%segment {NOT_BAYC} --all --card")
     body, known = card.body(), whole.known.matched
-    alone = shell.value('%segment {"token": {"token": "UNI"}} --count')
+    alone, without = (
+        shell.value(f"%segment {one} --count")
+        for one in ('{"token": {"token": "UNI"}}', '{"not": {"nft": {"nft": "BAYC"}}}')
+    )
     assert cells_of(body, "Condition by condition") == [
         ["hold UNI on ethereum", f"{alone:,}", "", f"{alone:,}"],
-        ["NOT own BAYC on ethereum", "", f"{alone - known:,}", f"{known:,}"],
+        ["do not own BAYC on ethereum", f"{without:,}", f"{alone - known:,}", f"{known:,}"],
     ]
     counted = cells_of(body, f"How much: UNI_balance (of all {known:,} wallets)")
     assert counted == cells_of(whole.body(), "How much: UNI_balance")
@@ -218,6 +221,21 @@ def test_a_card_of_some_of_a_segments_rows_shows_how_much_all_wallets_hold(shell
     body = nbext.show(some).body()
     shown = cells_of(body, f"How much: USDC_balance (of the {len(some):,} rows here)")
     assert sum(int(count.replace(",", "")) for _, _, count in shown) == len(some) < len(whole)
+
+
+@pytest.mark.parametrize(
+    ("denied", "words"),
+    [
+        ('"transfer": {"token": "USDC", "direction": "out"}', "did not send USDC on ethereum"),
+        ('"transfer": {"token": "USDC"}', "did not send or receive USDC on ethereum"),
+        ('"transfer": {"nft": "BAYC", "direction": "mint"}', "were not minted BAYC on ethereum"),
+        ('"wallet": {"contract": true}', "not (are known to be contracts)"),
+    ],
+)
+def test_a_condition_that_is_denied_is_denied_once_in_a_card(shell, denied, words):
+    card = shell.value(f'%segment {{"token": {{"token": "UNI"}}, "not": {{{denied}}}}} --card')
+    rows = cells_of(card.body(), "Condition by condition")
+    assert [row[0] for row in rows] == ["hold UNI on ethereum", words]
 
 
 def test_a_card_of_conditions_of_which_any_holds_counts_each_alone(shell):
@@ -580,7 +598,7 @@ def test_the_builder_counts_each_line_by_itself_and_what_each_removes_and_what_r
     removes = [f"{before - after:,}" for before, after in itertools.pairwise(remaining)]
     assert cells_of(form.funnel.value, "Wallets that") == [
         ["hold at least 1,000 UNI on ethereum", f"{alone[0]:,}", "", f"{remaining[0]:,}"],
-        ["NOT own BAYC on ethereum", "", removes[0], f"{remaining[1]:,}"],
+        ["do not own BAYC on ethereum", f"{alone[1]:,}", removes[0], f"{remaining[1]:,}"],
         [
             "own AZUKI on ethereum or own MAYC on ethereum",
             f"{alone[2]:,}",
