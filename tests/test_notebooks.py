@@ -133,7 +133,7 @@ def test_a_printed_notebook_cuts_no_line_of_code(path):
     cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     lines = [line for cell in cells for line in cell.source.splitlines()]
     # What a page of nbconvert's has room for, in A4 as PDF.
-    assert [line for line in lines if len(line) > 77] == []
+    assert [line for line in lines if len(line) > 73] == []
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
