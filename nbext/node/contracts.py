@@ -335,22 +335,20 @@ def _has_state(node: Node, block: int) -> bool:
 
 def head_of(node: Node, wanted: str, latest: int, confirmations: int | None) -> int:
     """Return the block to read to: ``latest``, ``finalized``, or ``auto``: finalized where the node knows it."""
-    if confirmations is not None:
-        return max(0, latest - confirmations)
-    if wanted == "latest":
-        return latest
-    try:
-        header = node.call("eth_getBlockByNumber", "finalized", False)
-        if isinstance(header, Mapping):
-            return min(latest, quantity(header.get("number"), "block number"))
-    except Refusal as refusal:
-        if refusal.meaning is Meaning.TIMEOUT:
-            raise
-    if wanted == "finalized":
-        raise NodeError(
-            "The node does not know which block is finalized. Write --to-block latest, or a number."
-        )
-    return max(0, latest - 12)
+    if confirmations is None and wanted != "latest":
+        try:
+            header = node.call("eth_getBlockByNumber", "finalized", False)
+            if isinstance(header, Mapping):
+                return min(latest, quantity(header.get("number"), "block number"))
+        except Refusal as refusal:
+            if refusal.meaning is Meaning.TIMEOUT:
+                raise
+        if wanted == "finalized":
+            raise NodeError(
+                "The node does not know which block is finalized. Write --to-block latest, or a number."
+            )
+        confirmations = 12
+    return max(0, latest - (confirmations or 0))
 
 
 def _number(raw: bytes, most: int = 2**256) -> int | None:

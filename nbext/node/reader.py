@@ -189,14 +189,13 @@ class RangeReader:
                     raise
                 node.switch_endpoint()
                 node.stopped.wait(0.1 * 2**attempt if error.meaning == "BEHIND" else 0.02)
-                continue
             except Refusal as refusal:
                 why = refusal
+                if why.meaning is not Meaning.PRUNED or attempt + 1 >= len(node.endpoints):
+                    break
+                node.switch_endpoint()
             else:
                 return
-            if why.meaning is not Meaning.PRUNED or attempt + 1 >= len(node.endpoints):
-                break
-            node.switch_endpoint()
         is_less = why.meaning in TOO_MUCH
         with self._lock:
             # Of words that nobody knows, too: a limit has any, and what is none is said of one block.

@@ -249,7 +249,7 @@ class Node:
 
     def _some(self, endpoint: Endpoint, calls: Sequence[Call]) -> list[Any]:
         """Return the answers of as many of the first calls as the endpoint takes at once."""
-        size = min(max(1, endpoint.batch), len(calls))
+        size = min(endpoint.batch, len(calls))
         answers = self._post(endpoint, calls[:size])
         refused = answers[0]
         # One refusal of all of them. Whatever it dislikes, fewer at once are no worse: at last one, in no batch.
@@ -477,11 +477,11 @@ class InconsistentAnswer(NodeError):
     """An answer that contradicts the question, itself, or another answer."""
 
 
-def _is_result(method: object, value: Any) -> bool:
+def _is_result(method: str, value: Any) -> bool:
     """Return whether a result is one that a method can have."""
     if method == "eth_getLogs":
         return isinstance(value, list)
-    shape = _RESULTS.get(str(method))
+    shape = _RESULTS.get(method)
     return shape is None or shape.fullmatch(str(value)) is not None
 
 
