@@ -197,18 +197,13 @@ def shortened(name: str, most: int = 28) -> str:
     'A name …an axis'
     """
     # Of a text of a megabyte no more is looked at than may be shown.
-    text = _flat(visible(name if len(name) <= 2 * most else name[:most] + name[-most:], None))
-    half = (most - 1) // 2
-    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
-
-
-def _flat(text: str) -> str:
-    """Return a text with two marks on a letter at most: a pile of them takes the room of the chart."""
-    kept, marks = [], 0
-    for char in text:
+    flat, marks = "", 0
+    for char in visible(name if len(name) <= 2 * most else name[:most] + name[-most:], None):
+        # Two marks on a letter at most: a pile of them takes the room of the chart.
         marks = marks + 1 if unicodedata.combining(char) else 0
-        kept.append(char if marks < 3 else "…" * (marks == 3))
-    return "".join(kept)
+        flat += char if marks < 3 else "…" * (marks == 3)
+    half = (most - 1) // 2
+    return flat if len(flat) <= most else f"{flat[:half]}…{flat[-half:]}"
 
 
 def told_apart(names: Iterable[str]) -> list[str]:

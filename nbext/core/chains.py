@@ -27,7 +27,7 @@ class Chain:
 
 # The aliases include each chain's short name in the public chain list (chainlist.org), which a test compares.
 CHAINS = (
-    Chain("ethereum", 1, ("eth", "mainnet", "ethereum-mainnet", "homestead")),
+    Chain("ethereum", 1, ("eth", "mainnet", "eth-mainnet", "ethereum-mainnet", "homestead")),
     Chain("optimism", 10, ("oeth", "op", "op-mainnet", "optimism-mainnet")),
     Chain("bnb", 56, ("bsc", "bnb-chain", "binance", "bnb-smart-chain")),
     Chain("gnosis", 100, ("gno", "xdai")),
@@ -69,6 +69,8 @@ def chain_names() -> tuple[str, ...]:
 def chain_of(given: object, pointer: str = "chain") -> Chain:
     """Return the chain that a name, alias, id, hex id or CAIP-2 identifier means, or raise ValidationError."""
     text = str(given).strip().lower() if isinstance(given, str) or is_whole(given) else ""
+    # As people write names of several words, such as Arbitrum One.
+    text = text.replace(" ", "-")
     chain = _by_alias().get(text)
     if chain is None:
         raise ValidationError.of(

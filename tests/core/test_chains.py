@@ -14,6 +14,20 @@ def test_every_spelling_of_polygon_means_polygon(name):
     assert chain_of(name).name == "polygon"
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("Arbitrum One", "arbitrum"),
+        ("BNB Chain", "bnb"),
+        ("BNB Smart Chain", "bnb"),
+        ("Polygon PoS", "polygon"),
+        ("eth-mainnet", "ethereum"),
+    ],
+)
+def test_a_chain_is_known_by_the_names_that_explorers_and_vendors_write(written, name):
+    assert chain_of(written).name == name
+
+
 def test_no_alias_means_two_chains():
     aliases = [a for c in CHAINS for a in {c.name, *c.aliases, str(c.id), hex(c.id), c.caip2}]
     assert len(aliases) == len(set(aliases))

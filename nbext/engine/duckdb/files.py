@@ -132,18 +132,18 @@ class Addresses:
         Where the columns end early or the folder cannot be written there is no file: addresses then come
         from the table.
         """
+
+        def write(into: Path) -> None:
+            with (into / _FILE).open("wb") as file:
+                for column in columns:
+                    file.write(texts_joined(column))
+                if file.tell() != number * ADDRESS_LENGTH:
+                    raise pa.ArrowInvalid("fewer addresses than wallets")
+
         with contextlib.suppress(OSError, pa.ArrowInvalid):
-            made_folder(self._folder, self._of, lambda into: _write(columns, number, into / _FILE))
+            made_folder(self._folder, self._of, write)
             texts = np.memmap(self._folder / _FILE, np.uint8, mode="r")
             self._texts = texts.reshape(number, ADDRESS_LENGTH)
-
-
-def _write(columns: Iterable[pa.StringArray], number: int, path: Path) -> None:
-    with path.open("wb") as file:
-        for column in columns:
-            file.write(texts_joined(column))
-    if path.stat().st_size != number * ADDRESS_LENGTH:
-        raise pa.ArrowInvalid("fewer addresses than wallets")
 
 
 def texts_joined(column: pa.StringArray) -> bytes:

@@ -148,16 +148,16 @@ class Rows:
         """Yield the rows, `per_batch` at a time."""
         schema = self.schema
         for number in range(-(-self.num_rows // self.per_batch)):
-            arrays = [self._read(each.parts[number], each.type) for each in self._columns.values()]
+            arrays = []
+            for column in self._columns.values():
+                part = column.parts[number]
+                if isinstance(part, tuple):
+                    place, size, stored = part
+                    self._file.seek(place)
+                    packed = pa.py_buffer(self._file.read(size))
+                    part = pa.ipc.read_record_batch(packed, pa.schema([("", stored)])).column(0)
+                arrays.append(part.cast(column.type))
             yield pa.record_batch(arrays, schema=schema)
-
-    def _read(self, part: pa.Array | tuple[int, int, pa.DataType], kind: pa.DataType) -> pa.Array:
-        if isinstance(part, tuple):
-            place, size, stored = part
-            self._file.seek(place)
-            packed = pa.py_buffer(self._file.read(size))
-            part = pa.ipc.read_record_batch(packed, pa.schema([("", stored)])).column(0)
-        return part.cast(kind)
 
     def table(self) -> pa.Table:
         """Return all rows at once."""

@@ -142,9 +142,11 @@ def _filled(
     if isinstance(value, dict):
         filled: dict[str, Any] = {}
         for written, item in value.items():
-            key = _key(written, text, expressions, names)
+            key, place = _filled(written, text, expressions, names), expressions.get(written)
+            if not isinstance(key, str):
+                kind, of_key = type(key).__name__, expressions[written].start
+                raise UsageError(f"A key must be a string, not {kind}.\n  {at(text, of_key)}")
             if key in filled:
-                place = expressions.get(written)
                 raise UsageError(
                     _twice(key) + (f"\n  {at(text, place.start)}" if place is not None else "")
                 )
@@ -155,15 +157,6 @@ def _filled(
     if isinstance(value, str) and value in expressions:
         token = expressions[value]
         return evaluated(token.text[2:-2].strip(), text, token.start, names, of)
-    return value
-
-
-def _key(key: str, text: str, expressions: Mapping[str, Token], names: Mapping[str, Any]) -> str:
-    value = _filled(key, text, expressions, names)
-    if not isinstance(value, str):
-        raise UsageError(
-            f"A key must be a string, not {type(value).__name__}.\n  {at(text, expressions[key].start)}"
-        )
     return value
 
 
