@@ -180,16 +180,6 @@ def check_room(
         raise ValidationError.of(pointer, "size", detail)
 
 
-def _source(about: Provenance) -> str:
-    as_of = about.as_of or {}
-    block = as_of.get("block")
-    service = str(about.service or "")
-    # The embedded service has another port each time: the same chart would differ from run to run.
-    service = "service on this machine" if urlsplit(service).hostname in _THIS_MACHINE else service
-    parts = [service, f"block {block:,}" if isinstance(block, int) else "", as_of.get("timestamp")]
-    return " · ".join(visible(part, 60) for part in parts if part)
-
-
 def shortened(name: str, most: int = 28) -> str:
     """Return a name with its middle left out where it is long.
 
@@ -246,12 +236,17 @@ def _described(
     What is ``said`` of it is by default each row's name and value; its ``cells`` are rows of a table.
     """
     said = _said(rows) if said is None else said
-    subject = shortened(subject, 90)
+    subject, as_of, service = shortened(subject, 90), about.as_of or {}, str(about.service or "")
+    # The embedded service has another port each time: the same chart would differ from run to run.
+    service = "service on this machine" if urlsplit(service).hostname in _THIS_MACHINE else service
+    block = as_of.get("block")
+    parts = [service, f"block {block:,}" if isinstance(block, int) else "", as_of.get("timestamp")]
+    source = " · ".join(visible(part, 60) for part in parts if part)
     chart = Chart(_look("whole"), f"{title}: {subject}" if subject else title, said, cells)
     chart.spec.update(
         title=title,
         description=chart.words,
-        params=[{"name": "subject", "value": [one for one in (subject, _source(about)) if one]}],
+        params=[{"name": "subject", "value": [one for one in (subject, source) if one]}],
         data={"values": rows},
     )
     # Titled together: their axes differ in width, and the title of one would not begin below ours.

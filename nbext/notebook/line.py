@@ -348,17 +348,11 @@ def _next_word(line: str, start: int, magic: str) -> tuple[Word, int]:
         if piece is None and line[end] != "\\":
             raise UsageError(_unclosed(line, end, magic, line[end], line[end]))
         # A backslash that nothing follows is a character like others.
-        text += _unquoted(piece) if piece else line[end]
-        end = piece.end() if piece else end + 1
+        plain, end = (piece[piece.lastindex or 0], piece.end()) if piece else (line[end], end + 1)
+        # In double quotes a backslash escapes them and itself alone, as in a shell.
+        escapes = piece and piece.lastindex == 2 and not _WINDOWS
+        text += re.sub(r'\\(["\\])', r"\1", plain) if escapes else plain
     return Word(text, start, "quoted" if line[start] in "'\"" else "word"), end
-
-
-def _unquoted(piece: re.Match[str]) -> str:
-    """Return a piece of a word without its quotes and escapes."""
-    text = piece[piece.lastindex or 0]
-    # In double quotes a backslash escapes them and itself alone, as in a shell.
-    escapes = piece.lastindex == 2 and not _WINDOWS
-    return re.sub(r'\\(["\\])', r"\1", text) if escapes else text
 
 
 def _unclosed(line: str, position: int, magic: str, opened: str, wanted: str) -> str:

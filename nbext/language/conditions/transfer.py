@@ -181,8 +181,8 @@ class TransferCondition(Condition):
         )
         return f"({carried(f'({sums})', 'wallet, transfers, first_block, last_block')})"
 
-    def _transfers(self, sql: SqlBuilder) -> str:
-        """Return the transfers that fit: ``block``, ``sender``, ``recipient`` and the limbs of the amount."""
+    def _sides(self, sql: SqlBuilder) -> str:
+        """Return a row for each wallet and transfer that fits: ``wallet``, ``other``, ``block`` and the limbs."""
         if self.contract is not None:
             rows = sql.table("transfers", contract=self.contract.contract)
         else:
@@ -194,11 +194,7 @@ class TransferCondition(Condition):
         is_nft = self.contract is not None and self.contract.is_nft
         amount = count_as_amount("count") if is_nft else "hi, mid, lo"
         moved = f"(SELECT block, sender, recipient, {amount} FROM {rows})"
-        return where(moved, self.amount.holds_by(limbs_at_least, sql))
-
-    def _sides(self, sql: SqlBuilder) -> str:
-        """Return a row for each wallet and transfer: ``wallet``, ``other``, ``block`` and the limbs."""
-        moved = self._transfers(sql)
+        moved = where(moved, self.amount.holds_by(limbs_at_least, sql))
         # One row for each side, so that one GROUP BY counts a wallet's sent and received transfers together.
         received = f"SELECT recipient AS wallet, sender AS other, block, hi, mid, lo FROM {moved}"
         sent = f"SELECT sender AS wallet, recipient AS other, block, hi, mid, lo FROM {moved}"
