@@ -186,8 +186,11 @@ class Security:
         # Which of the two says where the next request begins differs between servers: a proxy may take a part of this
         # body for the request of another caller (request smuggling).
         if "content-length" in headers and "transfer-encoding" in headers:
-            detail = "The request has both Content-Length and Transfer-Encoding. Send one of them."
-            raise Problem("bad-header", detail, headers={"Connection": "close"})
+            raise Problem(
+                "bad-header",
+                "The request has both Content-Length and Transfer-Encoding. Send one of them.",
+                headers={"Connection": "close"},
+            )
         host = headers.get("host", "")
         # A page that rebinds its name to this address still sends its own name as Host.
         if _name_of(host) not in self._hosts:

@@ -64,11 +64,12 @@ class Lane:
         what, per_key, in_all = self._bound.what, self._bound.per_key, self._bound.in_all
         with self._changing:
             if self._taken[key_id] >= per_key:
-                detail = f"This key has {per_key} {what} under way. Wait until one has ended."
-                raise Problem("too-many-at-once", detail)
+                raise Problem(
+                    "too-many-at-once",
+                    f"This key has {per_key} {what} under way. Wait until one has ended.",
+                )
             if self._taken.total() >= in_all:
-                detail = f"{in_all} {what} are under way. Try again soon."
-                raise Problem("busy", detail)
+                raise Problem("busy", f"{in_all} {what} are under way. Try again soon.")
             self._taken[key_id] += 1
         try:
             yield

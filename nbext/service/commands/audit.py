@@ -31,12 +31,15 @@ def run(args: argparse.Namespace) -> int:
         ids = None if args.key is None else KeyRing(database).ids_of(args.key)
         for each in Audit(database).entries(since=since, key_ids=ids):
             # A stranger's address is text of ours: the server read it off the connection, or a proxy we were told of.
-            line = {
-                "at": iso_ms(each.at),
-                "key": each.key_id,
-                "action": each.action,
-                "target": each.target,
-                "client": each.client,
-            }
-            print(json.dumps(line))
+            print(
+                json.dumps(
+                    {
+                        "at": iso_ms(each.at),
+                        "key": each.key_id,
+                        "action": each.action,
+                        "target": each.target,
+                        "client": each.client,
+                    }
+                )
+            )
     return 0

@@ -55,8 +55,10 @@ async def read_body(caller: Caller, shape: type[Shape]) -> Shape:
     # Counted before anything is made of them: 200 conditions have about 3,000, and 100,000 take a second to read, to
     # find unknown and to free, of which the decoder alone lets no other thread run for a fifth.
     if max(raw.count(b":"), raw.count(b"{")) > MOST_KEYS:
-        detail = f"The body has more than {MOST_KEYS:,} keys or objects. No request needs so many."
-        raise invalid("size", detail)
+        raise invalid(
+            "size",
+            f"The body has more than {MOST_KEYS:,} keys or objects. No request needs so many.",
+        )
     # A megabyte takes up to a tenth of a second, mostly in one call that lets no other thread run: in the event loop
     # nobody would be answered meanwhile.
     return await container.planning.run(caller.key.id, lambda _: _value(shape, raw))
@@ -106,8 +108,11 @@ async def receive(
                 # Who sends more may take longer; who sends a byte a second may not.
                 patience.reschedule(until + received / slowest)
     except TimeoutError:
-        detail = f"The body did not arrive within {limits.arrive_seconds:g} s."
-        raise Problem("slow-request", detail, headers={"Connection": "close"}) from None
+        raise Problem(
+            "slow-request",
+            f"The body did not arrive within {limits.arrive_seconds:g} s.",
+            headers={"Connection": "close"},
+        ) from None
 
 
 def _check_media_type(request: Request, wanted: str) -> None:

@@ -236,12 +236,11 @@ def explanation_of(planner: Planner, asked: ExplainRequest) -> dict[str, Any]:
     parts = asked.pop("parts", False)
     plan = planner.plan(asked)
     question = language.compile(plan)
-    how = dataset.answers(lambda answers: answers.explained(question, plan.limit), cancel)
     explained = {
         "id": own_id_of(plan, dataset, planner.key),
         "canonical": plan.canonical,
         "words": plan.words,
-        **how,
+        **dataset.answers(lambda answers: answers.explained(question, plan.limit), cancel),
     }
     if parts:
         explained["parts"] = [
@@ -332,8 +331,7 @@ def _arrow_of(
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_stream(sink, rows.schema, options=options) as out:
         out.write_table(rows, max_chunksize=65_536)
-    made: bytes = sink.getvalue().to_pybytes()
-    return made
+    return bytes(sink.getvalue())
 
 
 def _named(contracts: pa.Table) -> dict[str, Any]:

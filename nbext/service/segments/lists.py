@@ -58,8 +58,10 @@ class Lists(StoredFiles):
         """Name a received file by its contents, sorted and each address once; the problem is 422 for another file."""
         size = part.stat().st_size
         if size == 0 or size % WIDTH:
-            detail = f"The body has {size:,} bytes. Send the {WIDTH} bytes of each address, and at least one address."
-            raise invalid("size", detail)
+            raise invalid(
+                "size",
+                f"The body has {size:,} bytes. Send the {WIDTH} bytes of each address, and at least one address.",
+            )
         with self._sorting:
             _sort(part)
         sync(part)

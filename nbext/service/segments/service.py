@@ -256,8 +256,9 @@ class SegmentService:
             _check_owner(segment, key)
         cancelled, now = self.scheduler.cancel(segment_id), self.read(segment_id, None)
         if not cancelled:
-            detail = f"The segment has ended ({now.status}): there is nothing to cancel."
-            raise Problem("finished", detail)
+            raise Problem(
+                "finished", f"The segment has ended ({now.status}): there is nothing to cancel."
+            )
         return now
 
     def delete(self, segment_id: str, key: Key) -> SegmentRecord:
@@ -267,8 +268,11 @@ class SegmentService:
         """
         segment = self.read(segment_id, key)
         if not segment.finished:
-            detail = f"The segment is {segment.status}. Cancel it first."
-            raise Problem("not-ready", detail, segment_id=segment.id)
+            raise Problem(
+                "not-ready",
+                f"The segment is {segment.status}. Cancel it first.",
+                segment_id=segment.id,
+            )
         if segment.result:
             _check_owner(segment, key)
             who = "Its owner" if segment.key_id == key.id else "An administrator"

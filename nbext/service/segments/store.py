@@ -230,16 +230,17 @@ def _turn(db: Lent, key_id: str, priority: int, limits: Limits, policy: Policy) 
     """
     (queue,) = db.rows(_QUEUE, key=key_id, priority=priority)
     if queue.waiting >= limits.queue:
-        detail = f"{queue.waiting} segments are waiting. Try again soon."
-        raise Problem("busy", detail)
+        raise Problem("busy", f"{queue.waiting} segments are waiting. Try again soon.")
     # Results give way to newer ones once these are written; what all may write at once has to fit.
     if (queue.reserved or 0) >= policy.keep_bytes:
         detail = f"Unfinished segments may take {queue.reserved:,} bytes, of {policy.keep_bytes:,} in all."
         raise Problem("busy", f"{detail} Try again soon.")
     # A loop around execute fills the share of its own key, and not the queue of all.
     if queue.of_key >= limits.per_key:
-        detail = f"This key has {limits.per_key} unfinished segments. Wait for one to finish, or cancel one."
-        raise Problem("too-many-segments", detail)
+        raise Problem(
+            "too-many-segments",
+            f"This key has {limits.per_key} unfinished segments. Wait for one to finish, or cancel one.",
+        )
     now = queue.served or 0 if queue.head is None else queue.head
     return int(now if queue.last is None else max(now, queue.last + 1))
 

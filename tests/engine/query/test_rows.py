@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from decimal import Decimal
 
 import pyarrow as pa
@@ -73,6 +75,44 @@ def test_hundreds_of_columns_come_in_batches_of_few_rows():
 def test_rows_that_cannot_be_stored_aside_are_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "_IN_MEMORY", 1)
     rows = Rows(1, 1, {}, tmp_path / "absent")
-    rows.add("address", pa.array(["0x"]), "address")
     with pytest.raises(StorageError, match="could not be stored"):
-        rows.table()
+        rows.add("address", pa.array(["0x"]), "address")
+
+
+def test_what_fails_beside_the_next_statement_is_an_error_of_what_is_done_next(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(module, "_IN_MEMORY", 1)
+    monkeypatch.setattr(module, "BATCH", 1)
+    rows, two = Rows(2, 1, {}, tmp_path / "absent"), pa.array(["0x", "0y"])
+    rows.add("address", two, "address")
+    for done in (rows.table, lambda: rows.add("name", two, "address"), lambda: rows.schema):
+        with pytest.raises(StorageError, match="could not be stored"):
+            done()
+    rows.close()
+
+
+FORK = """
+import os, signal
+import pyarrow as pa
+from nbext.engine.query import rows
+rows.BATCH = 1
+
+def made():
+    found = rows.Rows(2, 1, {}, None)
+    found.add("address", pa.array(["0x", "0y"]), "address")
+    return found.table()["address"].to_pylist()
+
+before, child = made(), os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(0 if made() == before else 1)
+print(before, os.waitpid(child, 0)[1])
+"""
+
+
+def test_rows_are_made_in_a_forked_child_of_a_process_that_made_some():
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK], stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert ran.stdout == "['0x', '0y'] 0\n"
