@@ -111,6 +111,11 @@ class Time:
     block: int | None = None
     day: bool = False
 
+    @property
+    def is_within(self) -> bool:
+        """Whether it is within its second, of which a block is before it."""
+        return bool(re.search(r"\.\d*[1-9]", self.text))
+
     def seconds(self, last: int | None) -> int | None:
         """Return the seconds since 1970 of a time that is no block, given those that a span counts back from."""
         return self.timestamp if self.back is None or last is None else last - self.back

@@ -476,7 +476,8 @@ class Context(ABC):
         end, last = self._end(time, chain)
         stamp = time.seconds(last)
         # The clock finds the last block at or before a time: the one after it is the first not before.
-        found = None if stamp is None else self.dataset.clock.block_at(chain.id, stamp - first)
+        clock, same = self.dataset.clock, first and not time.is_within
+        found = None if stamp is None else clock.block_at(chain.id, stamp - same)
         if found is not None:
             return Block(found + first, time.written(end))
         # Blocks without a time may be from before it or after: either guess would be wrong half of the time.

@@ -459,6 +459,19 @@ def test_a_date_is_its_whole_day_wherever_one_is_written(dataset):
     )
 
 
+def test_a_block_of_the_second_that_a_time_lies_within_is_before_that_time(dataset):
+    # Block 2 is at 00:13:20.
+    for fraction, first in (("", 2), (".000", 2), (".5", 3), (".000001+00:00", 3)):
+        time = f"2023-11-15T00:13:20{fraction}"
+        plan = resolved(dataset, {"transfer": {"after": time}})
+        assert plan.canonical["filters"]["transfer"]["after"] == first, time
+        plan = resolved(dataset, {"activity": {"first": {"after": time}}})
+        assert plan.canonical["filters"]["activity"]["first"] == {"after": first}, time
+        plan = resolved(dataset, {**token(heldSince=time), "transfer": {"before": time}})
+        asked = plan.canonical["filters"]
+        assert (asked["token"]["heldSince"], asked["transfer"]["before"]) == (2, 2), time
+
+
 def test_a_day_that_the_data_does_not_reach_the_end_of_is_answered_with_a_note(dataset):
     plan = resolved(dataset, {**token(), "asOf": "2023-11-19"})
     assert plan.as_of == {"block": 100, "timestamp": "2023-11-19T02:13:20Z"}
