@@ -141,7 +141,7 @@ class SegmentRun:
         elif reading.rows is not None:
             table = self._beside_id(reading)
         elif self._rows_at is not None:
-            call = self.call(self._rows_at)
+            call = self.call(self.service.follow(self._rows_at))
             table = self.table(self.service.read(call, types=self._types), call)
         elif self.id is None:
             text = "The service says that the segment is done, but not where its rows are."

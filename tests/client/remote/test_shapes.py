@@ -1213,3 +1213,10 @@ def test_an_answer_of_too_many_objects_is_refused_and_its_rows_can_be_named(serv
         Client(server.url, KEY, settings=settings()).export_json("abc")
     told = Client(server.url, KEY, settings=settings(remote={"paths": {"rows": "data"}}))
     assert told.export_json("abc")["address"].tolist() == ADDRESSES
+
+
+def test_an_address_of_rows_beside_an_id_leads_nowhere_that_a_redirect_may_not(server, client):
+    server.script(RUN, reply({**JOB, "resultsUrl": "http://169.254.169.254/latest"}))
+    with pytest.raises(ProtocolError, match="where nbext does not follow"):
+        client.execute_segment({"a": 1})
+    assert [request.path for request in server.requests] == ["/v1/segment/execute"]
